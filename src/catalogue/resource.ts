@@ -1,0 +1,38 @@
+import type { Pricing, ResourceConfig } from '../config/config.ts';
+import type { InputProblem } from '../errors.ts';
+import type { Channel } from '../events/event.ts';
+import type { JsonObject } from '../json/types.ts';
+import type { BackendRequest } from '../merchant/types.ts';
+
+/** An input that passed the schema, with the backend request it leads to; or every problem found (at most 20). */
+export type PreparedInput =
+  | {
+      readonly ok: true;
+      readonly request: BackendRequest /** Without the reserved names. */;
+      readonly input: JsonObject;
+    }
+  | { readonly ok: false; readonly problems: readonly InputProblem[] };
+
+/** A resource compiled once at start. */
+export interface Resource {
+  readonly id: string;
+  readonly name: string;
+  readonly pricing: Pricing;
+  readonly exposedVia: readonly Channel[];
+  readonly backend: Pick<
+    ResourceConfig['backend'],
+    'method' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'
+  >;
+  /**
+   * Strips the reserved names, validates, and builds the whole backend request. `raw` are the bytes the caller sent: they are
+   * forwarded as they are when the body is the whole unchanged input, so that no number loses a digit on the way.
+   */
+  prepare(input: JsonObject, raw: Uint8Array | undefined): PreparedInput;
+}
+
+/** Bytes known at start, served with a strong ETag. */
+export interface StaticDocument {
+  readonly bytes: Uint8Array;
+  /** Quoted, as it stands in the header. */
+  readonly etag: string;
+}

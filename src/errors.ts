@@ -1,0 +1,150 @@
+/**
+ * The closed list of failures a caller can meet (CONTRACT 1.1 and 1.2) and the one envelope that carries them.
+ * Nothing else may leave the process: no framework page, no thrown message, no backend text.
+ */
+
+interface ErrorRule {
+  readonly status: number;
+  /** True only if sending the *same* request again can succeed; a thrower may overrule it where CONTRACT says so. */
+  readonly retryable: boolean;
+  readonly message: string;
+}
+
+export const ERRORS = {
+  INPUT_INVALID: { status: 400, retryable: false, message: 'The request is not valid for this operation.' },
+  UNAUTHORIZED: { status: 401, retryable: false, message: 'A valid operator token is required.' },
+  PAYMENT_REQUIRED: { status: 402, retryable: false, message: 'Payment is required.' },
+  PAYMENT_INVALID: { status: 402, retryable: false, message: 'The payment proof was refused.' },
+  FORBIDDEN: { status: 403, retryable: false, message: 'This origin is not allowed.' },
+  AUTHORIZATION_REQUIRED: { status: 403, retryable: false, message: 'This resource needs a mandate.' },
+  AUTHORIZATION_INVALID: { status: 403, retryable: false, message: 'The mandate was refused.' },
+  RESOURCE_NOT_FOUND: { status: 404, retryable: false, message: 'No such resource on this channel.' },
+  NOT_FOUND: { status: 404, retryable: false, message: 'No such route.' },
+  METHOD_NOT_ALLOWED: { status: 405, retryable: false, message: 'This route does not serve that method.' },
+  PAYMENT_REPLAYED: { status: 409, retryable: false, message: 'This payment proof has already been used.' },
+  AUTHORIZATION_REPLAYED: { status: 409, retryable: false, message: 'This mandate has already been used.' },
+  IDEMPOTENCY_CONFLICT: { status: 409, retryable: false, message: 'This idempotency key belongs to another call.' },
+  PAYLOAD_TOO_LARGE: { status: 413, retryable: false, message: 'The request body is too large.' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false, message: 'The request body must be uncompressed JSON.' },
+  RATE_LIMITED: { status: 429, retryable: true, message: 'Too many requests.' },
+  CONFIG_INVALID: { status: 500, retryable: false, message: 'The gateway is misconfigured.' },
+  INTERNAL_ERROR: { status: 500, retryable: false, message: 'The gateway failed on its own account.' },
+  PROTOCOL_UNSUPPORTED: { status: 501, retryable: false, message: 'This protocol feature is not served here.' },
+  BACKEND_ERROR: { status: 502, retryable: false, message: 'The merchant backend did not deliver.' },
+  PAYMENT_SETTLEMENT_FAILED: {
+    status: 502,
+    retryable: true,
+    message: 'The outcome of the settlement is not known yet. Send the same proof again; do not sign a new one.',
+  },
+  PAYMENT_PROVIDER_UNAVAILABLE: {
+    status: 503,
+    retryable: true,
+    message: 'The payment provider gave no verdict. No money has moved.',
+  },
+  AUTHORIZATION_PROVIDER_UNAVAILABLE: { status: 503, retryable: true, message: 'The mandate could not be checked.' },
+  GATEWAY_BUSY: { status: 503, retryable: true, message: 'The gateway is busy.' },
+  STORAGE_ERROR: { status: 503, retryable: true, message: 'The store is not available. No money has moved.' },
+  BACKEND_TIMEOUT: { status: 504, retryable: true, message: 'The merchant backend took too long.' },
+} as const satisfies Record<string, ErrorRule>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** One violated rule of an input: `path` in `$.a.b[0]` form, `keyword` the JSON Schema keyword or our own token. */
+export interface InputProblem {
+  readonly path: string;
+  readonly message: string;
+  readonly keyword: string;
+}
+
+/** What a 409 or a failed paid call tells about the payment. Amounts in display units. */
+export interface PaymentDetails {
+  readonly status: string;
+  readonly provider: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly network: string;
+  readonly externalReference?: string;
+  readonly payer: string;
+}
+
+/** The non-secret facts of an error (CONTRACT 1.1, `details`). */
+export interface ErrorDetails {
+  readonly errors?: readonly InputProblem[];
+  readonly field?: string;
+  /** Machine token `^[a-z0-9_.-]{1,64}$`. */
+  readonly reason?: string;
+  /** The backend's HTTP status. */
+  readonly status?: number;
+  readonly timeoutMs?: number;
+  readonly maxBytes?: number;
+  readonly required?: readonly string[];
+  readonly missing?: readonly string[];
+  /** Payment or mandate state. */
+  readonly state?: string;
+  readonly settlementUncertain?: boolean;
+  readonly transactionHash?: string;
+  readonly payment?: PaymentDetails;
+  /** ISO 8601: until when the same proof can still collect what it paid for. */
+  readonly retryUntil?: string;
+  /** ISO 8601: from when signing a new payment can no longer pay twice. */
+  readonly resignSafeAt?: string;
+}
+
+export interface ErrorOptions {
+  readonly message?: string;
+  readonly details?: ErrorDetails;
+  readonly retryable?: boolean;
+  /** Extra response headers, lower-case names, for example `retry-after` or `allow`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Why it happened, for the log only; never part of an answer. */
+  readonly cause?: unknown;
+}
+
+/** The only error that layers throw on purpose; anything else is a bug and is answered as INTERNAL_ERROR. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly retryable: boolean;
+  readonly details: ErrorDetails | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, options: ErrorOptions = {}) {
+    const rule = ERRORS[code];
+    super(options.message ?? rule.message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'GatewayError';
+    this.code = code;
+    this.status = rule.status;
+    this.retryable = options.retryable ?? rule.retryable;
+    this.details = options.details;
+    this.headers = options.headers ?? {};
+  }
+}
+
+/** The JSON body of every failure (CONTRACT 1.1). */
+export interface ErrorEnvelope {
+  readonly status: 'error';
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly requestId: string;
+  readonly resourceId?: string;
+  readonly details?: ErrorDetails;
+}
+
+/** Builds the envelope; `resourceId` only for a resource that exists and is exposed on the caller's channel. */
+export function errorEnvelope(error: GatewayError, requestId: string, resourceId?: string): ErrorEnvelope {
+  return {
+    status: 'error',
+    code: error.code,
+    message: error.message.slice(0, 300),
+    retryable: error.retryable,
+    requestId,
+    ...(resourceId === undefined ? {} : { resourceId }),
+    ...(error.details === undefined ? {} : { details: error.details }),
+  };
+}
+
+/** Anything thrown becomes a GatewayError: a bug is INTERNAL_ERROR, its text stays in `cause` for the log. */
+export function asGatewayError(thrown: unknown): GatewayError {
+  return thrown instanceof GatewayError ? thrown : new GatewayError('INTERNAL_ERROR', { cause: thrown });
+}

@@ -1,0 +1,51 @@
+import type { Readable } from 'node:stream';
+
+/** A request to the merchant, complete before the call is priced. `path` starts with `/` and holds the query. */
+export interface BackendRequest {
+  readonly method: 'GET' | 'DELETE' | 'POST' | 'PUT' | 'PATCH';
+  readonly path: string;
+  /** Lower-case names; composed from allow-lists only. `host` and `content-length` are set by the exchange. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array | undefined;
+}
+
+/** Bounds of one exchange. */
+export interface ExchangeLimits {
+  /** From connect to last byte, milliseconds. */
+  readonly timeoutMs: number;
+  /** Largest answer body, bytes. */
+  readonly maxResponseBytes: number;
+  /** Ends the exchange early (a free call whose client left). */
+  readonly signal?: AbortSignal;
+}
+
+/** The merchant's answer, head first. `body` fails with a BackendError when the answer breaks off, is too slow or too large. */
+export interface BackendAnswer {
+  readonly status: number;
+  /** Lower-case names as received; nothing is relayed without the allow-list of `relayedHeaders`. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  readonly body: Readable;
+}
+
+/** Sends one request to the merchant. Rejects with BackendError only. */
+export type Exchange = (request: BackendRequest, limits: ExchangeLimits) => Promise<BackendAnswer>;
+
+/**
+ * Why no usable answer came:
+ * `unreachable` no connection (nothing was written), `timeout` the total deadline passed, `transport` the connection broke or
+ * the bytes were no HTTP (also 101), `response_too_large` above the cap, `aborted` by the signal.
+ */
+export type BackendFailure = 'unreachable' | 'timeout' | 'transport' | 'response_too_large' | 'aborted';
+
+export class BackendError extends Error {
+  readonly reason: BackendFailure;
+  /** False only when it is certain that no byte of the request reached the merchant: then any method may be sent again. */
+  readonly requestWritten: boolean;
+
+  constructor(reason: BackendFailure, requestWritten: boolean, cause?: unknown) {
+    super(`backend ${reason}`, cause === undefined ? undefined : { cause });
+    this.name = 'BackendError';
+    this.reason = reason;
+    this.requestWritten = requestWritten;
+  }
+}

@@ -1,0 +1,47 @@
+import type { PaymentPayload, PaymentRequirements } from './wire.ts';
+
+/** A proof that passed the local checks. */
+export interface Proof {
+  readonly payId: string;
+  readonly payload: PaymentPayload;
+  /** 65 bytes recovered to `from` here; `contract`: left to the chain (ERC-1271, or the local check is switched off). */
+  readonly signedBy: 'account' | 'contract';
+}
+
+/** `nonceSpent`: the refusal says that the authorization was used before, which may mean that we were paid. */
+export type RailVerdict =
+  | { readonly kind: 'valid' }
+  | { readonly kind: 'refused'; readonly reason: string; readonly nonceSpent: boolean }
+  | { readonly kind: 'unavailable'; readonly cause: string };
+
+/**
+ * `refused` is a promise that the authorization can never move money again (CONTRACT 4.3, the 402 promise);
+ * everything that is neither proven paid nor proven worthless is `uncertain`. `unsent`: nothing left the gateway.
+ */
+export type Settlement =
+  | { readonly kind: 'settled'; readonly transaction: string }
+  | { readonly kind: 'refused'; readonly reason: string; readonly transaction?: string }
+  | { readonly kind: 'uncertain'; readonly cause: string; readonly transaction?: string };
+
+/** A transaction that is signed and not yet sent. */
+export interface SignedTransaction {
+  readonly hash: string;
+  readonly raw: string;
+}
+
+/** A way money moves. It can refuse what the local checks accepted, never accept what they refused. */
+export interface PaymentRail {
+  readonly facilitator: 'local' | 'remote';
+  /** Deadline 5 s. Moves nothing. */
+  verify(proof: Proof, offer: PaymentRequirements): Promise<RailVerdict>;
+  /** Deadline 60 s. `writeAhead` is awaited between signing and broadcasting; when it fails nothing is sent. */
+  settle(
+    proof: Proof,
+    offer: PaymentRequirements,
+    writeAhead: (transaction: SignedTransaction) => Promise<void>,
+  ): Promise<Settlement>;
+  /** What the chain shows for this authorization now (deadline 3 s). `knownTransaction` from an earlier attempt, if any. */
+  reconcile(proof: Proof, offer: PaymentRequirements, knownTransaction: string | undefined): Promise<Settlement>;
+  /** For readiness: undefined when the provider answers, else the cause for the log. */
+  check(): Promise<string | undefined>;
+}

@@ -1,0 +1,66 @@
+/**
+ * The JSON shapes of x402 v2 (specs/x402-specification-v2.md), scheme `exact` on EVM with EIP-3009.
+ * Amounts are decimal strings in base units, times decimal strings in Unix seconds.
+ */
+
+export interface PaymentRequirements {
+  readonly scheme: 'exact';
+  /** CAIP-2, `eip155:<chainId>`. */
+  readonly network: string;
+  readonly amount: string;
+  readonly asset: string;
+  readonly payTo: string;
+  readonly maxTimeoutSeconds: number;
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+export interface ResourceInfo {
+  readonly url: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+}
+
+export interface PaymentRequired {
+  readonly x402Version: 2;
+  readonly error?: string;
+  readonly resource: ResourceInfo;
+  readonly accepts: readonly PaymentRequirements[];
+  readonly extensions?: Readonly<Record<string, unknown>>;
+}
+
+export interface Eip3009Authorization {
+  readonly from: string;
+  readonly to: string;
+  readonly value: string;
+  readonly validAfter: string;
+  readonly validBefore: string;
+  readonly nonce: string;
+}
+
+export interface PaymentPayload {
+  readonly x402Version: 2;
+  readonly resource?: ResourceInfo;
+  readonly accepted: PaymentRequirements;
+  readonly payload: { readonly signature: string; readonly authorization: Eip3009Authorization };
+  readonly extensions?: Readonly<Record<string, unknown>>;
+}
+
+/** The PAYMENT-RESPONSE summary: SPEC part 2 with the additive fields of CONTRACT 4.2. `amount` in display units. */
+export interface PaymentResponse {
+  readonly success: boolean;
+  readonly transaction: string;
+  readonly network: string;
+  readonly status: 'settled' | 'refused';
+  readonly provider: 'x402';
+  readonly amount: string;
+  readonly currency: string;
+  readonly payer?: string;
+  readonly receiptId?: string;
+  readonly requestId?: string;
+  readonly errorReason?: string;
+}
+
+/** Header names of the HTTP transport, lower case as Node gives them. */
+export const PAYMENT_SIGNATURE = 'payment-signature';
+export const PAYMENT_REQUIRED = 'payment-required';
+export const PAYMENT_RESPONSE = 'payment-response';

@@ -1,0 +1,71 @@
+import type { Channel } from '../events/event.ts';
+
+/** The money part of a receipt. `amount` in display units; `externalReference` is the transaction hash. */
+export interface ReceiptPayment {
+  readonly status: 'settled';
+  readonly provider: 'x402';
+  readonly amount: string;
+  readonly currency: string;
+  readonly network: string;
+  readonly asset: string;
+  readonly payer: string;
+  readonly payee: string;
+  readonly externalReference: string;
+  readonly replayKey: string;
+  /** ISO 8601. */
+  readonly settledAt: string;
+}
+
+/** A receipt (CONTRACT 6.1): every delivered call, and every settled call whether delivered or not. Only these fields. */
+export interface Receipt {
+  /** `receipt_` + UUIDv7, so ids sort by time. */
+  readonly id: string;
+  readonly requestId: string;
+  readonly resourceId: string;
+  readonly protocol: Channel;
+  /** ISO 8601, when written. */
+  readonly at: string;
+  readonly delivered: boolean;
+  readonly deliveredAt?: string;
+  /** 0 when no answer came. */
+  readonly backendStatus: number;
+  /** The whole call, milliseconds. */
+  readonly durationMs: number;
+  readonly payment?: ReceiptPayment;
+  readonly authorization?: {
+    readonly method: 'ap2';
+    readonly reference: string;
+    readonly metadata: {
+      readonly mandateIssuer?: string;
+      readonly checkoutIssuer?: string;
+      readonly checkoutId?: string;
+    };
+  };
+  readonly metadata?: {
+    readonly backendErrorCode?: string;
+    readonly resumedFrom?: string;
+    readonly operation?: string;
+  };
+}
+
+/** Newest first. `cursor` is a receipt id: only older receipts are returned. */
+export interface ReceiptQuery {
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly requestId?: string;
+  readonly resourceId?: string;
+  readonly delivered?: boolean;
+}
+
+export interface ReceiptPage {
+  readonly receipts: readonly Receipt[];
+  readonly nextCursor?: string;
+}
+
+export const RECEIPT_ID = /^receipt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** The book of receipts. Receipts of payments are written by the payment's own transition, not through `write`. */
+export interface ReceiptBook {
+  write(receipt: Receipt): Promise<void>;
+  page(query: ReceiptQuery): Promise<ReceiptPage>;
+}

@@ -1,0 +1,33 @@
+import type { EventFeed } from '../events/event.ts';
+import type { PaymentLedger } from '../payments/ledger/ledger.ts';
+import type { ReceiptBook } from '../receipts/receipt.ts';
+
+/** `degraded` still serves (CONTRACT 2, readiness); the cause goes to the log, never to an answer. */
+export type StoreHealth =
+  | { readonly status: 'ok' }
+  | { readonly status: 'degraded' | 'unreachable' | 'unwritable'; readonly cause: string };
+
+/** Everything that must survive the process, behind one door: Redis for real deployments, SQLite as the embedded default. */
+export interface Store {
+  readonly name: 'redis' | 'sqlite';
+  readonly ledger: PaymentLedger;
+  readonly feed: EventFeed;
+  readonly receipts: ReceiptBook;
+  /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */
+  check(): Promise<StoreHealth>;
+  close(): Promise<void>;
+}
+
+/** Thrown by every port when the store gave no answer. The write may or may not have happened. */
+export class StoreError extends Error {
+  constructor(cause: unknown) {
+    super('the store did not answer', { cause });
+    this.name = 'StoreError';
+  }
+}
+
+/** What both adapters need. Counts are entries. */
+export interface StoreLimits {
+  readonly eventsMaxLength: number;
+  readonly receiptsMaxLength: number;
+}
