@@ -16,12 +16,19 @@ export type RailVerdict =
 
 /**
  * `refused` is a promise that the authorization can never move money again (CONTRACT 4.3, the 402 promise);
- * everything that is neither proven paid nor proven worthless is `uncertain`. `unsent`: nothing left the gateway.
+ * everything that is neither proven paid nor proven worthless is `uncertain`.
  */
 export type Settlement =
   | { readonly kind: 'settled'; readonly transaction: string }
   | { readonly kind: 'refused'; readonly reason: string; readonly transaction?: string }
   | { readonly kind: 'uncertain'; readonly cause: string; readonly transaction?: string };
+
+/** What the chain shows for an authorization. `open`: unspent and still valid, so sending it (again) is safe; `unknown`: no reading. */
+export type Reading =
+  | { readonly kind: 'settled'; readonly transaction: string }
+  | { readonly kind: 'refused'; readonly reason: string; readonly transaction?: string }
+  | { readonly kind: 'open' }
+  | { readonly kind: 'unknown'; readonly cause: string };
 
 /** A transaction that is signed and not yet sent. */
 export interface SignedTransaction {
@@ -41,7 +48,7 @@ export interface PaymentRail {
     writeAhead: (transaction: SignedTransaction) => Promise<void>,
   ): Promise<Settlement>;
   /** What the chain shows for this authorization now (deadline 3 s). `knownTransaction` from an earlier attempt, if any. */
-  reconcile(proof: Proof, offer: PaymentRequirements, knownTransaction: string | undefined): Promise<Settlement>;
+  reconcile(proof: Proof, offer: PaymentRequirements, knownTransaction: string | undefined): Promise<Reading>;
   /** For readiness: undefined when the provider answers, else the cause for the log. */
   check(): Promise<string | undefined>;
 }

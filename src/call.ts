@@ -1,0 +1,113 @@
+import type { Response } from 'express';
+import type { Resource } from './catalogue/resource.ts';
+import type { GatewayError } from './errors.ts';
+import type { Channel } from './events/event.ts';
+import type { Journal } from './events/journal.ts';
+import type { JsonObject } from './json/types.ts';
+import type { BackendAnswer, BackendError, BackendRequest } from './merchant/types.ts';
+import type { PaymentRecord } from './payments/ledger/ledger.ts';
+import type { Challenge } from './payments/x402/challenge.ts';
+import type { Proof } from './payments/x402/rail.ts';
+import type { PaymentResponse } from './payments/x402/wire.ts';
+
+/** How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof can have. */
+export type CarriedProof =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'header'; readonly value: string }
+  | { readonly kind: 'illegible' };
+
+/** What a front read from its protocol's message. Everything the layers need, in no protocol's words. */
+export interface ReceivedCall {
+  readonly stage: 'received';
+  readonly requestId: string;
+  readonly channel: Channel;
+  readonly resourceId: string;
+  readonly input: JsonObject;
+  /** The bytes of the input, when the protocol sent them as a body of their own. */
+  readonly rawInput: Uint8Array | undefined;
+  readonly proof: CarriedProof;
+  readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
+  readonly presenter: Presenter;
+  /** Milliseconds of the monotonic clock. */
+  readonly startedAt: number;
+  /** Aborted when the caller leaves. Only free calls listen to it: a paid one runs to its end. */
+  readonly left: AbortSignal;
+}
+
+/** The resource exists and is exposed on this channel. */
+export interface ResolvedCall extends Omit<ReceivedCall, 'stage'> {
+  readonly stage: 'resolved';
+  readonly resource: Resource;
+  readonly journal: Journal;
+}
+
+/** The input is valid and the whole backend request is built: nothing but money and the merchant can fail now. */
+export interface PreparedCall extends Omit<ResolvedCall, 'stage'> {
+  readonly stage: 'prepared';
+  readonly request: BackendRequest;
+  /** SHA-256 hex of what is bought (CONTRACT 4.3). */
+  readonly bind: string;
+}
+
+/** The proof passed every local check. No money has moved. */
+export interface ProvenCall extends Omit<PreparedCall, 'stage'> {
+  readonly stage: 'proven';
+  readonly payment: Proof;
+}
+
+/** The call may reach the merchant: it is free, or its payment is settled. */
+export interface FundedCall extends Omit<PreparedCall, 'stage'> {
+  readonly stage: 'funded';
+  readonly funding: Funding;
+}
+
+export type Funding =
+  | { readonly kind: 'free' }
+  | {
+      readonly kind: 'paid';
+      /** In state `settled` or `undelivered`, leased to this call. */
+      readonly record: PaymentRecord;
+      readonly response: PaymentResponse;
+    };
+
+/** The merchant answered with something that is delivered. */
+export interface AnsweredCall extends Omit<FundedCall, 'stage'> {
+  readonly stage: 'answered';
+  readonly answer: BackendAnswer;
+}
+
+export type Call = ReceivedCall | ResolvedCall | PreparedCall | ProvenCall | FundedCall | AnsweredCall;
+export type Stage = Call['stage'];
+type CallAt<S extends Stage> = Extract<Call, { readonly stage: S }>;
+
+/** How the relay of an answer ended. `broken`: the merchant's answer broke off after its head was sent. */
+export type Relayed =
+  | { readonly kind: 'finished' }
+  | { readonly kind: 'client_gone' }
+  | { readonly kind: 'broken'; readonly error: BackendError };
+
+/** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs. */
+export interface Presenter {
+  paymentRequired(challenge: Challenge, payment?: PaymentResponse): void;
+  failed(error: GatewayError, context: { readonly resourceId?: string; readonly payment?: PaymentResponse }): void;
+  /** Streams the merchant's answer on. Always reads the answer to its end. */
+  relay(answer: BackendAnswer, payment: PaymentResponse | undefined): Promise<Relayed>;
+}
+
+/** The call in this response's hands, if a front put one there. */
+export function currentCall(res: Response): Call | undefined {
+  return (res.locals as { call?: Call }).call;
+}
+
+/** Puts the call, with what a layer learned, where the next layer finds it. */
+export function advanceCall(res: Response, call: Call): void {
+  (res.locals as { call?: Call }).call = call;
+}
+
+/** The call, narrowed to the stages a layer serves. Anything else is a mistake in the order of the layers. */
+export function callAt<S extends Stage>(res: Response, ...stages: readonly S[]): CallAt<S> {
+  const call = currentCall(res);
+  if (call === undefined || !stages.includes(call.stage as S))
+    throw new Error(`layer order: expected a call at ${stages.join(' or ')}, found ${call?.stage ?? 'none'}`);
+  return call as CallAt<S>;
+}

@@ -1,0 +1,52 @@
+import type { JsonObject } from '../json/types.ts';
+import type { Channel, EventDraft, EventType } from './event.ts';
+
+/** Where events go that no transition takes along. */
+export interface EventSink {
+  push(event: EventDraft): void;
+}
+
+/** What an event may say beside its type. */
+export interface EventFacts {
+  readonly status?: 'ok' | 'error';
+  readonly durationMs?: number;
+  readonly paymentProvider?: 'x402';
+  readonly data?: JsonObject;
+}
+
+/**
+ * The events of one call in the order they happened. A payment transition takes them along, so that state and audit trail change
+ * in one write and in one order; whatever no transition took is flushed to the batched feed. Without the journal the batch would
+ * reach the feed after the transition, and a call would seem settled before it was requested.
+ */
+export interface Journal {
+  record(type: EventType, facts?: EventFacts): void;
+  /** Hands over what is waiting, for a transition to carry. */
+  take(): readonly EventDraft[];
+  /** Sends what is waiting to the batched feed. */
+  flush(): void;
+}
+
+/** Opens the journal of one call. */
+export function openJournal(
+  call: { readonly requestId: string; readonly resourceId: string; readonly adapter: Channel },
+  sink: EventSink,
+  now: () => Date = () => new Date(),
+): Journal {
+  let waiting: EventDraft[] = [];
+  return {
+    record(type, facts = {}) {
+      const { requestId, resourceId, adapter } = call;
+      waiting.push({ type, requestId, resourceId, at: now().toISOString(), adapter, ...facts });
+    },
+    take() {
+      const taken = waiting;
+      waiting = [];
+      return taken;
+    },
+    flush() {
+      for (const event of waiting) sink.push(event);
+      waiting = [];
+    },
+  };
+}

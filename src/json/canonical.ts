@@ -1,0 +1,14 @@
+import type { Json } from './types.ts';
+
+/**
+ * RFC 8785 (JCS): one spelling for equal JSON values, so that a digest depends on the value alone. Numbers as ECMAScript prints
+ * them, keys in UTF-16 order. The input comes from the strict parser, which bounds its depth, so recursion is safe.
+ */
+export function canonicalJson(value: Json): string {
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map((item: Json) => canonicalJson(item)).join(',')}]`;
+  const members = Object.entries(value as { readonly [key: string]: Json })
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
+  return `{${members.join(',')}}`;
+}

@@ -1,0 +1,146 @@
+import type { Json } from './types.ts';
+
+/** Deepest nesting of arrays and objects that is read. */
+export const MAX_JSON_DEPTH = 64;
+/** Most object members in one document. */
+export const MAX_JSON_MEMBERS = 10_000;
+/** Names that change prototypes when a careless copy meets them. */
+const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** What is wrong with a document; `reason` is a machine token, the message never quotes the input. */
+export class JsonError extends Error {
+  readonly reason:
+    | 'malformed_json'
+    | 'duplicate_key'
+    | 'forbidden_key'
+    | 'too_deep'
+    | 'too_many_members'
+    | 'number_out_of_range';
+
+  constructor(reason: JsonError['reason'], message: string) {
+    super(message);
+    this.name = 'JsonError';
+    this.reason = reason;
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads JSON the strict way (I-JSON, RFC 7493): UTF-8 without byte order mark, no duplicate names, no name that reaches a
+ * prototype, at most 64 levels and 10,000 members, no lone surrogate, no number that a double cannot hold exactly or at all.
+ * `JSON.parse` alone keeps the last of two equal names and rounds silently; the merchant behind us may do otherwise.
+ * @throws JsonError
+ */
+export function parseStrictJson(bytes: Uint8Array): Json {
+  const text = decode(bytes);
+  let value: Json;
+  try {
+    // Grammar first: the scan below may then assume a well-formed document.
+    value = JSON.parse(text) as Json;
+  } catch {
+    throw new JsonError('malformed_json', 'The body is not well-formed JSON.');
+  }
+  scan(text);
+  return value;
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    const text = utf8.decode(bytes);
+    if (text.charCodeAt(0) !== 0xfeff) return text;
+  } catch {
+    // Falls through: the same answer as for a byte order mark.
+  }
+  throw new JsonError('malformed_json', 'The body is not UTF-8 without byte order mark.');
+}
+
+/** One pass over a well-formed document with a stack of the names seen per object (undefined marks an array). */
+function scan(text: string): void {
+  const open: (Set<string> | undefined)[] = [];
+  let members = 0;
+  let at = 0;
+  while (at < text.length) {
+    const char = text.charCodeAt(at);
+    if (char === QUOTE) {
+      const end = stringEnd(text, at);
+      const names = open.at(-1);
+      if (names !== undefined && isName(text, end)) {
+        members += 1;
+        if (members > MAX_JSON_MEMBERS)
+          throw new JsonError('too_many_members', `The body has more than ${MAX_JSON_MEMBERS} members.`);
+        addName(names, readString(text, at, end));
+      } else readString(text, at, end);
+      at = end;
+    } else if (char === OPEN_OBJECT || char === OPEN_ARRAY) {
+      open.push(char === OPEN_OBJECT ? new Set() : undefined);
+      if (open.length > MAX_JSON_DEPTH)
+        throw new JsonError('too_deep', `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
+      at += 1;
+    } else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) {
+      open.pop();
+      at += 1;
+    } else if (char === MINUS || (char >= DIGIT_0 && char <= DIGIT_9)) at = checkNumber(text, at);
+    else at += 1;
+  }
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const MINUS = 0x2d;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
+const COLON = 0x3a;
+const SPACE = 0x20;
+
+/** Index after the closing quote of the string that starts at `start`. */
+function stringEnd(text: string, start: number): number {
+  let at = start + 1;
+  for (;;) {
+    const char = text.charCodeAt(at);
+    if (char === BACKSLASH) at += 2;
+    else if (char === QUOTE) return at + 1;
+    else at += 1;
+  }
+}
+
+/** In an object, a string followed by a colon is a name: a value is followed by a comma or a brace. */
+function isName(text: string, end: number): boolean {
+  let at = end;
+  while (text.charCodeAt(at) <= SPACE) at += 1;
+  return text.charCodeAt(at) === COLON;
+}
+
+function readString(text: string, start: number, end: number): string {
+  const raw = text.slice(start, end);
+  const value = raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
+  if (!value.isWellFormed()) throw new JsonError('malformed_json', 'The body has a lone surrogate in a string.');
+  return value;
+}
+
+function addName(names: Set<string>, name: string): void {
+  if (FORBIDDEN_NAMES.has(name))
+    throw new JsonError('forbidden_key', 'The body has a member named __proto__, constructor or prototype.');
+  if (names.has(name)) throw new JsonError('duplicate_key', 'The body has an object with the same member name twice.');
+  names.add(name);
+}
+
+/** Integers must be exact in a double, everything else must stay finite. Returns the index after the number. */
+function checkNumber(text: string, start: number): number {
+  let at = start + 1;
+  let integer = true;
+  for (; at < text.length; at += 1) {
+    const char = text.charCodeAt(at);
+    if (char >= DIGIT_0 && char <= DIGIT_9) continue;
+    if (char === 0x2e || char === 0x65 || char === 0x45 || char === 0x2b || char === MINUS) integer = false;
+    else break;
+  }
+  const value = Number(text.slice(start, at));
+  if (integer ? !Number.isSafeInteger(value) : !Number.isFinite(value))
+    throw new JsonError('number_out_of_range', 'The body has a number outside the exact range of a double.');
+  return at;
+}

@@ -1,0 +1,22 @@
+import type { RequestHandler } from 'express';
+import { advanceCall, callAt } from '../call.ts';
+import type { Offers } from '../payments/offers.ts';
+import { askForPayment, offerOf } from './ask.ts';
+
+/** Free resources go straight on; a paid one without a proof is answered 402. */
+export function challenge(offers: Offers): RequestHandler {
+  return function challengeLayer(_req, res, next) {
+    const call = callAt(res, 'prepared');
+    if (call.resource.pricing.type === 'free') {
+      call.journal.flush();
+      advanceCall(res, { ...call, stage: 'funded', funding: { kind: 'free' } });
+      next();
+      return;
+    }
+    if (call.proof.kind === 'none') {
+      askForPayment(call, offerOf(offers, call.resource.id));
+      return;
+    }
+    next();
+  };
+}

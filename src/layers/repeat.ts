@@ -1,0 +1,14 @@
+import type { Resource } from '../catalogue/resource.ts';
+import { RETRY_WINDOW_MS } from '../payments/delivery.ts';
+import type { PaymentRecord } from '../payments/ledger/ledger.ts';
+
+/** Whether the merchant may be sent this resource's request a second time (CONTRACT 4.3, row "undelivered"). */
+export function repeatable(resource: Resource): boolean {
+  const { method, idempotent } = resource.backend;
+  return idempotent || method === 'GET' || method === 'PUT' || method === 'DELETE';
+}
+
+/** Until when the same proof can collect what it paid for, ISO 8601. */
+export function retryUntil(record: PaymentRecord): string {
+  return new Date((record.settledAt ?? record.changedAt) + RETRY_WINDOW_MS).toISOString();
+}

@@ -1,0 +1,22 @@
+import type { RequestHandler } from 'express';
+import { advanceCall, callAt } from '../call.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
+import { GatewayError } from '../errors.ts';
+import { type EventSink, openJournal } from '../events/journal.ts';
+
+/**
+ * Finds the resource. An unknown one and one that is not exposed on this channel get the same answer, so that a channel cannot be
+ * used to learn what another one sells.
+ */
+export function resolve(catalogue: Catalogue, feed: EventSink): RequestHandler {
+  return function resolveLayer(_req, res, next) {
+    const call = callAt(res, 'received');
+    const resource = catalogue.byId.get(call.resourceId);
+    if (resource === undefined || !resource.exposedVia.includes(call.channel)) throw new GatewayError('RESOURCE_NOT_FOUND');
+    const { requestId, channel } = call;
+    const journal = openJournal({ requestId, resourceId: resource.id, adapter: channel }, feed);
+    journal.record('resource.requested');
+    advanceCall(res, { ...call, stage: 'resolved', resource, journal });
+    next();
+  };
+}

@@ -1,0 +1,88 @@
+import type { RequestHandler, Response } from 'express';
+import { advanceCall, callAt, type ProvenCall } from '../call.ts';
+import { GatewayError } from '../errors.ts';
+import type { Cashier, Sale } from '../payments/cashier.ts';
+import type { PaymentRecord } from '../payments/ledger/ledger.ts';
+import { type Offers, paymentDetails, settledResponse } from '../payments/offers.ts';
+import { paymentTerms } from '../payments/terms.ts';
+import { StoreError } from '../store/store.ts';
+import { askForPayment, offerOf } from './ask.ts';
+import { elapsedMs } from './elapsed.ts';
+import { repeatable } from './repeat.ts';
+
+/** Whether the gateway may still start to move money; asked again immediately before it does. */
+export interface SettlementGate {
+  accepting(): boolean;
+}
+
+/** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (CONTRACT 4.2 and 4.3). */
+export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): RequestHandler {
+  return async function settleLayer(_req, res, next) {
+    const call = callAt(res, 'proven', 'funded');
+    if (call.stage === 'funded') {
+      next();
+      return;
+    }
+    const offer = offerOf(offers, call.resource.id);
+    const sale = await cashier
+      .take({
+        terms: paymentTerms(call, offer),
+        proof: call.payment,
+        offer: offer.requirements,
+        journal: call.journal,
+        repeatable: repeatable(call.resource),
+        backendTimeoutMs: call.resource.backend.timeoutMs,
+        elapsedMs: () => elapsedMs(call),
+        gateOpen: () => gate.accepting(),
+      })
+      .catch((thrown: unknown) => {
+        throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
+      });
+    if (sale.kind === 'paid') {
+      fund(res, call, sale.record);
+      next();
+    } else if (sale.kind === 'refused') askForPayment(call, offer, sale);
+    else throw unsold(sale);
+  };
+}
+
+function fund(res: Response, call: ProvenCall, record: PaymentRecord): void {
+  const { payment: _proof, ...prepared } = call;
+  const response = settledResponse(record, call.requestId);
+  advanceCall(res, { ...prepared, stage: 'funded', funding: { kind: 'paid', record, response } });
+}
+
+/** The answers of the table in CONTRACT 4.3 that are neither a delivery nor a 402. */
+function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' }>): GatewayError {
+  switch (sale.kind) {
+    case 'in_flight':
+      return new GatewayError('PAYMENT_REPLAYED', {
+        message: 'Another call with this proof is still running.',
+        retryable: true,
+        details: { state: 'in_flight' },
+        headers: { 'retry-after': '1' },
+      });
+    case 'spent':
+      return new GatewayError('PAYMENT_REPLAYED', {
+        details: {
+          state: sale.state,
+          // What an authorization bought elsewhere is nobody's business here.
+          ...(sale.record === undefined || sale.state === 'used' ? {} : { payment: paymentDetails(sale.record) }),
+        },
+      });
+    case 'uncertain':
+      return new GatewayError('PAYMENT_SETTLEMENT_FAILED', {
+        details: {
+          settlementUncertain: true,
+          resignSafeAt: new Date(sale.validBefore * 1_000).toISOString(),
+          ...(sale.transaction === undefined ? {} : { transactionHash: sale.transaction }),
+        },
+        headers: { 'retry-after': '2' },
+        cause: sale.cause,
+      });
+    case 'unavailable':
+      return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { headers: { 'retry-after': '1' }, cause: sale.cause });
+    case 'gate_closed':
+      return new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
+  }
+}

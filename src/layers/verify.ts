@@ -1,0 +1,29 @@
+import type { RequestHandler } from 'express';
+import { advanceCall, callAt } from '../call.ts';
+import { GatewayError } from '../errors.ts';
+import type { Offers } from '../payments/offers.ts';
+import type { ProofVerifier } from '../payments/verifier.ts';
+import { StoreError } from '../store/store.ts';
+import { askForPayment, offerOf } from './ask.ts';
+
+/** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */
+export function verify(offers: Offers, verifier: ProofVerifier): RequestHandler {
+  return async function verifyLayer(_req, res, next) {
+    const call = callAt(res, 'prepared', 'funded');
+    if (call.stage === 'funded') {
+      next();
+      return;
+    }
+    const offer = offerOf(offers, call.resource.id);
+    const verdict = await verifier.verify(call.proof, offer.requirements).catch((thrown: unknown) => {
+      throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
+    });
+    if (verdict.kind === 'refused') {
+      askForPayment(call, offer, { phase: 'verify', reason: verdict.reason });
+      return;
+    }
+    if (verdict.kind === 'unavailable') throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
+    advanceCall(res, { ...call, stage: 'proven', payment: verdict.proof });
+    next();
+  };
+}

@@ -1,0 +1,71 @@
+import type { EventDraft } from '../events/event.ts';
+import { holder, REQUEST_NOT_WRITTEN } from './cashier.ts';
+import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { persist } from './persist.ts';
+import { type Delivery, receiptOf } from './receipt.ts';
+
+/** How long a settled call can still be collected with the same proof, milliseconds (CONTRACT 4.3). */
+export const RETRY_WINDOW_MS = 24 * 60 * 60 * 1_000;
+
+/** Writes down how the delivery of a paid call ended: state, receipt and events in one write. */
+export interface DeliveryDesk {
+  /** The answer was sent completely. Resolves false when the write was impossible; the lease then lets others look. */
+  delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<boolean>;
+  /** Money moved and the buyer has nothing yet. Resolves when the proof may be brought again. */
+  undelivered(record: PaymentRecord, facts: DeliveryFacts & Undelivered): Promise<boolean>;
+}
+
+export interface Undelivered {
+  /** The error code the buyer was given, or `CLIENT_GONE`. */
+  readonly failure: string;
+  /** False only when it is certain that no byte of the request reached the merchant. */
+  readonly requestWritten: boolean;
+}
+
+export interface DeliveryFacts {
+  /** The request that is being answered; differs from the record's when a later one collects. */
+  readonly requestId: string;
+  /** 0 when no answer came. */
+  readonly backendStatus: number;
+  readonly durationMs: number;
+  readonly events: readonly EventDraft[];
+}
+
+export function createDeliveryDesk(ledger: PaymentLedger, now: () => Date = () => new Date()): DeliveryDesk {
+  const close = async (
+    record: PaymentRecord,
+    to: 'delivered' | 'undelivered',
+    facts: DeliveryFacts,
+    delivery: Delivery,
+    reason?: string,
+  ): Promise<boolean> => {
+    if (record.transaction === undefined) throw new Error('a settled record without a transaction');
+    const at = now();
+    const receipt = receiptOf(record, {
+      transaction: record.transaction,
+      settledAt: new Date(record.settledAt ?? at),
+      at,
+      durationMs: facts.durationMs,
+      delivery,
+      ...(facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId }),
+    });
+    const command = { ...holder(record), to, leaseMs: 0, facts: reason === undefined ? {} : { reason }, receipt, events: facts.events };
+    return (await persist(() => ledger.advance(command))).kind === 'done';
+  };
+  return {
+    delivered: (record, facts) =>
+      close(record, 'delivered', facts, {
+        backendStatus: facts.backendStatus,
+        deliveredAt: now(),
+        failure: undefined,
+      }),
+    undelivered: (record, facts) =>
+      close(
+        record,
+        'undelivered',
+        facts,
+        { backendStatus: facts.backendStatus, deliveredAt: undefined, failure: facts.failure },
+        facts.requestWritten ? 'request_written' : REQUEST_NOT_WRITTEN,
+      ),
+  };
+}

@@ -1,0 +1,61 @@
+import type { PaymentResponse, PaymentRequirements } from './x402/wire.ts';
+import type { ChallengeTemplate } from './x402/challenge.ts';
+import type { PaymentRecord } from './ledger/ledger.ts';
+import type { PaymentDetails } from '../errors.ts';
+
+/** What a paid resource costs, in every form that an answer needs. Built once at start. */
+export interface Offer {
+  readonly requirements: PaymentRequirements;
+  /** Display units. */
+  readonly amount: string;
+  readonly currency: string;
+  readonly challenge: ChallengeTemplate;
+}
+
+/** The offers of all paid resources by resource id. */
+export type Offers = ReadonlyMap<string, Offer>;
+
+/** The PAYMENT-RESPONSE summary of a settled payment (SPEC part 2). */
+export function settledResponse(record: PaymentRecord, requestId: string): PaymentResponse {
+  return {
+    success: true,
+    transaction: record.transaction ?? '',
+    network: record.network,
+    status: 'settled',
+    provider: 'x402',
+    amount: record.amount,
+    currency: record.currency,
+    payer: record.payer,
+    receiptId: record.receiptId,
+    requestId,
+  };
+}
+
+/** The PAYMENT-RESPONSE summary of a definite refusal by the settlement. */
+export function refusedResponse(offer: Offer, requestId: string, reason: string, transaction = ''): PaymentResponse {
+  return {
+    success: false,
+    transaction,
+    network: offer.requirements.network,
+    status: 'refused',
+    provider: 'x402',
+    amount: offer.amount,
+    currency: offer.currency,
+    requestId,
+    errorReason: reason,
+  };
+}
+
+/** `details.payment` of an error: what the buyer already paid. */
+export function paymentDetails(record: PaymentRecord): PaymentDetails {
+  const { amount, currency, network, payer, state, transaction } = record;
+  return {
+    status: state === 'refused' || state === 'reserved' || state === 'settling' ? state : 'settled',
+    provider: 'x402',
+    amount,
+    currency,
+    network,
+    ...(transaction === undefined ? {} : { externalReference: transaction }),
+    payer,
+  };
+}

@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto';
+import type { Channel } from '../events/event.ts';
+import type { BackendRequest } from '../merchant/types.ts';
+import { receiptId } from '../receipts/id.ts';
+import type { PaymentTerms } from './ledger/ledger.ts';
+import type { Offer } from './offers.ts';
+import type { Proof } from './x402/rail.ts';
+
+/** What is fixed about a purchase when its authorization is reserved for the first time. */
+export function paymentTerms(
+  call: {
+    readonly requestId: string;
+    readonly channel: Channel;
+    readonly resource: { readonly id: string };
+    readonly request: BackendRequest;
+    readonly bind: string;
+    readonly payment: Proof;
+  },
+  offer: Offer,
+): PaymentTerms {
+  const { requestId, channel, resource, request, bind, payment } = call;
+  const { authorization } = payment.payload.payload;
+  const { requirements, amount, currency } = offer;
+  return {
+    payId: payment.payId,
+    bind,
+    requestId,
+    resourceId: resource.id,
+    channel,
+    receiptId: receiptId(),
+    payer: authorization.from,
+    payee: requirements.payTo,
+    asset: requirements.asset,
+    network: requirements.network,
+    units: requirements.amount,
+    amount,
+    currency,
+    nonce: authorization.nonce,
+    validBefore: Number(authorization.validBefore),
+    proof: JSON.stringify(payment.payload),
+    // Configured headers stay out: they may hold the merchant's secrets and are added again from the configuration.
+    backendRequest: JSON.stringify({
+      method: request.method,
+      path: request.path,
+      contentType: request.headers['content-type'],
+      body: request.body === undefined ? undefined : Buffer.from(request.body).toString('base64'),
+    }),
+  };
+}
+
+/** The key that lets the merchant recognise a repeated request of one purchase; equal on every resume (CONTRACT 4.4). */
+export function backendIdempotencyKey(payId: string): string {
+  return `pay_${createHash('sha256').update(payId).digest('base64url').slice(0, 43)}`;
+}
