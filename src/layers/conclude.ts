@@ -30,7 +30,8 @@ export function conclude(
       durationMs: elapsedMs(call),
       data: { status: answer.status, ...(relayed.kind === 'client_gone' ? { clientGone: true } : {}) },
     });
-    if (relayed.kind === 'finished') call.journal.record('resource.delivered', { status: 'ok', durationMs: elapsedMs(call) });
+    if (relayed.kind === 'finished')
+      call.journal.record('resource.delivered', { status: 'ok', durationMs: elapsedMs(call) });
     if (funding.kind === 'paid') await concludePaid(call, relayed, desk, warn);
     else {
       call.journal.flush();

@@ -66,7 +66,11 @@ function requestToMerchant(call: FundedCall): BackendRequest {
  * Records the failure and says what the caller is told. After a settlement it is always BACKEND_ERROR, and retryable exactly when
  * the same proof can collect later.
  */
-export async function backendFailed(call: FundedCall, desk: DeliveryDesk, failed: BackendFailed): Promise<GatewayError> {
+export async function backendFailed(
+  call: FundedCall,
+  desk: DeliveryDesk,
+  failed: BackendFailed,
+): Promise<GatewayError> {
   const { journal, resource, funding } = call;
   const paid = funding.kind === 'paid';
   const code = failed.reason === 'timeout' && !paid ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR';

@@ -12,7 +12,8 @@ export function resolve(catalogue: Catalogue, feed: EventSink): RequestHandler {
   return function resolveLayer(_req, res, next) {
     const call = callAt(res, 'received');
     const resource = catalogue.byId.get(call.resourceId);
-    if (resource === undefined || !resource.exposedVia.includes(call.channel)) throw new GatewayError('RESOURCE_NOT_FOUND');
+    if (resource === undefined || !resource.exposedVia.includes(call.channel))
+      throw new GatewayError('RESOURCE_NOT_FOUND');
     const { requestId, channel } = call;
     const journal = openJournal({ requestId, resourceId: resource.id, adapter: channel }, feed);
     journal.record('resource.requested');

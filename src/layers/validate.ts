@@ -24,5 +24,7 @@ export function validate(): RequestHandler {
 
 /** SHA-256 hex over resource, method and the canonical input: equal for every spelling of the same purchase. */
 function whatIsBought(resourceId: string, method: string, input: JsonObject): string {
-  return createHash('sha256').update(`${resourceId}\0${method}\0${canonicalJson(input)}`).digest('hex');
+  return createHash('sha256')
+    .update(`${resourceId}\0${method}\0${canonicalJson(input)}`)
+    .digest('hex');
 }

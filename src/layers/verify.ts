@@ -15,14 +15,15 @@ export function verify(offers: Offers, verifier: ProofVerifier): RequestHandler 
       return;
     }
     const offer = offerOf(offers, call.resource.id);
-    const verdict = await verifier.verify(call.proof, offer.requirements).catch((thrown: unknown) => {
+    const verdict = await verifier.verify(call.proof, offer).catch((thrown: unknown) => {
       throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
     });
     if (verdict.kind === 'refused') {
       askForPayment(call, offer, { phase: 'verify', reason: verdict.reason });
       return;
     }
-    if (verdict.kind === 'unavailable') throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
+    if (verdict.kind === 'unavailable')
+      throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
     advanceCall(res, { ...call, stage: 'proven', payment: verdict.proof });
     next();
   };

@@ -19,11 +19,14 @@ export interface ExchangeLimits {
   readonly signal?: AbortSignal;
 }
 
+/** Header fields as received: lower-case names, a repeated field as an array in order. */
+export type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
 /** The merchant's answer, head first. `body` fails with a BackendError when the answer breaks off, is too slow or too large. */
 export interface BackendAnswer {
   readonly status: number;
-  /** Lower-case names as received; nothing is relayed without the allow-list of `relayedHeaders`. */
-  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  /** Nothing of this is relayed without the allow-list of `relayedHeaders`. */
+  readonly headers: ReceivedHeaders;
   readonly body: Readable;
 }
 

@@ -1,9 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Journal } from '../events/journal.ts';
-import type { Advance, Advanced, Holder, PaymentLedger, PaymentRecord, PaymentTerms, Reservation } from './ledger/ledger.ts';
+import type {
+  Advance,
+  Advanced,
+  Holder,
+  PaymentLedger,
+  PaymentRecord,
+  PaymentTerms,
+  Reservation,
+} from './ledger/ledger.ts';
 import { persist } from './persist.ts';
 import { receiptOf } from './receipt.ts';
-import type { PaymentRail, Proof, Settlement } from './x402/rail.ts';
+import type { PaymentRail, Proof, Settlement, SettlementHistory, SignedTransaction } from './x402/rail.ts';
 import type { PaymentRequirements } from './x402/wire.ts';
 
 /** Lease while the rail verifies: its deadline of 5 s and a margin. */
@@ -35,9 +43,18 @@ export interface Order {
 /** What came of it. Only `paid` may reach the merchant; only `refused` may be answered 402. */
 export type Sale =
   | { readonly kind: 'paid'; readonly record: PaymentRecord }
-  | { readonly kind: 'refused'; readonly reason: string; readonly phase: 'verify' | 'settle'; readonly transaction?: string }
+  | {
+      readonly kind: 'refused';
+      readonly reason: string;
+      readonly phase: 'verify' | 'settle';
+      readonly transaction?: string;
+    }
   | { readonly kind: 'in_flight' }
-  | { readonly kind: 'spent'; readonly state: 'used' | 'delivered' | 'undelivered' | 'refundDue'; readonly record?: PaymentRecord }
+  | {
+      readonly kind: 'spent';
+      readonly state: 'used' | 'delivered' | 'undelivered' | 'refundDue';
+      readonly record?: PaymentRecord;
+    }
   | { readonly kind: 'uncertain'; readonly validBefore: number; readonly transaction?: string; readonly cause: unknown }
   | { readonly kind: 'unavailable'; readonly cause: string }
   | { readonly kind: 'gate_closed' };
@@ -106,7 +123,7 @@ class Till {
         events: journal.take(),
       });
       if (settling.kind !== 'done') return { kind: 'in_flight' };
-      return this.#settle(settling.record);
+      return this.#settle(settling.record, { sentBefore: false });
     }
     if (verdict.kind === 'refused' && verdict.nonceSpent) return this.#spentElsewhere(record, verdict.reason);
     await this.#ledger.discard(holder(record), []);
@@ -122,16 +139,21 @@ class Till {
     return shown.kind === 'refused' ? { kind: 'refused', reason, phase: 'verify' } : { kind: 'spent', state: 'used' };
   }
 
-  async #settle(record: PaymentRecord): Promise<Sale> {
+  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Sale> {
     // The gate may have closed while the rail verified. Nothing was sent, so the lease is all there is to give back.
     if (!this.#order.gateOpen()) {
       await this.#ledger.release(holder(record));
       return { kind: 'gate_closed' };
     }
-    const settlement = await this.#rail.settle(this.#order.proof, this.#order.offer, async ({ hash, raw }) => {
-      const noted = await this.#ledger.note(holder(record), { transaction: hash, rawTransaction: raw }, SETTLE_LEASE_MS);
+    const writeAhead = async ({ hash, raw }: SignedTransaction): Promise<void> => {
+      const noted = await this.#ledger.note(
+        holder(record),
+        { transaction: hash, rawTransaction: raw },
+        SETTLE_LEASE_MS,
+      );
       if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
-    });
+    };
+    const settlement = await this.#rail.settle(this.#order.proof, this.#order.offer, writeAhead, history);
     return this.#close(record, settlement);
   }
 
@@ -145,7 +167,7 @@ class Till {
     if (verdict.kind !== 'valid')
       return this.#leaveUncertain(record, `open, but not payable now: ${verdict.kind}`, record.transaction);
     const renewed = await this.#ledger.note(holder(record), {}, SETTLE_LEASE_MS);
-    return renewed.kind === 'done' ? this.#settle(renewed.record) : { kind: 'in_flight' };
+    return renewed.kind === 'done' ? this.#settle(renewed.record, { sentBefore: true }) : { kind: 'in_flight' };
   }
 
   /** Writes the outcome of a settlement down. From here on a store that fails makes the outcome uncertain, never a 402. */
@@ -174,7 +196,13 @@ class Till {
       to: 'settled',
       leaseMs: backendTimeoutMs + DELIVERY_MARGIN_MS,
       facts: { transaction },
-      receipt: receiptOf(record, { transaction, settledAt: now, at: now, durationMs: elapsedMs(), delivery: undefined }),
+      receipt: receiptOf(record, {
+        transaction,
+        settledAt: now,
+        at: now,
+        durationMs: elapsedMs(),
+        delivery: undefined,
+      }),
       events: journal.take(),
     });
     if (settled.kind === 'done') return { kind: 'paid', record: settled.record };
@@ -185,7 +213,8 @@ class Till {
     const { reason, transaction } = refusal;
     const facts = transaction === undefined ? { reason } : { reason, transaction };
     const refused = await this.#write({ ...holder(record), to: 'refused', leaseMs: 0, facts, events: [] });
-    if (refused.kind !== 'done') return this.#uncertain(record, `refused, but the ledger answered ${refused.kind}`, transaction);
+    if (refused.kind !== 'done')
+      return this.#uncertain(record, `refused, but the ledger answered ${refused.kind}`, transaction);
     return { kind: 'refused', reason, phase: 'settle', ...(transaction === undefined ? {} : { transaction }) };
   }
 
@@ -202,7 +231,12 @@ class Till {
   }
 
   #uncertain(record: PaymentRecord, cause: unknown, transaction: string | undefined): Sale {
-    return { kind: 'uncertain', validBefore: record.validBefore, cause, ...(transaction === undefined ? {} : { transaction }) };
+    return {
+      kind: 'uncertain',
+      validBefore: record.validBefore,
+      cause,
+      ...(transaction === undefined ? {} : { transaction }),
+    };
   }
 
   #write(command: Advance): Promise<Advanced | { readonly kind: 'unwritten'; readonly cause: unknown }> {

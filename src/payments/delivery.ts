@@ -49,7 +49,14 @@ export function createDeliveryDesk(ledger: PaymentLedger, now: () => Date = () =
       delivery,
       ...(facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId }),
     });
-    const command = { ...holder(record), to, leaseMs: 0, facts: reason === undefined ? {} : { reason }, receipt, events: facts.events };
+    const command = {
+      ...holder(record),
+      to,
+      leaseMs: 0,
+      facts: reason === undefined ? {} : { reason },
+      receipt,
+      events: facts.events,
+    };
     return (await persist(() => ledger.advance(command))).kind === 'done';
   };
   return {

@@ -1,11 +1,15 @@
-import type { PaymentResponse, PaymentRequirements } from './x402/wire.ts';
-import type { ChallengeTemplate } from './x402/challenge.ts';
-import type { PaymentRecord } from './ledger/ledger.ts';
+import type { GatewayConfig } from '../config/config.ts';
 import type { PaymentDetails } from '../errors.ts';
+import type { PaymentRecord } from './ledger/ledger.ts';
+import { type ChallengeTemplate, challengeFor } from './x402/challenge.ts';
+import { invokeUrl, requirementsFor } from './x402/offer.ts';
+import type { PaymentRequirements, PaymentResponse } from './x402/wire.ts';
 
 /** What a paid resource costs, in every form that an answer needs. Built once at start. */
 export interface Offer {
   readonly requirements: PaymentRequirements;
+  /** The canonical invoke URL, the same on every channel. */
+  readonly resourceUrl: string;
   /** Display units. */
   readonly amount: string;
   readonly currency: string;
@@ -14,6 +18,26 @@ export interface Offer {
 
 /** The offers of all paid resources by resource id. */
 export type Offers = ReadonlyMap<string, Offer>;
+
+/** Prices every resource that has a price. */
+export function compileOffers(config: Pick<GatewayConfig, 'merchant' | 'resources' | 'x402'>): Offers {
+  const offers = new Map<string, Offer>();
+  const { x402, merchant } = config;
+  if (x402 === undefined) return offers;
+  for (const resource of config.resources) {
+    const { pricing } = resource;
+    if (pricing.type === 'free') continue;
+    const priced = { ...resource, pricing };
+    offers.set(resource.id, {
+      requirements: requirementsFor(priced, x402),
+      resourceUrl: invokeUrl(merchant.publicBaseUrl, resource.id),
+      amount: pricing.amount,
+      currency: pricing.currency,
+      challenge: challengeFor(priced, x402, merchant.publicBaseUrl),
+    });
+  }
+  return offers;
+}
 
 /** The PAYMENT-RESPONSE summary of a settled payment (SPEC part 2). */
 export function settledResponse(record: PaymentRecord, requestId: string): PaymentResponse {

@@ -40,6 +40,7 @@ export interface PaymentRecord extends PaymentTerms {
   readonly leaseUntil: number;
   /** Token of the last applied command: the same command again changes nothing. */
   readonly step: string;
+  /** Deliveries that failed or died; `advance` in table.ts says what counts. */
   readonly tries: number;
   readonly reservedAt: number;
   readonly changedAt: number;
@@ -79,7 +80,7 @@ export interface Holder {
 /** A change of state with everything that must become true with it. */
 export interface Advance extends Holder {
   readonly to: PaymentState;
-  /** New lease from now, milliseconds; 0 gives the lease up. Ignored in final states. */
+  /** New lease from now, 0 to 600,000 milliseconds; 0 gives the lease up. Ignored in final states. */
   readonly leaseMs: number;
   readonly facts?: PaymentFacts;
   readonly receipt?: Receipt;
@@ -100,6 +101,9 @@ export type Advanced =
   | { readonly kind: 'illegal'; readonly state: PaymentState }
   | { readonly kind: 'lost' };
 
+/** `gone`: the record is deleted, or was so before. */
+export type Discarded = Exclude<Advanced, { kind: 'done' | 'lost' }> | { readonly kind: 'gone' };
+
 /** The payment ledger: the pure table of `table.ts`, made durable. Every method is one atomic write of the store. */
 export interface PaymentLedger {
   reserve(command: Reserve): Promise<Reservation>;
@@ -107,10 +111,7 @@ export interface PaymentLedger {
   /** Records facts without a change of state and renews the lease. */
   note(holder: Holder, facts: PaymentFacts, leaseMs: number): Promise<Advanced>;
   /** Deletes a record that is still `reserved`: nothing was sent, the proof may be used again. Events ride along. */
-  discard(
-    holder: Holder,
-    events: readonly EventDraft[],
-  ): Promise<Exclude<Advanced, { kind: 'done' }> | { readonly kind: 'gone' }>;
+  discard(holder: Holder, events: readonly EventDraft[]): Promise<Discarded>;
   /** Gives up the lease without a change of state, so that the next attempt need not wait for it. */
   release(holder: Holder): Promise<Advanced>;
   read(payId: string): Promise<PaymentRecord | undefined>;

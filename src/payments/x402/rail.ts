@@ -36,6 +36,15 @@ export interface SignedTransaction {
   readonly raw: string;
 }
 
+/** What is known about a payment before this attempt to settle it. */
+export interface SettlementHistory {
+  /**
+   * True when an earlier attempt may have sent it. A refusal of this attempt then proves nothing (the earlier one may be why the
+   * payer's balance is gone), so only the chain can make it `refused`.
+   */
+  readonly sentBefore: boolean;
+}
+
 /** A way money moves. It can refuse what the local checks accepted, never accept what they refused. */
 export interface PaymentRail {
   readonly facilitator: 'local' | 'remote';
@@ -46,6 +55,7 @@ export interface PaymentRail {
     proof: Proof,
     offer: PaymentRequirements,
     writeAhead: (transaction: SignedTransaction) => Promise<void>,
+    history?: SettlementHistory,
   ): Promise<Settlement>;
   /** What the chain shows for this authorization now (deadline 3 s). `knownTransaction` from an earlier attempt, if any. */
   reconcile(proof: Proof, offer: PaymentRequirements, knownTransaction: string | undefined): Promise<Reading>;

@@ -1,0 +1,39 @@
+# Everything runs on the Node that the lockfile brings, whatever the machine has.
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+INSTALLED := node_modules/.package-lock.json
+.DEFAULT_GOAL := help
+.PHONY: help run demo test check format bench build clean
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(INSTALLED): package.json package-lock.json .npmrc
+	@npm ci --loglevel=error
+	@touch $@
+
+run: $(INSTALLED) ## gateway, sample merchant and a local chain, until Ctrl-C
+	@node spec/support/run.ts
+
+demo: $(INSTALLED) ## the same, then one resource bought with the official client
+	@node spec/support/demo.ts
+
+test: $(INSTALLED) ## every test, with a real Redis and a real chain
+	@node spec/support/install-redis.ts
+	@node spec/deploy/kubectl.ts
+	@node spec/run.ts
+
+check: $(INSTALLED) ## types, lint, format
+	@tsc --project .
+	@biome check --error-on-warnings .
+
+format: $(INSTALLED) ## repair what lint and format can repair
+	@biome check --write .
+
+bench: $(INSTALLED) ## CPU a request against peers, as ratios of one interleaved run
+	@node spec/bench/run.ts
+
+build: $(INSTALLED) ## one file for the image: dist/gateway.mjs
+	@rolldown --config rolldown.config.ts --logLevel warn
+
+clean: ## remove what was built or downloaded, except node_modules
+	@rm -rf dist .cache data coverage

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+
+/**
+ * The rooms a room may import from. Arrows point one way: fronts and layers know the domain, the domain never knows them; stores
+ * implement ports that the domain owns, and only the composition root knows a store.
+ */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  errors: ['json'],
+  json: [],
+  events: ['json'],
+  receipts: ['events'],
+  merchant: ['events', 'errors'],
+  payments: ['config', 'errors', 'events', 'json', 'merchant', 'receipts'],
+  config: ['catalogue', 'events', 'json', 'merchant', 'payments'],
+  catalogue: ['config', 'errors', 'events', 'json', 'merchant', 'payments', 'probes'],
+  store: ['config', 'events', 'payments', 'receipts'],
+  http: ['catalogue', 'errors', 'json'],
+  call: ['catalogue', 'errors', 'events', 'json', 'merchant', 'payments'],
+  layers: [
+    'call',
+    'catalogue',
+    'errors',
+    'events',
+    'http',
+    'json',
+    'merchant',
+    'payments',
+    'receipts',
+    'sidecar',
+    'store',
+  ],
+  fronts: ['call', 'errors', 'http', 'json', 'merchant', 'payments'],
+  operator: ['errors', 'events', 'http', 'receipts', 'store'],
+  probes: ['config', 'http', 'payments', 'store'],
+  sidecar: [],
+  telemetry: ['errors', 'probes'],
+};
+/** The composition root and the entry may import everything. */
+const ROOTS = new Set(['gateway', 'server', 'management', 'main', 'cli', 'plain-express']);
+const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
+
+const sources = globSync('src/**/*.ts');
+
+function importsOf(file: string): readonly string[] {
+  return [...readFileSync(file, 'utf8').matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? '');
+}
+
+function room(file: string): string {
+  return (path.relative('src', file).split(path.sep)[0] ?? '').replace(/\.ts$/, '');
+}
+
+describe('the house', () => {
+  it('has source files to look at', () => assert.ok(sources.length > 50));
+
+  for (const file of sources) {
+    it(`${file} imports in the allowed direction only`, () => {
+      const from = room(file);
+      if (ROOTS.has(from)) return;
+      const allowed = MAY_IMPORT[from];
+      assert.ok(allowed, `${from} is a new room: say above what it may import`);
+      for (const target of importsOf(file).filter((name) => name.startsWith('.'))) {
+        const to = room(path.join(path.dirname(file), target));
+        if (to === from || target.endsWith('.json')) continue;
+        assert.ok(allowed.includes(to), `${file} imports ${target}: ${from} may not know ${to}`);
+      }
+    });
+  }
+
+  it('keeps protocol knowledge free of the web framework', () => {
+    for (const file of sources.filter((name) =>
+      /src\/(?:payments|mandates|json|config|catalogue|events|store)\//.test(name),
+    ))
+      for (const target of importsOf(file)) assert.notEqual(target, 'express', file);
+  });
+
+  it('has no file over 300 lines', () => {
+    for (const file of sources) assert.ok(readFileSync(file, 'utf8').split('\n').length <= 301, file);
+  });
+});

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { build } from 'rolldown';
+import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
+import { leastNode, WRONG_RUNTIME_EXIT_CODE } from '../../deploy/bundle/runtime.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const FIXTURE = join(ROOT, 'spec/deploy/fixtures/entry');
+const RUN_TIMEOUT_MS = 20_000;
+
+interface Run {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function run(bundle: string, nodeFlags: readonly string[] = [], args: readonly string[] = []): Run {
+  const child = spawnSync(process.execPath, [...nodeFlags, bundle, ...args], {
+    cwd: join(bundle, '..'),
+    env: {},
+    encoding: 'utf8',
+    timeout: RUN_TIMEOUT_MS,
+  });
+  return { code: child.status, out: child.stdout, err: child.stderr };
+}
+
+/** Node started as if it were another release. */
+function pretending(version: string): readonly string[] {
+  const script = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`;
+  return ['--import', `data:text/javascript,${encodeURIComponent(script)}`];
+}
+
+describe('the bundle', () => {
+  const work = mkdtempSync(join(tmpdir(), 'bundle-'));
+  const alone = join(work, 'alone');
+  const bundle = join(alone, BUNDLE_NAME);
+
+  before(async () => {
+    await build({ ...bundleOptions(join(FIXTURE, 'entry.ts'), join(work, 'dist')), logLevel: 'silent' });
+    mkdirSync(alone);
+    copyFileSync(join(work, 'dist', BUNDLE_NAME), bundle);
+  });
+  after(() => rmSync(work, { recursive: true, force: true }));
+
+  it('is one file', () => {
+    assert.deepEqual(readdirSync(join(work, 'dist')), [BUNDLE_NAME]);
+  });
+
+  it('runs from an empty directory with everything the gateway needs inside', () => {
+    const { code, out, err } = run(bundle);
+    assert.equal(err, '');
+    assert.equal(code, 0);
+    const manifest: { readonly version: string } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    assert.deepEqual(JSON.parse(out), {
+      version: manifest.version,
+      lua: readFileSync(join(FIXTURE, 'answer.lua'), 'utf8'),
+      accepts: true,
+      refuses: true,
+      yaml: { a: [1] },
+      hash: '0x314c1dfbbccab41a44cf9fefc21e632eb8e01bc0346d4414114d4c3dd0e9fdf1',
+      verifies: true,
+      sqlite: 1,
+      native: 'absent',
+      lazy: '0x4a62316623ad457F02cDC5D997deD67a383EC569',
+    });
+  });
+
+  it('links no module before the check of the Node version', () => {
+    assert.doesNotMatch(readFileSync(bundle, 'utf8'), /^import\b/m);
+  });
+
+  for (const { version, runs } of [
+    { version: '20.20.2', runs: false },
+    { version: '22.23.3', runs: false },
+    { version: '24.14.99', runs: false },
+    { version: '24.15.0', runs: true },
+    { version: '25.0.0', runs: true },
+    { version: '26.10.0', runs: true },
+  ]) {
+    it(`${runs ? 'runs' : 'refuses to run'} on Node ${version}`, () => {
+      const { code, err, out } = run(bundle, pretending(version));
+      assert.equal(code, runs ? 0 : WRONG_RUNTIME_EXIT_CODE);
+      assert.equal(out === '', !runs);
+      if (!runs) assert.equal(err, `agent-commerce-gateway needs Node 24.15 or newer, this is ${version}\n`);
+    });
+  }
+
+  for (const { rule, source } of [
+    {
+      rule: 'a text file whose name is known only at run time',
+      source: 'readFileSync(new URL("./" + process.argv[2], import.meta.url), "utf8")',
+    },
+    { rule: 'a file that is read as bytes', source: 'readFileSync(new URL("./answer.lua", import.meta.url))' },
+    {
+      rule: 'a file of a kind that is not text',
+      source: 'readFileSync(new URL("./answer.bin", import.meta.url), "utf8")',
+    },
+  ]) {
+    it(`is not built when a module reads ${rule}`, async () => {
+      const entry = join(work, 'stray.ts');
+      writeFileSync(entry, `import { readFileSync } from 'node:fs';\nconsole.log(${source});\n`);
+      await assert.rejects(
+        build({ ...bundleOptions(entry, join(work, 'stray')), logLevel: 'silent' }),
+        /cannot be bundled|the bundle inlines/,
+      );
+    });
+  }
+
+  it('is not built when it would need a package beside it', async () => {
+    const entry = join(work, 'beside.ts');
+    writeFileSync(entry, "import secp256k1 from 'secp256k1';\nconsole.log(secp256k1);\n");
+    await assert.rejects(
+      build({ ...bundleOptions(entry, join(work, 'beside')), logLevel: 'silent' }),
+      /beside it: secp256k1/,
+    );
+  });
+});
+
+describe('the supported Node version', () => {
+  it('is read from package.json engines', () => assert.deepEqual(leastNode('>=24.15'), [24, 15]));
+
+  for (const range of ['24', '^24.15', '>=24', '>=24.15.1 <27', '']) {
+    it(`is refused when written "${range}"`, () => assert.throws(() => leastNode(range), /engines\.node/));
+  }
+});

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { BUNDLE_NAME } from '../../deploy/bundle/options.ts';
+import { type Instruction, inContext, instructions, stages } from './dockerfile.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const IGNORE = readFileSync(join(ROOT, '.dockerignore'), 'utf8');
+const BUILD_TIMEOUT_MS = 60_000;
+
+const all = instructions(join(ROOT, 'deploy/Dockerfile'));
+const [build = [], image = [], ...more] = stages(all);
+
+function values(stage: readonly Instruction[], name: string): readonly string[] {
+  return stage.filter((instruction) => instruction.name === name).map(({ value }) => value);
+}
+
+/** The exec form of an instruction, or undefined for the shell form. */
+function execForm(stage: readonly Instruction[], name: string): readonly string[] | undefined {
+  const [value = ''] = values(stage, name);
+  const json = value.slice(value.indexOf('['));
+  return json.startsWith('[') ? JSON.parse(json) : undefined;
+}
+
+/** The sources of the COPYs of the build stage, which come from the build context. */
+const sources = values(build, 'COPY').flatMap((value) => value.split(' ').slice(0, -1));
+
+describe('the image', () => {
+  const rules: readonly { readonly rule: string; readonly of: () => unknown; readonly is: unknown }[] = [
+    { rule: 'is built in two stages', of: () => more, is: [] },
+    {
+      rule: 'names no base by itself: the caller pins both',
+      of: () => values(all, 'ARG'),
+      is: ['NODE_IMAGE', 'RUNTIME_IMAGE'],
+    },
+    {
+      rule: 'builds on what the caller pinned and nothing else',
+      of: () => values(all, 'FROM').map((value) => /^\$\{(\w+)\}( AS build)?$/.exec(value)?.[1]),
+      is: ['NODE_IMAGE', 'RUNTIME_IMAGE'],
+    },
+    {
+      rule: 'contains one file, which its user cannot change',
+      of: () => values(image, 'COPY'),
+      is: [`--from=build --chown=0:0 --chmod=0444 /src/dist/${BUNDLE_NAME} ./${BUNDLE_NAME}`],
+    },
+    { rule: 'adds nothing from the network', of: () => values(all, 'ADD'), is: [] },
+    { rule: 'runs nothing while it is put together', of: () => values(image, 'RUN'), is: [] },
+    { rule: 'runs as nobody in particular', of: () => values(image, 'USER'), is: ['65532:65532'] },
+    { rule: 'names its two ports', of: () => values(image, 'EXPOSE'), is: ['8402 8403'] },
+    { rule: 'is stopped by the signal that drains', of: () => values(image, 'STOPSIGNAL'), is: ['SIGTERM'] },
+    { rule: 'serves unless told otherwise', of: () => execForm(image, 'CMD'), is: ['serve'] },
+    {
+      rule: 'is the process itself, with no shell between it and the signal',
+      of: () => execForm(image, 'ENTRYPOINT'),
+      is: ['node', '--max-old-space-size-percentage=60', '--max-semi-space-size=8', `/app/${BUNDLE_NAME}`],
+    },
+    {
+      rule: 'checks its health with its own file',
+      of: () => execForm(image, 'HEALTHCHECK'),
+      is: ['node', `/app/${BUNDLE_NAME}`, 'healthcheck'],
+    },
+  ];
+  for (const { rule, of, is } of rules) it(rule, () => assert.deepEqual(of(), is));
+
+  it('installs from the lock and runs no install script', () => {
+    const [install = ''] = values(build, 'RUN');
+    assert.match(install, /npm ci --ignore-scripts\b/);
+  });
+
+  it('carries no secret in a layer', () => {
+    for (const { name, value } of all) {
+      if (['ENV', 'ARG', 'LABEL'].includes(name)) assert.doesNotMatch(value, /token|secret|password|key/i);
+    }
+    assert.match(values(build, 'RUN')[0] ?? '', /--mount=type=secret,id=npmrc/);
+  });
+});
+
+describe('the build context', () => {
+  for (const { path, sent } of [
+    ...sources.map((source) => ({ path: source.replace(/^\.\//, ''), sent: true })),
+    { path: 'deploy/bundle/options.ts', sent: true },
+    { path: 'src/main.ts', sent: true },
+    { path: '.git/config', sent: false },
+    { path: '.npmrc', sent: false },
+    { path: 'node_modules/express/package.json', sent: false },
+    { path: 'deploy/overlays/dev/secrets/gateway.env', sent: false },
+    { path: 'config.yaml', sent: false },
+    { path: 'data/gateway.db', sent: false },
+    { path: 'spec/deploy/dockerfile.ts', sent: false },
+  ]) {
+    it(`${sent ? 'has' : 'leaves out'} ${path}`, () => assert.equal(inContext(IGNORE, path), sent));
+  }
+});
+
+describe('the gateway, built from what the image build copies', () => {
+  const work = mkdtempSync(join(tmpdir(), 'context-'));
+  after(() => rmSync(work, { recursive: true, force: true }));
+
+  it('becomes one file that runs from an empty directory', () => {
+    for (const source of sources) {
+      mkdirSync(dirname(join(work, source)), { recursive: true });
+      cpSync(join(ROOT, source), join(work, source), { recursive: true });
+    }
+    symlinkSync(join(ROOT, 'node_modules'), join(work, 'node_modules'));
+    const [, command] = build.filter(({ name }) => name === 'RUN');
+    const [program = '', ...args]: readonly string[] = JSON.parse(command?.value ?? '[]');
+    const built = spawnSync(program, args, { cwd: work, encoding: 'utf8', timeout: BUILD_TIMEOUT_MS });
+    assert.equal(built.status, 0, built.stdout + built.stderr);
+    assert.deepEqual(readdirSync(join(work, 'dist')), [BUNDLE_NAME]);
+
+    const alone = join(work, 'alone');
+    mkdirSync(alone);
+    copyFileSync(join(work, 'dist', BUNDLE_NAME), join(alone, BUNDLE_NAME));
+    const [, ...flags] = execForm(image, 'ENTRYPOINT') ?? [];
+    const run = spawnSync(
+      process.execPath,
+      [...flags.slice(0, -1), BUNDLE_NAME, 'validate', '--config', 'absent.yaml'],
+      {
+        cwd: alone,
+        env: {},
+        encoding: 'utf8',
+      },
+    );
+    // The configuration is what is missing, not a module.
+    assert.equal(run.status, 78, run.stderr);
+    assert.match(run.stderr, /absent\.yaml/);
+  });
+});

@@ -1,0 +1,63 @@
+import { ok } from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { kustomize } from './kubectl.ts';
+import { type Container, containersOf, type Manifest, manifests, type PodSpec, pick, podOf } from './manifest.ts';
+
+const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url));
+const OVERLAY = 'overlays/dev';
+
+/** Name of the container that the sidecar component adds. */
+export const GATEWAY = 'agent-commerce-gateway';
+
+/**
+ * Renders the development overlay from a copy of deploy/ of its own, so that secrets made for a spec never lie in the
+ * working copy. `withSecrets` runs the script that a developer runs first; secrets that a developer made are not copied.
+ */
+export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
+  const copy = mkdtempSync(join(tmpdir(), 'deploy-'));
+  try {
+    cpSync(DEPLOY, copy, { recursive: true, filter: (source) => !source.endsWith('.env') });
+    if (withSecrets) execFileSync(join(copy, OVERLAY, 'secrets/generate.sh'), { stdio: 'pipe' });
+    return manifests(kustomize(join(copy, OVERLAY)));
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+/** The development overlay as a cluster would get it, and the parts that the specs speak about. */
+export class Development {
+  readonly objects: readonly Manifest[] = renderDevelopment(true);
+
+  get workloads(): readonly Manifest[] {
+    return this.objects.filter((object) => object.spec?.template !== undefined);
+  }
+
+  get containers(): readonly Container[] {
+    return this.workloads.flatMap((workload) => containersOf(podOf(workload)));
+  }
+
+  get merchantPod(): PodSpec {
+    return podOf(this.pick('Deployment', 'market-shop'));
+  }
+
+  /** Fails unless the merchant's pod has exactly one gateway. */
+  get gateway(): Container {
+    const [gateway, ...more] = containersOf(this.merchantPod).filter(({ name }) => name === GATEWAY);
+    ok(gateway !== undefined && more.length === 0, 'one gateway in the merchant pod');
+    return gateway;
+  }
+
+  get merchant(): Container {
+    const [merchant] = this.merchantPod.containers;
+    ok(merchant !== undefined);
+    return merchant;
+  }
+
+  pick(kind: string, name: string): Manifest {
+    return pick(this.objects, kind, name);
+  }
+}

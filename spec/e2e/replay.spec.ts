@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { eventually } from '../support/books.ts';
+import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
+import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+
+interface Conflict {
+  readonly code: string;
+  readonly retryable: boolean;
+  readonly details: { readonly state: string; readonly payment?: Record<string, unknown> };
+}
+
+const INPUT = { city: 'Berlin' };
+
+describe('the same proof again is answered by its record', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller();
+  });
+  after(() => seller.close());
+
+  const bring = (id: string, input: unknown, proof: string): Promise<Response> =>
+    seller.shop.invoke(id, input, { 'payment-signature': proof });
+  const conflict = async (answer: Response): Promise<Conflict> => {
+    assert.equal(answer.status, 409);
+    const body = (await answer.json()) as Conflict;
+    assert.equal(body.code, 'PAYMENT_REPLAYED');
+    return body;
+  };
+
+  it('delivered: 409 with what was paid, and nothing moves again', async () => {
+    const proof = await seller.proof('market_report', INPUT);
+    const first = await bring('market_report', INPUT, proof);
+    assert.equal(first.status, 200);
+    await first.arrayBuffer();
+    const before = await seller.income();
+    const body = await eventually(async () => {
+      const again = await conflict(await bring('market_report', INPUT, proof));
+      return again.details.state === 'delivered' ? again : undefined;
+    }, 'the delivery to be written');
+    assert.equal(body.retryable, false);
+    assert.equal(body.details.payment?.['amount'], '0.01');
+    assert.match(String(body.details.payment?.['externalReference']), /^0x[0-9a-f]{64}$/);
+    assert.equal(await seller.income(), before);
+  });
+
+  it('another input or another resource of the same price: 409 "used", and nothing about the payment', async () => {
+    const proof = await seller.proof('market_report', INPUT);
+    const first = await bring('market_report', INPUT, proof);
+    await first.arrayBuffer();
+    for (const input of [{ city: 'Lisboa' }, { city: 'berlin' }]) {
+      const body = await conflict(await bring('market_report', input, proof));
+      assert.deepEqual(body.details, { state: 'used' });
+    }
+    const cheap = await seller.proof('noisy');
+    await (await bring('noisy', {}, cheap)).arrayBuffer();
+    const elsewhere = await conflict(await bring('greeting', {}, cheap));
+    assert.deepEqual(elsewhere.details, { state: 'used' });
+  });
+
+  it('a proof for another resource of the same price is refused before anything moves', async () => {
+    const before = await seller.income();
+    const answer = await bring('greeting', {}, await seller.proof('noisy'));
+    const body = (await answer.json()) as { error: { reason: string } };
+    assert.deepEqual([answer.status, body.error.reason], [402, 'invalid_payment_requirements']);
+    assert.equal(await seller.income(), before);
+  });
+
+  it('running: 409 "in_flight", retryable', async () => {
+    seller.merchant.hold();
+    const arrived = seller.merchant.nextRequest('/held');
+    const proof = await seller.proof('held');
+    const first = bring('held', {}, proof);
+    await arrived;
+    const answer = await bring('held', {}, proof);
+    assert.equal(answer.headers.get('retry-after'), '1');
+    const body = await conflict(answer);
+    assert.deepEqual([body.details.state, body.retryable], ['in_flight', true]);
+    seller.merchant.release();
+    assert.equal((await first).status, 200);
+  });
+
+  it('undelivered, a method that may be repeated: collected with the same proof and the same Idempotency-Key', async () => {
+    const proof = await seller.proof('flaky', { failures: 2 });
+    const before = await seller.income();
+    const statuses: number[] = [];
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const answer = await bring('flaky', { failures: 2 }, proof);
+      statuses.push(answer.status);
+      assert.equal(
+        (
+          JSON.parse(Buffer.from(answer.headers.get('payment-response') ?? '', 'base64').toString()) as {
+            status: string;
+          }
+        ).status,
+        'settled',
+      );
+      await answer.arrayBuffer();
+    }
+    assert.deepEqual(statuses, [502, 502, 200]);
+    assert.equal((await seller.income()) - before, 1_000n);
+    const keys = seller.merchant.requests
+      .filter(({ url }) => url.startsWith('/flaky'))
+      .map((request) => request.idempotencyKey);
+    assert.equal(new Set(keys).size, 1);
+    assert.match(keys[0] ?? '', /^pay_[A-Za-z0-9_-]{43}$/);
+  });
+
+  it('undelivered, a method that may not be repeated: 409 "undelivered" with what was paid', async () => {
+    const proof = await seller.proof('flaky_post', { failures: 1 });
+    const first = await bring('flaky_post', { failures: 1 }, proof);
+    assert.equal(first.status, 502);
+    await first.arrayBuffer();
+    const body = await conflict(await bring('flaky_post', { failures: 1 }, proof));
+    assert.deepEqual([body.details.state, body.retryable], ['undelivered', false]);
+    assert.equal(body.details.payment?.['status'], 'settled');
+  });
+});
+
+describe('a settlement whose outcome was lost on the way', () => {
+  let seller: Seller;
+  let hostile: HostileFacilitator;
+  let official: Facilitator;
+  before(async () => {
+    hostile = await startHostileFacilitator('eip155:31337');
+    seller = await openSeller(async (chain) => {
+      official = await startFacilitator(chain);
+      return { facilitator: { mode: 'remote', url: hostile.url } };
+    });
+  });
+  after(async () => {
+    await seller.close();
+    await Promise.all([hostile.stop(), official.stop()]);
+  });
+
+  it('is found on the chain: the same proof collects, and the buyer pays once', async () => {
+    const settleThenBreak = async (call: Parameters<ReturnType<typeof relayTo>>[0]) => {
+      await relayTo(official.url)(call);
+      return { kind: 'reset' } as const;
+    };
+    hostile.script({ verify: relayTo(official.url), settle: settleThenBreak });
+    const before = await seller.income();
+    const proof = await seller.proof('market_report', INPUT);
+    const statuses: number[] = [];
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const answer = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof });
+      statuses.push(answer.status);
+      await answer.arrayBuffer();
+      if (answer.status === 200) break;
+    }
+    assert.ok(!statuses.includes(402));
+    assert.equal(statuses.at(-1), 200);
+    assert.equal((await seller.income()) - before, 10_000n);
+  });
+
+  it('a facilitator that lies about success is not believed: the chain shows no transfer', async () => {
+    hostile.script({});
+    const proof = await seller.proof('market_report', INPUT);
+    const before = seller.merchant.requests.length;
+    const answer = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof });
+    const body = (await answer.json()) as { code: string };
+    assert.deepEqual([answer.status, body.code], [502, 'PAYMENT_SETTLEMENT_FAILED']);
+    assert.equal(seller.merchant.requests.length, before, 'the merchant was not called');
+  });
+});

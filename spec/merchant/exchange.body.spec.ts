@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { describe, it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import fc from 'fast-check';
+import { BackendError, type BackendFailure } from '../../src/merchant/types.ts';
+import { call, GET, LIMITS, withMerchant } from './call.ts';
+import { answer } from './raw-backend.ts';
+
+const MIB = 1_048_576;
+const OK = 'HTTP/1.1 200 OK\r\n';
+
+function failure(reason: BackendFailure): (thrown: unknown) => true {
+  return (thrown) => {
+    assert.ok(thrown instanceof BackendError);
+    assert.equal(thrown.reason, reason);
+    return true;
+  };
+}
+
+describe('the body of an answer', () => {
+  it('arrives byte for byte: 5 MB of anything', async () => {
+    const bytes = randomBytes(5_000_000);
+    await withMerchant(
+      (socket) => answer(socket, bytes),
+      async (hop) => {
+        const got = await call(hop, GET, { maxResponseBytes: bytes.length });
+        assert.ok(got.kind === 'answer');
+        assert.ok(got.body.equals(bytes));
+      },
+    );
+  });
+
+  it('arrives byte for byte: CSV with its media type', async () => {
+    const csv = 'city,price\r\n"Rome, centre",1.50\r\nKøbenhavn,2.00\r\n';
+    await withMerchant(
+      (socket) => answer(socket, csv, `${OK}content-type: text/csv; charset=utf-8`),
+      async (hop) => {
+        const { headers, body } = await hop.exchange(GET, LIMITS);
+        assert.equal(headers['content-type'], 'text/csv; charset=utf-8');
+        assert.equal(Buffer.concat(await body.toArray()).toString(), csv);
+      },
+    );
+  });
+
+  it('is the same however the wire cuts and frames it', async () => {
+    const framing = fc.constantFrom('length', 'chunked', 'close');
+    const property = fc.asyncProperty(
+      fc.array(fc.uint8Array({ minLength: 1, maxLength: 3_000 }), { maxLength: 8 }),
+      framing,
+      fc.integer({ min: 1, max: 5_000 }),
+      async (parts, frame, cut) => {
+        const whole = Buffer.concat(parts);
+        const wire = framed(parts, whole, frame);
+        const script = async (socket: Socket): Promise<void> => {
+          for (let at = 0; at < wire.length; at += cut) {
+            socket.write(wire.subarray(at, at + cut));
+            await new Promise(setImmediate);
+          }
+          if (frame === 'close') socket.end();
+        };
+        await withMerchant(script, async (hop) => {
+          const got = await call(hop);
+          assert.ok(got.kind === 'answer', JSON.stringify(got));
+          assert.ok(got.body.equals(whole));
+        });
+      },
+    );
+    await fc.assert(property, { numRuns: 30 });
+  });
+
+  it('whatever bytes come, the exchange ends with an answer or a BackendError and no socket is left', async () => {
+    const start = fc.constantFrom(
+      '',
+      'HTTP/1.1 ',
+      OK,
+      `${OK}content-length: 3\r\n`,
+      `${OK}transfer-encoding: chunked\r\n\r\n`,
+    );
+    await fc.assert(
+      fc.asyncProperty(start, fc.uint8Array({ maxLength: 200 }), async (head, noise) => {
+        const script = (socket: Socket): void => {
+          socket.write(head);
+          socket.end(noise);
+        };
+        await withMerchant(script, async (hop, backend) => {
+          const got = await call(hop);
+          assert.ok(got.kind === 'answer' || got.reason === 'transport', JSON.stringify(got));
+          assert.equal(hop.inFlight(), 0);
+          await backend.settledTo(0);
+        });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('holds the merchant back while the reader is slow, and loses nothing', async () => {
+    const block = randomBytes(64 * 1_024);
+    const blocks = 512;
+    let sent = 0;
+    const script = (socket: Socket): void => {
+      socket.write(`${OK}content-length: ${blocks * block.length}\r\n\r\n`);
+      const more = (): void => {
+        while (sent < blocks) {
+          sent += 1;
+          if (!socket.write(block)) return;
+        }
+      };
+      socket.on('drain', more);
+      more();
+    };
+    await withMerchant(script, async (hop) => {
+      const { body } = await hop.exchange(GET, { timeoutMs: 10_000, maxResponseBytes: 64 * MIB });
+      // Nobody reads: the merchant gets stuck as soon as the buffers of both sides and of the kernel are full.
+      for (let before = -1; before !== sent; await pause(50)) before = sent;
+      assert.ok(sent < blocks / 2, `${sent} of ${blocks} blocks were taken from the merchant`);
+      assert.ok(body.readableLength <= 2 * 65_536, `${body.readableLength} bytes wait for the reader`);
+      const hash = createHash('sha256');
+      for await (const chunk of body) hash.update(chunk);
+      const expected = createHash('sha256');
+      for (let i = 0; i < blocks; i += 1) expected.update(block);
+      assert.equal(hash.digest('hex'), expected.digest('hex'));
+    });
+  });
+
+  it('counts the time of a slow reader against the deadline', async () => {
+    const script = (socket: Socket): void => {
+      socket.write(`${OK}content-length: ${32 * MIB}\r\n\r\n`);
+      socket.write(Buffer.alloc(32 * MIB));
+    };
+    await withMerchant(script, async (hop, backend) => {
+      const { body } = await hop.exchange(GET, { timeoutMs: 150, maxResponseBytes: 32 * MIB });
+      await backend.settledTo(0);
+      assert.equal(hop.inFlight(), 0);
+      await assert.rejects(body.toArray(), failure('timeout'));
+    });
+  });
+
+  for (const [rule, head] of [
+    ['with a length', `${OK}content-length: 9\r\n\r\n`],
+    ['in chunks', `${OK}transfer-encoding: chunked\r\n\r\n5\r\n`],
+    ['that would end with the connection', `${OK}connection: close\r\n\r\n`],
+  ] as const) {
+    it(`fails when a reset cuts a body ${rule}`, async () => {
+      let merchant: Socket | undefined;
+      const script = (socket: Socket): void => {
+        merchant = socket;
+        socket.write(`${head}hello`);
+      };
+      await withMerchant(script, async (hop) => {
+        const { body } = await hop.exchange(GET, LIMITS);
+        const [first] = await once(body, 'data');
+        assert.equal(first.toString(), 'hello');
+        merchant?.resetAndDestroy();
+        await assert.rejects(once(body, 'end'), failure('transport'));
+      });
+    });
+  }
+
+  it('tells of a failure that came before its reader, after the bytes that did arrive', async () => {
+    const script = (socket: Socket): void => {
+      socket.end(`${OK}content-length: 9\r\n\r\nhello`);
+    };
+    await withMerchant(script, async (hop, backend) => {
+      const { body } = await hop.exchange(GET, LIMITS);
+      await backend.settledTo(0);
+      await pause(20);
+      const seen: string[] = [];
+      const reading = (async () => {
+        for await (const chunk of body) seen.push(String(chunk));
+      })();
+      await assert.rejects(reading, failure('transport'));
+      assert.deepEqual(seen, ['hello']);
+    });
+  });
+
+  it('frees the socket of a reader that gives up', async () => {
+    const script = (socket: Socket): void => {
+      socket.write(`${OK}content-length: 900\r\n\r\nhello`);
+    };
+    await withMerchant(script, async (hop, backend) => {
+      const { body } = await hop.exchange(GET, LIMITS);
+      body.destroy();
+      await backend.settledTo(0);
+      assert.equal(hop.inFlight(), 0);
+      assert.equal(body.errored, null);
+    });
+  });
+
+  it('that came whole leaves its socket in the pool, read or not', async () => {
+    await withMerchant(
+      (socket) => answer(socket),
+      async (hop, backend) => {
+        const { body } = await hop.exchange(GET, LIMITS);
+        await pause(20);
+        body.destroy();
+        assert.equal(hop.inFlight(), 0);
+        assert.equal((await call(hop)).kind, 'answer');
+        assert.equal(backend.accepted(), 1);
+      },
+    );
+  });
+});
+
+function framed(parts: readonly Uint8Array[], whole: Uint8Array, frame: string): Buffer {
+  if (frame === 'length') return Buffer.concat([Buffer.from(`${OK}content-length: ${whole.length}\r\n\r\n`), whole]);
+  if (frame === 'close') return Buffer.concat([Buffer.from(`${OK}connection: close\r\n\r\n`), whole]);
+  const chunks = parts.flatMap((part) => [Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')]);
+  return Buffer.concat([Buffer.from(`${OK}transfer-encoding: chunked\r\n\r\n`), ...chunks, Buffer.from('0\r\n\r\n')]);
+}

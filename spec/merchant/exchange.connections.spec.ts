@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { describe, it } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { createExchange } from '../../src/merchant/exchange.ts';
+import { CONNECT_TIMEOUT_MS } from '../../src/merchant/wire.ts';
+import { call, GET, LIMITS, POST, withMerchant } from './call.ts';
+import { answer, type RawRequest, type Script } from './raw-backend.ts';
+
+/** Answers the first request of the first connection, and does `then` to all others until one comes on a later connection. */
+function firstAnswered(then: (socket: Socket, request: RawRequest) => void): Script {
+  return (socket, request) => {
+    if (request.connection > 1 || request.nth === 1) answer(socket, `connection ${request.connection}`);
+    else then(socket, request);
+  };
+}
+const reset = (socket: Socket): void => void socket.resetAndDestroy();
+
+describe('connections to the merchant', () => {
+  it('are reused: 500 calls in a row need no more than two', async () => {
+    await withMerchant(
+      (socket) => answer(socket),
+      async (hop, backend) => {
+        for (let i = 0; i < 500; i += 1) assert.equal((await call(hop)).kind, 'answer');
+        assert.ok(backend.accepted() <= 2, `${backend.accepted()} connections`);
+        assert.equal(hop.inFlight(), 0);
+      },
+    );
+  });
+
+  it('are opened anew when the merchant closes after every answer', async () => {
+    const script: Script = (socket) => {
+      answer(socket, 'ok', 'HTTP/1.1 200 OK\r\nconnection: close');
+      socket.end();
+    };
+    await withMerchant(script, async (hop, backend) => {
+      for (let i = 0; i < 20; i += 1) assert.equal((await call(hop)).kind, 'answer');
+      await backend.settledTo(0);
+      assert.equal(backend.accepted(), 20);
+    });
+  });
+
+  it('never outnumber the limit; who waits is served in turn', async () => {
+    const waiting: Socket[] = [];
+    await withMerchant(
+      (socket) => void waiting.push(socket),
+      async (hop, backend) => {
+        const calls = Array.from({ length: 6 }, () => call(hop));
+        let served = 0;
+        while (served < calls.length) {
+          while (waiting.length === 0) await backend.nextRequest();
+          assert.ok(backend.open() <= 2, `${backend.open()} sockets`);
+          for (const socket of waiting.splice(0)) {
+            served += 1;
+            answer(socket);
+          }
+        }
+        assert.ok((await Promise.all(calls)).every(({ kind }) => kind === 'answer'));
+        assert.ok(backend.accepted() <= 2);
+      },
+      2,
+    );
+  });
+
+  it('the wait in front of them counts against the deadline, and then nothing was written', async () => {
+    await withMerchant(
+      () => {},
+      async (hop, backend) => {
+        const first = call(hop, POST, { timeoutMs: 400 });
+        await backend.nextRequest();
+        const second = await call(hop, POST, { timeoutMs: 100 });
+        assert.deepEqual(second, { kind: 'failed', at: 'head', reason: 'timeout', requestWritten: false });
+        assert.equal((await first).kind, 'failed');
+        assert.equal(backend.requests.length, 1);
+        assert.equal(hop.inFlight(), 0);
+      },
+      1,
+    );
+  });
+
+  it('that were reset while idle are replaced without the caller noticing', async () => {
+    let merchant: Socket | undefined;
+    const script: Script = (socket, request) => {
+      merchant = socket;
+      answer(socket, `connection ${request.connection}`);
+    };
+    await withMerchant(script, async (hop, backend) => {
+      await call(hop, POST);
+      merchant?.resetAndDestroy();
+      await backend.settledTo(0);
+      const got = await call(hop, POST);
+      assert.equal(got.kind === 'answer' && got.body.toString(), 'connection 2');
+    });
+  });
+});
+
+describe('a reused connection that breaks under a request', () => {
+  for (const [rule, then] of [
+    ['reset', reset],
+    ['closed', (socket: Socket) => void socket.end()],
+  ] as const) {
+    it(`is tried once more for GET: ${rule}`, async () => {
+      await withMerchant(firstAnswered(then), async (hop, backend) => {
+        await call(hop);
+        // The library uses a socket again one turn of the event loop after its last answer.
+        await new Promise(setImmediate);
+        const got = await call(hop);
+        assert.equal(got.kind === 'answer' && got.body.toString(), 'connection 2');
+        assert.equal(backend.requests.length, 3);
+      });
+    });
+  }
+
+  for (const [rule, then, request, sent] of [
+    ['not for POST', reset, POST, 2],
+    ['not after a byte of an answer', (socket: Socket) => void socket.end('H'), GET, 2],
+    ['not after garbage', (socket: Socket) => void socket.end('garbage\r\n\r\n'), GET, 2],
+  ] as const) {
+    it(`is not tried again: ${rule}`, async () => {
+      await withMerchant(firstAnswered(then), async (hop, backend) => {
+        await call(hop);
+        await new Promise(setImmediate);
+        const got = await call(hop, request);
+        assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'transport', requestWritten: true });
+        assert.equal(backend.requests.length, sent);
+      });
+    });
+  }
+
+  it('is not tried a third time', async () => {
+    const script: Script = (socket, request) => {
+      if (request.connection === 1 && request.nth === 1) answer(socket);
+      else reset(socket);
+    };
+    await withMerchant(script, async (hop, backend) => {
+      await call(hop);
+      await new Promise(setImmediate);
+      const got = await call(hop);
+      assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'transport', requestWritten: true });
+      assert.equal(backend.requests.length, 3);
+    });
+  });
+});
+
+describe('a merchant that cannot be reached', () => {
+  it('refuses: nothing was written', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    assert.ok(address !== null && typeof address === 'object');
+    server.close();
+    await once(server, 'close');
+    const hop = createExchange({ origin: `http://127.0.0.1:${address.port}` });
+    const got = await call(hop, POST);
+    assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'unreachable', requestWritten: false });
+    assert.equal(hop.inFlight(), 0);
+    await hop.close();
+  });
+
+  it('does not take the connection: given up after the connect deadline, inside the total one', async () => {
+    await withUnacceptingListener(async (origin) => {
+      const hop = createExchange({ origin });
+      const startedAt = performance.now();
+      const [patient, hurried] = await Promise.all([
+        call(hop, POST, { timeoutMs: 10_000 }),
+        call(hop, POST, { timeoutMs: 100 }),
+      ]);
+      const tookMs = performance.now() - startedAt;
+      assert.deepEqual(patient, { kind: 'failed', at: 'head', reason: 'unreachable', requestWritten: false });
+      assert.deepEqual(hurried, { kind: 'failed', at: 'head', reason: 'timeout', requestWritten: false });
+      assert.ok(tookMs >= CONNECT_TIMEOUT_MS - 5 && tookMs < CONNECT_TIMEOUT_MS + 500, `took ${tookMs} ms`);
+      await hop.close();
+    });
+  });
+
+  it('is a closed exchange too', async () => {
+    const hop = createExchange({ origin: 'http://127.0.0.1:9' });
+    await hop.close();
+    const got = await call(hop);
+    assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'unreachable', requestWritten: false });
+  });
+});
+
+describe('closing', () => {
+  it('waits for the running exchange and then leaves no socket', async () => {
+    let merchant: Socket | undefined;
+    const script: Script = (socket) => {
+      merchant = socket;
+    };
+    await withMerchant(script, async (hop, backend) => {
+      const running = call(hop);
+      await backend.nextRequest();
+      const closed = hop.close();
+      assert.equal(hop.inFlight(), 1);
+      if (merchant !== undefined) answer(merchant);
+      assert.equal((await running).kind, 'answer');
+      await closed;
+      await backend.settledTo(0);
+    });
+  });
+});
+
+describe('an abort by the caller', () => {
+  it('before the call: nothing is sent', async () => {
+    await withMerchant(
+      () => {},
+      async (hop, backend) => {
+        const got = await call(hop, GET, { signal: AbortSignal.abort() });
+        assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'aborted', requestWritten: false });
+        assert.equal(backend.accepted(), 0);
+        assert.equal(hop.inFlight(), 0);
+      },
+    );
+  });
+
+  for (const [at, script] of [
+    ['head', () => {}],
+    ['body', (socket: Socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello')],
+  ] as const) {
+    it(`while the ${at} is on its way: the merchant's connection ends`, async () => {
+      await withMerchant(script, async (hop, backend) => {
+        const leaving = new AbortController();
+        const got = call(hop, GET, { signal: leaving.signal });
+        await backend.nextRequest();
+        // The bytes of the answer are on the wire; let them arrive.
+        for (let turns = 0; turns < 10; turns += 1) await new Promise(setImmediate);
+        leaving.abort();
+        assert.deepEqual(await got, { kind: 'failed', at, reason: 'aborted', requestWritten: true });
+        await backend.settledTo(0);
+        assert.equal(hop.inFlight(), 0);
+      });
+    });
+  }
+
+  it('after the answer changes nothing', async () => {
+    const leaving = new AbortController();
+    await withMerchant(
+      (socket) => answer(socket),
+      async (hop) => {
+        const { body } = await hop.exchange(GET, { ...LIMITS, signal: leaving.signal });
+        await new Promise(setImmediate);
+        leaving.abort();
+        assert.equal(Buffer.concat(await body.toArray()).toString(), 'ok');
+      },
+    );
+  });
+});
+
+/** A listener whose queue of unaccepted connections is full, so that the kernel ignores further ones. */
+async function withUnacceptingListener(test: (origin: string) => Promise<void>): Promise<void> {
+  const source = `
+    const { createServer, connect } = require('node:net');
+    const { parentPort } = require('node:worker_threads');
+    const server = createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      const { port } = server.address();
+      for (let i = 0; i < 4; i += 1) connect(port, '127.0.0.1').on('error', () => {});
+      parentPort.postMessage(port);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000);
+    });`;
+  const worker = new Worker(source, { eval: true });
+  try {
+    const [port] = await once(worker, 'message');
+    await test(`http://127.0.0.1:${port}`);
+  } finally {
+    await worker.terminate();
+  }
+}

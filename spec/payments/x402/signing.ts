@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto';
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import type { X402Config } from '../../../src/config/config.ts';
+import { domainSeparator } from '../../../src/payments/x402/domain.ts';
+import { requirementsFor } from '../../../src/payments/x402/offer.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
+import type { Proof } from '../../../src/payments/x402/rail.ts';
+import { prepareRecovery } from '../../../src/payments/x402/recover.ts';
+import { createExaminer } from '../../../src/payments/x402/verify.ts';
+import type { Eip3009Authorization, PaymentPayload, PaymentRequirements } from '../../../src/payments/x402/wire.ts';
+
+/** Payers of the tests, with viem as the independent signer. Fresh keys only. */
+
+export const AUTHORIZATION_TYPES = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+} as const;
+
+export const RESOURCE_URL = 'https://shop.example/api/resources/report/invoke';
+/** 0.01 of a token with six decimals. */
+export const PRICE_UNITS = 10_000n;
+
+export type Terms = Pick<
+  X402Config,
+  | 'network'
+  | 'chainId'
+  | 'asset'
+  | 'assetName'
+  | 'assetVersion'
+  | 'assetDecimals'
+  | 'payTo'
+  | 'maxTimeoutSeconds'
+  | 'localSignatureCheck'
+  | 'domainSeparator'
+>;
+
+export function freshAddress(): `0x${string}` {
+  return `0x${randomBytes(20).toString('hex')}`;
+}
+
+export function freshAccount(): PrivateKeyAccount {
+  return privateKeyToAccount(generatePrivateKey());
+}
+
+/** Terms of a gateway; by default for an asset that nobody deployed. */
+export function termsFor(
+  token: { readonly address: string; readonly name: string; readonly version: string } = {
+    address: freshAddress(),
+    name: 'Test USD',
+    version: '2',
+  },
+  chainId = 31337,
+): Terms {
+  const { address, name, version } = token;
+  return {
+    network: `eip155:${chainId}`,
+    chainId,
+    asset: address,
+    assetName: name,
+    assetVersion: version,
+    assetDecimals: 6,
+    payTo: freshAddress(),
+    maxTimeoutSeconds: 120,
+    localSignatureCheck: true,
+    domainSeparator: domainSeparator({ name, version, chainId, verifyingContract: address }),
+  };
+}
+
+export function offerFor(terms: Terms): PaymentRequirements {
+  const pricing = { type: 'fixed', amount: '0.01', currency: 'TUSD', units: PRICE_UNITS } as const;
+  return requirementsFor(
+    { id: 'report', name: 'Report', description: undefined, mimeType: 'application/json', pricing },
+    terms,
+  );
+}
+
+export function nowSeconds(): number {
+  return Math.floor(Date.now() / 1_000);
+}
+
+/** An authorization for this offer that is valid now. */
+export function authorize(
+  from: string,
+  offer: PaymentRequirements,
+  changes: Partial<Eip3009Authorization> = {},
+): Eip3009Authorization {
+  return {
+    from,
+    to: offer.payTo,
+    value: offer.amount,
+    validAfter: '0',
+    validBefore: String(nowSeconds() + offer.maxTimeoutSeconds),
+    nonce: `0x${randomBytes(32).toString('hex')}`,
+    ...changes,
+  };
+}
+
+export async function sign(
+  account: PrivateKeyAccount,
+  authorization: Eip3009Authorization,
+  terms: Terms,
+): Promise<`0x${string}`> {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  return account.signTypedData({
+    domain: {
+      name: terms.assetName,
+      version: terms.assetVersion,
+      chainId: terms.chainId,
+      verifyingContract: terms.asset as `0x${string}`,
+    },
+    types: AUTHORIZATION_TYPES,
+    primaryType: 'TransferWithAuthorization',
+    message: {
+      from: from as `0x${string}`,
+      to: to as `0x${string}`,
+      value: BigInt(value),
+      validAfter: BigInt(validAfter),
+      validBefore: BigInt(validBefore),
+      nonce: nonce as `0x${string}`,
+    },
+  });
+}
+
+/** A payload as a client would send it. */
+export async function payloadFor(
+  account: PrivateKeyAccount,
+  terms: Terms,
+  changes: Partial<Eip3009Authorization> = {},
+): Promise<PaymentPayload> {
+  const offer = offerFor(terms);
+  const authorization = authorize(account.address, offer, changes);
+  return {
+    x402Version: 2,
+    resource: { url: RESOURCE_URL },
+    accepted: offer,
+    payload: { signature: await sign(account, authorization, terms), authorization },
+  };
+}
+
+/** A proof that passed our own local checks, as the rails get it. */
+export async function genuineProof(
+  account: PrivateKeyAccount,
+  terms: Terms,
+  changes: Partial<Eip3009Authorization> = {},
+): Promise<Proof> {
+  const decoded = decodeProof(encodeProof(await payloadFor(account, terms, changes)));
+  if (decoded.kind === 'unreadable') throw new Error(decoded.reason);
+  const { recover } = await prepareRecovery();
+  const examine = createExaminer({ terms, recover, hasCode: undefined });
+  const verdict = await examine({
+    decoded,
+    offer: offerFor(terms),
+    resourceUrl: RESOURCE_URL,
+    nowMs: Date.now(),
+  }).checkSignature();
+  if (verdict.kind !== 'genuine') throw new Error('the fixture is not genuine');
+  return verdict.proof;
+}

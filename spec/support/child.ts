@@ -1,0 +1,48 @@
+import type { ChildProcess } from 'node:child_process';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+
+/** How a process ended: its exit code, or the signal that ended it. */
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Resolves when the process has ended, at once when it already has. */
+export function ended(child: ChildProcess): Promise<Ending> {
+  if (child.exitCode !== null || child.signalCode !== null)
+    return Promise.resolve({ code: child.exitCode, signal: child.signalCode });
+  return new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+}
+
+/** SIGTERM, and SIGKILL when the process is still there after `graceMs`. */
+export async function terminate(child: ChildProcess, graceMs: number): Promise<Ending> {
+  const ending = ended(child);
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+  try {
+    return await ending;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * `count` different ports of 127.0.0.1 that were free a moment ago, for programs that want their ports told. Another process
+ * can take one in between: whoever uses it must report a taken port, not wait for ever.
+ */
+export async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  // All are held at once, so that no number comes twice.
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve, reject) => {
+          server.once('error', reject);
+          server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+        }),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))));
+  return ports;
+}

@@ -1,0 +1,83 @@
+import { writeFile } from 'node:fs/promises';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { stringify } from 'yaml';
+import type { Chain } from './chain.ts';
+import { sampleResources } from './resources.ts';
+
+/** A plain object in the shape of the configuration file; `undefined` in overrides removes a key. */
+export type ConfigObject = { readonly [key: string]: unknown };
+
+/** What a configuration is made from. */
+export interface WorldParts {
+  readonly merchantUrl: string;
+  readonly chain: Pick<Chain, 'rpcUrl' | 'chainId' | 'token' | 'relayerKey'>;
+  readonly storage: { readonly sqlite: { readonly path: string } } | { readonly redis: { readonly url: string } };
+  readonly facilitator: { readonly mode: 'local' } | { readonly mode: 'remote'; readonly url: string };
+  readonly ports: { readonly agents: number; readonly management: number };
+  /** Default: an address that nobody has used before. */
+  readonly payTo?: string;
+  /** Default: no operator token, so no operator routes. */
+  readonly adminToken?: string;
+  /** Merged in last, object by object; arrays replace. */
+  readonly overrides?: ConfigObject;
+}
+
+/** Currency of the sample prices. */
+export const CURRENCY = 'TUSD';
+
+/** The gateway configuration of the local world, ready for `writeConfig`. */
+export function worldConfig(parts: WorldParts): ConfigObject {
+  const { chain, ports } = parts;
+  const config: ConfigObject = {
+    version: 1,
+    merchant: { id: 'market-shop', name: 'Market Shop', publicBaseUrl: `http://127.0.0.1:${ports.agents}` },
+    server: {
+      host: '127.0.0.1',
+      port: ports.agents,
+      allowedOrigins: [],
+      ...(parts.adminToken === undefined ? {} : { adminToken: parts.adminToken }),
+    },
+    management: { host: '127.0.0.1', port: ports.management },
+    backend: { baseUrl: parts.merchantUrl },
+    storage: parts.storage,
+    protocols: { http: { enabled: true } },
+    payments: {
+      x402: {
+        network: `eip155:${chain.chainId}`,
+        asset: chain.token.address,
+        assetName: chain.token.name,
+        assetVersion: chain.token.version,
+        assetDecimals: chain.token.decimals,
+        currency: CURRENCY,
+        payTo: parts.payTo ?? privateKeyToAddress(generatePrivateKey()),
+        maxTimeoutSeconds: 120,
+        rpcUrl: chain.rpcUrl,
+        facilitator:
+          parts.facilitator.mode === 'local'
+            ? { mode: 'local', privateKey: chain.relayerKey }
+            : { mode: 'remote', url: parts.facilitator.url, auth: { type: 'none' } },
+      },
+    },
+    resources: sampleResources(CURRENCY),
+  };
+  return parts.overrides === undefined ? config : merged(config, parts.overrides);
+}
+
+/** Writes a configuration as YAML that only its owner can read: it may hold a relayer key. */
+export async function writeConfig(path: string, config: ConfigObject): Promise<void> {
+  await writeFile(path, stringify(config, { aliasDuplicateObjects: false }), { mode: 0o600 });
+}
+
+function merged(base: ConfigObject, overrides: ConfigObject): ConfigObject {
+  const result: Record<string, unknown> = { ...base };
+  for (const [key, value] of Object.entries(overrides)) {
+    const present = result[key];
+    if (value === undefined) delete result[key];
+    else result[key] = isObject(present) && isObject(value) ? merged(present, value) : value;
+  }
+  return result;
+}
+
+function isObject(value: unknown): value is ConfigObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

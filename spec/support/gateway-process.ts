@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Ending, ended, terminate } from './child.ts';
+import { leash } from './leash.ts';
+
+/** One JSON line of the gateway's log. */
+export type LogLine = Readonly<Record<string, unknown>>;
+
+/** A gateway in a process of its own. */
+export interface GatewayProcess {
+  readonly baseUrl: string;
+  readonly pid: number;
+  /** The JSON lines of its log so far, oldest first; the newest 10,000. */
+  readonly log: readonly LogLine[];
+  /** The end of everything it printed, for a failure message. */
+  output(): string;
+  /** Resolves with the first line, past or to come, that the predicate accepts. */
+  logged(predicate: (line: LogLine) => boolean): Promise<LogLine>;
+  /** Resolves when the process has ended, for whatever reason. */
+  readonly ended: Promise<Ending>;
+  /** SIGTERM, and SIGKILL after 15 s. */
+  stop(): Promise<Ending>;
+  /** SIGKILL: no handler runs. */
+  kill(): Promise<Ending>;
+}
+
+export interface GatewayOptions {
+  readonly configPath: string;
+  /** Where its agent listener will answer, from the configuration. */
+  readonly baseUrl: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Default: the file named by GATEWAY_ENTRY (for example a bundle), else src/main.ts of this project. */
+  readonly entry?: string;
+  readonly readyTimeoutMs?: number;
+}
+
+const PROJECT = join(import.meta.dirname, '../..');
+const READY_TIMEOUT_MS = 15_000;
+/** Between two looks at /ready; readiness is answered from memory, so looking is cheap. */
+const READY_POLL_MS = 40;
+const STOP_GRACE_MS = 15_000;
+const OUTPUT_TAIL_CHARS = 8_192;
+const MAX_LOG_LINES = 10_000;
+
+/** Starts the gateway and waits until GET /ready is 200. @throws Error with the gateway's own output when it is not. */
+export async function startGateway(options: GatewayOptions): Promise<GatewayProcess> {
+  const entry = options.entry ?? process.env['GATEWAY_ENTRY'] ?? join(PROJECT, 'src/main.ts');
+  const child = spawn(process.execPath, [entry, 'serve', '--config', options.configPath], {
+    cwd: PROJECT,
+    // A clean environment: variables of the developer's shell must not configure a test.
+    env: { PATH: process.env['PATH'] ?? '', ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own: Ctrl-C reaches only the owner, who ends things in order. The leash covers the rest.
+    detached: true,
+  });
+  leash(child);
+  const ending = ended(child);
+  const closed = once(child, 'close');
+  const printed = readOutput(child.stdout, child.stderr);
+  const gateway: GatewayProcess = {
+    baseUrl: options.baseUrl,
+    pid: child.pid ?? 0,
+    log: printed.log,
+    output: printed.tail,
+    logged: printed.logged,
+    ended: ending,
+    stop: () => terminate(child, STOP_GRACE_MS),
+    kill: () => {
+      child.kill('SIGKILL');
+      return ending;
+    },
+  };
+  const problem = await Promise.race([
+    untilReady(options.baseUrl, options.readyTimeoutMs ?? READY_TIMEOUT_MS),
+    ending.then(({ code, signal }) => `ended with ${signal ?? code}`),
+  ]);
+  if (problem === undefined) return gateway;
+  await gateway.kill();
+  // Its last words may arrive after its end.
+  await closed;
+  throw new Error(`The gateway ${problem}.\n${gateway.output()}`);
+}
+
+/** Resolves to undefined once ready, to the reason when time is up. */
+async function untilReady(baseUrl: string, timeoutMs: number): Promise<string | undefined> {
+  const deadline = Date.now() + timeoutMs;
+  let last = 'nobody answered';
+  while (Date.now() < deadline) {
+    try {
+      const response = await fetch(`${baseUrl}/ready`, { signal: AbortSignal.timeout(READY_TIMEOUT_MS) });
+      const body = await response.text();
+      if (response.status === 200) return undefined;
+      last = `${response.status} ${body}`;
+    } catch {
+      // Not listening yet.
+    }
+    await delay(READY_POLL_MS);
+  }
+  return `was not ready after ${timeoutMs} ms (last: ${last})`;
+}
+
+function readOutput(stdout: NodeJS.ReadableStream, stderr: NodeJS.ReadableStream) {
+  const log: LogLine[] = [];
+  const lines = new EventEmitter();
+  lines.setMaxListeners(0);
+  let tail = '';
+  const keep = (line: string) => {
+    tail = `${tail}${line}\n`.slice(-OUTPUT_TAIL_CHARS);
+  };
+  createInterface({ input: stderr }).on('line', keep);
+  createInterface({ input: stdout }).on('line', (line) => {
+    keep(line);
+    const parsed = jsonLine(line);
+    if (parsed === undefined) return;
+    log.push(parsed);
+    if (log.length > MAX_LOG_LINES) log.shift();
+    lines.emit('line', parsed);
+  });
+  const logged = (predicate: (line: LogLine) => boolean): Promise<LogLine> => {
+    const past = log.find(predicate);
+    if (past !== undefined) return Promise.resolve(past);
+    return new Promise((resolve) => {
+      const look = (line: LogLine) => {
+        if (!predicate(line)) return;
+        lines.off('line', look);
+        resolve(line);
+      };
+      lines.on('line', look);
+    });
+  };
+  return { log, logged, tail: () => tail };
+}
+
+function jsonLine(line: string): LogLine | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'object' && value !== null ? (value as LogLine) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,126 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What a facilitator was asked. */
+export interface FacilitatorCall {
+  readonly path: '/verify' | '/settle' | '/supported';
+  /** The parsed body; undefined for /supported. */
+  readonly body: unknown;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** An answer that a facilitator should never give, or that a network makes of it. */
+export type ScriptedAnswer =
+  | { readonly kind: 'json'; readonly status?: number; readonly body: unknown }
+  | { readonly kind: 'text'; readonly status?: number; readonly type: string; readonly body: string }
+  | { readonly kind: 'redirect'; readonly location: string }
+  /** Reads the request and never answers. */
+  | { readonly kind: 'hang' }
+  /** Breaks the connection after the request was read. */
+  | { readonly kind: 'reset' };
+
+/** May ask a real facilitator first (settle, then break off). */
+export type Script = (call: FacilitatorCall) => ScriptedAnswer | Promise<ScriptedAnswer>;
+
+export interface HostileFacilitator {
+  readonly url: string;
+  readonly calls: readonly FacilitatorCall[];
+  /** Changes the answers from now on; without a script everything is approved. */
+  script(scripts: { readonly verify?: Script; readonly settle?: Script; readonly supported?: Script }): void;
+  stop(): Promise<void>;
+}
+
+/** A well-formed hash of a transaction that does not exist. */
+export const INVENTED_TRANSACTION = `0x${'ab'.repeat(32)}`;
+
+/** Starts a facilitator that approves everything, moves nothing and records every call. */
+export async function startHostileFacilitator(network: string): Promise<HostileFacilitator> {
+  const calls: FacilitatorCall[] = [];
+  const approve = approvals(network);
+  let scripts: { readonly verify?: Script; readonly settle?: Script; readonly supported?: Script } = {};
+  const server = createServer(async (request, response) => {
+    try {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const path = request.url;
+      if (path !== '/verify' && path !== '/settle' && path !== '/supported') {
+        response.writeHead(404).end();
+        return;
+      }
+      const text = Buffer.concat(chunks).toString('utf8');
+      const call: FacilitatorCall = {
+        path,
+        body: text === '' ? undefined : (JSON.parse(text) as unknown),
+        headers: request.headers,
+      };
+      calls.push(call);
+      const name = path.slice(1) as keyof typeof scripts;
+      give(response, await (scripts[name] ?? approve[name])(call));
+    } catch {
+      // The gateway gave up first, or sent what is no JSON: both end the connection.
+      response.destroy();
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls,
+    script: (next) => {
+      scripts = next;
+    },
+    stop: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** Asks the facilitator at `url` and answers as it does: the first half of "it settled, then the line broke". */
+export function relayTo(url: string): Script {
+  return async ({ path, body }) => {
+    const asked = path === '/supported' ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const response = await fetch(`${url}${path}`, { ...asked, headers: { 'content-type': 'application/json' } });
+    return { kind: 'json', status: response.status, body: await response.json() };
+  };
+}
+
+function approvals(network: string): Record<'verify' | 'settle' | 'supported', Script> {
+  const kinds = [{ x402Version: 2, scheme: 'exact', network }];
+  return {
+    verify: (call) => ({ kind: 'json', body: { isValid: true, payer: claimedPayer(call.body) } }),
+    settle: (call) => ({
+      kind: 'json',
+      body: { success: true, transaction: INVENTED_TRANSACTION, network, payer: claimedPayer(call.body) },
+    }),
+    supported: () => ({ kind: 'json', body: { kinds, extensions: [], signers: {} } }),
+  };
+}
+
+/** The `from` of the authorization, as the buyer wrote it. */
+function claimedPayer(body: unknown): string | undefined {
+  const payment = body as { paymentPayload?: { payload?: { authorization?: { from?: string } } } } | undefined;
+  return payment?.paymentPayload?.payload?.authorization?.from;
+}
+
+function give(response: ServerResponse, answer: ScriptedAnswer): void {
+  switch (answer.kind) {
+    case 'json':
+      response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
+      return;
+    case 'text':
+      response.writeHead(answer.status ?? 200, { 'content-type': answer.type }).end(answer.body);
+      return;
+    case 'redirect':
+      response.writeHead(302, { location: answer.location }).end();
+      return;
+    case 'reset':
+      response.socket?.resetAndDestroy();
+      return;
+    case 'hang':
+      return;
+  }
+}

@@ -1,0 +1,33 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+
+let holder: Writable | undefined;
+
+/**
+ * Ties a child process to this one: when this process ends in any way, also by kill -9, the child is killed. An `exit` listener
+ * cannot promise that; a watcher that sees its pipe close can. One watcher serves all children of a process.
+ */
+export function leash(child: ChildProcess): void {
+  const { pid } = child;
+  if (pid === undefined) return;
+  holder ??= startWatcher();
+  const watcher = holder;
+  watcher.write(`+${pid}\n`);
+  // The number may be given to a stranger afterwards.
+  child.once('exit', () => watcher.write(`-${pid}\n`));
+}
+
+function startWatcher(): Writable {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'leash-main.ts')], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  const { stdin } = child;
+  child.unref();
+  if ('unref' in stdin && typeof stdin.unref === 'function') stdin.unref();
+  stdin.on('error', () => {
+    holder = undefined;
+  });
+  return stdin;
+}

@@ -1,0 +1,72 @@
+import { stringify } from 'yaml';
+import type { GatewayConfig } from '../../src/config/config.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { createGateway } from '../../src/gateway.ts';
+import { createRail } from '../../src/payments/x402/create-rail.ts';
+import { createListener } from '../../src/server.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { type WorldParts, worldConfig } from './config.ts';
+
+/** The operator token of every shop: a test value, worth nothing. */
+export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
+
+/** A gateway in this process, on ports of its own, wired exactly as the command `serve` wires it. */
+export interface Shop {
+  readonly url: string;
+  readonly managementUrl: string;
+  readonly config: GatewayConfig;
+  readonly store: Store;
+  /** Log lines so far, as JSON. */
+  readonly logLines: readonly string[];
+  /** GET with the operator token. */
+  operator(path: string): Promise<Response>;
+  /** POST the input of a resource. */
+  invoke(resourceId: string, input?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  close(): Promise<void>;
+}
+
+export type ShopParts = Omit<WorldParts, 'ports' | 'storage'> & { readonly storage?: WorldParts['storage'] };
+
+/** Opens a shop on the embedded store in memory, unless another storage is named. */
+export async function openShop(parts: ShopParts): Promise<Shop> {
+  const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
+  const ports = { agents: 8402, management: 8403 };
+  const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });
+  const config = parseConfig(stringify(document, { aliasDuplicateObjects: false }), {});
+  const logLines: string[] = [];
+  const log = createLog('info', { write: (line) => void logLines.push(line) });
+  const store = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
+  const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
+  const gateway = await createGateway({ config, store, rail, log }, async () => undefined);
+  const draining = (): boolean => gateway.lifecycle.draining();
+  const agents = createListener(gateway.agents, draining);
+  const management = createListener(gateway.management, () => false);
+  const { port } = await agents.listen('127.0.0.1', 0);
+  const managementPort = (await management.listen('127.0.0.1', 0)).port;
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    url,
+    managementUrl: `http://127.0.0.1:${managementPort}`,
+    config,
+    store,
+    logLines,
+    operator: (path) => fetch(`${url}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } }),
+    invoke: (resourceId, input = {}, headers = {}) =>
+      fetch(`${url}/api/resources/${resourceId}/invoke`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(input),
+      }),
+    async close() {
+      agents.stop();
+      management.stop();
+      agents.destroy();
+      management.destroy();
+      await gateway.close();
+      await rail?.close();
+      await store.close();
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { setFlagsFromString } from 'node:v8';
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import formatsPlugin from 'ajv-formats';
+import { memberPath } from '../config/problem.ts';
+import { canonicalJson } from '../json/canonical.ts';
+import type { Json, JsonObject } from '../json/types.ts';
+import { MAX_MATCHED_LENGTH } from './close.ts';
+import type { ResourceFault } from './schema-check.ts';
+
+// Before any pattern is compiled: V8 then leaves its backtracking engine for a linear one instead of running for minutes.
+setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
+
+// The package is CommonJS: the function is the export itself, or its `default`.
+const addFormats = formatsPlugin.default ?? formatsPlugin;
+
+/** A string under a pattern or a format was too long to be tried. Thrown, because "no match" would let `not` accept it. */
+export class MatchLengthError extends Error {}
+
+function bounded(test: (text: string) => boolean): (text: string) => boolean {
+  return (text) => {
+    if (text.length > MAX_MATCHED_LENGTH) throw new MatchLengthError();
+    return test(text);
+  };
+}
+
+/** Without the `u` flag that the validator would set: V8 cannot fall back with it. */
+const regExp = Object.assign(
+  (pattern: string) => {
+    const expression = new RegExp(pattern);
+    // The validator tells compiled patterns apart by their text.
+    return { test: bounded((text) => expression.test(text)), toString: () => String(expression) };
+  },
+  { code: 'new RegExp' },
+);
+
+function createAjv(allErrors: boolean): Ajv2020 {
+  const ajv = new Ajv2020({
+    strict: true,
+    // Closing a schema adds keywords to schemas that get their type from another place; `schemaFaults` checks types itself.
+    strictTypes: false,
+    strictRequired: false,
+    ownProperties: true,
+    unicodeRegExp: false,
+    validateFormats: true,
+    addUsedSchema: false,
+    allErrors,
+    code: { regExp },
+  });
+  addFormats(ajv);
+  for (const [name, format] of Object.entries(ajv.formats)) {
+    if (format instanceof RegExp)
+      ajv.addFormat(
+        name,
+        bounded((text) => format.test(text)),
+      );
+    else if (typeof format === 'function') ajv.addFormat(name, bounded(format as (text: string) => boolean));
+    else if (typeof format === 'object' && format.type !== 'number') {
+      const { validate } = format;
+      if (validate instanceof RegExp)
+        ajv.addFormat(
+          name,
+          bounded((text) => validate.test(text)),
+        );
+      else if (typeof validate === 'function') ajv.addFormat(name, bounded(validate as (text: string) => boolean));
+    }
+  }
+  // The original compares every pair: 130,000 small objects fit in one body.
+  ajv.removeKeyword('uniqueItems');
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    error: { message: 'must not have equal items' },
+    validate: (unique: boolean, items: readonly Json[]) =>
+      !unique || new Set(items.map((item) => canonicalJson(item))).size === items.length,
+  });
+  return ajv;
+}
+
+/** Stops at the first problem: the verdict, cheap for hostile input. */
+const first = createAjv(false);
+/** Finds every problem: the report, for input small enough. */
+const all = createAjv(true);
+
+/** Both validators of one checked and closed schema. Throws when the schema cannot be compiled. */
+export function compileValidators(schema: JsonObject): {
+  readonly first: ValidateFunction;
+  readonly all: ValidateFunction;
+} {
+  return { first: first.compile(schema), all: all.compile(schema) };
+}
+
+/** True for the string formats that are enforced. */
+export function isKnownFormat(name: string): boolean {
+  const format = first.formats[name];
+  return (
+    Object.hasOwn(first.formats, name) && !(typeof format === 'object' && 'type' in format && format.type === 'number')
+  );
+}
+
+/** Values of the wrong shape (`required: name`, `minLength: -1`), as the meta-schema of 2020-12 finds them. */
+export function metaSchemaFaults(schema: JsonObject, at: string): readonly ResourceFault[] {
+  if (first.validateSchema(schema) === true) return [];
+  return (first.errors ?? [])
+    .filter(({ keyword }) => keyword !== 'if')
+    .map((error: ErrorObject) => ({
+      path: error.instancePath.split('/').slice(1).reduce<string>(memberPath, at),
+      message: `is not valid JSON Schema: ${error.message ?? 'wrong value'}`,
+    }));
+}

@@ -1,0 +1,86 @@
+import type { StorageConfig } from '../config/config.ts';
+import type { Channel } from '../events/event.ts';
+
+/** The wire contract this release speaks; changes only when the contract does. */
+export const SUPPORTED_SPEC = 'agent-commerce/v1.0.0';
+
+/** Interface specification, part 2: adapter descriptor. */
+export interface Descriptor {
+  readonly name: string;
+  readonly kind: 'protocol' | 'payment' | 'storage' | 'authorization';
+  /** Version of the adapter, independent of the specification it follows. */
+  readonly implementationVersion: string;
+  /** The exact pinned specification revision. */
+  readonly supportedSpec: string;
+  readonly capabilities: readonly string[];
+  readonly unsupported?: readonly string[];
+  readonly status: 'stable' | 'experimental' | 'planned';
+}
+
+/** Constants of a release: nothing changes them at run time (CONTRACT 2). Only those of mounted fronts are published. */
+export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
+  http: {
+    name: 'http',
+    kind: 'protocol',
+    implementationVersion: '1.0.0',
+    supportedSpec: SUPPORTED_SPEC,
+    capabilities: ['list', 'invoke', 'stream-response', 'payment-header'],
+    status: 'stable',
+  },
+  mcp: {
+    name: 'mcp',
+    kind: 'protocol',
+    implementationVersion: '1.0.0',
+    supportedSpec: '2026-07-28',
+    capabilities: ['tools/list', 'tools/call'],
+    unsupported: ['resources', 'prompts', 'sampling', 'sessions'],
+    status: 'stable',
+  },
+  a2a: {
+    name: 'a2a',
+    kind: 'protocol',
+    implementationVersion: '1.0.0',
+    supportedSpec: '1.0.0',
+    capabilities: ['SendMessage'],
+    unsupported: ['streaming', 'push-notifications', 'task-persistence'],
+    status: 'experimental',
+  },
+  acp: {
+    name: 'acp',
+    kind: 'protocol',
+    implementationVersion: '1.0.0',
+    supportedSpec: '2026-04-17',
+    capabilities: ['checkout'],
+    status: 'experimental',
+  },
+};
+
+export const X402_PROVIDER: Descriptor = {
+  name: 'x402',
+  kind: 'payment',
+  implementationVersion: '1.0.0',
+  supportedSpec: 'x402/v2 scheme=exact family=eip155',
+  capabilities: ['eip3009', 'settle-before-delivery', 'replay-protection', 'payment-identifier'],
+  unsupported: ['permit2', 'upto', 'x402-v1', 'solana'],
+  status: 'stable',
+};
+
+export const STORES: Readonly<Record<StorageConfig['engine']['kind'], Descriptor>> = {
+  redis: {
+    name: 'redis',
+    kind: 'storage',
+    implementationVersion: '1.0.0',
+    supportedSpec: 'redis/7.0',
+    capabilities: ['atomic-transitions', 'replicas'],
+    status: 'stable',
+  },
+  sqlite: {
+    name: 'sqlite',
+    kind: 'storage',
+    implementationVersion: '1.0.0',
+    supportedSpec: 'sqlite/3',
+    capabilities: ['atomic-transitions'],
+    unsupported: ['replicas'],
+    status: 'stable',
+  },
+};

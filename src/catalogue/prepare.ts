@@ -1,0 +1,63 @@
+import type { ResourceConfig } from '../config/config.ts';
+import type { InputProblem } from '../errors.ts';
+import type { Json, JsonObject } from '../json/types.ts';
+import { type compileValidators, MatchLengthError } from './ajv.ts';
+import { MAX_MATCHED_LENGTH } from './close.ts';
+import { inputProblems } from './input-problems.ts';
+import { buildRequest } from './request.ts';
+import type { Resource } from './resource.ts';
+import { RESERVED_NAMES } from './schema-check.ts';
+import type { PathTemplate } from './template.ts';
+
+/** Largest input, in JSON values, whose problems are all listed; above it only the first one is, so that garbage stays cheap. */
+export const MAX_REPORTED_VALUES = 1_000;
+
+type Validators = ReturnType<typeof compileValidators>;
+
+/** The `prepare` of one resource: strip the reserved names, validate, build the whole backend request. */
+export function prepareInput(
+  validators: Validators,
+  backend: ResourceConfig['backend'],
+  template: PathTemplate,
+): Resource['prepare'] {
+  return (received, raw) => {
+    const input = withoutReserved(received);
+    const problems = problemsOf(validators, input);
+    if (problems.length > 0) return { ok: false, problems };
+    const built = buildRequest(backend, template, input, input === received ? raw : undefined);
+    return built.ok ? { ok: true, request: built.request, input } : { ok: false, problems: [built.problem] };
+  };
+}
+
+/** The same object when there is nothing to strip: then the caller's bytes still say what it says. */
+function withoutReserved(input: JsonObject): JsonObject {
+  const entries = Object.entries(input).filter(([name]) => !RESERVED_NAMES.has(name));
+  return entries.length === Object.keys(input).length ? input : Object.fromEntries(entries);
+}
+
+function problemsOf({ first, all }: Validators, input: JsonObject): readonly InputProblem[] {
+  try {
+    if (first(input)) return [];
+    const validate = isLarge(input) ? first : all;
+    if (validate !== first) validate(input);
+    return inputProblems(validate.errors ?? [], input);
+  } catch (error) {
+    if (!(error instanceof MatchLengthError)) throw error;
+    const message = `has a text of more than ${MAX_MATCHED_LENGTH} characters where a pattern or format applies`;
+    return [{ path: '$', message, keyword: 'maxLength' }];
+  }
+}
+
+function isLarge(input: JsonObject): boolean {
+  const waiting: Json[] = [input];
+  for (let seen = 0; seen < MAX_REPORTED_VALUES; seen += 1) {
+    const value = waiting.pop();
+    if (value === undefined) return false;
+    if (value !== null && typeof value === 'object') {
+      const inner: readonly Json[] = Array.isArray(value) ? value : Object.values(value);
+      if (inner.length > MAX_REPORTED_VALUES) return true;
+      waiting.push(...inner);
+    }
+  }
+  return true;
+}

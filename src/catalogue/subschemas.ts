@@ -1,0 +1,64 @@
+import type { Json, JsonObject } from '../json/types.ts';
+import { KEYWORDS, type KeywordPlace } from './keywords.ts';
+
+/** A schema inside a schema. */
+export interface Subschema {
+  readonly keyword: string;
+  readonly place: KeywordPlace;
+  /** Steps from the outer schema, the keyword first. */
+  readonly steps: readonly (string | number)[];
+  readonly schema: Json;
+}
+
+export function isObject(value: Json | undefined): value is JsonObject {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/** The schemas directly inside a schema. Values of the wrong shape are left to the meta-schema. */
+export function subschemas(schema: JsonObject): readonly Subschema[] {
+  const found: Subschema[] = [];
+  for (const [keyword, value] of Object.entries(schema)) {
+    const rule = KEYWORDS.get(keyword);
+    if (rule === undefined || rule.shape === 'value') continue;
+    const { place } = rule;
+    if (rule.shape === 'schema') found.push({ keyword, place, steps: [keyword], schema: value });
+    else if (rule.shape === 'schemas' && Array.isArray(value))
+      for (const [index, item] of (value as readonly Json[]).entries())
+        found.push({ keyword, place, steps: [keyword, index], schema: item });
+    else if (rule.shape === 'named' && isObject(value))
+      for (const [name, item] of Object.entries(value))
+        found.push({ keyword, place, steps: [keyword, name], schema: item });
+  }
+  return found;
+}
+
+/** A copy with every direct subschema replaced by what `change` makes of it. */
+export function withSubschemas(schema: JsonObject, change: (inner: Subschema) => Json): JsonObject {
+  const copy: Record<string, Json> = { ...schema };
+  for (const inner of subschemas(schema)) {
+    const [keyword, key] = inner.steps;
+    if (typeof keyword !== 'string') continue;
+    if (key === undefined) copy[keyword] = change(inner);
+    else if (typeof key === 'number') {
+      const list = copy[keyword];
+      if (Array.isArray(list))
+        copy[keyword] = (list as readonly Json[]).map((item, at) => (at === key ? change(inner) : item));
+    } else {
+      const named = copy[keyword];
+      if (isObject(named)) copy[keyword] = { ...named, [key]: change(inner) };
+    }
+  }
+  return copy;
+}
+
+/** The target of a local reference (`#`, `#/$defs/name`), or undefined. */
+export function resolveReference(root: JsonObject, reference: Json): Json | undefined {
+  if (typeof reference !== 'string' || !/^#(?:\/|$)/.test(reference)) return undefined;
+  let node: Json | undefined = root;
+  for (const token of reference.split('/').slice(1)) {
+    const name = token.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (!isObject(node) || !Object.hasOwn(node, name)) return undefined;
+    node = node[name];
+  }
+  return node;
+}

@@ -1,0 +1,13 @@
+import { compileCatalogue } from '../catalogue/catalogue.ts';
+import { loadConfig } from '../config/load.ts';
+
+/** `acg validate`: reads the configuration with the code that start-up uses and says what it means. Opens nothing. */
+export function validate(args: { readonly config?: string }): void {
+  const config = loadConfig({ path: args.config, env: process.env });
+  compileCatalogue(config);
+  const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
+  const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
+  process.stdout.write(
+    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; store ${config.storage.engine.kind}\n`,
+  );
+}

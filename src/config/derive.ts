@@ -1,0 +1,88 @@
+import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { textFault } from '../catalogue/text.ts';
+import { deriveBackend } from './backend.ts';
+import type { GatewayConfig, ResourceConfig, X402Config } from './config.ts';
+import type { ConfigDocument } from './document.ts';
+import { deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './listeners.ts';
+import { type PriceAsset, priceAsset } from './pricing.ts';
+import { memberPath, type ProblemList } from './problem.ts';
+import { refuseUnserved } from './release.ts';
+import { deriveResource, type ResourceSurroundings } from './resources.ts';
+import { deriveStorage } from './storage.ts';
+import { deriveX402 } from './x402.ts';
+
+const LIMITS = schema.properties.limits.properties;
+const KEY_PATH = 'payments.x402.facilitator.privateKey';
+
+/**
+ * The typed configuration. Sections that the schema refused are skipped, all others are checked in full, so that one run names
+ * every problem. `fromFile`: paths whose value came out of a mounted file.
+ * @throws ConfigError
+ */
+export function deriveConfig(
+  document: ConfigDocument,
+  fromFile: ReadonlySet<string>,
+  problems: ProblemList,
+): GatewayConfig {
+  const section = <T>(name: string, derive: (document: ConfigDocument, problems: ProblemList) => T): T | undefined =>
+    problems.sound(name) ? derive(document, problems) : undefined;
+
+  const merchant = section('merchant', deriveMerchant);
+  const merchantFault = merchant && textFault(merchant.name);
+  if (merchantFault !== undefined) problems.add('merchant.name', merchantFault);
+  const server = section('server', deriveServer);
+  const management = section('management', deriveManagement);
+  const backend = section('backend', deriveBackend);
+  const storage = section('storage', deriveStorage);
+  const protocols = section('protocols', deriveProtocols);
+  const payments = section('payments', () => derivePayments(document, fromFile, problems));
+  if (problems.sound('protocols') && problems.sound('authorization')) refuseUnserved(document, problems);
+  const surroundings: ResourceSurroundings = {
+    backend: backend ?? { origin: '', pathPrefix: '', headers: {} },
+    protocols,
+    asset: payments?.asset ?? { kind: 'unsound' },
+  };
+  const resources = deriveResources(document, surroundings, problems);
+  problems.throwIfAny();
+  if (!(merchant && server && management && backend && storage && protocols))
+    throw new Error('a section is missing although nothing was refused');
+  return {
+    merchant,
+    server,
+    management,
+    backend: { origin: backend.origin, headers: backend.headers },
+    storage,
+    protocols,
+    x402: payments?.x402,
+    resources,
+    limits: {
+      maxInFlight: document.limits?.maxInFlight ?? LIMITS.maxInFlight.default,
+      maxStreams: document.limits?.maxStreams ?? LIMITS.maxStreams.default,
+    },
+  };
+}
+
+interface Payments {
+  readonly x402: X402Config | undefined;
+  readonly asset: PriceAsset;
+}
+
+function derivePayments(document: ConfigDocument, fromFile: ReadonlySet<string>, problems: ProblemList): Payments {
+  const x402 = document.payments?.x402;
+  if (x402 === undefined) return { x402: undefined, asset: { kind: 'absent' } };
+  const facts = { redis: document.storage?.redis !== undefined, keyFromFile: fromFile.has(KEY_PATH) };
+  return { x402: deriveX402(x402, facts, problems), asset: priceAsset(x402) };
+}
+
+function deriveResources(
+  document: ConfigDocument,
+  surroundings: ResourceSurroundings,
+  problems: ProblemList,
+): readonly ResourceConfig[] {
+  const listed: unknown = document.resources;
+  if (listed === null || typeof listed !== 'object' || Array.isArray(listed)) return [];
+  return Object.entries(document.resources)
+    .filter(([id]) => problems.sound(memberPath('resources', id)))
+    .map(([id, resource]) => deriveResource(id, resource, surroundings, problems))
+    .filter((resource) => resource !== undefined);
+}

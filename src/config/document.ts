@@ -1,0 +1,95 @@
+import type { JsonObject } from '../json/types.ts';
+import type { BackendRequest } from '../merchant/types.ts';
+
+/** The document as schemas/config.schema.json admits it, before defaults: the schema is the authority, this is its shadow. */
+export interface ConfigDocument {
+  readonly version: 1;
+  readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
+  readonly server?: {
+    readonly host?: string;
+    readonly port?: number;
+    readonly adminToken?: string;
+    readonly adminTokenNext?: string;
+    readonly allowedOrigins?: readonly string[];
+    readonly allowedHosts?: readonly string[];
+    readonly trustProxy?: number;
+  };
+  readonly management?: { readonly host?: string; readonly port?: number };
+  readonly backend: { readonly baseUrl: string; readonly allowNonLoopback?: boolean; readonly headers?: HeaderMap };
+  readonly storage: {
+    readonly redis?: { readonly url: string };
+    readonly sqlite?: { readonly path: string };
+    readonly replicas?: number;
+    readonly eventsMaxLength?: number;
+    readonly receiptsMaxLength?: number;
+  };
+  readonly protocols?: {
+    readonly http?: { readonly enabled?: boolean };
+    readonly mcp?: MountDocument;
+    readonly a2a?: MountDocument;
+    readonly acp?: MountDocument;
+  };
+  readonly payments?: { readonly x402?: X402Document };
+  readonly authorization?: { readonly ap2?: { readonly enabled?: boolean } };
+  readonly resources: Readonly<Record<string, ResourceDocument>>;
+  readonly limits?: { readonly maxInFlight?: number; readonly maxStreams?: number };
+}
+
+export type HeaderMap = Readonly<Record<string, string>>;
+
+export interface MountDocument {
+  readonly enabled?: boolean;
+  readonly mountPath?: string;
+}
+
+export interface X402Document {
+  readonly network: string;
+  readonly asset: string;
+  readonly assetName: string;
+  readonly assetVersion: string;
+  readonly assetDecimals: number;
+  readonly currency?: string;
+  readonly payTo: string;
+  readonly maxTimeoutSeconds?: number;
+  readonly rpcUrl?: string;
+  readonly allowMainnet?: boolean;
+  readonly localSignatureCheck?: boolean;
+  readonly facilitator: FacilitatorDocument;
+}
+
+export type FacilitatorDocument =
+  | {
+      readonly mode: 'remote';
+      readonly url: string;
+      readonly auth?: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
+    }
+  | { readonly mode: 'local'; readonly privateKey: string };
+
+export interface ResourceDocument {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema?: JsonObject;
+  readonly outputSchema?: JsonObject;
+  readonly allowSlowPattern?: boolean;
+  readonly mimeType?: string;
+  readonly backend: {
+    readonly method: BackendRequest['method'];
+    readonly path: string;
+    readonly headers?: HeaderMap;
+    readonly inputBindings?: {
+      readonly path?: readonly string[];
+      readonly query?: readonly string[];
+      readonly body?: readonly string[];
+    };
+    readonly timeoutMs?: number;
+    readonly maxResponseBytes?: number;
+    readonly idempotent?: boolean;
+    readonly relayStatuses?: readonly number[];
+  };
+  readonly pricing:
+    | { readonly type: 'free' }
+    | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
+  readonly expose?: readonly ('http' | 'mcp' | 'a2a')[];
+  readonly payments?: readonly 'x402'[];
+  readonly authorization?: { readonly required?: readonly 'ap2'[] };
+}

@@ -1,0 +1,73 @@
+import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import type { GatewayConfig } from './config.ts';
+import type { ConfigDocument } from './document.ts';
+import { hostKind, readHttpUrl } from './endpoints.ts';
+import type { ProblemList } from './problem.ts';
+
+const SERVER = schema.properties.server.properties;
+const MANAGEMENT = schema.properties.management.properties;
+const PROTOCOLS = schema.properties.protocols.properties;
+
+/** Paths that belong to the gateway itself: no front may be mounted there. */
+const OWN_PATHS: readonly string[] = ['/api', '/health', '/ready', '/metrics', '/drain', '/release', '/app-probe'];
+
+/** `server`: tokens in order of use, origins and hosts in the lower-case form they are compared in. */
+export function deriveServer(document: ConfigDocument, problems: ProblemList): GatewayConfig['server'] {
+  const server = document.server ?? {};
+  const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
+  for (const [index, origin] of origins.entries())
+    if (!/^https?:\/\//.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin)
+      problems.add(
+        `server.allowedOrigins[${index}]`,
+        "must be an exact origin such as https://console.example: no path, no trailing slash, no default port, no '*'",
+      );
+  const tokens = [server.adminToken, server.adminTokenNext].filter((token) => token !== undefined && token !== '');
+  return {
+    host: server.host ?? SERVER.host.default,
+    port: server.port ?? SERVER.port.default,
+    adminTokens: [...new Set(tokens as string[])],
+    allowedOrigins: origins,
+    allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
+    trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
+  };
+}
+
+/** `management`: must not share the agents' port, else its routes would be reachable through the Service. */
+export function deriveManagement(document: ConfigDocument, problems: ProblemList): GatewayConfig['management'] {
+  const host = document.management?.host ?? MANAGEMENT.host.default;
+  const port = document.management?.port ?? MANAGEMENT.port.default;
+  if (port !== 0 && port === (document.server?.port ?? SERVER.port.default))
+    problems.add('management.port', 'must differ from server.port');
+  return { host, port };
+}
+
+/** `protocols`: http unless switched off, the others only when switched on. */
+export function deriveProtocols(document: ConfigDocument, problems: ProblemList): GatewayConfig['protocols'] {
+  const { http, mcp, a2a, acp } = document.protocols ?? {};
+  const protocols = {
+    http: { enabled: http?.enabled ?? PROTOCOLS.http.properties.enabled.default },
+    mcp: { enabled: mcp?.enabled ?? false, mountPath: mcp?.mountPath ?? PROTOCOLS.mcp.properties.mountPath.default },
+    a2a: { enabled: a2a?.enabled ?? false, mountPath: a2a?.mountPath ?? PROTOCOLS.a2a.properties.mountPath.default },
+    acp: { enabled: acp?.enabled ?? false, mountPath: acp?.mountPath ?? PROTOCOLS.acp.properties.mountPath.default },
+  };
+  const taken = new Set<string>();
+  for (const name of ['mcp', 'a2a', 'acp'] as const) {
+    const { enabled, mountPath } = protocols[name];
+    const own = OWN_PATHS.some((path) => mountPath === path || mountPath.startsWith(`${path}/`));
+    if (own) problems.add(`protocols.${name}.mountPath`, "must not be one of the gateway's own paths");
+    else if (enabled && taken.has(mountPath))
+      problems.add(`protocols.${name}.mountPath`, 'must differ from the other fronts');
+    if (enabled) taken.add(mountPath);
+  }
+  return protocols;
+}
+
+/** `merchant`: the public URL without trailing slash, because paths are appended to it. */
+export function deriveMerchant(document: ConfigDocument, problems: ProblemList): GatewayConfig['merchant'] {
+  const { id, name, publicBaseUrl } = document.merchant;
+  const reading = readHttpUrl(publicBaseUrl, true);
+  if (!reading.ok) problems.add('merchant.publicBaseUrl', reading.message);
+  else if (hostKind(reading.url) === 'forbidden')
+    problems.add('merchant.publicBaseUrl', 'must name a host that agents can reach');
+  return { id, name, publicBaseUrl: publicBaseUrl.replace(/\/+$/, '') };
+}

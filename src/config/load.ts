@@ -1,0 +1,44 @@
+import type { GatewayConfig } from './config.ts';
+import { deriveConfig } from './derive.ts';
+import type { ConfigDocument } from './document.ts';
+import { environmentOverrides } from './environment.ts';
+import { expand } from './expand.ts';
+import { ProblemList } from './problem.ts';
+import { configPath, type Environment, parseConfigText, readConfigFile } from './read.ts';
+import { validateDocument } from './validate.ts';
+
+/** Where a configuration comes from. `path` is the `--config` argument; without it AGENT_COMMERCE_CONFIG, else `config.yaml`. */
+export interface ConfigSource {
+  readonly path?: string | undefined;
+  readonly env: Environment;
+}
+
+/**
+ * Reads, expands, validates and derives the configuration. Nothing is opened but the file itself and the mounted secrets it names.
+ * @throws ConfigError with every problem, before anything starts
+ */
+export function loadConfig({ path, env }: ConfigSource): GatewayConfig {
+  return parseConfig(readConfigFile(configPath(path, env)), env);
+}
+
+/** The same for a text that was read already.  @throws ConfigError */
+export function parseConfig(text: string, env: Environment): GatewayConfig {
+  const raw = parseConfigText(text);
+  const problems = new ProblemList();
+  const overrides = environmentOverrides(raw, env, problems);
+  const expansion = expand(raw, env, overrides.paths, problems);
+  const document = overrides.apply(expansion.value);
+  // A refused document is still looked through, section by section: `deriveConfig` skips what the schema refused.
+  validateDocument(document, problems);
+  if (!problems.sound('')) problems.throwIfAny();
+  return deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
+}
+
+/** Shortest operator token that does not draw a warning, characters. */
+const STRONG_TOKEN_LENGTH = 16;
+
+/** What an operator should know although it is allowed; for the log and for `doctor`. Never holds a configured value. */
+export function configWarnings(config: GatewayConfig): readonly string[] {
+  const weak = config.server.adminTokens.some((token) => token.length < STRONG_TOKEN_LENGTH);
+  return weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : [];
+}

@@ -1,0 +1,48 @@
+/** One thing wrong with the configuration: where, and what would be right. Never holds a configured value. */
+export interface ConfigProblem {
+  /** `payments.x402.payTo`, `server.allowedOrigins[0]`; `document` when the file as a whole is meant. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Every problem found, at once. Thrown before anything is opened; safe to print. */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(`the configuration is refused:\n${problems.map(({ path, message }) => `  ${path}: ${message}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/** The path of a member: dotted when the name allows it, bracketed and quoted when not, `[n]` for a list. */
+export function memberPath(parent: string, member: string | number): string {
+  if (typeof member === 'number') return `${parent}[${member}]`;
+  if (!/^[A-Za-z0-9_$-]{1,128}$/.test(member)) return `${parent}[${JSON.stringify(member.slice(0, 64))}]`;
+  return parent === '' ? member : `${parent}.${member}`;
+}
+
+/** Collects problems, so that a merchant repairs the file once and not once per mistake. */
+export class ProblemList {
+  readonly #problems = new Map<string, ConfigProblem>();
+
+  /** The first problem of a path wins: later ones are usually its consequence. */
+  add(path: string, message: string): void {
+    if (!this.#problems.has(path)) this.#problems.set(path, { path, message });
+  }
+
+  /** True while nothing at or below this path was refused: only then may a check read what is there. */
+  sound(prefix: string): boolean {
+    for (const path of this.#problems.keys()) {
+      if (path === 'document' || path === prefix) return false;
+      if (path.startsWith(prefix) && (path[prefix.length] === '.' || path[prefix.length] === '[')) return false;
+    }
+    return true;
+  }
+
+  /** @throws ConfigError when there is any problem */
+  throwIfAny(): void {
+    if (this.#problems.size > 0) throw new ConfigError([...this.#problems.values()]);
+  }
+}

@@ -1,0 +1,115 @@
+import { getAddress } from 'viem/utils';
+import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { eip155ChainId, KNOWN_NETWORKS } from '../payments/networks.ts';
+import { domainSeparator } from '../payments/x402/domain.ts';
+import type { DeploymentMode, FacilitatorConfig, X402Config } from './config.ts';
+import type { FacilitatorDocument, X402Document } from './document.ts';
+import { hostKind, isLoopbackUrl, readHttpUrl } from './endpoints.ts';
+import { checkMainnet, type MainnetFacts } from './mainnet.ts';
+import type { ProblemList } from './problem.ts';
+
+const AT = 'payments.x402';
+const X402 = schema.properties.payments.properties.x402.properties;
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+/** `payments.x402`: where the money goes and on which chain. Undefined after a problem that leaves nothing to derive from. */
+export function deriveX402(document: X402Document, facts: MainnetFacts, problems: ProblemList): X402Config | undefined {
+  const asset = readAddress(document.asset, `${AT}.asset`, problems);
+  const payTo = readAddress(document.payTo, `${AT}.payTo`, problems);
+  if (payTo === ZERO_ADDRESS) problems.add(`${AT}.payTo`, 'must not be the zero address: the money would be lost');
+  if (payTo !== undefined && payTo === asset)
+    problems.add(`${AT}.payTo`, "must not be the token's own address: the money would be lost");
+  if (asset === ZERO_ADDRESS) problems.add(`${AT}.asset`, 'must not be the zero address');
+  const rpcUrl = document.rpcUrl || undefined;
+  checkUrls(document.facilitator, rpcUrl, problems);
+  const mode = deploymentMode(document, rpcUrl, problems);
+  const chainId = eip155ChainId(document.network);
+  if (mode === undefined || chainId === undefined || asset === undefined || payTo === undefined) return undefined;
+  const config: X402Config = {
+    network: document.network,
+    chainId,
+    asset,
+    assetName: document.assetName,
+    assetVersion: document.assetVersion,
+    assetDecimals: document.assetDecimals,
+    payTo,
+    maxTimeoutSeconds: document.maxTimeoutSeconds ?? X402.maxTimeoutSeconds.default,
+    rpcUrl,
+    facilitator: facilitator(document.facilitator),
+    localSignatureCheck: document.localSignatureCheck ?? X402.localSignatureCheck.default,
+    mode,
+    domainSeparator: domainSeparator({
+      name: document.assetName,
+      version: document.assetVersion,
+      chainId,
+      verifyingContract: asset,
+    }),
+  };
+  checkKnownAsset(config, problems);
+  if (mode === 'mainnet') checkMainnet(config, document.allowMainnet ?? false, facts, problems);
+  return config;
+}
+
+/** An address in EIP-55 form. Mixed case must be the checksum: that is what catches a mistyped payee. */
+function readAddress(text: string, path: string, problems: ProblemList): string | undefined {
+  const lower = text.toLowerCase();
+  const checksummed = getAddress(lower as `0x${string}`);
+  if (text === checksummed || text === lower) return checksummed;
+  problems.add(path, 'must have a valid checksum (EIP-55), or be all lower case; a digit or a letter case is wrong');
+  return undefined;
+}
+
+function checkUrls(document: FacilitatorDocument, rpcUrl: string | undefined, problems: ProblemList): void {
+  if (document.mode === 'remote') {
+    const reading = readHttpUrl(document.url, true);
+    if (!reading.ok) problems.add(`${AT}.facilitator.url`, reading.message);
+    else if (hostKind(reading.url) === 'forbidden')
+      problems.add(`${AT}.facilitator.url`, 'must not name a link-local, metadata, unspecified or multicast address');
+  } else if (rpcUrl === undefined) {
+    problems.add(`${AT}.rpcUrl`, 'is missing: a local facilitator settles through a node of the network');
+  }
+  if (rpcUrl === undefined) return;
+  const reading = readHttpUrl(rpcUrl, false);
+  if (!reading.ok) problems.add(`${AT}.rpcUrl`, reading.message);
+  else if (hostKind(reading.url) === 'forbidden')
+    problems.add(`${AT}.rpcUrl`, 'must not name a link-local, metadata, unspecified or multicast address');
+}
+
+/** CONTRACT 2.1: local when facilitator and RPC are both this machine, else what the table of networks says. */
+function deploymentMode(
+  { network, facilitator }: X402Document,
+  rpcUrl: string | undefined,
+  problems: ProblemList,
+): DeploymentMode | undefined {
+  if (eip155ChainId(network) === undefined) {
+    problems.add(
+      `${AT}.network`,
+      'must be an EVM network, eip155:<chain id>: scheme exact with EIP-3009 is what is served',
+    );
+    return undefined;
+  }
+  const ours = facilitator.mode === 'local' || isLoopbackUrl(facilitator.url);
+  if (ours && rpcUrl !== undefined && isLoopbackUrl(rpcUrl)) return 'local';
+  const known = KNOWN_NETWORKS.get(network);
+  if (known !== undefined) return known.mode;
+  const list = [...KNOWN_NETWORKS].map(([id, { title }]) => `${id} (${title})`).join(', ');
+  problems.add(`${AT}.network`, `is unknown; known: ${list}; any chain when facilitator and rpcUrl are on loopback`);
+  return undefined;
+}
+
+function facilitator(document: FacilitatorDocument): FacilitatorConfig {
+  if (document.mode === 'local') return { mode: 'local', privateKey: document.privateKey };
+  return { mode: 'remote', url: document.url.replace(/\/+$/, ''), auth: document.auth ?? { type: 'none' } };
+}
+
+/** Canonical USDC with another EIP-712 domain can never be paid: every signature would be for another token. */
+function checkKnownAsset(config: X402Config, problems: ProblemList): void {
+  const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
+  if (usdc === undefined || usdc.address !== config.asset || config.mode === 'local') return;
+  if (config.assetName !== usdc.name)
+    problems.add(`${AT}.assetName`, `must be "${usdc.name}" for USDC on this network`);
+  if (config.assetVersion !== usdc.version)
+    problems.add(`${AT}.assetVersion`, `must be "${usdc.version}" for USDC on this network`);
+  if (config.assetDecimals !== usdc.decimals)
+    problems.add(`${AT}.assetDecimals`, `must be ${usdc.decimals} for USDC on this network`);
+}

@@ -1,0 +1,74 @@
+import type { Response } from 'express';
+import type { Presenter, Relayed } from '../call.ts';
+import { sendError, sendJson } from '../http/respond.ts';
+import { relayedHeaders } from '../merchant/headers.ts';
+import { type BackendAnswer, BackendError } from '../merchant/types.ts';
+import { encodePaymentResponse } from '../payments/x402/response.ts';
+import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../payments/x402/wire.ts';
+
+/** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
+export function httpPresenter(res: Response, requestId: string): Presenter {
+  const announce = (payment: PaymentResponse | undefined): void => {
+    if (payment !== undefined && !res.headersSent) res.setHeader(PAYMENT_RESPONSE, encodePaymentResponse(payment));
+  };
+  return {
+    paymentRequired(challenge, payment) {
+      announce(payment);
+      res.setHeader(PAYMENT_REQUIRED, challenge.header);
+      res.setHeader('cache-control', 'no-store');
+      sendJson(res, 402, challenge.body);
+    },
+    failed(error, { resourceId, payment }) {
+      announce(payment);
+      sendError(res, error, requestId, resourceId);
+    },
+    async relay(answer, payment) {
+      announce(payment);
+      return relay(res, answer, payment !== undefined);
+    },
+  };
+}
+
+/**
+ * Streams the answer to the caller, byte for byte. When the caller leaves, the rest is still read: the merchant's work for a paid
+ * call is not cut off, and its socket stays usable. A break after the head can only be told by breaking the connection.
+ */
+async function relay(res: Response, answer: BackendAnswer, paid: boolean): Promise<Relayed> {
+  const { body } = answer;
+  let broken: BackendError | undefined;
+  body.once('error', (error: unknown) => {
+    broken = error instanceof BackendError ? error : new BackendError('transport', true, error);
+  });
+  if (!res.destroyed) {
+    res.writeHead(answer.status, relayedHeaders(answer.headers, { free: !paid, status: answer.status }));
+    if (await sendThrough(res, body)) return { kind: 'finished' };
+  }
+  await drain(body);
+  // `aborted` is our own doing: a free call whose caller left.
+  return broken === undefined || broken.reason === 'aborted'
+    ? { kind: 'client_gone' }
+    : { kind: 'broken', error: broken };
+}
+
+/**
+ * Resolves true when the last byte was handed to the operating system. Not `pipeline`: that would destroy the merchant's answer
+ * together with the caller's connection.
+ */
+function sendThrough(res: Response, body: BackendAnswer['body']): Promise<boolean> {
+  return new Promise((resolve) => {
+    res.once('finish', () => resolve(true));
+    res.once('close', () => {
+      body.unpipe(res);
+      resolve(res.writableFinished);
+    });
+    body.once('error', () => res.destroy());
+    body.pipe(res);
+  });
+}
+
+/** Reads on to the end of the answer, or to its failure, without keeping anything. */
+async function drain(body: BackendAnswer['body']): Promise<void> {
+  if (body.closed) return;
+  body.resume();
+  await new Promise<void>((resolve) => body.once('close', resolve));
+}

@@ -1,0 +1,129 @@
+import express, { type Express, type RequestHandler } from 'express';
+import { type Catalogue, compileCatalogue } from './catalogue/catalogue.ts';
+import type { AdapterHealths } from './catalogue/discovery.ts';
+import type { GatewayConfig } from './config/config.ts';
+import { GatewayError } from './errors.ts';
+import { createFeedQueue } from './events/feed-queue.ts';
+import { httpFront } from './fronts/http.ts';
+import { allowOnly } from './http/methods.ts';
+import { checkHost, checkOrigin } from './http/origin.ts';
+import { identify } from './http/request-id.ts';
+import { staticDocument } from './http/respond.ts';
+import { admit } from './layers/admit.ts';
+import { challenge } from './layers/challenge.ts';
+import { conclude } from './layers/conclude.ts';
+import { counted } from './layers/counted.ts';
+import { forward } from './layers/forward.ts';
+import { present } from './layers/present.ts';
+import { resolve } from './layers/resolve.ts';
+import { settle } from './layers/settle.ts';
+import { validate } from './layers/validate.ts';
+import { verify } from './layers/verify.ts';
+import { managementApp } from './management.ts';
+import { createExchange } from './merchant/exchange.ts';
+import { operatorRoutes } from './operator/routes.ts';
+import { createCashier } from './payments/cashier.ts';
+import { createDeliveryDesk } from './payments/delivery.ts';
+import { compileOffers, type Offers } from './payments/offers.ts';
+import { createProofVerifier } from './payments/verifier.ts';
+import type { X402Rail } from './payments/x402/create-rail.ts';
+import { plainExpress } from './plain-express.ts';
+import { startMonitor } from './probes/monitor.ts';
+import { probes } from './probes/routes.ts';
+import { watched } from './probes/watched.ts';
+import { createLifecycle, type Lifecycle } from './sidecar/lifecycle.ts';
+import type { Store } from './store/store.ts';
+import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
+
+/** What a gateway is made of; the caller opened it and closes it. */
+export interface GatewayParts {
+  readonly config: GatewayConfig;
+  readonly store: Store;
+  /** Undefined when nothing has a price. */
+  readonly rail: X402Rail | undefined;
+  readonly log: Log;
+}
+
+/** The two apps, not yet listening, and the life they share. */
+export interface Gateway {
+  readonly agents: Express;
+  readonly management: Express;
+  readonly lifecycle: Lifecycle;
+  /** Flushes what waits for the store and stops the background work. */
+  close(): Promise<void>;
+}
+
+/** Wires everything. The order of the layers that a call passes is the order of the lines below. */
+export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
+  const { config, store, log } = parts;
+  const catalogue = compileCatalogue(config);
+  const lifecycle = createLifecycle();
+  const feed = createFeedQueue(store.feed, {
+    onError: (cause) => log.warn({ err: cause }, 'events wait for the store'),
+  });
+  const monitor = startMonitor({ ...watched(parts), gate: lifecycle, onChange: healthLog(log) });
+  const { exchange, close: closeExchange } = createExchange({ origin: config.backend.origin });
+  const desk = createDeliveryDesk(store.ledger);
+  const offers = compileOffers(config);
+  const onFailure = failureLog(log);
+
+  const agents = plainExpress(express());
+  agents.use(identify());
+  agents.use(httpLog(log));
+  agents.use(probes(monitor));
+  agents.use(checkHost(config.server.allowedHosts));
+  agents.use(checkOrigin(config.server.allowedOrigins));
+  publish(agents, catalogue, () => monitor.adapterHealth());
+  agents.use(operatorRoutes(config.server.adminTokens, store.feed, store.receipts));
+
+  const purchase = [
+    resolve(catalogue, feed),
+    validate(),
+    challenge(offers),
+    ...tillLayers(parts, offers, lifecycle),
+    counted(lifecycle, forward(exchange, desk)),
+    counted(
+      lifecycle,
+      conclude(desk, store.receipts, (message, cause) => log.error({ err: cause }, message)),
+    ),
+  ];
+  agents.post('/api/resources/:id/invoke', admit(lifecycle, config.limits.maxInFlight), httpFront(), purchase);
+  agents.all('/api/resources/:id/invoke', allowOnly('POST'));
+
+  agents.use(function noRoute() {
+    throw new GatewayError('NOT_FOUND');
+  });
+  agents.use(present(onFailure));
+
+  return {
+    agents,
+    management: managementApp(monitor, drain, onFailure),
+    lifecycle,
+    async close() {
+      monitor.close();
+      await feed.close();
+      await closeExchange();
+    },
+  };
+}
+
+/** The layers between a challenge and the merchant; none when nothing has a price. */
+function tillLayers({ store, rail }: GatewayParts, offers: Offers, lifecycle: Lifecycle): RequestHandler[] {
+  if (rail === undefined) return [];
+  const verifier = createProofVerifier((candidate) => rail.examine(candidate), store.ledger);
+  const cashier = createCashier(store.ledger, rail);
+  return [verify(offers, verifier), counted(lifecycle, settle(offers, cashier, lifecycle))];
+}
+
+/** What anyone may read: bytes made at start. */
+function publish(agents: Express, catalogue: Catalogue, health: () => AdapterHealths): void {
+  agents.get(
+    '/api/resources',
+    staticDocument(() => catalogue.listing),
+  );
+  agents.get(
+    '/.well-known/agent-commerce',
+    staticDocument(() => catalogue.discovery(health())),
+  );
+  agents.all(['/api/resources', '/.well-known/agent-commerce'], allowOnly('GET', 'HEAD'));
+}

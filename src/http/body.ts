@@ -1,0 +1,94 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../errors.ts';
+import { JsonError, parseStrictJson } from '../json/strict.ts';
+import type { Json } from '../json/types.ts';
+import { readHeader } from './headers.ts';
+
+/** Largest request body, bytes on the wire (SPEC part 8). */
+export const MAX_BODY_BYTES = 262_144;
+/** How long a refused upload may still trickle in before its connection is cut, milliseconds. */
+const LINGER_MS = 1_000;
+
+/** `application/json` or `*+json`, charset absent or utf-8. */
+const JSON_MEDIA_TYPE = /^[\w.-]+\/(?:json|[\w.-]+\+json)\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
+const APPLICATION_JSON = /^(?:application\/json|[\w.-]+\/[\w.-]+\+json)\b/i;
+
+/** A body as it came, and the strict JSON in it. */
+export interface JsonBody {
+  readonly bytes: Uint8Array;
+  readonly value: Json;
+}
+
+/**
+ * Reads a JSON body without a body parser: the type is checked before a byte is read, bytes are counted on the wire, the 413 goes
+ * out with the first byte too many, and the original bytes are kept for the merchant. An empty body is `{}`.
+ * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
+ */
+export async function readJsonBody(req: IncomingMessage, res: ServerResponse): Promise<JsonBody> {
+  const mayBeEmptyOnly = !hasJsonType(req);
+  const bytes = await readBody(req, res, mayBeEmptyOnly);
+  if (bytes.length === 0) return { bytes: Buffer.from('{}'), value: {} };
+  try {
+    return { bytes, value: parseStrictJson(bytes) };
+  } catch (thrown) {
+    if (!(thrown instanceof JsonError)) throw thrown;
+    throw new GatewayError('INPUT_INVALID', { message: thrown.message, details: { reason: thrown.reason } });
+  }
+}
+
+/** False when there is no content type at all, which is right for an empty body only. */
+function hasJsonType(req: IncomingMessage): boolean {
+  const encoding = req.headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send the body without content-encoding.' });
+  const type = readHeader(req, 'content-type');
+  if (type.kind === 'absent') return false;
+  if (type.kind === 'single' && APPLICATION_JSON.test(type.value) && JSON_MEDIA_TYPE.test(type.value)) return true;
+  throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', {
+    message: 'The body must be application/json or a +json type, in UTF-8.',
+  });
+}
+
+function tooLarge(): GatewayError {
+  return new GatewayError('PAYLOAD_TOO_LARGE', {
+    details: { maxBytes: MAX_BODY_BYTES },
+    headers: { connection: 'close' },
+  });
+}
+
+function readBody(req: IncomingMessage, res: ServerResponse, mustBeEmpty: boolean): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const refuse = (error: GatewayError): void => {
+      req.off('data', onData);
+      stopReading(req);
+      reject(error);
+    };
+    const noType = (): GatewayError =>
+      new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send content-type: application/json with a body.' });
+    const declared = Number(req.headers['content-length'] ?? 0);
+    if (declared > MAX_BODY_BYTES) return refuse(tooLarge());
+    if (mustBeEmpty && declared > 0) return refuse(noType());
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length;
+      if (size > MAX_BODY_BYTES) refuse(tooLarge());
+      else if (mustBeEmpty) refuse(noType());
+      else chunks.push(chunk);
+    };
+    req.on('data', onData);
+    req.once('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)));
+    req.once('error', (cause) =>
+      reject(new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause })),
+    );
+    // Only now: a caller that waits for 100 Continue is not invited to send what would be refused.
+    if (req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
+  });
+}
+
+/** The answer still goes out; what else comes in is thrown away for a moment, then the connection ends. */
+function stopReading(req: IncomingMessage): void {
+  req.pause();
+  const { socket } = req;
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}

@@ -1,0 +1,47 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../errors.ts';
+import { readHeader } from './headers.ts';
+
+const PREFLIGHT = {
+  'access-control-allow-methods': 'GET, POST, OPTIONS',
+  'access-control-allow-headers':
+    'content-type, payment-signature, agent-authorization, idempotency-key, x-request-id, authorization, a2a-version, ' +
+    'api-version, request-id, mcp-protocol-version, last-event-id, access-control-expose-headers',
+  'access-control-max-age': '600',
+} as const;
+const EXPOSED = 'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed';
+
+/**
+ * Browsers only from listed origins, compared exactly (CONTRACT 3, CORS). A request without an Origin is an agent's and gets no
+ * CORS headers; any other Origin is refused, so that a page cannot drive a gateway it was not given.
+ */
+export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
+  const allowed = new Set(allowedOrigins);
+  return function checkOriginLayer(req, res, next) {
+    const origin = readHeader(req, 'origin');
+    if (origin.kind === 'absent') {
+      next();
+      return;
+    }
+    if (origin.kind === 'repeated' || !allowed.has(origin.value.toLowerCase())) throw new GatewayError('FORBIDDEN');
+    res.setHeader('access-control-allow-origin', origin.value);
+    res.setHeader('vary', 'Origin');
+    res.setHeader('access-control-expose-headers', EXPOSED);
+    if (req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined) {
+      res.writeHead(204, PREFLIGHT);
+      res.end();
+      return;
+    }
+    next();
+  };
+}
+
+/** Only requests for listed hosts, when a list is configured; probes are mounted before this layer. */
+export function checkHost(allowedHosts: readonly string[] | undefined): RequestHandler {
+  const allowed = allowedHosts === undefined ? undefined : new Set(allowedHosts.map((host) => host.toLowerCase()));
+  return function checkHostLayer(req, _res, next) {
+    if (allowed !== undefined && !allowed.has((req.headers.host ?? '').toLowerCase()))
+      throw new GatewayError('FORBIDDEN', { message: 'This host is not served here.' });
+    next();
+  };
+}

@@ -1,0 +1,28 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { RequestHandler, Response } from 'express';
+import { readHeader } from './headers.ts';
+
+/** What a caller's X-Request-Id may be (SPEC part 8). */
+const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
+
+/** The caller's id when it came once and is legal, else a fresh one: never an echo of anything else. */
+export function requestIdFor(req: IncomingMessage): string {
+  const given = readHeader(req, 'x-request-id');
+  return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `req_${randomUUID()}`;
+}
+
+/** Gives every request its id before anything can fail, and returns it on every status. */
+export function identify(): RequestHandler {
+  return function identifyLayer(req, res, next) {
+    const requestId = requestIdFor(req);
+    (res.locals as { requestId?: string }).requestId = requestId;
+    res.setHeader('x-request-id', requestId);
+    next();
+  };
+}
+
+/** The id of the request that this response answers. */
+export function requestIdOf(res: Response): string {
+  return (res.locals as { requestId?: string }).requestId ?? `req_${randomUUID()}`;
+}

@@ -1,0 +1,50 @@
+import type { RequestHandler, Response } from 'express';
+import type { StaticDocument } from '../catalogue/resource.ts';
+import { errorEnvelope, type GatewayError } from '../errors.ts';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Sends serialised JSON with its length; a HEAD gets the head alone. Does nothing when the caller is gone. */
+export function sendJson(res: Response, status: number, body: string | Uint8Array): void {
+  if (res.destroyed || res.headersSent) return;
+  res.writeHead(status, {
+    'content-type': JSON_TYPE,
+    'content-length': typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength,
+  });
+  res.end(res.req.method === 'HEAD' ? undefined : body);
+}
+
+/** Sends the one error envelope (CONTRACT 1.1). After a head went out the only honest answer is a broken connection. */
+export function sendError(res: Response, error: GatewayError, requestId: string, resourceId?: string): void {
+  if (res.headersSent) {
+    res.destroy();
+    return;
+  }
+  for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+  res.setHeader('cache-control', 'no-store');
+  sendJson(res, error.status, JSON.stringify(errorEnvelope(error, requestId, resourceId)));
+}
+
+/** Serves bytes made before the first request, with a strong ETag and 304. */
+export function staticDocument(document: () => StaticDocument): RequestHandler {
+  return function staticDocumentHandler(req, res) {
+    const { bytes, etag } = document();
+    res.setHeader('etag', etag);
+    res.setHeader('cache-control', 'no-cache');
+    if (matches(req.headers['if-none-match'], etag)) {
+      res.writeHead(304);
+      res.end();
+      return;
+    }
+    sendJson(res, 200, bytes);
+  };
+}
+
+/** RFC 9110, 13.1.2: a list of entity tags, compared weakly, or `*`. */
+function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.split(',').some((tag) => {
+    const candidate = tag.trim().replace(/^W\//, '');
+    return candidate === '*' || candidate === etag;
+  });
+}

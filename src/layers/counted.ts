@@ -1,0 +1,17 @@
+import type { RequestHandler } from 'express';
+import type { Lifecycle } from '../sidecar/lifecycle.ts';
+
+/**
+ * Counts a layer's work as running until its promise ends, caller or no caller: the process must not stop between a settlement and
+ * the delivery it paid for.
+ */
+export function counted(lifecycle: Pick<Lifecycle, 'begin'>, layer: RequestHandler): RequestHandler {
+  return async function countedLayer(req, res, next) {
+    const end = lifecycle.begin();
+    try {
+      await layer(req, res, next);
+    } finally {
+      end();
+    }
+  };
+}

@@ -1,0 +1,43 @@
+import type { ErrorRequestHandler } from 'express';
+import { currentCall } from '../call.ts';
+import { asGatewayError, GatewayError } from '../errors.ts';
+import { requestIdOf } from '../http/request-id.ts';
+import { sendError } from '../http/respond.ts';
+
+/** Told about every failure before it is answered; the log decides what is worth a line. */
+export type FailureListener = (error: GatewayError, requestId: string) => void;
+
+/**
+ * The last layer: whatever was thrown becomes one GatewayError, and the call's own presenter says it in its protocol's words.
+ * Events of a call that ended here still reach the feed.
+ */
+export function present(onFailure: FailureListener): ErrorRequestHandler {
+  // Express tells an error layer by its four parameters.
+  return function presentLayer(thrown: unknown, _req, res, _next) {
+    const error = fromFramework(thrown) ?? asGatewayError(thrown);
+    const requestId = requestIdOf(res);
+    onFailure(error, requestId);
+    const call = currentCall(res);
+    if (call === undefined || call.stage === 'received') {
+      if (call === undefined) sendError(res, error, requestId);
+      else call.presenter.failed(error, {});
+      return;
+    }
+    call.journal.flush();
+    const paid = (call.stage === 'funded' || call.stage === 'answered') && call.funding.kind === 'paid';
+    call.presenter.failed(error, {
+      resourceId: call.resource.id,
+      ...(paid && call.funding.kind === 'paid' ? { payment: call.funding.response } : {}),
+    });
+  };
+}
+
+/** Express's router refuses a path it cannot percent-decode with an error of its own. */
+function fromFramework(thrown: unknown): GatewayError | undefined {
+  if (thrown instanceof URIError)
+    return new GatewayError('INPUT_INVALID', {
+      message: 'The path is not well-formed.',
+      details: { reason: 'malformed_path' },
+    });
+  return undefined;
+}

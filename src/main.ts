@@ -1,0 +1,60 @@
+#!/usr/bin/env node
+import { parseArgs } from 'node:util';
+import { ConfigError } from './config/problem.ts';
+
+const USAGE = `acg <command> [--config FILE]
+
+  serve        run the gateway (default)
+  validate     check the configuration and say what it means
+  healthcheck  exit 0 when the gateway of this configuration is up
+
+The configuration is --config, else AGENT_COMMERCE_CONFIG, else config.yaml.
+`;
+
+/** Exit codes: 0 done, 1 failed, 64 wrong usage, 78 wrong configuration (sysexits). */
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { config: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+  });
+  const [command = 'serve', ...rest] = positionals;
+  if (values.help === true) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const args = values.config === undefined ? {} : { config: values.config };
+  if (rest.length > 0) return misused(`unexpected argument ${rest[0]}`);
+  // Loaded on demand: a configuration check need not start a web server.
+  switch (command) {
+    case 'serve':
+      await (await import('./cli/serve.ts')).serve(args);
+      return 0;
+    case 'validate':
+      (await import('./cli/validate.ts')).validate(args);
+      return 0;
+    case 'healthcheck':
+      await (await import('./cli/healthcheck.ts')).healthcheck(args);
+      return 0;
+    default:
+      return misused(`unknown command ${command}`);
+  }
+}
+
+function misused(why: string): number {
+  process.stderr.write(`${why}\n\n${USAGE}`);
+  return 64;
+}
+
+try {
+  process.exitCode = await main();
+} catch (thrown) {
+  if (thrown instanceof ConfigError) {
+    process.stderr.write(`${thrown.message}\n`);
+    process.exitCode = 78;
+  } else if (thrown instanceof TypeError && 'code' in thrown && String(thrown.code).startsWith('ERR_PARSE_ARGS')) {
+    process.exitCode = misused(thrown.message);
+  } else {
+    process.stderr.write(`${thrown instanceof Error ? thrown.message : String(thrown)}\n`);
+    process.exitCode = 1;
+  }
+}

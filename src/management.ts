@@ -1,0 +1,31 @@
+import express, { type Express } from 'express';
+import { GatewayError } from './errors.ts';
+import { allowOnly } from './http/methods.ts';
+import { identify } from './http/request-id.ts';
+import { sendJson } from './http/respond.ts';
+import { type FailureListener, present } from './layers/present.ts';
+import { plainExpress } from './plain-express.ts';
+import type { Monitor } from './probes/monitor.ts';
+import { probes } from './probes/routes.ts';
+
+const DRAINED = JSON.stringify({ status: 'drained' });
+
+/**
+ * The management listener (CONTRACT 8): probes and the pod's hooks. Never behind a Service, so that a flood of agents can neither
+ * fail a probe nor reach a hook.
+ */
+export function managementApp(monitor: Monitor, drain: () => Promise<void>, onFailure: FailureListener): Express {
+  const app = plainExpress(express());
+  app.use(identify());
+  app.use(probes(monitor));
+  app.get('/drain', async function drainHook(_req, res) {
+    await drain();
+    sendJson(res, 200, DRAINED);
+  });
+  app.all('/drain', allowOnly('GET', 'HEAD'));
+  app.use(function noRoute() {
+    throw new GatewayError('NOT_FOUND');
+  });
+  app.use(present(onFailure));
+  return app;
+}

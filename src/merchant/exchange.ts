@@ -1,0 +1,52 @@
+import { type Dispatcher, Pool } from 'undici';
+import { createFrame } from './frame.ts';
+import { Hop, type Road } from './hop.ts';
+import { SocketQueue } from './socket-queue.ts';
+import { BackendError, type Exchange } from './types.ts';
+import { Connection } from './wire.ts';
+
+/** Most sockets to one backend origin (CONTRACT 3). */
+export const MAX_BACKEND_SOCKETS = 256;
+
+/** The way to the merchant. */
+export interface MerchantHop {
+  readonly exchange: Exchange;
+  /** Exchanges whose last byte has not come yet, those in the queue included. */
+  inFlight(): number;
+  /** Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the way to one merchant: http-proxy-middleware as frame, undici as transport. `origin`: scheme, host and port of the backend;
+ * redirects are never followed, so nothing else is ever contacted.
+ */
+export function createExchange(options: { readonly origin: string; readonly maxSockets?: number }): MerchantHop {
+  const origin = new URL(options.origin);
+  const maxSockets = options.maxSockets ?? MAX_BACKEND_SOCKETS;
+  const pool = new Pool(origin, { connections: maxSockets, factory: (to) => new Connection(to) });
+  const running = new Set<Hop>();
+  const enter = createFrame<Hop>(origin, (hop) => pool.dispatch(outgoing(hop, origin.host), hop));
+  const road: Road = {
+    sockets: new SocketQueue(maxSockets),
+    send: (hop) => enter(hop, (cause) => hop.fail('transport', cause)),
+    ended: (hop) => running.delete(hop),
+  };
+  return {
+    exchange(request, limits) {
+      if (limits.signal?.aborted) return Promise.reject(new BackendError('aborted', false));
+      const hop = new Hop(request, limits, road);
+      running.add(hop);
+      hop.begin();
+      return hop.answer;
+    },
+    inFlight: () => running.size,
+    close: () => pool.close(),
+  };
+}
+
+/** The request as it goes out. Host and Content-Length are ours alone, whatever the prepared headers say; the body is never chunked. */
+function outgoing({ request }: Hop, host: string): Dispatcher.DispatchOptions {
+  const { method, path, headers, body } = request;
+  return { method, path, headers: { ...headers, host, 'content-length': undefined }, body: body ?? null };
+}

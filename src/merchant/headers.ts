@@ -1,0 +1,134 @@
+import type { Channel } from '../events/event.ts';
+import { validTraceparent, validTracestate } from './trace-context.ts';
+import type { ReceivedHeaders } from './types.ts';
+
+/** What the merchant is told about a call. Nothing here is copied from the caller but a valid trace context. */
+export interface BackendHeaderFacts {
+  /** Header fields of the prepared request: those an operator configured, and the media type of the body. */
+  readonly configured: Readonly<Record<string, string>>;
+  /** Media type of the body, when `configured` does not hold it. */
+  readonly contentType?: string;
+  readonly requestId: string;
+  /** As the caller sent it; dropped unless valid. */
+  readonly traceparent?: string;
+  /** As the caller sent it; dropped unless valid and beside a valid traceparent. */
+  readonly tracestate?: string;
+  /** Derived from the payment (CONTRACT 4.4). */
+  readonly idempotencyKey?: string;
+  readonly protocol: Channel;
+  readonly resourceId: string;
+  readonly payer?: string;
+  readonly receiptId?: string;
+}
+
+/** Fields that belong to one connection (RFC 9110 7.6.1) or to the exchange: no configuration can set them. */
+const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Fields whose presence tells the merchant something the gateway vouches for: only the gateway may set them. */
+const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
+  'agent-commerce-payer',
+  'agent-commerce-protocol',
+  'agent-commerce-receipt',
+  'agent-commerce-resource',
+  'idempotency-key',
+  'traceparent',
+  'tracestate',
+  'x-request-id',
+]);
+
+/** The whole header set of a backend request, lower-case names (CONTRACT 3, "headers to the backend"). */
+export function backendHeaders(facts: BackendHeaderFacts): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(facts.configured)) {
+    const field = name.toLowerCase();
+    if (!CONNECTION_FIELDS.has(field) && !GATEWAY_FIELDS.has(field)) headers[field] = value;
+  }
+  if (facts.contentType !== undefined) headers['content-type'] = facts.contentType;
+  // Every channel must be able to read the body, and loopback gains nothing from compression.
+  headers['accept-encoding'] = 'identity';
+  headers['x-request-id'] = facts.requestId;
+  headers['agent-commerce-protocol'] = facts.protocol;
+  headers['agent-commerce-resource'] = facts.resourceId;
+  if (facts.payer !== undefined) headers['agent-commerce-payer'] = facts.payer;
+  if (facts.receiptId !== undefined) headers['agent-commerce-receipt'] = facts.receiptId;
+  if (facts.idempotencyKey !== undefined) headers['idempotency-key'] = facts.idempotencyKey;
+  const { traceparent, tracestate } = facts;
+  if (traceparent !== undefined && validTraceparent(traceparent)) {
+    headers['traceparent'] = traceparent;
+    if (tracestate !== undefined && validTracestate(tracestate)) headers['tracestate'] = tracestate;
+  }
+  return headers;
+}
+
+/** What an agent may see of the merchant's header block. `list`: repeated fields are one list; `single`: the first one counts. */
+const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
+  ['content-type', 'single'],
+  ['content-language', 'list'],
+  ['content-disposition', 'single'],
+  ['etag', 'single'],
+  ['last-modified', 'single'],
+  ['link', 'list'],
+  ['retry-after', 'single'],
+]);
+
+/** A field value that Node will write: visible ASCII, obs-text, space and tab. */
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const CONTENT_LENGTH = /^\d{1,15}$/;
+/** Answers without a body have no length either (RFC 9110 8.6). */
+const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
+
+/** A paid answer belongs to its buyer: no cache may serve it to anybody else. */
+export const PAID_CACHE_CONTROL = 'private, no-store';
+
+/**
+ * The fields of a delivered answer that go on to the agent, lower-case names (CONTRACT 3, "headers relayed to the agent").
+ * `free`: whether the merchant decides about caching. `status`: of the answer; without it a body is assumed. A declared length is
+ * passed on as it is: the exchange fails the body when the bytes do not match it.
+ */
+export function relayedHeaders(
+  received: ReceivedHeaders,
+  call: { readonly free: boolean; readonly status?: number },
+): Record<string, string> {
+  const nominated = nominatedFields(received['connection']);
+  const relayed: Record<string, string> = {};
+  const relay = (field: string, kind: 'single' | 'list'): void => {
+    const value = nominated.has(field) ? undefined : fieldValue(received[field], kind);
+    if (value !== undefined) relayed[field] = value;
+  };
+  for (const [field, kind] of RELAYED_FIELDS) relay(field, kind);
+  if (call.free) relay('cache-control', 'list');
+  else relayed['cache-control'] = PAID_CACHE_CONTROL;
+  const length = received['content-length'];
+  const bodyless = call.status !== undefined && BODYLESS_STATUSES.has(call.status);
+  if (!bodyless && typeof length === 'string' && CONTENT_LENGTH.test(length)) relayed['content-length'] = length;
+  return relayed;
+}
+
+function fieldValue(received: ReceivedHeaders[string], kind: 'single' | 'list'): string | undefined {
+  if (received === undefined) return undefined;
+  const lines = typeof received === 'string' ? [received] : received;
+  const value = kind === 'list' ? lines.join(', ') : lines[0];
+  return value !== undefined && FIELD_VALUE.test(value) ? value : undefined;
+}
+
+/** Names that the merchant's Connection header declares to be about its own connection. */
+function nominatedFields(connection: ReceivedHeaders[string]): ReadonlySet<string> {
+  if (connection === undefined) return NOTHING_NOMINATED;
+  const lines = typeof connection === 'string' ? [connection] : connection;
+  return new Set(lines.flatMap((line) => line.split(',')).map((token) => token.trim().toLowerCase()));
+}
+const NOTHING_NOMINATED: ReadonlySet<string> = new Set();

@@ -1,0 +1,159 @@
+import type { Dispatcher } from 'undici';
+import { AnswerBody } from './answer-body.ts';
+import type { SocketQueue } from './socket-queue.ts';
+import {
+  type BackendAnswer,
+  BackendError,
+  type BackendFailure,
+  type BackendRequest,
+  type ExchangeLimits,
+  type ReceivedHeaders,
+} from './types.ts';
+import { Passenger } from './wire.ts';
+
+/** How a connection ends under a request, as undici and the operating system say it. */
+const RESET_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+/** The request itself cannot be written as HTTP. */
+const UNWRITABLE_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH']);
+
+/** What a hop needs from the exchange it belongs to. */
+export interface Road {
+  readonly sockets: SocketQueue;
+  /** Puts the hop on the wire; answers come through the hop's handler methods. */
+  readonly send: (hop: Hop) => void;
+  /** The hop needs nothing any more. Called once. */
+  readonly ended: (hop: Hop) => void;
+}
+
+/**
+ * One exchange with the merchant, from its place in the queue to the last byte of the answer. It is the handler of undici's
+ * dispatch; every end, whoever causes it, passes `#end` exactly once, which gives back the timer, the listener and the socket.
+ * The deadline runs from construction.
+ */
+export class Hop extends Passenger implements Dispatcher.DispatchHandler {
+  readonly request: BackendRequest;
+  /** Resolves with the head of the answer; rejects with BackendError. */
+  readonly answer: Promise<BackendAnswer>;
+  readonly #limits: ExchangeLimits;
+  readonly #road: Road;
+  readonly #head = Promise.withResolvers<BackendAnswer>();
+  readonly #deadline: NodeJS.Timeout;
+  #controller: Dispatcher.DispatchController | undefined;
+  #body: AnswerBody | undefined;
+  #received = 0;
+  /** The end of the body is told by the end of the connection only. */
+  #delimitedByClose = false;
+  /** Whether any byte of the request may have reached the merchant, in any attempt. */
+  #written = false;
+  #onReusedWire = false;
+  #answered = false;
+  #retried = false;
+  #ended = false;
+
+  constructor(request: BackendRequest, limits: ExchangeLimits, road: Road) {
+    super();
+    this.request = request;
+    this.answer = this.#head.promise;
+    this.#limits = limits;
+    this.#road = road;
+    this.#deadline = setTimeout(() => this.fail('timeout'), limits.timeoutMs);
+    limits.signal?.addEventListener('abort', this.#abort);
+  }
+
+  /** Gets in line for a socket. Called once. */
+  begin(): void {
+    this.#road.sockets.take(this.#start);
+  }
+
+  /** Ends the exchange. Whoever waits for the head, or reads the body, gets the BackendError. */
+  fail(reason: BackendFailure, cause?: unknown): void {
+    if (this.#ended) return;
+    const error = new BackendError(reason, this.#written, cause);
+    this.#end();
+    this.#controller?.abort(error);
+    if (this.#body === undefined) this.#head.reject(error);
+    else this.#body.fail(error);
+  }
+
+  readonly #abort = (): void => this.fail('aborted');
+  readonly #start = (): void => this.#road.send(this);
+
+  #end(): void {
+    this.#ended = true;
+    clearTimeout(this.#deadline);
+    this.#limits.signal?.removeEventListener('abort', this.#abort);
+    const { sockets, ended } = this.#road;
+    if (!sockets.leave(this.#start)) sockets.release();
+    ended(this);
+  }
+
+  /** Called when a socket is ours, right before the request is written. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Throwing withdraws the request and, unlike an abort, leaves the connection intact.
+    if (this.#ended) throw new Error('the exchange has already ended');
+    this.#controller = controller;
+    this.#written = true;
+    this.#onReusedWire = this.wire?.begin() ?? false;
+  }
+
+  /** The first byte of an answer, before anything is parsed. */
+  onResponseStarted(): void {
+    this.#answered = true;
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
+    const length = headers['content-length'];
+    const empty = status === 204 || status === 304;
+    if (status === 101) {
+      this.fail('transport', new Error('the merchant switched protocols unasked'));
+    } else if (!empty && Number(length ?? 0) > this.#limits.maxResponseBytes) {
+      this.fail('response_too_large');
+    } else if (status >= 200) {
+      this.#delimitedByClose = !empty && length === undefined && headers['transfer-encoding'] === undefined;
+      this.#body = new AnswerBody({ resume: () => controller.resume(), abandon: () => this.#abandon() });
+      this.#head.resolve({ status, headers, body: this.#body });
+    }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#received += chunk.length;
+    if (this.#received > this.#limits.maxResponseBytes) this.fail('response_too_large');
+    else if (this.#body?.accept(chunk) === false) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    if (this.#ended) return;
+    if (this.#delimitedByClose && this.wire?.broken === true) {
+      // The library takes a reset for the end of an answer that has no length. Half an answer must not look whole.
+      this.fail('transport');
+      return;
+    }
+    this.#end();
+    this.#body?.complete();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#ended) return;
+    const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+    if (this.#mayTryAgain(code)) {
+      this.#retried = true;
+      this.#controller = undefined;
+      this.#road.send(this);
+      return;
+    }
+    const connected = this.#controller !== undefined || UNWRITABLE_CODES.has(code);
+    this.fail(connected ? 'transport' : 'unreachable', error);
+  }
+
+  /** The merchant may close an idle socket in the same moment we write to it. Only for GET can that be told from a failed call. */
+  #mayTryAgain(code: string): boolean {
+    const staleWire = this.#controller !== undefined && this.#onReusedWire && !this.#answered;
+    return staleWire && !this.#retried && this.request.method === 'GET' && RESET_CODES.has(code);
+  }
+
+  #abandon(): void {
+    if (this.#ended) return;
+    this.#end();
+    this.#controller?.abort(new BackendError('aborted', true));
+  }
+}

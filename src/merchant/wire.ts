@@ -1,0 +1,81 @@
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { type buildConnector, Client, type Dispatcher } from 'undici';
+
+/** How long a connection to the merchant may take, milliseconds (CONTRACT 3). */
+export const CONNECT_TIMEOUT_MS = 2_000;
+/** Largest header block of an answer, bytes of names and values. */
+export const MAX_ANSWER_HEADER_BYTES = 16_384;
+/** How long a socket is kept for reuse when the merchant gives no `Keep-Alive: timeout=` hint, milliseconds. */
+const IDLE_SOCKET_MS = 4_000;
+
+/** What an exchange may know of the socket it travels on. */
+export class Wire {
+  #socket: Socket | undefined;
+  #exchanges = 0;
+
+  /** Connects within CONNECT_TIMEOUT_MS. The signature is undici's connector. */
+  open(options: buildConnector.Options, callback: buildConnector.Callback): void {
+    const socket = openSocket(options);
+    const refuse = (error: Error): void => {
+      clearTimeout(deadline);
+      callback(error, null);
+    };
+    const deadline = setTimeout(() => socket.destroy(new Error('connect deadline passed')), CONNECT_TIMEOUT_MS);
+    socket.once('error', refuse);
+    socket.once(options.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+      clearTimeout(deadline);
+      socket.off('error', refuse);
+      this.#socket = socket;
+      this.#exchanges = 0;
+      callback(null, socket);
+    });
+  }
+
+  /** Counts an exchange that is about to be written. True when the socket served another one before. */
+  begin(): boolean {
+    this.#exchanges += 1;
+    return this.#exchanges > 1;
+  }
+
+  /** The socket ended by an error, not by the merchant closing it in order. */
+  get broken(): boolean {
+    return this.#socket?.errored != null;
+  }
+}
+
+function openSocket({ hostname, port, protocol, servername }: buildConnector.Options): Socket {
+  const secure = protocol === 'https:';
+  const address = { host: hostname, port: Number(port || (secure ? 443 : 80)), noDelay: true };
+  if (!secure) return connect(address);
+  return connectTls({ ...address, ALPNProtocols: ['http/1.1'], ...(servername ? { servername } : {}) });
+}
+
+/** Something the pool carries that wants to know its wire: the library tells neither reuse nor how a socket ended. */
+export abstract class Passenger {
+  wire: Wire | undefined;
+}
+
+/** One connection of the pool: undici's client, telling its passengers which wire they travel on. */
+export class Connection extends Client {
+  readonly #wire: Wire;
+
+  constructor(origin: string | URL, wire: Wire = new Wire()) {
+    super(origin, {
+      connect: (options, callback) => wire.open(options, callback),
+      // Time and size are bounded by the hop, in total and exactly; the library's timers measure inactivity.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: IDLE_SOCKET_MS,
+      maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
+      pipelining: 1,
+      allowH2: false,
+    });
+    this.#wire = wire;
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    if (handler instanceof Passenger) handler.wire = this.#wire;
+    return super.dispatch(options, handler);
+  }
+}

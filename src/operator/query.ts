@@ -1,0 +1,33 @@
+import { GatewayError } from '../errors.ts';
+
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 500;
+
+/** The query of an operator route. `query parser` is off: nothing here becomes a nested object. */
+export function queryOf(url: string): URLSearchParams {
+  const at = url.indexOf('?');
+  return new URLSearchParams(at === -1 ? '' : url.slice(at + 1));
+}
+
+/** `limit`: 1 to 500, default 50; more is clamped, anything that is no positive integer is refused (CONTRACT 6). */
+export function limitOf(query: URLSearchParams): number {
+  const text = query.get('limit');
+  if (text === null) return DEFAULT_LIMIT;
+  if (!/^[0-9]{1,15}$/.test(text) || Number(text) === 0) throw badParameter('limit', 'an integer from 1 to 500');
+  return Math.min(Number(text), MAX_LIMIT);
+}
+
+/** A parameter that must match a pattern when it is there. */
+export function matching(query: URLSearchParams, name: string, pattern: RegExp, meaning: string): string | undefined {
+  const value = query.get(name);
+  if (value === null) return undefined;
+  if (!pattern.test(value)) throw badParameter(name, meaning);
+  return value;
+}
+
+function badParameter(field: string, meaning: string): GatewayError {
+  return new GatewayError('INPUT_INVALID', {
+    message: `The query parameter ${field} must be ${meaning}.`,
+    details: { field },
+  });
+}

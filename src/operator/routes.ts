@@ -1,0 +1,65 @@
+import { type RequestHandler, Router } from 'express';
+import { GatewayError } from '../errors.ts';
+import { EVENT_ID, type EventFeed } from '../events/event.ts';
+import { allowOnly } from '../http/methods.ts';
+import { sendJson } from '../http/respond.ts';
+import { RECEIPT_ID, type ReceiptBook } from '../receipts/receipt.ts';
+import { StoreError } from '../store/store.ts';
+import { authenticate } from './authenticate.ts';
+import { limitOf, matching, queryOf } from './query.ts';
+
+/** Any text that can be an id of ours or of a caller; longer or stranger filters cannot match anything. */
+const ID_FILTER = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** `/api/receipts` and `/api/events` (CONTRACT 6): mounted only in front of an operator token. */
+export function operatorRoutes(adminTokens: readonly string[], feed: EventFeed, receipts: ReceiptBook): Router {
+  const router = Router({ strict: true, caseSensitive: true });
+  const paths = ['/api/receipts', '/api/events'];
+  router.all(paths, authenticate(adminTokens));
+  router.get(
+    '/api/events',
+    answer(async (query) => {
+      const { limit, ...filters } = common(query, EVENT_ID);
+      const type = query.get('type');
+      return feed.page({ limit, ...filters, ...(type === null ? {} : { type }) });
+    }),
+  );
+  router.get(
+    '/api/receipts',
+    answer(async (query) => {
+      const delivered = matching(query, 'delivered', /^(?:true|false)$/, 'true or false');
+      return receipts.page({
+        ...common(query, RECEIPT_ID),
+        ...(delivered === undefined ? {} : { delivered: delivered === 'true' }),
+      });
+    }),
+  );
+  router.all(paths, allowOnly('GET', 'HEAD'));
+  return router;
+}
+
+function common(query: URLSearchParams, cursorPattern: RegExp) {
+  const cursor = matching(query, 'cursor', cursorPattern, 'a nextCursor of an earlier answer');
+  const requestId = matching(query, 'requestId', ID_FILTER, 'a request id');
+  const resourceId = matching(query, 'resourceId', ID_FILTER, 'a resource id');
+  return {
+    limit: limitOf(query),
+    ...(cursor === undefined ? {} : { cursor }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(resourceId === undefined ? {} : { resourceId }),
+  };
+}
+
+function answer(page: (query: URLSearchParams) => Promise<object>): RequestHandler {
+  return async function operatorAnswer(req, res) {
+    try {
+      const body = JSON.stringify(await page(queryOf(req.url)));
+      res.setHeader('cache-control', 'no-store');
+      sendJson(res, 200, body);
+    } catch (thrown) {
+      throw thrown instanceof StoreError
+        ? new GatewayError('STORAGE_ERROR', { message: 'The store is not available.', cause: thrown })
+        : thrown;
+    }
+  };
+}

@@ -1,0 +1,195 @@
+import { assertLease, assertRecord, assertTerms } from './invariants.ts';
+import type {
+  Advance,
+  Advanced,
+  Discarded,
+  Holder,
+  PaymentFacts,
+  PaymentRecord,
+  PaymentState,
+  PaymentTerms,
+  Reservation,
+  Reserve,
+} from './ledger.ts';
+
+/** The whole state machine (CONTRACT 4.3). What is not written here cannot happen. */
+export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
+  reserved: ['settling'],
+  settling: ['settled', 'refused'],
+  settled: ['delivered', 'undelivered'],
+  undelivered: ['delivered', 'undelivered', 'refundDue'],
+  delivered: [],
+  refused: [],
+  refundDue: [],
+};
+
+const STATES = Object.keys(TRANSITIONS) as PaymentState[];
+
+/** States that still want work; each of them can be taken over. */
+export const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => TRANSITIONS[state].length > 0);
+
+/** Money moved and nothing was delivered: a lease that runs out here is a delivery that died. */
+export const DELIVERING_STATES: readonly PaymentState[] = ['settled', 'undelivered'];
+
+/** From where a state can be reached. */
+export function sourcesOf(to: PaymentState): readonly PaymentState[] {
+  return STATES.filter((from) => TRANSITIONS[from].includes(to));
+}
+
+export function isFinal(state: PaymentState): boolean {
+  return TRANSITIONS[state].length === 0;
+}
+
+/** Where facts may be noted. A transaction exists only once a settlement was begun: a `reserved` record may be deleted. */
+export function notableIn(facts: PaymentFacts): readonly PaymentState[] {
+  const proves = facts.transaction !== undefined || facts.rawTransaction !== undefined;
+  return proves ? OPEN_STATES.filter((state) => state !== 'reserved') : OPEN_STATES;
+}
+
+/** What a command does: its answer and the record afterwards. `changed: false` means nothing is to be written, no event appended. */
+export interface Outcome<Answer> {
+  readonly answer: Answer;
+  /** Undefined when there is none, or none any more. */
+  readonly record: PaymentRecord | undefined;
+  readonly changed: boolean;
+}
+
+/**
+ * Claims an authorization, or takes over one whose lease ended. A take-over changes owner and fence, never the state: what is
+ * `settling` then is uncertain and must be reconciled, what is `settled` or `undelivered` is a delivery to resume.
+ * Asking again with the same owner answers the same, so a lost reply is harmless.
+ */
+export function reserve(record: PaymentRecord | undefined, command: Reserve, now: number): Outcome<Reservation> {
+  assertLease(command.leaseMs);
+  const terms = assertTerms(command.terms);
+  if (record === undefined) return running(freshRecord(terms, command, now));
+  if (record.bind !== terms.bind) return standing({ kind: 'used', record });
+  if (isFinal(record.state)) return standing({ kind: 'ended', record });
+  const live = record.leaseUntil > now;
+  const lease = { leaseUntil: leaseEnd(now, command.leaseMs), changedAt: now };
+  if (record.owner === command.owner)
+    return live ? standing({ kind: 'run', record }) : running({ ...record, ...lease });
+  if (live) return standing({ kind: 'busy', record, leaseLeftMs: record.leaseUntil - now });
+  return running({
+    ...record,
+    ...lease,
+    owner: command.owner,
+    fence: record.fence + 1,
+    tries: record.tries + (diedDelivering(record) ? 1 : 0),
+  });
+}
+
+/**
+ * Moves a record on. `tries` counts deliveries that failed: one for each change to `undelivered`, and one for each take-over of a
+ * delivery whose lease ran out instead of being given up. A mere question about a released record does not count, so that
+ * somebody who only replays a proof cannot use the tries up.
+ */
+export function advance(record: PaymentRecord | undefined, command: Advance, now: number): Outcome<Advanced> {
+  assertLease(command.leaseMs);
+  const { to, leaseMs, facts = {} } = command;
+  return written(record, command, sourcesOf(to), (held) => ({
+    ...held,
+    ...known(facts),
+    state: to,
+    leaseUntil: isFinal(to) ? 0 : leaseEnd(now, leaseMs),
+    tries: held.tries + (to === 'undelivered' ? 1 : 0),
+    step: command.step,
+    changedAt: now,
+    ...(to === 'settled' ? { settledAt: now } : {}),
+  }));
+}
+
+/** Records facts in place and renews the lease. */
+export function note(
+  record: PaymentRecord | undefined,
+  command: Holder & { readonly facts: PaymentFacts; readonly leaseMs: number },
+  now: number,
+): Outcome<Advanced> {
+  assertLease(command.leaseMs);
+  return written(record, command, notableIn(command.facts), (held) => ({
+    ...held,
+    ...known(command.facts),
+    leaseUntil: leaseEnd(now, command.leaseMs),
+    step: command.step,
+    changedAt: now,
+  }));
+}
+
+/** Gives the lease up. */
+export function release(record: PaymentRecord | undefined, command: Holder, now: number): Outcome<Advanced> {
+  return note(record, { ...command, facts: {}, leaseMs: 0 }, now);
+}
+
+/** Deletes what is still `reserved`. A record that is gone already is what was asked for: a repeated command finds it so. */
+export function discard(record: PaymentRecord | undefined, command: Holder): Outcome<Discarded> {
+  const refused = refusal(record, command, ['reserved']);
+  if (refused?.kind === 'lost') return { answer: { kind: 'gone' }, record: undefined, changed: false };
+  if (refused !== undefined) return { answer: refused, record, changed: false };
+  return { answer: { kind: 'gone' }, record: undefined, changed: true };
+}
+
+function written(
+  record: PaymentRecord | undefined,
+  command: Holder,
+  from: readonly PaymentState[],
+  change: (held: PaymentRecord) => PaymentRecord,
+): Outcome<Advanced> {
+  // The owner is asked first: after a take-over even a command that was applied must not tell the old owner that it still holds.
+  if (record !== undefined && holds(record, command) && record.step === command.step)
+    return { answer: { kind: 'done', record }, record, changed: false };
+  const refused = refusal(record, command, from);
+  if (refused !== undefined || record === undefined)
+    return { answer: refused ?? { kind: 'lost' }, record, changed: false };
+  const next = assertRecord(change(record));
+  return { answer: { kind: 'done', record: next }, record: next, changed: true };
+}
+
+function refusal(
+  record: PaymentRecord | undefined,
+  command: Holder,
+  from: readonly PaymentState[],
+): Exclude<Advanced, { kind: 'done' }> | undefined {
+  if (record === undefined) return { kind: 'lost' };
+  if (!holds(record, command)) return { kind: 'fenced' };
+  return from.includes(record.state) ? undefined : { kind: 'illegal', state: record.state };
+}
+
+function holds(record: PaymentRecord, { owner, fence }: Holder): boolean {
+  return record.owner === owner && record.fence === fence;
+}
+
+function freshRecord(terms: PaymentTerms, { owner, leaseMs }: Reserve, now: number): PaymentRecord {
+  return {
+    ...terms,
+    state: 'reserved',
+    owner,
+    fence: 1,
+    leaseUntil: leaseEnd(now, leaseMs),
+    step: owner,
+    tries: 0,
+    reservedAt: now,
+    changedAt: now,
+  };
+}
+
+function diedDelivering(record: PaymentRecord): boolean {
+  return record.leaseUntil !== 0 && DELIVERING_STATES.includes(record.state);
+}
+
+function leaseEnd(now: number, leaseMs: number): number {
+  return leaseMs === 0 ? 0 : now + leaseMs;
+}
+
+/** Facts are added, never taken away. */
+function known(facts: PaymentFacts): PaymentFacts {
+  return Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== undefined));
+}
+
+function running(record: PaymentRecord): Outcome<Reservation> {
+  const kept = assertRecord(record);
+  return { answer: { kind: 'run', record: kept }, record: kept, changed: true };
+}
+
+function standing(answer: Reservation): Outcome<Reservation> {
+  return { answer, record: answer.record, changed: false };
+}

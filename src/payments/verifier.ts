@@ -1,0 +1,48 @@
+import type { CarriedProof } from '../call.ts';
+import type { PaymentLedger } from './ledger/ledger.ts';
+import type { Offer } from './offers.ts';
+import { decodeProof } from './x402/proof-codec.ts';
+import type { Proof } from './x402/rail.ts';
+import type { Candidate, Examination } from './x402/verify.ts';
+
+/** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
+export type ProofVerdict =
+  | { readonly kind: 'genuine'; readonly proof: Proof }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'unavailable'; readonly cause: unknown };
+
+/** Believes a proof or not, before anything is written or paid (CONTRACT 4.2, steps 1 to 4). */
+export interface ProofVerifier {
+  /** @throws StoreError when a record had to be looked up and the store did not answer. */
+  verify(carried: CarriedProof, offer: Offer): Promise<ProofVerdict>;
+}
+
+export function createProofVerifier(
+  examine: (candidate: Candidate) => Examination,
+  ledger: Pick<PaymentLedger, 'read'>,
+  now: () => number = Date.now,
+): ProofVerifier {
+  return {
+    async verify(carried, offer) {
+      const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
+      if (decoded.kind === 'unreadable') return { kind: 'refused', reason: decoded.reason };
+      const { requirements, resourceUrl } = offer;
+      const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs: now() });
+      const { refusal } = examination;
+      if (refusal !== undefined && !(await mayHaveMovedMoney(ledger, examination.payId)))
+        return { kind: 'refused', reason: refusal.reason };
+      return examination.checkSignature();
+    },
+  };
+}
+
+const ILLEGIBLE = { kind: 'unreadable', reason: 'invalid_payload' } as const;
+
+/**
+ * An authorization that entered a settlement is answered by its record, whatever became of the offer or of its window since: a 402
+ * for it would ask for a second payment. One that is merely reserved was never sent, so a refusal stands.
+ */
+async function mayHaveMovedMoney(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
+  const record = await ledger.read(payId);
+  return record !== undefined && record.state !== 'reserved';
+}

@@ -1,0 +1,58 @@
+import { ACCOUNT_SIGNATURE_BYTES } from './signature.ts';
+import type { Eip3009Authorization } from './wire.ts';
+import { hexWord, uintWord, WORD_BYTES } from './words.ts';
+
+/** Function selectors of an EIP-3009 token (FiatToken 2.2). */
+export const SELECTORS = {
+  /** `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)` */
+  transferByAccount: '0xe3ee160e',
+  /** `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`: payers that are contracts */
+  transferByContract: '0xcf092995',
+  authorizationState: '0xe94a0102',
+  balanceOf: '0x70a08231',
+  name: '0x06fdde03',
+  version: '0x54fd4d50',
+  decimals: '0x313ce567',
+  domainSeparator: '0x3644e515',
+} as const;
+
+/** Members of an authorization in front of the signature. */
+const AUTHORIZATION_WORDS = 6;
+
+/** The call that moves the money. The signature of an account must be in its canonical spelling. */
+export function transferCall(
+  authorization: Eip3009Authorization,
+  signature: string,
+  signedBy: 'account' | 'contract',
+): string {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const numbers = [value, validAfter, validBefore].map((number) => uintWord(BigInt(number)));
+  const members = [hexWord(from), hexWord(to), ...numbers, hexWord(nonce)].join('');
+  return signedBy === 'account'
+    ? `${SELECTORS.transferByAccount}${members}${splitSignature(signature)}`
+    : `${SELECTORS.transferByContract}${members}${bytesArgument(signature)}`;
+}
+
+/** v, r and s, one word each. */
+function splitSignature(signature: string): string {
+  const digits = signature.slice(2);
+  const vAt = 2 * (ACCOUNT_SIGNATURE_BYTES - 1);
+  return `${digits.slice(vAt).padStart(2 * WORD_BYTES, '0')}${digits.slice(0, vAt)}`;
+}
+
+/** The last argument, of type bytes: offset, length, content padded to whole words. */
+function bytesArgument(signature: string): string {
+  const digits = signature.slice(2);
+  const padded = digits.padEnd(Math.ceil(digits.length / (2 * WORD_BYTES)) * 2 * WORD_BYTES, '0');
+  return `${uintWord(BigInt((AUTHORIZATION_WORDS + 1) * WORD_BYTES))}${uintWord(BigInt(digits.length / 2))}${padded}`;
+}
+
+/** `authorizationState(from, nonce)`: true when used or cancelled, which cannot be told apart here. */
+export function authorizationStateCall(from: string, nonce: string): string {
+  return `${SELECTORS.authorizationState}${hexWord(from)}${hexWord(nonce)}`;
+}
+
+/** `balanceOf(account)`, base units. */
+export function balanceCall(account: string): string {
+  return `${SELECTORS.balanceOf}${hexWord(account)}`;
+}

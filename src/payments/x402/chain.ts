@@ -1,0 +1,129 @@
+import { authorizationStateCall } from './calldata.ts';
+import { type Head, readHead, readHex, readLogs, readQuantity, readReceipt } from './chain-answers.ts';
+import {
+  AUTHORIZATION_CANCELED,
+  AUTHORIZATION_USED,
+  type ExpectedPayment,
+  findPayment,
+  type TransactionReceipt,
+  topic,
+} from './evidence.ts';
+import { fromBlocks } from './log-range.ts';
+import type { Rpc } from './rpc.ts';
+
+/** Longest time for one reading, milliseconds: all its calls together. */
+export const READING_DEADLINE_MS = 3_000;
+
+/** An authorization whose fate is asked for. */
+export interface EvidenceQuery extends ExpectedPayment {
+  /** Unix seconds: from here on the asset takes the authorization no more. */
+  readonly validBefore: number;
+  /** Unix seconds: it was not used before. Bounds the search for its log. */
+  readonly since: number;
+  /** The transaction of an earlier attempt, when one is known. */
+  readonly knownTransaction?: string | undefined;
+}
+
+/**
+ * What the chain shows. `paid`: by this transaction, whoever sent it. `worthless`: spent on something else, cancelled or expired
+ * unused, so it can never pay us any more. `open`: unspent and still valid at `headTime` (Unix seconds). `unknown`: no reading.
+ */
+export type Evidence =
+  | { readonly kind: 'paid'; readonly transaction: string }
+  | { readonly kind: 'worthless'; readonly reason: WorthlessReason; readonly transaction?: string }
+  | { readonly kind: 'open'; readonly headTime: number }
+  | { readonly kind: 'unknown'; readonly cause: string };
+
+export type WorthlessReason =
+  | 'invalid_exact_evm_nonce_already_used'
+  | 'invalid_exact_evm_payload_authorization_valid_before';
+
+const SPENT = 'invalid_exact_evm_nonce_already_used';
+const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
+
+/** Reads the chain. Nothing here moves money. */
+export interface Chain {
+  /** Never rejects: a node that fails gives `unknown`. */
+  readEvidence(query: EvidenceQuery, deadlineMs?: number): Promise<Evidence>;
+  /** @throws when the node does not answer */
+  hasCode(address: string): Promise<boolean>;
+  /** Undefined while not mined. @throws when the node does not answer */
+  receipt(transaction: string): Promise<TransactionReceipt | undefined>;
+  /** @throws when the node does not answer */
+  head(): Promise<Head>;
+}
+
+/** One node behind the readings. */
+export function createChain(rpc: Rpc): Chain {
+  return {
+    async readEvidence(query, deadlineMs = READING_DEADLINE_MS) {
+      const ends = performance.now() + deadlineMs;
+      const within: Rpc['call'] = (method, params) => rpc.call(method, params, Math.max(1, ends - performance.now()));
+      try {
+        return await readEvidence(within, query);
+      } catch (error) {
+        return { kind: 'unknown', cause: error instanceof Error ? error.message : 'the chain node failed' };
+      }
+    },
+    hasCode: async (address) => readHex(await rpc.call('eth_getCode', [address, 'latest']), 'code') !== '0x',
+    receipt: async (transaction) => receiptOf(rpc.call, transaction),
+    head: async () => headOf(rpc.call),
+  };
+}
+
+async function receiptOf(call: Rpc['call'], transaction: string): Promise<TransactionReceipt | undefined> {
+  return readReceipt(await call('eth_getTransactionReceipt', [transaction]));
+}
+
+async function headOf(call: Rpc['call']): Promise<Head> {
+  return readHead(await call('eth_getBlockByNumber', ['latest', false]));
+}
+
+async function readEvidence(call: Rpc['call'], query: EvidenceQuery): Promise<Evidence> {
+  const { asset, from, nonce, knownTransaction } = query;
+  const known = knownTransaction === undefined ? undefined : await receiptOf(call, knownTransaction);
+  const shown = known === undefined ? undefined : judge(known, query);
+  if (shown !== undefined) return shown;
+
+  // Head first, then the state *at* that block: an unspent nonce in a block past validBefore can never be spent later.
+  const head = await headOf(call);
+  const state = await call('eth_call', [
+    { to: asset, data: authorizationStateCall(from, nonce) },
+    `0x${head.number.toString(16)}`,
+  ]);
+  if (readQuantity(state, 'authorization state') !== 0n) return findSpending(call, query, head);
+  return head.timestamp >= query.validBefore
+    ? { kind: 'worthless', reason: EXPIRED }
+    : { kind: 'open', headTime: head.timestamp };
+}
+
+/** The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to find. */
+async function findSpending(call: Rpc['call'], query: EvidenceQuery, head: Head): Promise<Evidence> {
+  const topics = [[AUTHORIZATION_USED, AUTHORIZATION_CANCELED], topic(query.from), topic(query.nonce)];
+  for await (const range of fromBlocks(head, query.since, async (number) =>
+    readHead(await call('eth_getBlockByNumber', [`0x${number.toString(16)}`, false])),
+  )) {
+    const [found] = readLogs(await call('eth_getLogs', [{ address: query.asset, topics, ...range }]));
+    if (found === undefined) continue;
+    const { log, transactionHash } = found;
+    if (log.topics[0] === AUTHORIZATION_CANCELED)
+      return { kind: 'worthless', reason: SPENT, transaction: transactionHash };
+    const receipt = await receiptOf(call, transactionHash);
+    return (receipt && judge(receipt, query)) ?? { kind: 'unknown', cause: 'a log without its receipt' };
+  }
+  // Not "cancelled": the index of logs may lag behind the state, or the search may be too short.
+  return { kind: 'unknown', cause: 'the nonce is spent, its log was not found' };
+}
+
+/** Undefined when the receipt says nothing about the authorization. */
+function judge(receipt: TransactionReceipt, query: EvidenceQuery): Evidence | undefined {
+  const transaction = receipt.transactionHash;
+  switch (findPayment(receipt, query)) {
+    case 'paid':
+      return { kind: 'paid', transaction };
+    case 'elsewhere':
+      return { kind: 'worthless', reason: SPENT, transaction };
+    case 'absent':
+      return undefined;
+  }
+}

@@ -1,0 +1,76 @@
+import { encodeHeaderText } from './header-codec.ts';
+import { type OfferTerms, type PricedResource, paymentRequiredFor } from './offer.ts';
+
+/** A 402 in the forms that the channels need. */
+export interface Challenge {
+  /** The payment-required envelope (SPEC part 2) as JSON. */
+  readonly body: string;
+  /** The PAYMENT-REQUIRED header: the document below as base64. */
+  readonly header: string;
+  /** The x402 v2 PaymentRequired document as JSON, for channels that carry it as an object. */
+  readonly document: string;
+}
+
+/** Why the proof that came with this request was refused (CONTRACT 1.3); the additive member `error` of the body. */
+export interface ChallengeError {
+  readonly code: 'PAYMENT_INVALID' | 'PAYMENT_SETTLEMENT_FAILED';
+  readonly reason: string;
+  readonly message: string;
+  readonly retryable: false;
+}
+
+/** The challenge of one resource. `expiresAt` in ISO 8601. */
+export interface ChallengeTemplate {
+  fresh(requestId: string, expiresAt: string): Challenge;
+  refused(requestId: string, expiresAt: string, error: ChallengeError): Challenge;
+}
+
+/**
+ * Builds the challenge of a resource once: all that differs between two requests is the request id and the expiry, so a 402 costs
+ * one concatenation. Rebuilt with the configuration, never patched.
+ */
+export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
+  const required = paymentRequiredFor(resource, terms, publicBaseUrl);
+  const document = JSON.stringify(required);
+  const header = encodeHeaderText(document);
+  const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts));
+  // The document is an object with members, so a member can be set in behind its first brace.
+  const [versionMember, otherMembers] = splitAfterVersion(document);
+  return {
+    fresh: (requestId, expiresAt) => ({ body: frame(requestId, expiresAt, document), header, document }),
+    refused(requestId, expiresAt, error) {
+      const refusal = `${versionMember}"error":${JSON.stringify(error.reason)},${otherMembers}`;
+      const body = frame(requestId, expiresAt, refusal, `,"error":${JSON.stringify(error)}`);
+      return { body, header: encodeHeaderText(refusal), document: refusal };
+    },
+  };
+}
+
+const VERSION_MEMBER = '{"x402Version":2,';
+
+function splitAfterVersion(document: string): readonly [string, string] {
+  if (!document.startsWith(VERSION_MEMBER)) throw new Error('PaymentRequired must begin with its version');
+  return [VERSION_MEMBER, document.slice(VERSION_MEMBER.length)];
+}
+
+type Frame = (requestId: string, expiresAt: string, document: string, tail?: string) => string;
+
+/** The envelope with its constant parts serialised. */
+function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: string): Frame {
+  const { amount, currency } = resource.pricing;
+  const message = `Payment of ${amount} ${currency} is required for ${resource.name} (${resource.id}).`;
+  const payment = {
+    provider: 'x402',
+    version: '2',
+    amount,
+    currency,
+    destination: terms.payTo,
+    network: terms.network,
+    asset: terms.asset,
+  };
+  const head = '{"status":"payment-required","code":"PAYMENT_REQUIRED","requestId":';
+  const middle = `,"resourceId":${JSON.stringify(resource.id)},"message":${JSON.stringify(message)},"payment":${JSON.stringify(payment).slice(0, -1)},"expiresAt":`;
+  const beforeDocument = `,"accepts":${accepts},"envelope":`;
+  return (requestId, expiresAt, document, tail = '') =>
+    `${head}${JSON.stringify(requestId)}${middle}${JSON.stringify(expiresAt)}${beforeDocument}${document}}${tail}}`;
+}

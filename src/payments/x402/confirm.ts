@@ -1,0 +1,34 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Chain, EvidenceQuery } from './chain.ts';
+import type { Settlement } from './rail.ts';
+
+/** Between two looks at the chain, milliseconds: quick at first, then at the pace of blocks. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+/**
+ * Watches the chain until it decides or the wait is over. `settled` and `refused` are what the chain shows, so both may be
+ * believed whoever said what before; anything else stays `uncertain` with `cause` and the hash that is known.
+ */
+export async function confirmPayment(
+  chain: Chain,
+  query: EvidenceQuery,
+  waitMs: number,
+  cause: string,
+): Promise<Settlement> {
+  const ends = performance.now() + waitMs;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    const evidence = await chain.readEvidence(query);
+    if (evidence.kind === 'paid') return { kind: 'settled', transaction: evidence.transaction };
+    if (evidence.kind === 'worthless') {
+      const { reason, transaction } = evidence;
+      return { kind: 'refused', reason, ...(transaction === undefined ? {} : { transaction }) };
+    }
+    const left = ends - performance.now();
+    if (left <= 0) {
+      const transaction = query.knownTransaction;
+      return { kind: 'uncertain', cause, ...(transaction === undefined ? {} : { transaction }) };
+    }
+    await delay(Math.min(pause, left));
+  }
+}

@@ -1,0 +1,110 @@
+import type { X402Config } from '../../config/config.ts';
+import { type AssetDifference, checkAsset } from './asset-check.ts';
+import { type Chain, createChain } from './chain.ts';
+import { createRemoteRail } from './facilitator.ts';
+import { createLocalRail } from './local-rail.ts';
+import { rememberCode } from './payer-code.ts';
+import type { PaymentRail } from './rail.ts';
+import { prepareRecovery, type RecoveryEngine } from './recover.ts';
+import { createRpc, type Rpc } from './rpc.ts';
+import { type Candidate, createExaminer, type Examination } from './verify.ts';
+
+/** The configured rail, open, with the local verification that stands in front of it. */
+export interface X402Rail extends PaymentRail {
+  readonly recoveryEngine: RecoveryEngine;
+  /** CONTRACT 4.2, steps 1 to 4, for a decoded proof. */
+  examine(candidate: Candidate): Examination;
+  close(): Promise<void>;
+}
+
+/** The two lines that opening a rail has to say. */
+export interface RailLog {
+  info(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+}
+
+/** The chain says otherwise about the money than the configuration: starting would mean payments that fail or prices that are wrong. */
+export class AssetMismatch extends Error {
+  readonly differences: readonly AssetDifference[];
+
+  constructor(differences: readonly AssetDifference[]) {
+    const lines = differences.map(
+      ({ field, expected, found }) => `${field} is ${found ?? 'not there'}, not ${expected}`,
+    );
+    super(`payments.x402 does not match the chain: ${lines.join('; ')}`);
+    this.name = 'AssetMismatch';
+    this.differences = differences;
+  }
+}
+
+/**
+ * Opens the rail: recovery engine tested, asset compared with the chain. A node or facilitator that is down does not stop the
+ * start, it shows in readiness; the asset is then compared as soon as the node answers.
+ * @throws AssetMismatch
+ */
+export async function createRail(config: X402Config, log: RailLog): Promise<X402Rail> {
+  const rpc = config.rpcUrl === undefined ? undefined : createRpc(config.rpcUrl);
+  try {
+    return await openRail(config, rpc, log);
+  } catch (error) {
+    await rpc?.close();
+    throw error;
+  }
+}
+
+async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog): Promise<X402Rail> {
+  const chain = rpc === undefined ? undefined : createChain(rpc);
+  const { engine, recover } = await prepareRecovery();
+  log.info({ engine, facilitator: config.facilitator.mode }, 'x402 rail');
+  const comparison = rpc === undefined ? undefined : assetComparison(rpc, config);
+  await comparison?.().catch((error: unknown) => {
+    if (error instanceof AssetMismatch) throw error;
+    log.warn({ err: error }, 'the asset could not be compared with the chain');
+  });
+
+  const hasCode = chain === undefined ? undefined : rememberCode((address) => chain.hasCode(address));
+  const { rail, close } = await railOf(config, rpc, chain);
+  return {
+    ...rail,
+    recoveryEngine: engine,
+    examine: createExaminer({ terms: config, recover, hasCode }),
+    async check() {
+      try {
+        await comparison?.();
+      } catch (error) {
+        return error instanceof Error ? error.message : 'the chain node failed';
+      }
+      return rail.check();
+    },
+    async close() {
+      await close();
+      await rpc?.close();
+    },
+  };
+}
+
+async function railOf(
+  config: X402Config,
+  rpc: Rpc | undefined,
+  chain: Chain | undefined,
+): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
+  const { facilitator, network } = config;
+  if (facilitator.mode === 'remote') {
+    const rail = createRemoteRail({ facilitator, network, chain });
+    return { rail, close: () => rail.close() };
+  }
+  if (rpc === undefined || chain === undefined) throw new Error('a local facilitator needs an RPC URL');
+  const rail = await createLocalRail({ rpc, chain, terms: config, privateKey: facilitator.privateKey });
+  return { rail, close: async () => undefined };
+}
+
+/** Compares until it has once succeeded: the asset of a chain does not change. */
+function assetComparison(rpc: Rpc, config: X402Config): () => Promise<void> {
+  let agreed = false;
+  return async function compare() {
+    if (agreed) return;
+    const differences = await checkAsset(rpc, config);
+    if (differences.length > 0) throw new AssetMismatch(differences);
+    agreed = true;
+  };
+}

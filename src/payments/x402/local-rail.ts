@@ -1,0 +1,100 @@
+import type { X402Config } from '../../config/config.ts';
+import { transferCall } from './calldata.ts';
+import type { Chain } from './chain.ts';
+import { confirmPayment } from './confirm.ts';
+import { evidenceQuery, paysOffer, readingOf } from './evidence-query.ts';
+import type { PaymentRail, Proof, RailVerdict, Settlement } from './rail.ts';
+import { createRelayer, type Relayer } from './relayer.ts';
+import type { Rpc } from './rpc.ts';
+import { type Simulation, simulate } from './simulation.ts';
+import type { PaymentRequirements } from './wire.ts';
+
+/** Longest time from the call to an outcome, milliseconds (CONTRACT 4.2). */
+export const LOCAL_SETTLE_DEADLINE_MS = 60_000;
+/** Gas limits of a transfer; a payer that is a contract runs code of its own, within a cap. */
+const ACCOUNT_GAS = 160_000n;
+const CONTRACT_GAS = 400_000n;
+/** Below this many transfers at the present price the relayer counts as empty. */
+const LOW_GAS_TRANSFERS = 10n;
+
+export interface LocalRailDeps {
+  readonly rpc: Rpc;
+  readonly chain: Chain;
+  readonly terms: Pick<X402Config, 'chainId' | 'asset'>;
+  /** 32 bytes 0x-hex; pays gas only. */
+  readonly privateKey: string;
+  /** Shorter in tests of deadlines. */
+  readonly settleDeadlineMs?: number;
+}
+
+/** The rail that settles by itself: a transaction of its own for each payment, its outcome read from the logs. */
+export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
+  const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
+  const relayer = await createRelayer(rpc, terms.chainId, privateKey);
+
+  const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> =>
+    paysOffer(proof, offer)
+      ? simulate(rpc, { ...transferOf(proof), asset: terms.asset, relayer: relayer.address })
+      : { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
+
+  return {
+    facilitator: 'local',
+    verify,
+
+    async settle(proof, offer, writeAhead, history = { sentBefore: false }) {
+      const ends = performance.now() + settleDeadlineMs;
+      if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
+      const verdict = await verify(proof, offer);
+      if (verdict.kind !== 'valid') return unsimulated(verdict, history.sentBefore, chain, proof, offer);
+      const { data, gas } = transferOf(proof);
+      const sending = await relayer.send({ to: terms.asset, data, gas }, writeAhead);
+      if (sending.kind === 'unsent') return { kind: 'uncertain', cause: `nothing was sent: ${textOf(sending.cause)}` };
+      const cause = sending.kind === 'sent' ? 'not mined in time' : `the broadcast failed: ${textOf(sending.cause)}`;
+      // A broadcast that failed may have arrived all the same: one look, and the hash is kept.
+      const waitMs = sending.kind === 'sent' ? ends - performance.now() : 0;
+      return confirmPayment(chain, evidenceQuery(proof, offer, sending.hash), waitMs, cause);
+    },
+
+    reconcile: (proof, offer, knownTransaction) => readingOf(chain, evidenceQuery(proof, offer, knownTransaction)),
+
+    async check() {
+      try {
+        return await outOfGas(relayer, chain);
+      } catch (error) {
+        return textOf(error);
+      }
+    },
+  };
+}
+
+/** The transfer with its gas limit. */
+function transferOf({ payload, signedBy }: Proof): Pick<Simulation, 'data' | 'authorization' | 'gas'> {
+  const { authorization, signature } = payload.payload;
+  const data = transferCall(authorization, signature, signedBy);
+  return { data, authorization, gas: signedBy === 'account' ? ACCOUNT_GAS : CONTRACT_GAS };
+}
+
+/**
+ * The simulation said no before anything was sent, so this attempt cannot have moved money; an earlier one can. A spent nonce may
+ * even mean that we were paid. In both cases only the chain makes a refusal.
+ */
+async function unsimulated(
+  verdict: Exclude<RailVerdict, { kind: 'valid' }>,
+  sentBefore: boolean,
+  chain: Chain,
+  proof: Proof,
+  offer: PaymentRequirements,
+): Promise<Settlement> {
+  if (verdict.kind === 'unavailable') return { kind: 'uncertain', cause: verdict.cause };
+  if (!sentBefore && !verdict.nonceSpent) return { kind: 'refused', reason: verdict.reason };
+  return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation said ${verdict.reason}`);
+}
+
+async function outOfGas(relayer: Relayer, chain: Chain): Promise<string | undefined> {
+  const [balance, head] = await Promise.all([relayer.balance(), chain.head()]);
+  return balance > LOW_GAS_TRANSFERS * ACCOUNT_GAS * head.baseFee ? undefined : 'the relayer is out of gas';
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

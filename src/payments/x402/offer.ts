@@ -1,0 +1,77 @@
+import type { Pricing, ResourceConfig, X402Config } from '../../config/config.ts';
+import { encodeHeader } from './header-codec.ts';
+import { PAYMENT_IDENTIFIER } from './payload-schema.ts';
+import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './wire.ts';
+
+/** Largest PAYMENT-REQUIRED value, bytes: proxies in front give a response head 4 KiB by default. */
+export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
+/** Kept free for the `error` member of a challenge after a refusal, bytes of base64. */
+const ERROR_ROOM_BYTES = 128;
+
+/** What an offer is made from: a resource that has a price. */
+export type PricedResource = Pick<ResourceConfig, 'id' | 'name' | 'description' | 'mimeType'> & {
+  readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
+};
+
+/** The settlement terms of the gateway that an offer repeats. */
+export type OfferTerms = Pick<
+  X402Config,
+  'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
+>;
+
+/** What we advertise so that a client may name its payment (CONTRACT 4.4). */
+const IDENTIFIER_EXTENSION = {
+  info: { required: false },
+  schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: {
+      required: { type: 'boolean' },
+      id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
+    },
+    required: ['required'],
+  },
+} as const;
+
+/** The one entry of `accepts` (CONTRACT 4.1). `paymentFlow` is said aloud because clients take its absence for the opposite. */
+export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network: terms.network,
+    amount: resource.pricing.units.toString(),
+    asset: terms.asset,
+    payTo: terms.payTo,
+    maxTimeoutSeconds: terms.maxTimeoutSeconds,
+    extra: {
+      name: terms.assetName,
+      version: terms.assetVersion,
+      assetTransferMethod: 'eip3009',
+      paymentFlow: 'upfront',
+    },
+  };
+}
+
+/** The canonical address of a resource, the same on every channel, so that one replay guard holds for all. */
+export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
+  return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
+}
+
+/** The PaymentRequired document of a resource. A description that would make the header too large is left out. */
+export function paymentRequiredFor(
+  resource: PricedResource,
+  terms: OfferTerms,
+  publicBaseUrl: string,
+): PaymentRequired {
+  const url = invokeUrl(publicBaseUrl, resource.id);
+  const bare = { url, mimeType: resource.mimeType };
+  const { description } = resource;
+  const described = description === undefined ? bare : { url, description, mimeType: resource.mimeType };
+  const accepts = [requirementsFor(resource, terms)];
+  const document = documentOf(described, accepts);
+  const fits = encodeHeader(document).length + ERROR_ROOM_BYTES <= MAX_CHALLENGE_HEADER_BYTES;
+  return fits ? document : documentOf(bare, accepts);
+}
+
+function documentOf(resource: ResourceInfo, accepts: readonly PaymentRequirements[]): PaymentRequired {
+  return { x402Version: 2, resource, accepts, extensions: { [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION } };
+}

@@ -1,0 +1,147 @@
+import type { Json, JsonObject } from '../../json/types.ts';
+import type { DecodedProof } from './proof-codec.ts';
+import type { Eip3009Authorization, PaymentRequirements, ResourceInfo } from './wire.ts';
+
+/** The extension that lets a buyer name its payment (specs/extensions/payment_identifier.md). */
+export const PAYMENT_IDENTIFIER = 'payment-identifier';
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const BYTES32 = /^0x[0-9a-fA-F]{64}$/;
+/** Whole bytes, at least one. The header's size bounds the length. */
+const BYTES = /^0x(?:[0-9a-fA-F]{2})+$/;
+/** An integer in its one spelling; 78 digits hold 2^256 - 1. */
+const INTEGER = /^(?:0|[1-9][0-9]{0,77})$/;
+/** The same with leading zeros: amounts of an offer are compared as integers (CONTRACT 4.2). */
+const AMOUNT = /^[0-9]{1,78}$/;
+const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
+const UINT256_LIMIT = 1n << 256n;
+
+const PAYLOAD_MEMBERS: readonly string[] = ['x402Version', 'resource', 'accepted', 'payload', 'extensions'];
+const ACCEPTED_MEMBERS: readonly string[] = [
+  'scheme',
+  'network',
+  'amount',
+  'asset',
+  'payTo',
+  'maxTimeoutSeconds',
+  'extra',
+];
+const RESOURCE_MEMBERS: readonly string[] = ['url', 'description', 'mimeType', 'serviceName', 'tags', 'iconUrl'];
+const AUTHORIZATION_MEMBERS: readonly string[] = ['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce'];
+
+/**
+ * The closed schema of a PaymentPayload for scheme `exact` with EIP-3009. Written by hand because it also gives every value its one
+ * spelling (hex in lower case, integers without leading zeros), so that nothing behind it meets two forms of one proof. Regular
+ * expressions run before any BigInt.
+ */
+export function readPaymentPayload(document: Json): DecodedProof {
+  if (!isObject(document)) return unreadable('invalid_payload');
+  if (document['x402Version'] !== 2) return unreadable('invalid_x402_version');
+  const accepted = document['accepted'];
+  if (!isObject(accepted) || typeof accepted['scheme'] !== 'string') return unreadable('invalid_payload');
+  if (accepted['scheme'] !== 'exact') return unreadable('invalid_scheme');
+
+  const requirements = readRequirements(accepted);
+  const payload = readExactPayload(document['payload']);
+  const resource = readResource(document['resource']);
+  const identified = readExtensions(document['extensions']);
+  if (!hasOnly(document, PAYLOAD_MEMBERS) || !requirements || !payload || resource === 'illegible' || !identified)
+    return unreadable('invalid_payload');
+  return {
+    kind: 'decoded',
+    payload: {
+      x402Version: 2,
+      ...(resource === undefined ? {} : { resource }),
+      accepted: requirements,
+      payload,
+      ...(identified.extensions === undefined ? {} : { extensions: identified.extensions }),
+    },
+    paymentIdentifier: identified.id,
+  };
+}
+
+function readRequirements(accepted: JsonObject): PaymentRequirements | undefined {
+  const { network, amount, asset, payTo, maxTimeoutSeconds, extra = {} } = accepted;
+  if (!hasOnly(accepted, ACCEPTED_MEMBERS)) return undefined;
+  if (typeof network !== 'string' || typeof maxTimeoutSeconds !== 'number') return undefined;
+  if (!matches(amount, AMOUNT) || !matches(asset, ADDRESS) || !matches(payTo, ADDRESS)) return undefined;
+  const members = extra === null ? {} : extra;
+  if (!isObject(members)) return undefined;
+  return {
+    scheme: 'exact',
+    network,
+    amount: BigInt(amount).toString(),
+    asset: asset.toLowerCase(),
+    payTo: payTo.toLowerCase(),
+    maxTimeoutSeconds,
+    extra: members,
+  };
+}
+
+function readExactPayload(
+  value: Json | undefined,
+): { readonly signature: string; readonly authorization: Eip3009Authorization } | undefined {
+  if (!isObject(value) || !hasOnly(value, ['signature', 'authorization'])) return undefined;
+  const { signature } = value;
+  const authorization = readAuthorization(value['authorization']);
+  if (!matches(signature, BYTES) || authorization === undefined) return undefined;
+  return { signature: signature.toLowerCase(), authorization };
+}
+
+function readAuthorization(value: Json | undefined): Eip3009Authorization | undefined {
+  if (!isObject(value) || !hasOnly(value, AUTHORIZATION_MEMBERS)) return undefined;
+  const { from, to, value: units, validAfter, validBefore, nonce } = value;
+  if (!matches(from, ADDRESS) || !matches(to, ADDRESS) || !matches(nonce, BYTES32)) return undefined;
+  if (!isUint256(units) || !isUint256(validAfter) || !isUint256(validBefore)) return undefined;
+  return {
+    from: from.toLowerCase(),
+    to: to.toLowerCase(),
+    value: units,
+    validAfter,
+    validBefore,
+    nonce: nonce.toLowerCase(),
+  };
+}
+
+/** Only `url` is kept: the rest of the echo tells nothing that we did not say ourselves. */
+function readResource(value: Json | undefined): ResourceInfo | undefined | 'illegible' {
+  if (value === undefined) return undefined;
+  if (!isObject(value) || !hasOnly(value, RESOURCE_MEMBERS)) return 'illegible';
+  const { url } = value;
+  return typeof url === 'string' ? { url } : 'illegible';
+}
+
+/** Clients echo every extension they were offered; only the one we understand must be well-formed. */
+function readExtensions(
+  value: Json | undefined,
+): { readonly extensions: JsonObject | undefined; readonly id: string | undefined } | undefined {
+  if (value === undefined) return { extensions: undefined, id: undefined };
+  if (!isObject(value) || !Object.values(value).every(isObject)) return undefined;
+  const identifier = value[PAYMENT_IDENTIFIER];
+  if (identifier === undefined) return { extensions: value, id: undefined };
+  const info = isObject(identifier) ? identifier['info'] : undefined;
+  if (!isObject(info)) return undefined;
+  const { id } = info;
+  if (id === undefined) return { extensions: value, id: undefined };
+  return matches(id, IDENTIFIER) ? { extensions: value, id } : undefined;
+}
+
+function unreadable(reason: Extract<DecodedProof, { kind: 'unreadable' }>['reason']): DecodedProof {
+  return { kind: 'unreadable', reason };
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function hasOnly(value: JsonObject, members: readonly string[]): boolean {
+  return Object.keys(value).every((member) => members.includes(member));
+}
+
+function matches(value: Json | undefined, grammar: RegExp): value is string {
+  return typeof value === 'string' && grammar.test(value);
+}
+
+function isUint256(value: Json | undefined): value is string {
+  return matches(value, INTEGER) && BigInt(value) < UINT256_LIMIT;
+}

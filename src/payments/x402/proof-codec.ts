@@ -1,0 +1,43 @@
+import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import type { Json } from '../../json/types.ts';
+import { decodeHeader, encodeHeader } from './header-codec.ts';
+import { readPaymentPayload } from './payload-schema.ts';
+import type { PaymentPayload } from './wire.ts';
+
+/** Longest PAYMENT-SIGNATURE value that is read, bytes (CONTRACT 3). */
+export const MAX_PROOF_BYTES = 8_192;
+
+/** Why no proof could be read (tokens of CONTRACT 1.3). */
+export type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
+
+/** A proof as the buyer meant it: well-formed, in one spelling, and not yet believed. */
+export type DecodedProof =
+  | {
+      readonly kind: 'decoded';
+      readonly payload: PaymentPayload;
+      /** `info.id` of the payment-identifier extension, when the buyer chose one. */
+      readonly paymentIdentifier: string | undefined;
+    }
+  | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
+
+/** Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, closed schema, in this order (CONTRACT 4.2, step 1). */
+export function decodeProof(header: string): DecodedProof {
+  // Characters outside base64 are refused below, so characters are bytes here.
+  const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);
+  const document = bytes === undefined ? undefined : parse(bytes);
+  return document === undefined ? { kind: 'unreadable', reason: 'invalid_payload' } : readPaymentPayload(document);
+}
+
+/** A payload that a channel carries as an object (MCP, A2A), as the header value that `decodeProof` reads. */
+export function encodeProof(payload: Json | PaymentPayload): string {
+  return encodeHeader(payload);
+}
+
+function parse(bytes: Uint8Array): Json | undefined {
+  try {
+    return parseStrictJson(bytes);
+  } catch (error) {
+    if (error instanceof JsonError) return undefined;
+    throw error;
+  }
+}

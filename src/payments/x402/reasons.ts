@@ -1,0 +1,67 @@
+/** Why payments are refused, in the words of CONTRACT 1.3. Facilitators say the same thing in two vocabularies. */
+
+const TOKEN = /^[a-z0-9_.-]{1,64}$/;
+/** What becomes of a reason that is no machine token. */
+const UNKNOWN_REASON = 'payment_refused';
+const NONCE_ALREADY_USED = 'invalid_exact_evm_nonce_already_used';
+
+/** Words of the published packages and older texts, and the token of the specification each stands for. */
+const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ['invalid_exact_evm_signature', 'invalid_exact_evm_payload_signature'],
+  ['invalid_exact_evm_failed_to_parse_signature', 'invalid_exact_evm_payload_signature'],
+  ['invalid_exact_evm_recipient_mismatch', 'invalid_exact_evm_payload_recipient_mismatch'],
+  ['invalid_exact_evm_authorization_value', 'invalid_exact_evm_payload_authorization_value_mismatch'],
+  ['invalid_exact_evm_payload_authorization_value', 'invalid_exact_evm_payload_authorization_value_mismatch'],
+  ['invalid_exact_evm_network_mismatch', 'invalid_network'],
+  ['invalid_exact_evm_scheme', 'invalid_scheme'],
+  ['unsupported_scheme', 'invalid_scheme'],
+  ['invalid_exact_evm_insufficient_balance', 'insufficient_funds'],
+  ['invalid_exact_evm_payload_nonce_already_used', NONCE_ALREADY_USED],
+]);
+
+/** Reasons that a facilitator finds before it broadcasts anything. Others may be given after a transaction went out. */
+const BEFORE_BROADCAST: ReadonlySet<string> = new Set([
+  'asset_not_deployed_contract',
+  'eip6492_factory_not_allowed',
+  'insufficient_funds',
+  'invalid_exact_evm_eip3009_not_supported',
+  'invalid_exact_evm_missing_eip712_domain',
+  'invalid_exact_evm_payload_authorization_valid_after',
+  'invalid_exact_evm_payload_authorization_valid_before',
+  'invalid_exact_evm_payload_authorization_value_mismatch',
+  'invalid_exact_evm_payload_recipient_mismatch',
+  'invalid_exact_evm_payload_signature',
+  'invalid_exact_evm_token_name_mismatch',
+  'invalid_exact_evm_token_version_mismatch',
+  'invalid_exact_evm_transaction_simulation_failed',
+  'invalid_network',
+  'invalid_payload',
+  'invalid_payment_requirements',
+  'invalid_scheme',
+  'invalid_x402_version',
+]);
+
+/** A facilitator's reason as a token of ours: known words translated, foreign tokens passed on, anything else `payment_refused`. */
+export function inwardReason(reason: unknown): string {
+  if (typeof reason !== 'string' || !TOKEN.test(reason)) return UNKNOWN_REASON;
+  return SYNONYMS.get(reason) ?? reason;
+}
+
+/** Whether a settlement refused for this reason (already inward) sent nothing. */
+export function refusedBeforeBroadcast(reason: string): boolean {
+  return BEFORE_BROADCAST.has(reason);
+}
+
+/** Whether this reason (already inward) says that the authorization was used before, maybe to pay us. */
+export function saysNonceSpent(reason: string): boolean {
+  return reason === NONCE_ALREADY_USED;
+}
+
+/** Whether this reason may hide a spent nonce: a simulation fails on one, and not everybody looks why. */
+export function mayHideSpentNonce(reason: string): boolean {
+  return (
+    reason === 'invalid_exact_evm_transaction_simulation_failed' ||
+    reason === 'invalid_transaction_state' ||
+    reason === UNKNOWN_REASON
+  );
+}

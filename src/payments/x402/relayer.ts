@@ -1,0 +1,126 @@
+import { readHead, readQuantity } from './chain-answers.ts';
+import { keccak256 } from './keccak.ts';
+import type { SignedTransaction } from './rail.ts';
+import { type Rpc, RpcRefusal } from './rpc.ts';
+import { bytesHex, hexBytes } from './words.ts';
+
+/** Offered to the block producer when the node has no opinion, wei. */
+const DEFAULT_TIP_WEI = 1_000_000_000n;
+/** The base fee may double before a transaction is left out (six full blocks). */
+const BASE_FEE_FACTOR = 2n;
+
+/** A call that the relayer pays gas for. */
+export interface RelayedCall {
+  readonly to: string;
+  readonly data: string;
+  /** Gas limit. */
+  readonly gas: bigint;
+}
+
+/** How sending went. `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node may or may not have it. */
+export type Sending =
+  | { readonly kind: 'unsent'; readonly cause: unknown }
+  | { readonly kind: 'sent'; readonly hash: string }
+  | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
+
+/** An account that pays gas and can do nothing else: authorizations name their payee, so it cannot redirect money. */
+export interface Relayer {
+  readonly address: string;
+  /**
+   * Signs, writes ahead, broadcasts. One at a time: the number of a transaction is taken only when all before it are out, so no gap
+   * can hold the following ones up.
+   */
+  send(call: RelayedCall, writeAhead: (transaction: SignedTransaction) => Promise<void>): Promise<Sending>;
+  /** What it can still spend on gas, wei. @throws when the node does not answer */
+  balance(): Promise<bigint>;
+}
+
+/** @param privateKey 32 bytes as 0x-hex */
+export async function createRelayer(rpc: Rpc, chainId: number, privateKey: string): Promise<Relayer> {
+  // Loaded only where transactions are signed: the import costs a tenth of a second at start.
+  const { privateKeyToAccount } = await import('viem/accounts');
+  const account = privateKeyToAccount(privateKey as `0x${string}`);
+  const { address } = account;
+  const inTurn = turns();
+  /** The number after the last transaction that a node took; undefined when only the node knows. */
+  let next: number | undefined;
+
+  const sign = async (call: RelayedCall): Promise<SignedTransaction & { readonly number: number }> => {
+    const [pending, fees] = await Promise.all([
+      rpc.call('eth_getTransactionCount', [address, 'pending']),
+      currentFees(rpc),
+    ]);
+    // A node behind a balancer may not have seen the last one yet.
+    const number = Math.max(Number(readQuantity(pending, 'transaction count')), next ?? 0);
+    const raw = await account.signTransaction({
+      type: 'eip1559',
+      chainId,
+      nonce: number,
+      to: call.to as `0x${string}`,
+      data: call.data as `0x${string}`,
+      gas: call.gas,
+      ...fees,
+    });
+    return { number, raw, hash: bytesHex(keccak256(hexBytes(raw))) };
+  };
+
+  return {
+    address,
+    send: (call, writeAhead) =>
+      inTurn(async () => {
+        let signed: Awaited<ReturnType<typeof sign>>;
+        try {
+          signed = await sign(call);
+          await writeAhead({ hash: signed.hash, raw: signed.raw });
+        } catch (cause) {
+          return { kind: 'unsent', cause };
+        }
+        const { hash, raw, number } = signed;
+        try {
+          await broadcast(rpc, raw);
+          next = number + 1;
+          return { kind: 'sent', hash };
+        } catch (cause) {
+          // Ask the node again next time: it may have taken this one, and counting on would leave a gap if it has not.
+          next = undefined;
+          return { kind: 'unclear', hash, cause };
+        }
+      }),
+    balance: async () => readQuantity(await rpc.call('eth_getBalance', [address, 'latest']), 'balance'),
+  };
+}
+
+/** The same bytes may be sent twice: a node that has them says so, and that is as good as taking them. */
+async function broadcast(rpc: Rpc, raw: string): Promise<void> {
+  try {
+    await rpc.call('eth_sendRawTransaction', [raw]);
+  } catch (error) {
+    if (error instanceof RpcRefusal && /already (known|imported)/i.test(error.message)) return;
+    throw error;
+  }
+}
+
+async function currentFees(
+  rpc: Rpc,
+): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }> {
+  const [head, tip] = await Promise.all([
+    rpc.call('eth_getBlockByNumber', ['latest', false]),
+    rpc.call('eth_maxPriorityFeePerGas', []).catch((error: unknown) => {
+      // Not every node has this method.
+      if (error instanceof RpcRefusal) return undefined;
+      throw error;
+    }),
+  ]);
+  const maxPriorityFeePerGas = tip === undefined ? DEFAULT_TIP_WEI : readQuantity(tip, 'priority fee');
+  return { maxPriorityFeePerGas, maxFeePerGas: BASE_FEE_FACTOR * readHead(head).baseFee + maxPriorityFeePerGas };
+}
+
+/** Runs tasks one after another, each when the one before has ended in whatever way. */
+function turns(): <T>(task: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return function inTurn(task) {
+    const mine = last.then(task, task);
+    last = mine.catch(() => undefined);
+    return mine;
+  };
+}

@@ -1,0 +1,104 @@
+import { type CheckState, type Observation, observe, type ReadinessCheck, renderCheck, UNSEEN } from './readiness.ts';
+
+/** Between two rounds of looks, milliseconds. */
+const ROUND_MS = 2_000;
+/** Longest wait for one look, and for the first answer, milliseconds. */
+const LOOK_DEADLINE_MS = 1_000;
+
+/** A component to look at in the background. `look` resolves with the cause when something is wrong. */
+export interface Watched {
+  readonly name: string;
+  readonly kind: 'store' | 'payment-provider';
+  readonly look: () => Promise<{ readonly found: Observation; readonly cause?: string }>;
+}
+
+/** The body of `/ready` (SPEC part 4). */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly store: ReadinessCheck;
+  readonly adapters: readonly ReadinessCheck[];
+  readonly paymentProviders: readonly ReadinessCheck[];
+  readonly authorizationProviders: readonly ReadinessCheck[];
+}
+
+/** A front's health as the discovery document shows it; `checkedAt` ISO 8601. */
+export interface AdapterHealth {
+  readonly status: ReadinessCheck['status'];
+  readonly checkedAt: string;
+}
+
+/** Looks at every component in the background, so that a probe is answered from memory whatever the components do. */
+export interface Monitor {
+  /** Resolves at once after the first round, which it waits for at most 1 s. */
+  readiness(): Promise<Readiness>;
+  /** Enabled fronts as the discovery document shows them. */
+  adapterHealth(): Readonly<Record<string, AdapterHealth>>;
+  close(): void;
+}
+
+export function startMonitor(options: {
+  readonly store: Watched;
+  readonly paymentProviders: readonly Watched[];
+  readonly adapters: readonly string[];
+  /** Whether the gateway still takes calls, and why not. */
+  readonly gate: { readonly draining: () => boolean };
+  readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
+}): Monitor {
+  const watched = [options.store, ...options.paymentProviders];
+  const states = new Map<Watched, CheckState>(watched.map((component) => [component, UNSEEN]));
+  let started = false;
+  let checkedAt = new Date().toISOString();
+
+  const lookAt = async (component: Watched): Promise<void> => {
+    const { found, cause } = await withDeadline(component.look());
+    const before = states.get(component) ?? UNSEEN;
+    const after = observe(before, found, performance.now());
+    states.set(component, after);
+    if (after.status !== before.status || before === UNSEEN) options.onChange(component.name, after, cause);
+  };
+  // Single flight per component: a look that hangs past its deadline is not joined by a second one.
+  const looking = new Set<Watched>();
+  const round = async (): Promise<void> => {
+    const idle = watched.filter((component) => !looking.has(component));
+    await Promise.all(
+      idle.map(async (component) => {
+        looking.add(component);
+        await lookAt(component).finally(() => looking.delete(component));
+      }),
+    );
+    started = true;
+    checkedAt = new Date().toISOString();
+  };
+  const firstRound = round();
+  const timer = setInterval(() => void round(), ROUND_MS);
+  timer.unref();
+
+  const render = (component: Watched): ReadinessCheck =>
+    renderCheck(component.name, component.kind, states.get(component) ?? UNSEEN);
+  const adapterCheck = (name: string): ReadinessCheck => {
+    if (options.gate.draining()) return { name, status: 'fail', detail: 'draining' };
+    return started ? { name, status: 'pass' } : { name, status: 'fail', detail: 'starting' };
+  };
+  return {
+    async readiness() {
+      if (!started) await firstRound;
+      const store = render(options.store);
+      const adapters = options.adapters.map(adapterCheck);
+      const paymentProviders = options.paymentProviders.map(render);
+      const ready = [store, ...adapters, ...paymentProviders].every((check) => check.status !== 'fail');
+      return { ready, store, adapters, paymentProviders, authorizationProviders: [] };
+    },
+    adapterHealth: () =>
+      Object.fromEntries(options.adapters.map((name) => [name, { status: adapterCheck(name).status, checkedAt }])),
+    close: () => clearInterval(timer),
+  };
+}
+
+function withDeadline(look: ReturnType<Watched['look']>): ReturnType<Watched['look']> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<{ found: Observation; cause: string }>((resolve) => {
+    timer = setTimeout(() => resolve({ found: 'unreachable', cause: 'no answer in time' }), LOOK_DEADLINE_MS);
+  });
+  const seen = look.catch((thrown: unknown) => ({ found: 'unreachable' as const, cause: String(thrown) }));
+  return Promise.race([seen, late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,36 @@
+import type { GatewayConfig } from '../config/config.ts';
+import type { PaymentRail } from '../payments/x402/rail.ts';
+import type { Store } from '../store/store.ts';
+import type { Watched } from './monitor.ts';
+
+/** What readiness depends on: the store, the rail when something has a price, and the fronts that are mounted. */
+export function watched(parts: {
+  readonly config: GatewayConfig;
+  readonly store: Store;
+  readonly rail: PaymentRail | undefined;
+}): { readonly store: Watched; readonly paymentProviders: readonly Watched[]; readonly adapters: readonly string[] } {
+  const { config, store, rail } = parts;
+  const storeCheck: Watched = {
+    name: store.name,
+    kind: 'store',
+    async look() {
+      const health = await store.check();
+      return health.status === 'ok' ? { found: 'ok' } : { found: health.status, cause: health.cause };
+    },
+  };
+  const railCheck = (x402: PaymentRail): Watched => ({
+    name: 'x402',
+    kind: 'payment-provider',
+    async look() {
+      const cause = await x402.check();
+      return cause === undefined ? { found: 'ok' } : { found: 'unreachable', cause };
+    },
+  });
+  return {
+    store: storeCheck,
+    paymentProviders: rail === undefined ? [] : [railCheck(rail)],
+    adapters: Object.entries(config.protocols)
+      .filter(([, protocol]) => protocol.enabled)
+      .map(([name]) => name),
+  };
+}

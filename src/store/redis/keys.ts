@@ -1,0 +1,32 @@
+/** Every key of one merchant, under one hash tag: one Cluster slot, so state, receipt and events change in one script. */
+export interface RedisKeys {
+  /** Hash: one payment record. */
+  readonly payment: (payId: string) => string;
+  /** Sorted set: payId by the time at which a reconciler should look, milliseconds. */
+  readonly open: string;
+  /** Stream: events as JSON in field `e`. */
+  readonly events: string;
+  /** Hash: receipt id to JSON. */
+  readonly receipts: string;
+  /** Sorted set, all scores 0: receipt ids in their own order, which is time. */
+  readonly receiptIndex: string;
+  /** String: number of the last batch that one feed queue appended. */
+  readonly batch: (queue: string) => string;
+  /** String: what the readiness check writes and reads back. */
+  readonly ready: string;
+}
+
+/** @throws Error for a merchant id that would break the hash tag. */
+export function redisKeys(merchantId: string): RedisKeys {
+  if (!/^[A-Za-z0-9._-]{1,128}$/.test(merchantId)) throw new Error('a merchant id cannot be part of a Redis key');
+  const tag = `{acg:${merchantId}}`;
+  return {
+    payment: (payId) => `${tag}:pay:${payId}`,
+    open: `${tag}:open`,
+    events: `${tag}:ev`,
+    receipts: `${tag}:rcpt`,
+    receiptIndex: `${tag}:rcpt:ids`,
+    batch: (queue) => `${tag}:batch:${queue}`,
+    ready: `${tag}:ready`,
+  };
+}

@@ -1,0 +1,80 @@
+-- Shared by all scripts, put before each of them. ARGV[1] is always one JSON document, the plan; what may follow is decided by
+-- the table in TypeScript and arrives here as lists.
+local plan = cjson.decode(ARGV[1])
+
+-- The store's clock in milliseconds: the clocks of the pods do not matter.
+local function clock()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- Numbers become text without an exponent.
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function listed(list, wanted)
+  for _, item in ipairs(list) do
+    if item == wanted then return true end
+  end
+  return false
+end
+
+-- A hash as a table, or nil when there is none.
+local function read_hash(key)
+  local flat = redis.call('HGETALL', key)
+  if #flat == 0 then return nil end
+  local hash = {}
+  for i = 1, #flat, 2 do hash[flat[i]] = flat[i + 1] end
+  return hash
+end
+
+-- Writes the fields and answers { kind, now, field, value, ... } with the whole record.
+local function save(key, fields)
+  local flat = {}
+  for name, value in pairs(fields) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = value
+  end
+  redis.call('HSET', key, unpack(flat))
+end
+
+local function answer(kind, now, key)
+  return { kind, whole(now), redis.call('HGETALL', key) }
+end
+
+local function lease_end(now, lease_ms)
+  if lease_ms == 0 then return '0' end
+  return whole(now + lease_ms)
+end
+
+-- Renews how long a record lives, and when a reconciler should look at it; `due` nil takes it off the work list.
+local function schedule(key, open, record_id, now, valid_before, due)
+  local until_ms = math.max(tonumber(valid_before) * 1000, now) + plan.retentionMs
+  redis.call('PEXPIRE', key, whole(until_ms - now))
+  if due == nil then
+    redis.call('ZREM', open, record_id)
+  else
+    redis.call('ZADD', open, due, record_id)
+  end
+end
+
+local function append_events(key)
+  for _, event in ipairs(plan.events) do
+    redis.call('XADD', key, 'MAXLEN', '~', whole(plan.eventsMaxLength), '*', 'e', event)
+  end
+end
+
+-- Writes a receipt and drops the oldest ones over the cap. All scores are 0, so the order is that of the ids.
+local function put_receipt(receipts, index)
+  if plan.receipt == nil then return end
+  redis.call('HSET', receipts, plan.receipt.id, plan.receipt.json)
+  redis.call('ZADD', index, 0, plan.receipt.id)
+  local over = redis.call('ZCARD', index) - plan.receiptsMaxLength
+  if over <= 0 then return end
+  local oldest = redis.call('ZRANGE', index, 0, over - 1)
+  for _, id in ipairs(oldest) do
+    redis.call('HDEL', receipts, id)
+    redis.call('ZREM', index, id)
+  end
+end
