@@ -6,15 +6,10 @@ import type { Journal } from './events/journal.ts';
 import type { JsonObject } from './json/types.ts';
 import type { BackendAnswer, BackendError, BackendRequest } from './merchant/types.ts';
 import type { PaymentRecord } from './payments/ledger/ledger.ts';
+import type { CarriedProof } from './payments/verifier.ts';
 import type { Challenge } from './payments/x402/challenge.ts';
 import type { Proof } from './payments/x402/rail.ts';
 import type { PaymentResponse } from './payments/x402/wire.ts';
-
-/** How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof can have. */
-export type CarriedProof =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'header'; readonly value: string }
-  | { readonly kind: 'illegible' };
 
 /** What a front read from its protocol's message. Everything the layers need, in no protocol's words. */
 export interface ReceivedCall {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import { parse } from 'yaml';
+import { loadConfig } from '../../src/config/load.ts';
 import { podOf } from './manifest.ts';
 import { Development, renderDevelopment } from './rendered.ts';
 
@@ -14,8 +15,10 @@ function config(): string {
   return dev.pick('ConfigMap', 'agent-commerce-gateway-config').data?.['gateway.yaml'] ?? '';
 }
 
-function secret(name: string, key: string): string {
-  return Buffer.from(dev.pick('Secret', name).data?.[key] ?? '', 'base64').toString();
+/** The decoded keys of a Secret: what its files hold. */
+function secrets(name: string): Readonly<Record<string, string>> {
+  const entries = Object.entries(dev.pick('Secret', name).data ?? {});
+  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
 }
 
 describe('the development overlay', () => {
@@ -57,29 +60,49 @@ describe('the development overlay', () => {
 });
 
 describe('what the pods are given', () => {
-  it('is a configuration that the published schema accepts, once its placeholders are filled in', () => {
-    const schema: object = JSON.parse(
-      readFileSync(new URL('../../schemas/config.schema.json', import.meta.url), 'utf8'),
-    );
-    const accepts = new Ajv2020({ strict: false, validateFormats: false }).compile(schema);
-    const filled = config().replaceAll(PLACEHOLDER, (_all, name: string) =>
-      secret('agent-commerce-gateway-secret', name),
-    );
-    accepts(parse(filled));
-    assert.deepEqual(accepts.errors ?? [], []);
+  it('is a configuration that the gateway starts with, given the variables and files of its container', () => {
+    const root = mkdtempSync(join(tmpdir(), 'pod-'));
+    try {
+      const mounts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+        '/etc/agent-commerce': { 'gateway.yaml': config() },
+        '/run/agent-commerce': secrets('agent-commerce-gateway-secret'),
+      };
+      for (const [directory, files] of Object.entries(mounts)) {
+        assert.ok(dev.gateway.volumeMounts?.some(({ mountPath }) => mountPath === directory));
+        mkdirSync(join(root, directory), { recursive: true });
+        for (const [name, text] of Object.entries(files)) writeFileSync(join(root, directory, name), text);
+      }
+      const env = Object.fromEntries(
+        (dev.gateway.env ?? []).map(({ name, value = '' }) => [
+          name,
+          value.startsWith('/') ? join(root, value) : value,
+        ]),
+      );
+      const { storage, server, management, resources, backend } = loadConfig({ env });
+      assert.deepEqual(storage.engine, { kind: 'redis', url: secrets('agent-commerce-gateway-secret')['REDIS_URL'] });
+      assert.deepEqual(server.adminTokens, [secrets('agent-commerce-gateway-secret')['ADMIN_TOKEN']]);
+      assert.deepEqual([server.port, management.port], [8402, 8403]);
+      assert.equal(backend.origin, 'http://127.0.0.1:3000');
+      assert.deepEqual(
+        resources.map(({ id }) => id),
+        ['shop_status', 'market_report'],
+      );
+    } finally {
+      rmSync(root, { recursive: true, force: true });
+    }
   });
 
   it('is every secret that the configuration asks for, and no other', () => {
     const asked = [...config().matchAll(PLACEHOLDER)].map(([, name]) => name);
-    const given = Object.keys(dev.pick('Secret', 'agent-commerce-gateway-secret').data ?? {});
-    assert.deepEqual(given.sort(), asked.sort());
+    assert.deepEqual(Object.keys(secrets('agent-commerce-gateway-secret')).sort(), asked.sort());
   });
 
   it('is a Redis whose password the gateway has, different from the operator token', () => {
-    const password = /^requirepass ([0-9a-f]{48})$/.exec(secret('redis-auth', 'REDIS_AUTH'))?.[1];
-    assert.equal(secret('agent-commerce-gateway-secret', 'REDIS_URL'), `redis://:${password}@redis:6379/0`);
-    assert.match(secret('agent-commerce-gateway-secret', 'ADMIN_TOKEN'), /^[0-9a-f]{48}$/);
-    assert.notEqual(secret('agent-commerce-gateway-secret', 'ADMIN_TOKEN'), password);
+    const { ADMIN_TOKEN = '', REDIS_URL } = secrets('agent-commerce-gateway-secret');
+    const password = /^requirepass ([0-9a-f]{48})$/.exec(secrets('redis-auth')['REDIS_AUTH'] ?? '')?.[1];
+    assert.equal(REDIS_URL, `redis://:${password}@redis:6379/0`);
+    assert.match(ADMIN_TOKEN, /^[0-9a-f]{48}$/);
+    assert.notEqual(ADMIN_TOKEN, password);
   });
 
   it('is a Redis that never forgets a payment by itself', () => {

@@ -62,7 +62,8 @@ export function parseConfigText(text: string): unknown {
       uniqueKeys: true,
       stringKeys: true,
       prettyErrors: false,
-      logLevel: 'silent',
+      // `silent` would also silence the error of a second document.
+      logLevel: 'error',
       lineCounter: lines,
     });
     for (const error of [...document.errors, ...document.warnings])

@@ -62,7 +62,7 @@ function explain(error: ErrorObject, document: object): { path: string; message:
     case 'false schema':
       return { path: here, message: 'is not used here; remove it' };
     case 'type':
-      return { path: here, message: `must be ${parent.description ?? 'another type'}${quotingHint(error)}` };
+      return { path: here, message: `must be ${parent.description ?? 'another type'}${typeHint(error, parent)}` };
     default:
       if (error.propertyName !== undefined) return undefined;
       return { path: here, message: `must be ${parent.description ?? 'something else'}${range(parent)}` };
@@ -73,11 +73,11 @@ function range({ minimum, maximum }: SchemaNode): string {
   return minimum === undefined || maximum === undefined ? '' : ` (${minimum} to ${maximum})`;
 }
 
-/** The classic slip: YAML turns an unquoted 0x… or 0.01 into a number. */
-function quotingHint(error: ErrorObject): string {
-  return error.params['type'] === 'string' && typeof error.data === 'number'
-    ? '; put it in quotes, else YAML reads it as a number'
-    : '';
+/** A wrong type in the words of the file. The classic slip: YAML turns an unquoted 0x… or 0.01 into a number. */
+function typeHint({ params, data }: ErrorObject, parent: SchemaNode): string {
+  if (params['type'] === 'integer') return `${range(parent)}, a whole number without quotes`;
+  if (params['type'] !== 'string' || typeof data !== 'number') return '';
+  return '; put it in quotes, else YAML reads it as a number';
 }
 
 function unknownKey(name: string, known: readonly string[]): string {

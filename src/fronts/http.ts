@@ -1,10 +1,11 @@
 import type { RequestHandler, Response } from 'express';
-import { advanceCall, type CarriedProof } from '../call.ts';
+import { advanceCall } from '../call.ts';
 import { GatewayError } from '../errors.ts';
 import { readJsonBody } from '../http/body.ts';
 import { readHeader, singleHeader } from '../http/headers.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import type { JsonObject } from '../json/types.ts';
+import type { CarriedProof } from '../payments/verifier.ts';
 import { PAYMENT_SIGNATURE } from '../payments/x402/wire.ts';
 import { httpPresenter } from './http-presenter.ts';
 

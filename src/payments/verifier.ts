@@ -1,9 +1,14 @@
-import type { CarriedProof } from '../call.ts';
 import type { PaymentLedger } from './ledger/ledger.ts';
 import type { Offer } from './offers.ts';
 import { decodeProof } from './x402/proof-codec.ts';
 import type { Proof } from './x402/rail.ts';
 import type { Candidate, Examination } from './x402/verify.ts';
+
+/** How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof can have. */
+export type CarriedProof =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'header'; readonly value: string }
+  | { readonly kind: 'illegible' };
 
 /** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
 export type ProofVerdict =

@@ -5,7 +5,7 @@ export const AUTHORIZATION_USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a56
 /** `AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)`. */
 export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81';
 /** `Transfer(address indexed from, address indexed to, uint256 value)`. */
-const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55aa4df523b3ef';
+const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
 /** The payment that is looked for. Hex in any case, `value` in base units as a decimal string. */
 export interface ExpectedPayment {

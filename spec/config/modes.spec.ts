@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { mnemonicToAccount } from 'viem/accounts';
+import { getAddress } from 'viem/utils';
+import type { DeploymentMode } from '../../src/config/config.ts';
+import { hostKind } from '../../src/config/endpoints.ts';
+import { DEVELOPMENT_ACCOUNTS } from '../../src/config/mainnet.ts';
+import { nearest } from '../../src/config/nearest.ts';
+import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/networks.ts';
+import { domainSeparator } from '../../src/payments/x402/domain.ts';
+import { type Changes, load, MAINNET } from './document.ts';
+
+const X = 'payments.x402';
+const LOCAL = { mode: 'local', privateKey: `0x${'1'.repeat(64)}` };
+
+describe('the deployment mode', () => {
+  const ROWS: readonly (readonly [string, Changes, DeploymentMode])[] = [
+    ['a testnet', {}, 'testnet'],
+    ['a mainnet', MAINNET, 'mainnet'],
+    [
+      'an own facilitator and an own node',
+      { [`${X}.network`]: 'eip155:777', [`${X}.facilitator`]: LOCAL, [`${X}.rpcUrl`]: 'http://127.0.0.1:8545' },
+      'local',
+    ],
+    [
+      'a loopback facilitator and a loopback node',
+      { [`${X}.facilitator.url`]: 'http://localhost:4020', [`${X}.rpcUrl`]: 'http://[::1]:8545' },
+      'local',
+    ],
+    ['a loopback facilitator alone', { [`${X}.facilitator.url`]: 'http://localhost:4020' }, 'testnet'],
+    ['a loopback node alone', { [`${X}.rpcUrl`]: 'http://127.0.0.1:8545' }, 'testnet'],
+    [
+      'an own facilitator and a node elsewhere',
+      { [`${X}.facilitator`]: LOCAL, [`${X}.rpcUrl`]: 'http://rpc.example' },
+      'testnet',
+    ],
+    [
+      'a development chain elsewhere',
+      { [`${X}.network`]: 'eip155:31337', [`${X}.facilitator.url`]: 'http://facilitator:4020' },
+      'local',
+    ],
+  ];
+  for (const [title, changes, mode] of ROWS)
+    it(`${title}: ${mode}`, () => assert.equal(load(changes).x402?.mode, mode));
+});
+
+describe('the table of networks', () => {
+  it('has every USDC address with its checksum', () => {
+    for (const { usdc } of KNOWN_NETWORKS.values()) if (usdc) assert.equal(getAddress(usdc.address), usdc.address);
+  });
+  const SEPARATORS: Readonly<Record<string, string>> = {
+    'eip155:8453': '0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f',
+    'eip155:84532': '0x71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818',
+    'eip155:1': '0x06c37168a7db5138defc7866392bb87a741f9b3d104deb5094588ce041cae335',
+    'eip155:137': '0xcaa2ce1a5703ccbe253a34eb3166df60a705c561b44b192061e28f2a985be2ca',
+    'eip155:42161': '0x08d11903f8419e68b1b8721bcbe2e9fc68569122a77ef18c216f10b3b5112c78',
+    'eip155:43114': '0xbbea200329a938bc3438984a49cb0732e66d66d7bd59c127abacc1710e77f7b3',
+  };
+  for (const [network, separator] of Object.entries(SEPARATORS))
+    it(`gives the domain separator that USDC has on ${network}`, () => {
+      const known = KNOWN_NETWORKS.get(network);
+      assert.ok(known?.usdc);
+      const { address, name, version } = known.usdc;
+      assert.equal(domainSeparator({ name, version, chainId: known.chainId, verifyingContract: address }), separator);
+    });
+  it('reads chain ids of EVM networks only', () => {
+    assert.equal(eip155ChainId('eip155:8453'), 8453);
+    for (const text of ['eip155:0', 'eip155:01', 'eip155:', 'eip155:1x', 'solana:1', '8453', 'EIP155:1', 'eip155:1\n'])
+      assert.equal(eip155ChainId(text), undefined);
+  });
+  it('knows the development accounts as the tools derive them', () => {
+    for (let index = 0; index < 10; index += 1) {
+      const account = mnemonicToAccount('test test test test test test test test test test test junk', {
+        addressIndex: index,
+      });
+      assert.ok(DEVELOPMENT_ACCOUNTS.has(account.address), `account ${index}`);
+    }
+  });
+});
+
+describe('hosts', () => {
+  const ROWS: readonly (readonly [string, ReturnType<typeof hostKind>])[] = [
+    ['http://127.0.0.1', 'loopback'],
+    ['http://2130706433', 'loopback'],
+    ['http://0x7f.1', 'loopback'],
+    ['http://LOCALHOST.', 'loopback'],
+    ['http://[::1]', 'loopback'],
+    ['http://[0:0:0:0:0:0:0:1]', 'loopback'],
+    ['http://localhost.evil.example', 'other'],
+    ['http://127.0.0.1.evil.example', 'other'],
+    ['http://10.0.0.1', 'other'],
+    ['http://[64:ff9b::a9fe:a9fe]', 'forbidden'],
+    ['http://169.254.1.1', 'forbidden'],
+  ];
+  for (const [url, kind] of ROWS) it(`${url} is ${kind}`, () => assert.equal(hostKind(new URL(url)), kind));
+});
+
+describe('the nearest key', () => {
+  const KEYS = ['adminToken', 'adminTokenNext', 'host', 'port'];
+  const ROWS: readonly (readonly [string, string | undefined])[] = [
+    ['admintoken', 'adminToken'],
+    ['adminTokens', 'adminToken'],
+    ['prot', 'port'],
+    ['hst', 'host'],
+    ['colour', undefined],
+    ['x'.repeat(10_000), undefined],
+  ];
+  for (const [name, expected] of ROWS)
+    it(`for ${name.slice(0, 12)} is ${expected}`, () => assert.equal(nearest(name, KEYS), expected));
+});

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { openSeller, type Seller } from '../support/seller.ts';
+
+const ORIGIN = 'https://dashboard.example:8443';
+
+describe('browsers', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: { server: { allowedOrigins: [ORIGIN] } } });
+  });
+  after(() => seller.close());
+
+  const listing = (headers: Readonly<Record<string, string>>, method = 'GET') =>
+    fetch(`${seller.shop.url}/api/resources`, { method, headers });
+
+  it('a listed origin is named, exactly', async () => {
+    const answer = await listing({ origin: ORIGIN });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get('access-control-allow-origin'), ORIGIN);
+    assert.equal(answer.headers.get('vary'), 'Origin');
+    assert.match(answer.headers.get('access-control-expose-headers') ?? '', /payment-required, payment-response/);
+    await answer.arrayBuffer();
+  });
+
+  it('its preflight is answered 204 with methods, headers and lifetime', async () => {
+    const answer = await listing({ origin: ORIGIN, 'access-control-request-method': 'POST' }, 'OPTIONS');
+    assert.equal(answer.status, 204);
+    assert.equal(answer.headers.get('access-control-allow-methods'), 'GET, POST, OPTIONS');
+    assert.match(answer.headers.get('access-control-allow-headers') ?? '', /payment-signature/);
+    assert.equal(answer.headers.get('access-control-max-age'), '600');
+    assert.equal(answer.headers.get('access-control-allow-credentials'), null);
+  });
+
+  const foreign = [
+    'null',
+    'https://dashboard.example',
+    'http://dashboard.example:8443',
+    `${ORIGIN}.evil.example`,
+    'https://evil.example',
+    `${ORIGIN}/`,
+  ];
+  for (const origin of foreign)
+    it(`${origin} is refused without CORS headers`, async () => {
+      const answer = await listing({ origin });
+      assert.equal(answer.status, 403);
+      assert.equal(answer.headers.get('access-control-allow-origin'), null);
+      assert.equal(((await answer.json()) as { code: string }).code, 'FORBIDDEN');
+    });
+
+  it('an agent sends no origin and gets no CORS headers', async () => {
+    const answer = await listing({});
+    assert.equal(answer.headers.get('access-control-allow-origin'), null);
+    await answer.arrayBuffer();
+  });
+
+  it('probes answer whatever the origin', async () => {
+    const answer = await fetch(`${seller.shop.url}/health`, { headers: { origin: 'https://evil.example' } });
+    assert.deepEqual(await answer.json(), { status: 'ok' });
+  });
+});

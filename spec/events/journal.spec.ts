@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { EventDraft } from '../../src/events/event.ts';
+import { openJournal } from '../../src/events/journal.ts';
+
+const CALL = { requestId: 'req_1', resourceId: 'report', adapter: 'http' } as const;
+
+function journal() {
+  const sent: EventDraft[] = [];
+  const clock = () => new Date('2026-01-01T00:00:00Z');
+  return { sent, journal: openJournal(CALL, { push: (event) => void sent.push(event) }, clock) };
+}
+
+describe('the journal of a call', () => {
+  it('keeps events until somebody takes or flushes them', () => {
+    const { sent, journal: pages } = journal();
+    pages.record('resource.requested');
+    assert.deepEqual(sent, []);
+    pages.flush();
+    assert.deepEqual(sent, [
+      {
+        type: 'resource.requested',
+        requestId: 'req_1',
+        resourceId: 'report',
+        at: '2026-01-01T00:00:00.000Z',
+        adapter: 'http',
+      },
+    ]);
+  });
+
+  it('what a transition takes is not flushed again, and order is kept', () => {
+    const { sent, journal: pages } = journal();
+    pages.record('resource.requested');
+    pages.record('payment.verified', { status: 'ok' });
+    assert.deepEqual(
+      pages.take().map((event) => event.type),
+      ['resource.requested', 'payment.verified'],
+    );
+    pages.record('payment.settled');
+    pages.flush();
+    pages.flush();
+    assert.deepEqual(
+      sent.map((event) => event.type),
+      ['payment.settled'],
+    );
+  });
+});

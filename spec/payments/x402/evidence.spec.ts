@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { toEventSelector } from 'viem';
+import {
+  AUTHORIZATION_CANCELED,
+  AUTHORIZATION_USED,
+  findPayment,
+  type Log,
+  topic,
+} from '../../../src/payments/x402/evidence.ts';
+import { fromBlocks, MAX_BLOCKS_BACK } from '../../../src/payments/x402/log-range.ts';
+import { freshAddress } from './signing.ts';
+
+const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
+const payment = {
+  asset: freshAddress(),
+  from: freshAddress(),
+  payTo: freshAddress(),
+  nonce: `0x${'a1'.repeat(32)}`,
+  value: '10000',
+};
+const { asset, from, payTo, nonce, value } = payment;
+const otherNonce = `0x${'b2'.repeat(32)}`;
+
+type Draft = Omit<Log, 'logIndex'>;
+const used = (payer = from, spent = nonce): Draft => ({
+  address: asset,
+  topics: [AUTHORIZATION_USED, topic(payer), topic(spent)],
+  data: '0x',
+});
+const moved = (changes: { source?: string; to?: string; units?: string; by?: string } = {}): Draft => {
+  const { source = from, to = payTo, units = value, by = asset } = changes;
+  const data = `0x${BigInt(units).toString(16).padStart(64, '0')}`;
+  return { address: by, topics: [TRANSFER, topic(source), topic(to)], data };
+};
+
+describe('the log pair that proves a payment', () => {
+  it('has the topics of the published events', () => {
+    assert.equal(AUTHORIZATION_USED, toEventSelector('AuthorizationUsed(address,bytes32)'));
+    assert.equal(AUTHORIZATION_CANCELED, toEventSelector('AuthorizationCanceled(address,bytes32)'));
+  });
+
+  const rows: readonly (readonly [what: string, logs: readonly Draft[], finding: string])[] = [
+    ['used and transferred to the payee', [used(), moved()], 'paid'],
+    ['a log of another contract in between', [used(), moved({ by: freshAddress() }), moved()], 'paid'],
+    ['second of a batch', [used(from, otherNonce), moved({ to: freshAddress() }), used(), moved()], 'paid'],
+    ['used, nothing transferred', [used()], 'elsewhere'],
+    ['transferred to the payer itself', [used(), moved({ to: from })], 'elsewhere'],
+    ['transferred by another payer', [used(), moved({ source: freshAddress() })], 'elsewhere'],
+    ['one unit less', [used(), moved({ units: '9999' })], 'elsewhere'],
+    ['one unit more', [used(), moved({ units: '10001' })], 'elsewhere'],
+    ['transferred in another token', [used(), moved({ by: freshAddress() })], 'elsewhere'],
+    [
+      'the transfer of the next authorization does not count for this one',
+      [used(), moved({ to: from }), used(from, otherNonce), moved()],
+      'elsewhere',
+    ],
+    ['the transfer before the use', [moved(), used()], 'elsewhere'],
+    ['another nonce', [used(from, otherNonce), moved()], 'absent'],
+    ['the nonce of another payer', [used(freshAddress()), moved()], 'absent'],
+    ['the use logged by another contract', [{ ...used(), address: freshAddress() }, moved()], 'absent'],
+    ['a plain transfer', [moved()], 'absent'],
+    ['nothing', [], 'absent'],
+  ];
+  for (const [what, drafts, finding] of rows)
+    it(`${what}: ${finding}`, () => {
+      const logs = drafts.map((draft, logIndex) => ({ ...draft, logIndex }));
+      const receipt = { transactionHash: `0x${'c'.repeat(64)}`, succeeded: true, logs: logs.toReversed() };
+      assert.equal(findPayment(receipt, payment), finding);
+    });
+
+  it('counts in a successful receipt only', () => {
+    const logs = [used(), moved()].map((draft, logIndex) => ({ ...draft, logIndex }));
+    assert.equal(findPayment({ transactionHash: '0x', succeeded: false, logs }, payment), 'absent');
+  });
+});
+
+describe('the search for a log', () => {
+  const ranges = async (number: bigint, secondsBack: number, secondsPerBlock: number) => {
+    const head = { number, timestamp: 2_000_000_000, baseFee: 0n };
+    const found: { from: bigint; to: bigint }[] = [];
+    const blockAt = async (at: bigint) => ({
+      ...head,
+      number: at,
+      timestamp: head.timestamp - Number(number - at) * secondsPerBlock,
+    });
+    for await (const { fromBlock, toBlock } of fromBlocks(head, head.timestamp - secondsBack, blockAt))
+      found.push({ from: BigInt(fromBlock), to: toBlock === 'latest' ? number : BigInt(toBlock) });
+    return found;
+  };
+
+  it('covers a young chain from its first block in one query', async () => {
+    assert.deepEqual(await ranges(40n, 600, 2), [{ from: 0n, to: 40n }]);
+  });
+
+  const rows: readonly (readonly [secondsBack: number, secondsPerBlock: number])[] = [
+    [720, 2],
+    [720, 0.25],
+    [90_000, 12],
+    [40_000, 1],
+    [0, 2],
+  ];
+  for (const [secondsBack, secondsPerBlock] of rows)
+    it(`reaches ${secondsBack} s back at ${secondsPerBlock} s a block, without gap or overlap, newest first`, async () => {
+      const number = 50_000_000n;
+      const found = await ranges(number, secondsBack, secondsPerBlock);
+      assert.equal(found[0]?.to, number);
+      for (const [index, range] of found.entries()) {
+        assert.ok(range.to - range.from < 9_000n);
+        const next = found[index + 1];
+        if (next !== undefined) assert.equal(next.to, range.from - 1n);
+      }
+      assert.ok(number - (found.at(-1)?.from ?? number) >= BigInt(Math.floor(secondsBack / secondsPerBlock)));
+    });
+
+  it('gives up at a bound', async () => {
+    const found = await ranges(50_000_000n, 10_000_000, 1);
+    assert.equal(50_000_000n - (found.at(-1)?.from ?? 0n), MAX_BLOCKS_BACK);
+  });
+});

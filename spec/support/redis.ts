@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { ended, terminate } from './child.ts';
+import { redisServer } from './install-redis.ts';
+import { leash } from './leash.ts';
+
+/** A real Redis of one test, on a unix socket of its own. */
+export interface TestRedis {
+  /** unix:///path/of.sock */
+  readonly url: string;
+  readonly socketPath: string;
+  /** Of the server that runs now; another one after `restart`. */
+  readonly pid: number;
+  /** SIGKILL: what the append-only file does not hold is gone. */
+  kill(): Promise<void>;
+  /** Starts again over the same files and the same socket. */
+  restart(): Promise<void>;
+  /** Ends the server and removes its files. */
+  stop(): Promise<void>;
+}
+
+export interface RedisOptions {
+  /** Further arguments, for example `['--maxmemory', '10mb']`; a repeated setting wins over ours. */
+  readonly args?: readonly string[];
+}
+
+/** A unix socket address may have 107 bytes; room is left for a longer temporary directory. */
+const MAX_SOCKET_PATH = 100;
+const READY_TIMEOUT_MS = 10_000;
+const STOP_GRACE_MS = 2_000;
+const READY = /Ready to accept connections/;
+
+/** Starts a redis-server with an append-only file, written every second. Never skips: throws when there is no server. */
+export async function startRedis(options: RedisOptions = {}): Promise<TestRedis> {
+  const { program, env } = await redisServer();
+  const directory = mkdtempSync(join(tmpdir(), 'acg-redis-'));
+  const socketPath = join(directory, 'r.sock');
+  if (socketPath.length > MAX_SOCKET_PATH) throw new Error('TMPDIR is too long for a unix socket');
+  const args = settings(directory, socketPath, options.args ?? []);
+  const start = () =>
+    started(spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }));
+  let server = await start();
+  return {
+    url: `unix://${socketPath}`,
+    socketPath,
+    get pid() {
+      return server.pid ?? 0;
+    },
+    async kill() {
+      server.kill('SIGKILL');
+      await ended(server);
+    },
+    async restart() {
+      server = await start();
+    },
+    async stop() {
+      await terminate(server, STOP_GRACE_MS);
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function settings(directory: string, socketPath: string, more: readonly string[]): readonly string[] {
+  const own: readonly (readonly [string, string])[] = [
+    ['port', '0'],
+    ['unixsocket', socketPath],
+    ['dir', directory],
+    ['save', ''],
+    ['appendonly', 'yes'],
+    ['appendfsync', 'everysec'],
+    ['maxmemory-policy', 'noeviction'],
+    ['daemonize', 'no'],
+  ];
+  return [...own.flatMap(([name, value]) => [`--${name}`, value]), ...more];
+}
+
+/** Resolves when the server takes connections. @throws Error with its last lines when it ends or stays silent. */
+async function started(child: ChildProcess): Promise<ChildProcess> {
+  leash(child);
+  const lines: string[] = [];
+  const ready = new Promise<undefined>((resolve) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface({ input: stream }).on('line', (line) => {
+        if (lines.push(line) > 20) lines.shift();
+        if (READY.test(line)) resolve(undefined);
+      });
+    }
+  });
+  const failed = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code, signal) => resolve(`ended with ${signal ?? code}`));
+  });
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve('did not become ready'), READY_TIMEOUT_MS);
+  });
+  const problem = await Promise.race([ready, failed, late]);
+  clearTimeout(timer);
+  if (problem === undefined) return child;
+  child.kill('SIGKILL');
+  throw new Error(`redis-server ${problem}\n${lines.join('\n')}`);
+}

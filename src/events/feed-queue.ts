@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import type { EventDraft } from './event.ts';
+
+/** Longest wait of an event for company, milliseconds (CONTRACT 6). */
+const BATCH_DELAY_MS = 25;
+/** Events in one batch. */
+const BATCH_SIZE = 100;
+/** Events kept while the store is away; then the oldest are dropped. */
+const MAX_WAITING = 10_000;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5_000;
+
+/** Names a batch, so that a feed can recognise one whose reply was lost: numbers of one queue only grow. */
+export interface EventBatch {
+  /** Random, one for each queue of each process. */
+  readonly queue: string;
+  readonly sequence: number;
+}
+
+/** The part of a feed that a queue needs. A feed that knows when it has written may ignore `batch`. */
+export interface BatchFeed {
+  append(events: readonly EventDraft[], batch?: EventBatch): Promise<void>;
+}
+
+/** Carries events to the feed off the request path. */
+export interface FeedQueue {
+  /** Never waits and never throws. */
+  push(event: EventDraft): void;
+  /** Sends what waits now, without waiting for company. A store that fails leaves it waiting for the next attempt. */
+  flush(): Promise<void>;
+  /** Sends what waits, with one attempt a batch, and stops; what could not be sent is counted as dropped. */
+  close(): Promise<void>;
+  /** Events lost so far. */
+  dropped(): number;
+}
+
+export interface FeedQueueOptions {
+  /** Told once when the feed begins to fail, not for every attempt. */
+  readonly onError?: (cause: unknown) => void;
+  readonly delayMs?: number;
+  readonly batchSize?: number;
+  readonly maxWaiting?: number;
+  readonly firstPauseMs?: number;
+}
+
+/** Batches of 25 ms or 100 events, in order; a failed batch is kept and repeated as it was, with growing pauses. */
+export function createFeedQueue(feed: BatchFeed, options: FeedQueueOptions = {}): FeedQueue {
+  return new Queue(feed, options);
+}
+
+class Queue implements FeedQueue {
+  readonly #feed: BatchFeed;
+  readonly #onError: (cause: unknown) => void;
+  readonly #delayMs: number;
+  readonly #batchSize: number;
+  readonly #maxWaiting: number;
+  readonly #firstPauseMs: number;
+  readonly #name = randomUUID();
+  #waiting: EventDraft[] = [];
+  /** Taken from `waiting` and not yet confirmed: repeated unchanged, under the same number. */
+  #batch: readonly EventDraft[] = [];
+  #sequence = 0;
+  #failures = 0;
+  #dropped = 0;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<boolean> | undefined;
+
+  constructor(feed: BatchFeed, options: FeedQueueOptions) {
+    this.#feed = feed;
+    this.#onError = options.onError ?? (() => undefined);
+    this.#delayMs = options.delayMs ?? BATCH_DELAY_MS;
+    this.#batchSize = options.batchSize ?? BATCH_SIZE;
+    this.#maxWaiting = options.maxWaiting ?? MAX_WAITING;
+    this.#firstPauseMs = options.firstPauseMs ?? FIRST_PAUSE_MS;
+  }
+
+  push(event: EventDraft): void {
+    if (this.#closed) {
+      this.#dropped += 1;
+      return;
+    }
+    this.#waiting.push(event);
+    if (this.#waiting.length + this.#batch.length > this.#maxWaiting) {
+      this.#waiting.shift();
+      this.#dropped += 1;
+    }
+    if (this.#failures > 0 || this.#sending !== undefined) return;
+    if (this.#waiting.length >= this.#batchSize) this.#schedule(0);
+    else if (this.#timer === undefined) this.#schedule(this.#delayMs);
+  }
+
+  async flush(): Promise<void> {
+    this.#unschedule();
+    await this.#sending;
+    while (this.#left() > 0) if (!(await this.#send())) return;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.flush();
+    this.#unschedule();
+    this.#dropped += this.#left();
+    this.#waiting = [];
+    this.#batch = [];
+  }
+
+  dropped(): number {
+    return this.#dropped;
+  }
+
+  #left(): number {
+    return this.#batch.length + this.#waiting.length;
+  }
+
+  /** One batch at a time keeps the order; whoever asks meanwhile shares the one on its way. */
+  #send(): Promise<boolean> {
+    this.#sending ??= this.#attempt().finally(() => {
+      this.#sending = undefined;
+      if (!this.#closed && this.#left() > 0) this.#schedule(this.#pauseMs());
+    });
+    return this.#sending;
+  }
+
+  async #attempt(): Promise<boolean> {
+    if (this.#batch.length === 0) {
+      this.#batch = this.#waiting.splice(0, this.#batchSize);
+      this.#sequence += 1;
+    }
+    try {
+      await this.#feed.append(this.#batch, { queue: this.#name, sequence: this.#sequence });
+      this.#batch = [];
+      this.#failures = 0;
+      return true;
+    } catch (cause) {
+      if (this.#failures === 0) this.#onError(cause);
+      this.#failures += 1;
+      return false;
+    }
+  }
+
+  #pauseMs(): number {
+    if (this.#failures === 0) return this.#waiting.length >= this.#batchSize ? 0 : this.#delayMs;
+    return Math.min(this.#firstPauseMs * 2 ** (this.#failures - 1), LONGEST_PAUSE_MS);
+  }
+
+  #schedule(ms: number): void {
+    this.#unschedule();
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#left() > 0) void this.#send();
+    }, ms);
+    // Events are no reason to keep a process alive; closing sends them.
+    this.#timer.unref();
+  }
+
+  #unschedule(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}

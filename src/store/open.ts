@@ -1,0 +1,16 @@
+import type { StorageConfig } from '../config/config.ts';
+import type { StoreLog } from './redis/connection.ts';
+import { openRedisStore } from './redis/open.ts';
+import { openSqliteStore } from './sqlite/open.ts';
+import type { Store } from './store.ts';
+
+/** Opens the configured engine. @throws Error when an embedded database cannot be used; a Redis that is down is no reason. */
+export async function openStore(
+  config: StorageConfig & { readonly merchantId: string },
+  log?: StoreLog,
+): Promise<Store> {
+  const { engine, merchantId, eventsMaxLength, receiptsMaxLength } = config;
+  const limits = { eventsMaxLength, receiptsMaxLength };
+  if (engine.kind === 'sqlite') return openSqliteStore({ path: engine.path, limits });
+  return openRedisStore({ url: engine.url, merchantId, limits, ...(log === undefined ? {} : { log }) });
+}

@@ -1,0 +1,72 @@
+import { assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
+import type { Advanced, PaymentRecord, Reservation } from '../../payments/ledger/ledger.ts';
+
+/** Fields that are numbers in a record; a Redis hash holds text. */
+const NUMBERS: ReadonlySet<string> = new Set([
+  'validBefore',
+  'fence',
+  'leaseUntil',
+  'tries',
+  'reservedAt',
+  'changedAt',
+  'settledAt',
+]);
+
+/** A hash as HGETALL gives it inside a script: field, value, field, value. @throws LedgerCorruption */
+export function recordOf(flat: unknown): PaymentRecord {
+  if (!Array.isArray(flat)) throw new LedgerCorruption('the reply holds no record');
+  return recordFrom(
+    Array.from({ length: flat.length / 2 }, (_, i): [string, unknown] => [String(flat[2 * i]), flat[2 * i + 1]]),
+  );
+}
+
+/** A hash as its fields. @throws LedgerCorruption */
+export function recordFrom(fields: readonly (readonly [string, unknown])[]): PaymentRecord {
+  return assertRecord(
+    Object.fromEntries(fields.map(([name, value]) => [name, NUMBERS.has(name) ? Number(value) : value])),
+  );
+}
+
+/** The reply of reserve.lua: kind, clock, record. @throws LedgerCorruption */
+export function reservationOf(reply: unknown): Reservation {
+  const [kind, clock, flat] = parts(reply);
+  const record = recordOf(flat);
+  switch (kind) {
+    case 'run':
+    case 'used':
+    case 'ended':
+      return { kind, record };
+    case 'busy':
+      return { kind, record, leaseLeftMs: record.leaseUntil - Number(clock) };
+    default:
+      throw new LedgerCorruption('unknown reply to a reservation');
+  }
+}
+
+/** The reply of write.lua. @throws LedgerCorruption */
+export function advancedOf(reply: unknown): Advanced {
+  const [kind, detail, flat] = parts(reply);
+  if (kind === 'done') return { kind, record: recordOf(flat) };
+  return standingOf(kind, detail);
+}
+
+/** Replies of writes that changed nothing. @throws LedgerCorruption */
+export function standingOf(kind: unknown, detail: unknown): Exclude<Advanced, { kind: 'done' }> {
+  switch (kind) {
+    case 'fenced':
+    case 'lost':
+      return { kind };
+    case 'illegal':
+      return { kind, state: detail as PaymentRecord['state'] };
+    case 'corrupt':
+      throw new LedgerCorruption(`without ${String(detail)}`);
+    default:
+      throw new LedgerCorruption('unknown reply to a write');
+  }
+}
+
+/** @throws LedgerCorruption */
+export function parts(reply: unknown): readonly unknown[] {
+  if (!Array.isArray(reply)) throw new LedgerCorruption('the reply is no list');
+  return reply;
+}

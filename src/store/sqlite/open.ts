@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../store.ts';
+import { type Database, openDatabase } from './database.ts';
+import { appendEvents, sqliteFeed } from './feed.ts';
+import { sqliteLedger } from './ledger.ts';
+import { putReceipt, sqliteReceipts } from './receipts.ts';
+
+/**
+ * Opens the embedded store for one process. `path` is a file, whose directory is created, or `:memory:`. `now` is the store's
+ * clock in milliseconds. @throws Error when the file cannot be used, belongs to something else, or is of a newer release.
+ */
+export function openSqliteStore(options: {
+  readonly path: string;
+  readonly limits: StoreLimits;
+  readonly now?: () => number;
+}): Store {
+  const { path, limits, now = Date.now } = options;
+  const database = openDatabase(path, now);
+  const append = appendEvents(database, limits);
+  const put = putReceipt(database, limits);
+  return {
+    name: 'sqlite',
+    ledger: sqliteLedger(database, append, put),
+    feed: sqliteFeed(database, append),
+    receipts: sqliteReceipts(database, put),
+    check: sqliteHealth(database),
+    async close() {
+      database.close();
+    },
+  };
+}
+
+/** Writes and reads back: a full disk still answers reads. */
+function sqliteHealth(database: Database): () => Promise<StoreHealth> {
+  const put = database.db.prepare(
+    'INSERT INTO probe (id, token) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET token = excluded.token',
+  );
+  const get = database.db.prepare('SELECT token FROM probe WHERE id = 1');
+  return async function check() {
+    const token = randomUUID();
+    try {
+      await database.write(() => put.run(token));
+      const read = await database.read(() => get.get()?.['token']);
+      return read === token ? { status: 'ok' } : { status: 'unwritable', cause: 'a written value was not read back' };
+    } catch (thrown) {
+      const cause = thrown instanceof StoreError ? thrown.cause : thrown;
+      return { status: 'unwritable', cause: cause instanceof Error ? cause.message : String(cause) };
+    }
+  };
+}

@@ -1,0 +1,61 @@
+import type { DatabaseSync } from 'node:sqlite';
+
+/** Written into the file, so that a foreign database is not mistaken for ours ("ACG1"). */
+const APPLICATION_ID = 0x41434731;
+/** Grows by one with every entry of MIGRATIONS. */
+const SCHEMA_VERSION = 1;
+
+/** Step n leads from version n to n + 1. */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE payments (
+    pay_id     TEXT PRIMARY KEY,
+    expires_at INTEGER NOT NULL,
+    due_at     INTEGER,
+    record     TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX payments_expiry ON payments (expires_at);
+  CREATE INDEX payments_due ON payments (due_at) WHERE due_at IS NOT NULL;
+
+  -- n has no gaps: only the oldest are ever deleted, so the ring is trimmed by arithmetic.
+  CREATE TABLE events (
+    n     INTEGER PRIMARY KEY,
+    ms    INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    event TEXT NOT NULL
+  );
+  CREATE UNIQUE INDEX events_position ON events (ms, seq);
+
+  CREATE TABLE receipts (id TEXT PRIMARY KEY, receipt TEXT NOT NULL) WITHOUT ROWID;
+  -- Counting the table for each receipt would read all of it.
+  CREATE TABLE tally (receipts INTEGER NOT NULL);
+  INSERT INTO tally VALUES (0);
+  CREATE TRIGGER receipt_added AFTER INSERT ON receipts BEGIN UPDATE tally SET receipts = receipts + 1; END;
+  CREATE TRIGGER receipt_dropped AFTER DELETE ON receipts BEGIN UPDATE tally SET receipts = receipts - 1; END;
+
+  CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), token TEXT NOT NULL);
+  `,
+];
+
+/** Creates or migrates the tables. @throws Error for a foreign database and for one of a newer version. */
+export function migrate(db: DatabaseSync): void {
+  const version = pragma(db, 'user_version');
+  const owner = pragma(db, 'application_id');
+  const tables = Number(db.prepare('SELECT count(*) AS n FROM sqlite_master').get()?.['n'] ?? 0);
+  if (tables > 0 && owner !== APPLICATION_ID) throw new Error('the database belongs to another application');
+  if (version > SCHEMA_VERSION)
+    throw new Error(`the database has schema version ${version}; this release knows ${SCHEMA_VERSION} at most`);
+  if (version === SCHEMA_VERSION) return;
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    for (const step of MIGRATIONS.slice(version)) db.exec(step);
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  } catch (thrown) {
+    db.exec('ROLLBACK');
+    throw thrown;
+  }
+}
+
+function pragma(db: DatabaseSync, name: 'user_version' | 'application_id'): number {
+  return Number(db.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
+}
