@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
@@ -251,7 +250,7 @@ describe('what the merchant answers reaches the agent', () => {
     request.end('{}');
     await arrived;
     request.destroy();
-    await once(request, 'close');
+    await new Promise((resolve) => request.once('close', resolve));
     seller.merchant.release();
     const receipt = await receiptWhen(seller.shop, requestId, false);
     assert.deepEqual([receipt.backendStatus, receipt.metadata?.backendErrorCode], [200, 'CLIENT_GONE']);

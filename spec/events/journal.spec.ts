@@ -8,7 +8,11 @@ const CALL = { requestId: 'req_1', resourceId: 'report', adapter: 'http' } as co
 function journal() {
   const sent: EventDraft[] = [];
   const clock = () => new Date('2026-01-01T00:00:00Z');
-  return { sent, journal: openJournal(CALL, { push: (event) => void sent.push(event) }, clock) };
+  const sink = {
+    push: (event: EventDraft) => void sent.push(event),
+    withdraw: (requestId: string) => sent.splice(0).filter((event) => event.requestId === requestId),
+  };
+  return { sent, journal: openJournal(CALL, sink, clock) };
 }
 
 describe('the journal of a call', () => {
@@ -26,6 +30,18 @@ describe('the journal of a call', () => {
         adapter: 'http',
       },
     ]);
+  });
+
+  it('a transition takes along what still waits of an earlier call under the same request id', () => {
+    const { sent, journal: pages } = journal();
+    pages.record('payment.required');
+    pages.flush();
+    pages.record('payment.verified');
+    assert.deepEqual(
+      pages.take().map((event) => event.type),
+      ['payment.required', 'payment.verified'],
+    );
+    assert.deepEqual(sent, []);
   });
 
   it('what a transition takes is not flushed again, and order is kept', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { createExchange } from '../../src/merchant/exchange.ts';
 import { CONNECT_TIMEOUT_MS } from '../../src/merchant/wire.ts';
@@ -89,6 +90,7 @@ describe('connections to the merchant', () => {
       await call(hop, POST);
       merchant?.resetAndDestroy();
       await backend.settledTo(0);
+      await pause(20);
       const got = await call(hop, POST);
       assert.equal(got.kind === 'answer' && got.body.toString(), 'connection 2');
     });
@@ -247,22 +249,23 @@ describe('an abort by the caller', () => {
   });
 });
 
-/** A listener whose queue of unaccepted connections is full, so that the kernel ignores further ones. */
+/** A listener that accepts nothing and whose queue is full: the kernel ignores further connections, as a dead host would. */
 async function withUnacceptingListener(test: (origin: string) => Promise<void>): Promise<void> {
   const source = `
-    const { createServer, connect } = require('node:net');
     const { parentPort } = require('node:worker_threads');
-    const server = createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
-      const { port } = server.address();
-      for (let i = 0; i < 4; i += 1) connect(port, '127.0.0.1').on('error', () => {});
-      parentPort.postMessage(port);
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000);
+    const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     });`;
   const worker = new Worker(source, { eval: true });
+  const [port] = await once(worker, 'message');
+  // A backlog of 1 holds two connections.
+  const fillers = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
   try {
-    const [port] = await once(worker, 'message');
+    await Promise.all(fillers.map((filler) => once(filler, 'connect')));
     await test(`http://127.0.0.1:${port}`);
   } finally {
+    for (const filler of fillers) filler.on('error', () => {}).destroy();
     await worker.terminate();
   }
 }

@@ -78,7 +78,7 @@ export async function rawBackend(script: Script): Promise<RawBackend> {
 function serve(socket: Socket, connection: number, deliver: (request: RawRequest) => void): void {
   let pending = Buffer.alloc(0);
   let nth = 0;
-  socket.on('data', (chunk) => {
+  socket.on('data', (chunk: Buffer) => {
     pending = Buffer.concat([pending, chunk]);
     for (;;) {
       const end = pending.indexOf('\r\n\r\n');
@@ -94,8 +94,10 @@ function serve(socket: Socket, connection: number, deliver: (request: RawRequest
   });
 }
 
-/** Writes a complete, well-formed answer. */
+/** Writes a complete, well-formed answer, in one piece: two small writes would wait 40 ms for each other. */
 export function answer(socket: Socket, body: string | Uint8Array = 'ok', head = 'HTTP/1.1 200 OK'): void {
+  socket.cork();
   socket.write(`${head}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`);
   socket.write(body);
+  socket.uncork();
 }

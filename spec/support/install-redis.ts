@@ -41,13 +41,14 @@ export async function redisServer(): Promise<RedisServer> {
   }
   const onPath = { program: 'redis-server', env: {} };
   if (runs(onPath)) return onPath;
-  const cached = unpacked(INSTALLED);
-  if (runs(cached)) return cached;
+  if (runs(unpacked(INSTALLED))) return unpacked(INSTALLED);
   await locked(() => {
-    if (!runs(cached)) install();
+    // Somebody else may have installed it while this process waited.
+    if (!runs(unpacked(INSTALLED))) install();
   });
-  if (runs(cached)) return cached;
-  throw new Error(`no redis-server: the unpacked one does not run; set TEST_REDIS_SERVER or install redis-server`);
+  const installed = unpacked(INSTALLED);
+  if (runs(installed)) return installed;
+  throw new Error('no redis-server: the unpacked one does not run; set TEST_REDIS_SERVER or install redis-server');
 }
 
 function runs({ program, env }: RedisServer): boolean {
@@ -159,7 +160,7 @@ function download(apt: Apt, work: string, wanted: readonly string[]): void {
   for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
     apt('apt-get', 'download', name);
     for (const library of librariesOf(apt, name)) {
-      if (seen.has(library) || installed(library)) continue;
+      if (seen.has(library) || onMachine(library)) continue;
       seen.add(library);
       queue.push(library);
     }
@@ -173,9 +174,9 @@ function librariesOf(apt: Apt, name: string): readonly string[] {
   return lines.flatMap((line) => /^\s*\|?(?:Pre)?Depends: (lib[^\s<>]+)$/.exec(line)?.[1] ?? []);
 }
 
-function installed(name: string): boolean {
-  const { stdout } = spawnSync('dpkg-query', ['-W', '-f', '${db:Status-Abbrev}', name], { encoding: 'utf8' });
-  return stdout.startsWith('ii');
+function onMachine(library: string): boolean {
+  const { status, stdout } = spawnSync('dpkg-query', ['-s', library], { encoding: 'utf8' });
+  return status === 0 && /^Status: .* installed$/m.test(stdout);
 }
 
 function step(cwd: string, program: string, args: readonly string[]): string {

@@ -31,7 +31,7 @@ export interface RedisOptions {
 const MAX_SOCKET_PATH = 100;
 const READY_TIMEOUT_MS = 10_000;
 const STOP_GRACE_MS = 2_000;
-const READY = /Ready to accept connections/;
+const READY = /ready to accept connections/i;
 
 /** Starts a redis-server with an append-only file, written every second. Never skips: throws when there is no server. */
 export async function startRedis(options: RedisOptions = {}): Promise<TestRedis> {

@@ -1,6 +1,5 @@
 import type { Json, JsonObject } from '../json/types.ts';
-import { IN_PLACE } from './keywords.ts';
-import { isObject, resolveReference, subschemas, withSubschemas } from './subschemas.ts';
+import { isObject, sameValue, withSubschemas } from './subschemas.ts';
 
 /** Longest string that a pattern or a format is tried on, characters. */
 export const MAX_MATCHED_LENGTH = 4_096;
@@ -10,8 +9,9 @@ export const EMPTY_INPUT: JsonObject = { type: 'object', properties: {}, additio
 
 /**
  * The form of a checked input schema that is enforced and published: objects are closed at every level unless the operator wrote
- * `additionalProperties` or `unevaluatedProperties`, and strings under a pattern have a length. Where several schemas speak
- * about one object (allOf, $ref, …), only `unevaluatedProperties` on the outside can close it without contradiction.
+ * `additionalProperties` or `unevaluatedProperties`, and strings under a pattern have a length. Where several schemas speak about
+ * one object (allOf, $ref, if, …) each of them alone must stay open, and the outer one names what any of them declares. That is
+ * said with `additionalProperties` and not with `unevaluatedProperties`, which the validator gets wrong beside conditions.
  */
 export function closeSchema(root: JsonObject): JsonObject {
   const closed = closeValue(root, root);
@@ -21,10 +21,15 @@ export function closeSchema(root: JsonObject): JsonObject {
 function closeValue(schema: Json, root: JsonObject): Json {
   if (!isObject(schema)) return schema;
   const inner = closeParts(schema, root);
-  if (!isObject(inner) || !describesObject(schema, root)) return inner;
+  const parts = sameValue(schema, root);
+  if (!isObject(inner) || !parts.some(describesObject) || parts.some(isOpenedOnPurpose)) return inner;
   if ('additionalProperties' in schema || 'unevaluatedProperties' in schema) return inner;
-  const composed = IN_PLACE.some((keyword) => keyword in schema);
-  return { ...inner, [composed ? 'unevaluatedProperties' : 'additionalProperties']: false };
+  return {
+    ...inner,
+    ...declared('properties', inner, parts),
+    ...declared('patternProperties', inner, parts),
+    additionalProperties: false,
+  };
 }
 
 function closeParts(schema: Json, root: JsonObject): Json {
@@ -39,12 +44,31 @@ function closeParts(schema: Json, root: JsonObject): Json {
   return bounded ? closed : { ...closed, maxLength: MAX_MATCHED_LENGTH };
 }
 
-/** Does this schema, or one that applies to the same value, speak about objects? Recursion ends: references are acyclic. */
-function describesObject(schema: Json | undefined, root: JsonObject): boolean {
-  if (!isObject(schema)) return false;
+function describesObject(schema: JsonObject): boolean {
   const { type } = schema;
   if (type === 'object' || (Array.isArray(type) && type.includes('object'))) return true;
-  if ('properties' in schema || 'patternProperties' in schema) return true;
-  if ('$ref' in schema && describesObject(resolveReference(root, schema['$ref'] ?? null), root)) return true;
-  return subschemas(schema).some(({ place, schema: part }) => place === 'same' && describesObject(part, root));
+  return 'properties' in schema || 'patternProperties' in schema;
+}
+
+function isOpenedOnPurpose({ additionalProperties = false, unevaluatedProperties = false }: JsonObject): boolean {
+  return additionalProperties !== false || unevaluatedProperties !== false;
+}
+
+/** The outer schema's own names, and those that only its parts declare, each with `true`: the part says what it must be. */
+function declared(
+  keyword: 'properties' | 'patternProperties',
+  own: JsonObject,
+  parts: readonly JsonObject[],
+): JsonObject {
+  const names = new Map<string, Json>();
+  for (const part of parts)
+    if (isObject(part[keyword])) for (const name of Object.keys(part[keyword])) names.set(name, true);
+  if (names.size === 0) return {};
+  return {
+    [keyword]: { ...(isObject(own[keyword]) ? own[keyword] : {}), ...Object.fromEntries(missing(names, own[keyword])) },
+  };
+}
+
+function missing(names: ReadonlyMap<string, Json>, own: Json | undefined): readonly (readonly [string, Json])[] {
+  return [...names].filter(([name]) => !isObject(own) || !Object.hasOwn(own, name));
 }

@@ -41,6 +41,7 @@ export function schemaFaults(root: JsonObject, at: string, allowSlowPattern: boo
     }
     for (const name of place === 'member' ? undeclared(schema) : [])
       faults.push({ path: memberPath(path, 'required'), message: `lists ${name}, which properties does not declare` });
+    for (const keyword of unreliable(schema)) faults.push({ path: memberPath(path, keyword), message: UNRELIABLE });
     if (schema['$ref'] !== undefined) follow(schema['$ref'], memberPath(path, '$ref'), types);
     for (const inner of subschemas(schema))
       walk(inner.schema, inner.steps.reduce<string>(memberPath, path), innerTypes(inner, types), inner.place);
@@ -73,6 +74,16 @@ function innerTypes({ keyword, place }: Subschema, types: Types): Types {
 function ownTypes({ type }: JsonObject): Types {
   if (typeof type === 'string') return [type];
   return Array.isArray(type) ? (type as readonly Json[]).filter((item) => typeof item === 'string') : undefined;
+}
+
+const UNRELIABLE = `is not enforced reliably beside ${IN_PLACE.join(', ')}: use additionalProperties, or leave it out (objects are closed anyway)`;
+
+/** Beside composition the validator forgets what some parts evaluated, and refuses input that is right. */
+function unreliable(schema: JsonObject): readonly string[] {
+  if (!IN_PLACE.some((keyword) => keyword in schema)) return [];
+  return ['unevaluatedProperties', 'unevaluatedItems'].filter(
+    (keyword) => keyword in schema && schema[keyword] !== true,
+  );
 }
 
 /** Required names that closing would make impossible: a misspelt name would refuse every input. */

@@ -62,3 +62,15 @@ export function resolveReference(root: JsonObject, reference: Json): Json | unde
   }
   return node;
 }
+
+/** A schema and all that speak about the same value with it, references followed (they are acyclic) and `if` included. */
+export function sameValue(schema: JsonObject, root: JsonObject): readonly JsonObject[] {
+  const found: JsonObject[] = [schema];
+  const parts = subschemas(schema)
+    .filter(({ keyword, place }) => place === 'same' || keyword === 'if')
+    .map((inner) => inner.schema);
+  const target = schema['$ref'] === undefined ? undefined : resolveReference(root, schema['$ref']);
+  for (const part of target === undefined ? parts : [...parts, target])
+    if (isObject(part)) found.push(...sameValue(part, root));
+  return found;
+}

@@ -1,5 +1,4 @@
 import type { ConfigDocument, HeaderMap } from './document.ts';
-import { hostKind, readHttpUrl } from './endpoints.ts';
 import { memberPath, type ProblemList } from './problem.ts';
 
 /** The merchant's service: `pathPrefix` (no trailing slash, often empty) stands before every resource's path. */
@@ -9,27 +8,14 @@ export interface BackendBase {
   readonly headers: HeaderMap;
 }
 
-/**
- * `backend.baseUrl`: this pod only, unless the merchant says otherwise, because a gateway that can be pointed anywhere is an open
- * door into the network. Link-local and metadata addresses are never a merchant.
- */
-export function deriveBackend(document: ConfigDocument, problems: ProblemList): BackendBase {
-  const { baseUrl, allowNonLoopback = false, headers = {} } = document.backend;
-  const lowered = lowerHeaders(headers, 'backend.headers', problems);
-  const reading = readHttpUrl(baseUrl, true);
-  if (!reading.ok) {
-    problems.add('backend.baseUrl', reading.message);
-    return { origin: '', pathPrefix: '', headers: lowered };
-  }
-  const kind = hostKind(reading.url);
-  if (kind === 'forbidden')
-    problems.add('backend.baseUrl', 'must not name a link-local, metadata, unspecified or multicast address');
-  else if (kind === 'other' && !allowNonLoopback)
-    problems.add(
-      'backend.baseUrl',
-      'must be on loopback (127.0.0.1, [::1], localhost), or set backend.allowNonLoopback: true',
-    );
-  return { origin: reading.url.origin, pathPrefix: reading.url.pathname.replace(/\/+$/, ''), headers: lowered };
+/** `backend`: its URL has passed the rules of `fields.ts`. */
+export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): BackendBase {
+  const url = new URL(backend.baseUrl);
+  return {
+    origin: url.origin,
+    pathPrefix: url.pathname.replace(/\/+$/, ''),
+    headers: lowerHeaders(backend.headers ?? {}, 'backend.headers', problems),
+  };
 }
 
 /** Set by the gateway or by the transport, or names of the hop: a configured copy would contradict them. */

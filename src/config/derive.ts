@@ -1,8 +1,8 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
-import { textFault } from '../catalogue/text.ts';
 import { deriveBackend } from './backend.ts';
 import type { GatewayConfig, ResourceConfig, X402Config } from './config.ts';
 import type { ConfigDocument } from './document.ts';
+import { checkFields } from './fields.ts';
 import { deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './listeners.ts';
 import { type PriceAsset, priceAsset } from './pricing.ts';
 import { memberPath, type ProblemList } from './problem.ts';
@@ -27,9 +27,8 @@ export function deriveConfig(
   const section = <T>(name: string, derive: (document: ConfigDocument, problems: ProblemList) => T): T | undefined =>
     problems.sound(name) ? derive(document, problems) : undefined;
 
+  checkFields(document, problems);
   const merchant = section('merchant', deriveMerchant);
-  const merchantFault = merchant && textFault(merchant.name);
-  if (merchantFault !== undefined) problems.add('merchant.name', merchantFault);
   const server = section('server', deriveServer);
   const management = section('management', deriveManagement);
   const backend = section('backend', deriveBackend);

@@ -1,7 +1,6 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { GatewayConfig } from './config.ts';
 import type { ConfigDocument } from './document.ts';
-import { hostKind, readHttpUrl } from './endpoints.ts';
 import type { ProblemList } from './problem.ts';
 
 const SERVER = schema.properties.server.properties;
@@ -12,15 +11,9 @@ const PROTOCOLS = schema.properties.protocols.properties;
 const OWN_PATHS: readonly string[] = ['/api', '/health', '/ready', '/metrics', '/drain', '/release', '/app-probe'];
 
 /** `server`: tokens in order of use, origins and hosts in the lower-case form they are compared in. */
-export function deriveServer(document: ConfigDocument, problems: ProblemList): GatewayConfig['server'] {
+export function deriveServer(document: ConfigDocument): GatewayConfig['server'] {
   const server = document.server ?? {};
   const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
-  for (const [index, origin] of origins.entries())
-    if (!/^https?:\/\//.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin)
-      problems.add(
-        `server.allowedOrigins[${index}]`,
-        "must be an exact origin such as https://console.example: no path, no trailing slash, no default port, no '*'",
-      );
   const tokens = [server.adminToken, server.adminTokenNext].filter((token) => token !== undefined && token !== '');
   return {
     host: server.host ?? SERVER.host.default,
@@ -63,11 +56,6 @@ export function deriveProtocols(document: ConfigDocument, problems: ProblemList)
 }
 
 /** `merchant`: the public URL without trailing slash, because paths are appended to it. */
-export function deriveMerchant(document: ConfigDocument, problems: ProblemList): GatewayConfig['merchant'] {
-  const { id, name, publicBaseUrl } = document.merchant;
-  const reading = readHttpUrl(publicBaseUrl, true);
-  if (!reading.ok) problems.add('merchant.publicBaseUrl', reading.message);
-  else if (hostKind(reading.url) === 'forbidden')
-    problems.add('merchant.publicBaseUrl', 'must name a host that agents can reach');
-  return { id, name, publicBaseUrl: publicBaseUrl.replace(/\/+$/, '') };
+export function deriveMerchant({ merchant }: ConfigDocument): GatewayConfig['merchant'] {
+  return { id: merchant.id, name: merchant.name, publicBaseUrl: merchant.publicBaseUrl.replace(/\/+$/, '') };
 }

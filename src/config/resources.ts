@@ -1,7 +1,6 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { resourceFaults } from '../catalogue/check.ts';
 import { templateParameters } from '../catalogue/template.ts';
-import { textFault } from '../catalogue/text.ts';
 import type { Channel } from '../events/event.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
 import type { GatewayConfig, ResourceConfig } from './config.ts';
@@ -34,10 +33,6 @@ export function deriveResource(
 ): ResourceConfig | undefined {
   const path = memberPath('resources', id);
   if (DOT_SEGMENTS.has(id)) problems.add(path, 'must not be named . or ..');
-  for (const key of ['name', 'description'] as const) {
-    const fault = textFault(document[key] ?? '');
-    if (fault !== undefined) problems.add(`${path}.${key}`, fault);
-  }
   refuseUnservedMandates(document.authorization?.required ?? [], path, problems);
   const pricing = derivePricing(document.pricing, asset, path, problems);
   const free = document.pricing.type === 'free';

@@ -1,30 +1,27 @@
-import { getAddress } from 'viem/utils';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { eip155ChainId, KNOWN_NETWORKS } from '../payments/networks.ts';
 import { domainSeparator } from '../payments/x402/domain.ts';
 import type { DeploymentMode, FacilitatorConfig, X402Config } from './config.ts';
 import type { FacilitatorDocument, X402Document } from './document.ts';
-import { hostKind, isLoopbackUrl, readHttpUrl } from './endpoints.ts';
+import { isLoopbackUrl } from './endpoints.ts';
+import { checksumAddress } from './fields.ts';
 import { checkMainnet, type MainnetFacts } from './mainnet.ts';
 import type { ProblemList } from './problem.ts';
 
 const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;
-const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** `payments.x402`: where the money goes and on which chain. Undefined after a problem that leaves nothing to derive from. */
 export function deriveX402(document: X402Document, facts: MainnetFacts, problems: ProblemList): X402Config | undefined {
-  const asset = readAddress(document.asset, `${AT}.asset`, problems);
-  const payTo = readAddress(document.payTo, `${AT}.payTo`, problems);
-  if (payTo === ZERO_ADDRESS) problems.add(`${AT}.payTo`, 'must not be the zero address: the money would be lost');
-  if (payTo !== undefined && payTo === asset)
-    problems.add(`${AT}.payTo`, "must not be the token's own address: the money would be lost");
-  if (asset === ZERO_ADDRESS) problems.add(`${AT}.asset`, 'must not be the zero address');
+  const asset = checksumAddress(document.asset);
+  const payTo = checksumAddress(document.payTo);
+  if (payTo === asset) problems.add(`${AT}.payTo`, "must not be the token's own address: the money would be lost");
   const rpcUrl = document.rpcUrl || undefined;
-  checkUrls(document.facilitator, rpcUrl, problems);
+  if (document.facilitator.mode === 'local' && rpcUrl === undefined)
+    problems.add(`${AT}.rpcUrl`, 'is missing: a local facilitator settles through a node of the network');
   const mode = deploymentMode(document, rpcUrl, problems);
   const chainId = eip155ChainId(document.network);
-  if (mode === undefined || chainId === undefined || asset === undefined || payTo === undefined) return undefined;
+  if (mode === undefined || chainId === undefined) return undefined;
   const config: X402Config = {
     network: document.network,
     chainId,
@@ -48,31 +45,6 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
   checkKnownAsset(config, problems);
   if (mode === 'mainnet') checkMainnet(config, document.allowMainnet ?? false, facts, problems);
   return config;
-}
-
-/** An address in EIP-55 form. Mixed case must be the checksum: that is what catches a mistyped payee. */
-function readAddress(text: string, path: string, problems: ProblemList): string | undefined {
-  const lower = text.toLowerCase();
-  const checksummed = getAddress(lower as `0x${string}`);
-  if (text === checksummed || text === lower) return checksummed;
-  problems.add(path, 'must have a valid checksum (EIP-55), or be all lower case; a digit or a letter case is wrong');
-  return undefined;
-}
-
-function checkUrls(document: FacilitatorDocument, rpcUrl: string | undefined, problems: ProblemList): void {
-  if (document.mode === 'remote') {
-    const reading = readHttpUrl(document.url, true);
-    if (!reading.ok) problems.add(`${AT}.facilitator.url`, reading.message);
-    else if (hostKind(reading.url) === 'forbidden')
-      problems.add(`${AT}.facilitator.url`, 'must not name a link-local, metadata, unspecified or multicast address');
-  } else if (rpcUrl === undefined) {
-    problems.add(`${AT}.rpcUrl`, 'is missing: a local facilitator settles through a node of the network');
-  }
-  if (rpcUrl === undefined) return;
-  const reading = readHttpUrl(rpcUrl, false);
-  if (!reading.ok) problems.add(`${AT}.rpcUrl`, reading.message);
-  else if (hostKind(reading.url) === 'forbidden')
-    problems.add(`${AT}.rpcUrl`, 'must not name a link-local, metadata, unspecified or multicast address');
 }
 
 /** CONTRACT 2.1: local when facilitator and RPC are both this machine, else what the table of networks says. */

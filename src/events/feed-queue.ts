@@ -26,6 +26,8 @@ export interface BatchFeed {
 export interface FeedQueue {
   /** Never waits and never throws. */
   push(event: EventDraft): void;
+  /** Takes back what waits of one request, oldest first, so that a transition can carry it in its own write. */
+  withdraw(requestId: string): readonly EventDraft[];
   /** Sends what waits now, without waiting for company. A store that fails leaves it waiting for the next attempt. */
   flush(): Promise<void>;
   /** Sends what waits, with one attempt a batch, and stops; what could not be sent is counted as dropped. */
@@ -88,6 +90,12 @@ class Queue implements FeedQueue {
     if (this.#failures > 0 || this.#sending !== undefined) return;
     if (this.#waiting.length >= this.#batchSize) this.#schedule(0);
     else if (this.#timer === undefined) this.#schedule(this.#delayMs);
+  }
+
+  withdraw(requestId: string): readonly EventDraft[] {
+    const withdrawn = this.#waiting.filter((event) => event.requestId === requestId);
+    if (withdrawn.length > 0) this.#waiting = this.#waiting.filter((event) => event.requestId !== requestId);
+    return withdrawn;
   }
 
   async flush(): Promise<void> {

@@ -4,6 +4,8 @@ import type { Channel, EventDraft, EventType } from './event.ts';
 /** Where events go that no transition takes along. */
 export interface EventSink {
   push(event: EventDraft): void;
+  /** Hands back what still waits of one request, oldest first. */
+  withdraw(requestId: string): readonly EventDraft[];
 }
 
 /** What an event may say beside its type. */
@@ -40,7 +42,8 @@ export function openJournal(
       waiting.push({ type, requestId, resourceId, at: now().toISOString(), adapter, ...facts });
     },
     take() {
-      const taken = waiting;
+      // An earlier call under the same request id (the one that was answered 402) may still wait for its batch.
+      const taken = [...sink.withdraw(call.requestId), ...waiting];
       waiting = [];
       return taken;
     },

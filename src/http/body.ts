@@ -58,24 +58,24 @@ function tooLarge(): GatewayError {
 
 function readBody(req: IncomingMessage, res: ServerResponse, mustBeEmpty: boolean): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
+    const noType = (): GatewayError =>
+      new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send content-type: application/json with a body.' });
+    const chunks: Buffer[] = [];
+    let size = 0;
     const refuse = (error: GatewayError): void => {
       req.off('data', onData);
       stopReading(req);
       reject(error);
     };
-    const noType = (): GatewayError =>
-      new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send content-type: application/json with a body.' });
-    const declared = Number(req.headers['content-length'] ?? 0);
-    if (declared > MAX_BODY_BYTES) return refuse(tooLarge());
-    if (mustBeEmpty && declared > 0) return refuse(noType());
-    const chunks: Buffer[] = [];
-    let size = 0;
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
       if (size > MAX_BODY_BYTES) refuse(tooLarge());
       else if (mustBeEmpty) refuse(noType());
       else chunks.push(chunk);
     };
+    const declared = Number(req.headers['content-length'] ?? 0);
+    if (declared > MAX_BODY_BYTES) return refuse(tooLarge());
+    if (mustBeEmpty && declared > 0) return refuse(noType());
     req.on('data', onData);
     req.once('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)));
     req.once('error', (cause) =>

@@ -13,7 +13,7 @@ export interface MerchantHop {
   readonly exchange: Exchange;
   /** Exchanges whose last byte has not come yet, those in the queue included. */
   inFlight(): number;
-  /** Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. */
+  /** Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. May be called again. */
   close(): Promise<void>;
 }
 
@@ -32,6 +32,7 @@ export function createExchange(options: { readonly origin: string; readonly maxS
     send: (hop) => enter(hop, (cause) => hop.fail('transport', cause)),
     ended: (hop) => running.delete(hop),
   };
+  let closed: Promise<void> | undefined;
   return {
     exchange(request, limits) {
       if (limits.signal?.aborted) return Promise.reject(new BackendError('aborted', false));
@@ -41,7 +42,7 @@ export function createExchange(options: { readonly origin: string; readonly maxS
       return hop.answer;
     },
     inFlight: () => running.size,
-    close: () => pool.close(),
+    close: () => (closed ??= pool.close()),
   };
 }
 

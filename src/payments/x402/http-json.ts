@@ -59,7 +59,7 @@ export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPee
         path: `${prefix}${path}${search}` || '/',
         headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(deadlineMs),
+        signal: AbortSignal.timeout(Math.max(1, Math.ceil(deadlineMs))),
         // The one deadline above covers both.
         headersTimeout: 0,
         bodyTimeout: 0,

@@ -1,0 +1,153 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { freePorts } from '../support/child.ts';
+import type { Contestant, Place } from './contestant.ts';
+import { type Cores, chooseCores } from './cores.ts';
+import { startFacilitatorStub } from './facilitator-stub.ts';
+import { type Load, startLoad } from './load.ts';
+import { cpuNs, requireMeter, residentBytes } from './meter.ts';
+import type { BenchOptions } from './options.ts';
+import { type Running, startProgram } from './program.ts';
+
+/** One contestant's figures of one round. */
+export interface Turn {
+  readonly id: string;
+  /** CPU of the contestant for one request, user and system, nanoseconds. */
+  readonly cpuNs: number;
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly residentBytes: number;
+  /** Share of the time that the contestant was on a core; well below 1, the generator was the slower one. */
+  readonly busy: number;
+}
+
+/** A contestant that has started. */
+interface Started {
+  readonly contestant: Contestant;
+  readonly origin: string;
+  readonly program: Running;
+}
+
+/** Before the first round each contestant is asked for at least this long, so that its code is compiled, seconds. */
+const WARM_UP_SECONDS = 2;
+/** Before each turn, uncounted: connections open, caches warm, seconds. */
+const RUN_IN_SECONDS = 0.2;
+/** After each turn the contestant still writes events and log lines of it; they are counted too, milliseconds. */
+const TAIL_MS = 100;
+
+/**
+ * Starts every contestant once, then lets them take turns: in each round every one, and every second round in reverse order, so that
+ * whatever drifts on the machine hits all alike. Everything started is ended, however this ends.
+ * @throws CannotMeasure; Error that names the contestant which did not start or gave a wrong answer
+ */
+export async function runBench(
+  contestants: readonly Contestant[],
+  options: Pick<BenchOptions, 'seconds' | 'rounds' | 'profile'> & { readonly warmUpSeconds?: number },
+  signal: AbortSignal,
+  tell: (line: string) => void = () => {},
+): Promise<readonly (readonly Turn[])[]> {
+  requireMeter();
+  const cores = chooseCores();
+  await using ends = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'bench-'));
+  ends.defer(() => rm(folder, { recursive: true, force: true }));
+  const { load, place } = await startSurroundings(cores, folder, ends, signal);
+
+  const started: Started[] = [];
+  for (const contestant of contestants) {
+    tell(`starting ${contestant.id}`);
+    started.push(await named(contestant, start(contestant, place, { cores, ends, signal, profile: options.profile })));
+  }
+  const warmUpSeconds = options.warmUpSeconds ?? WARM_UP_SECONDS;
+  for (const one of started) {
+    tell(`warming up ${one.contestant.id}`);
+    const { contestant, origin } = one;
+    await named(contestant, load.fire(origin, contestant.question, warmUpSeconds, signal));
+  }
+  const rounds: Turn[][] = [];
+  for (let round = 0; round < options.rounds; round += 1) {
+    tell(`round ${round + 1} of ${options.rounds}`);
+    const turns: Turn[] = [];
+    for (const one of orderOfRound(started, round))
+      turns.push(await named(one.contestant, turnOf(one, load, options.seconds, signal)));
+    rounds.push(turns);
+  }
+  return rounds;
+}
+
+/** A B C, C B A, A B C, ... */
+export function orderOfRound<T>(all: readonly T[], round: number): readonly T[] {
+  return round % 2 === 0 ? all : all.toReversed();
+}
+
+type Surroundings = Pick<Place, 'backendUrl' | 'facilitatorUrl' | 'folder'>;
+
+/** What all contestants share: the merchant, the load, a facilitator that is only asked whether it is there. */
+async function startSurroundings(
+  cores: Cores,
+  folder: string,
+  ends: AsyncDisposableStack,
+  signal: AbortSignal,
+): Promise<{ readonly load: Load; readonly place: Surroundings }> {
+  const [port = 0] = await freePorts(1);
+  const backend = startProgram(cores.others, [join(import.meta.dirname, 'backend.ts')], { PORT: String(port) });
+  ends.defer(() => backend.stop());
+  const backendUrl = `http://127.0.0.1:${port}`;
+  await backend.ready(backendUrl, signal);
+  const facilitator = await startFacilitatorStub();
+  ends.defer(() => facilitator.stop());
+  const load = startLoad(cores.others);
+  ends.defer(() => load.stop());
+  return { load, place: { backendUrl, facilitatorUrl: facilitator.url, folder } };
+}
+
+interface StartParts {
+  readonly cores: Cores;
+  readonly ends: AsyncDisposableStack;
+  readonly signal: AbortSignal;
+  readonly profile: string | undefined;
+}
+
+async function start(contestant: Contestant, shared: Surroundings, parts: StartParts): Promise<Started> {
+  const { cores, ends, signal, profile } = parts;
+  const [port = 0, sparePort = 0] = await freePorts(2);
+  const { args, env } = await contestant.program({ ...shared, port, sparePort });
+  const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-name=${contestant.id}.cpuprofile`];
+  if (profile !== undefined) flags.push(`--cpu-prof-dir=${resolve(profile)}`);
+  const program = startProgram(cores.contestant, [...flags, ...args], env);
+  ends.defer(() => program.stop());
+  const origin = `http://127.0.0.1:${port}`;
+  await program.ready(`${origin}${contestant.readyPath}`, signal);
+  return { contestant, origin, program };
+}
+
+async function turnOf({ contestant, origin, program }: Started, load: Load, seconds: number, signal: AbortSignal) {
+  const { id, question } = contestant;
+  await load.fire(origin, question, RUN_IN_SECONDS, signal);
+  await delay(TAIL_MS, undefined, { signal });
+  const before = cpuNs(program.pid);
+  const { requests, elapsedMs, p50Ms, p99Ms } = await load.fire(origin, question, seconds, signal);
+  await delay(TAIL_MS, undefined, { signal });
+  const used = cpuNs(program.pid) - before;
+  return {
+    id,
+    cpuNs: used / requests,
+    perSecond: (requests * 1_000) / elapsedMs,
+    p50Ms,
+    p99Ms,
+    residentBytes: residentBytes(program.pid),
+    busy: used / 1e6 / elapsedMs,
+  } satisfies Turn;
+}
+
+/** Says whose failure it was. */
+async function named<T>(contestant: Contestant, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new Error(`${contestant.id}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,44 @@
+/** What the load generator asks of a contestant, again and again. */
+export interface Question {
+  readonly path: string;
+  /** The only status that counts as an answer; any other one fails the run. */
+  readonly expect: number;
+}
+
+/** What a contestant is given to live with. */
+export interface Place {
+  /** On 127.0.0.1, free a moment ago. */
+  readonly port: number;
+  /** A second one, for programs with two listeners. */
+  readonly sparePort: number;
+  readonly backendUrl: string;
+  /** Answers GET /supported and nothing else: no contestant may move money. */
+  readonly facilitatorUrl: string;
+  /** A directory of this run, gone afterwards. */
+  readonly folder: string;
+}
+
+/** How to start a contestant: arguments for Node, and the whole of its environment but PATH. */
+export interface Program {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** One of those that are measured. It runs in a process of its own, on a core of its own when there are two. */
+export interface Contestant {
+  /** Short, for `--only` and the history. */
+  readonly id: string;
+  readonly title: string;
+  readonly question: Question;
+  /** GET here is answered with anything but 503 once the contestant can be measured. */
+  readonly readyPath: string;
+  /** Whose CPU a request of the same round is the 1.00 of this one's ratio. */
+  readonly against?: { readonly id: string /** The ratio to reach. */; readonly goal?: number };
+  program(place: Place): Promise<Program>;
+}
+
+/** What every contestant is asked with: 53 bytes of JSON, as an agent would send them. */
+export const INPUT = '{"city":"Berlin","day":"2026-11-20","currency":"EUR"}';
+
+/** Where peers answer. The path has no meaning for them, but it has the length of the gateway's own. */
+export const PEER_QUESTION: Question = { path: '/api/resources/report/invoke', expect: 200 };

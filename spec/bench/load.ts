@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { INPUT, type Question } from './contestant.ts';
+import { type Running, startProgram } from './program.ts';
+
+/** One order to the load generator. */
+export interface LoadOrder {
+  readonly origin: string;
+  readonly path: string;
+  readonly body: string;
+  readonly expect: number;
+  readonly connections: number;
+  readonly seconds: number;
+}
+
+/** What came of it. Times in milliseconds, from writing a request to the last byte of its answer. */
+export interface LoadReport {
+  readonly requests: number;
+  readonly elapsedMs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** The first answer that was not the expected one; it ends the order. */
+  readonly failure: string | undefined;
+}
+
+/** Requests in flight at any time, each on a connection of its own. */
+export const CONNECTIONS = 32;
+/** How long after its time an order may still take, milliseconds. */
+const LATE_MS = 15_000;
+
+/** The load generator, in a process of its own so that its CPU is nobody's. */
+export interface Load {
+  /** Asks for `seconds`. @throws Error when an answer was not the expected one, when none came, or when aborted */
+  fire(origin: string, question: Question, seconds: number, signal: AbortSignal): Promise<LoadReport>;
+  stop(): Promise<void>;
+}
+
+/** Starts the generator on a core. */
+export function startLoad(core: number | undefined): Load {
+  const program: Running = startProgram(core, [join(import.meta.dirname, 'load-main.ts')], {});
+  return {
+    async fire(origin, { path, expect }, seconds, signal) {
+      const order: LoadOrder = { origin, path, body: INPUT, expect, connections: CONNECTIONS, seconds };
+      const deadline = AbortSignal.timeout(seconds * 1_000 + LATE_MS);
+      const answer = once(program.child, 'message', { signal: AbortSignal.any([signal, deadline]) });
+      program.child.send(order);
+      const [report] = (await answer) as [LoadReport];
+      if (report.failure !== undefined) throw new Error(report.failure);
+      if (report.requests === 0) throw new Error('no answer at all');
+      return report;
+    },
+    stop: () => program.stop(),
+  };
+}

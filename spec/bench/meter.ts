@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** This system does not say how much CPU a process used, so nothing can be compared here. */
+export class CannotMeasure extends Error {
+  constructor(cause: unknown) {
+    super('CPU a request is read from /proc/<pid>/task/*/schedstat (Linux); this system does not offer it', { cause });
+    this.name = 'CannotMeasure';
+  }
+}
+
+/**
+ * Nanoseconds that all threads of a process have been on a core so far, in user and system mode. A thread that ends takes its share
+ * along; Node's pool and V8's helpers live as long as their process.
+ */
+export function cpuNs(pid: number): number {
+  const tasks = `/proc/${pid}/task`;
+  let total = 0;
+  for (const task of readdirSync(tasks)) {
+    try {
+      total += Number(readFileSync(`${tasks}/${task}/schedstat`, 'latin1').split(' ', 1)[0]);
+    } catch (error) {
+      // A thread that ended since the directory was read.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' && (error as NodeJS.ErrnoException).code !== 'ESRCH')
+        throw error;
+    }
+  }
+  return total;
+}
+
+/** Resident memory of a process, bytes. */
+export function residentBytes(pid: number): number {
+  const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+  return Number(kibibytes ?? 0) * 1_024;
+}
+
+/** @throws CannotMeasure when the counters are missing or stand still. */
+export function requireMeter(): void {
+  let used: number;
+  try {
+    used = cpuNs(process.pid);
+  } catch (error) {
+    throw new CannotMeasure(error);
+  }
+  // This process has certainly computed something by now: a kernel without scheduler statistics says 0.
+  if (!(used > 0)) throw new CannotMeasure('the counters stand still');
+}

@@ -1,0 +1,23 @@
+import express from 'express';
+import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
+import { pinoHttp } from 'pino-http';
+import { type Contestant, PEER_QUESTION } from '../contestant.ts';
+import { peerProgram, servePeer } from '../serve-peer.ts';
+
+/** What most people build when a proxy has to look at the body: the body parser, the proxy, the body put together again, a log. */
+export const hpmRecipe: Contestant = {
+  id: 'hpm-recipe',
+  title: 'express.json + hpm + fixRequestBody + pino-http',
+  question: PEER_QUESTION,
+  readyPath: '/',
+  program: peerProgram(import.meta.filename),
+};
+
+if (import.meta.main) {
+  servePeer((target) =>
+    express()
+      .use(pinoHttp())
+      .use(express.json())
+      .use(createProxyMiddleware({ target, changeOrigin: true, on: { proxyReq: fixRequestBody } })),
+  );
+}

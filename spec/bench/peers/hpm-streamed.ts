@@ -1,0 +1,18 @@
+import express from 'express';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+import { type Contestant, PEER_QUESTION } from '../contestant.ts';
+import { peerProgram, servePeer } from '../serve-peer.ts';
+
+/** The least that Express and http-proxy-middleware can do: stream both ways, read nothing, log nothing. */
+export const hpmStreamed: Contestant = {
+  id: 'hpm-streamed',
+  title: 'Express + http-proxy-middleware, streamed',
+  question: PEER_QUESTION,
+  readyPath: '/',
+  against: { id: 'hpm-recipe' },
+  program: peerProgram(import.meta.filename),
+};
+
+if (import.meta.main) {
+  servePeer((target) => express().use(createProxyMiddleware({ target, changeOrigin: true })));
+}

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formatsPlugin from 'ajv-formats';
+import release from '../../package.json' with { type: 'json' };
+import discoverySchema from '../../schemas/discovery.schema.json' with { type: 'json' };
+import errorSchema from '../../schemas/error.schema.json' with { type: 'json' };
+import paymentRequiredSchema from '../../schemas/payment-required.schema.json' with { type: 'json' };
+import resourceSchema from '../../schemas/resource.schema.json' with { type: 'json' };
+import { compileCatalogue } from '../../src/catalogue/catalogue.ts';
+import { type AdapterHealths, HEALTH_REFRESH_MS } from '../../src/catalogue/discovery.ts';
+import type { StaticDocument } from '../../src/catalogue/resource.ts';
+import { ERRORS, errorEnvelope, GatewayError } from '../../src/errors.ts';
+import { load } from '../config/document.ts';
+
+const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true });
+(formatsPlugin.default ?? formatsPlugin)(ajv);
+const obeys = (schema: object, value: unknown): void => {
+  const validate = ajv.compile(schema);
+  assert.ok(validate(value), JSON.stringify(validate.errors));
+};
+const parsed = (document: StaticDocument): Record<string, unknown> =>
+  JSON.parse(Buffer.from(document.bytes).toString()) as Record<string, unknown>;
+const START = '2026-01-02T03:04:05.000Z';
+const after = (ms: number): string => new Date(Date.parse(START) + ms).toISOString();
+const http = (status: 'pass' | 'warn' | 'fail', checkedAt: string): AdapterHealths => ({ http: { status, checkedAt } });
+
+const CANARY = 'c4n4ry';
+/** Everything that must stay inside, marked. */
+const secretive = load({
+  'server.adminToken': `${CANARY}-admin`,
+  'backend.baseUrl': `http://127.0.0.1:3000/${CANARY}`,
+  'backend.headers': { 'x-key': CANARY },
+  storage: { redis: { url: `redis://:${CANARY}@redis.example` } },
+  'payments.x402.rpcUrl': `https://rpc.example/${CANARY}`,
+  'payments.x402.facilitator': {
+    mode: 'remote',
+    url: `https://${CANARY}.example`,
+    auth: { type: 'bearer', token: CANARY },
+  },
+  'resources.report.backend.headers': { 'x-other': CANARY },
+  'resources.report.backend.path': `/${CANARY}/{city}?key=${CANARY}`,
+  'resources.free': {
+    name: 'Free',
+    description: 'Nothing to pay',
+    backend: { method: 'DELETE', path: '/x' },
+    pricing: { type: 'free' },
+  },
+});
+const catalogue = compileCatalogue(secretive, START);
+
+describe('GET /api/resources', () => {
+  const { resources } = parsed(catalogue.listing) as { resources: Record<string, unknown>[] };
+  it('lists resources in the shape of the interface specification', () => {
+    obeys({ type: 'array', items: resourceSchema, minItems: 2 }, resources);
+    assert.deepEqual(resources[1], {
+      id: 'free',
+      name: 'Free',
+      description: 'Nothing to pay',
+      inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+      method: 'DELETE',
+      pricing: { type: 'free' },
+      exposedVia: ['http'],
+      paymentMethods: [],
+    });
+    assert.deepEqual(resources[0]?.['pricing'], { type: 'fixed', amount: '0.01', currency: 'USDC' });
+    assert.deepEqual(resources[0]?.['paymentMethods'], ['x402']);
+  });
+  it('keeps the order of the configuration', () =>
+    assert.deepEqual(
+      resources.map(({ id }) => id),
+      ['report', 'free'],
+    ));
+  it('has a strong ETag of its bytes, equal on every replica', () => {
+    assert.match(catalogue.listing.etag, /^"[A-Za-z0-9_-]{27}"$/);
+    assert.ok(
+      createHash('sha256')
+        .update(catalogue.listing.bytes)
+        .digest('base64url')
+        .startsWith(catalogue.listing.etag.slice(1, -1)),
+    );
+    assert.equal(compileCatalogue(secretive).listing.etag, catalogue.listing.etag);
+  });
+});
+
+describe('GET /.well-known/agent-commerce', () => {
+  const document = parsed(catalogue.discovery(http('pass', START)));
+  it('obeys its schema, with and without payments', () => {
+    obeys(discoverySchema, document);
+    const free = load({ payments: undefined, 'resources.report.pricing': { type: 'free' } });
+    const other = parsed(compileCatalogue(free, START).discovery({}));
+    obeys(discoverySchema, other);
+    assert.deepEqual([other['payments'], other['paymentProviders']], [{}, []]);
+  });
+  it('says who sells, where the money goes and in which mode', () => {
+    assert.deepEqual(document['gateway'], {
+      implementationVersion: release.version,
+      supportedSpec: 'agent-commerce/v1.0.0',
+    });
+    assert.deepEqual(document['merchant'], { id: 'shop', name: 'Shop', publicBaseUrl: 'https://api.shop.example' });
+    assert.deepEqual(document['payments'], {
+      x402: {
+        enabled: true,
+        network: 'eip155:84532',
+        asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+        assetName: 'USDC',
+        assetVersion: '2',
+        assetDecimals: 6,
+        payTo: '0x1111111111111111111111111111111111111111',
+        maxTimeoutSeconds: 120,
+        facilitator: { mode: 'remote' },
+        mode: 'testnet',
+      },
+    });
+  });
+  it('lists the fronts that are mounted, and no other', () => {
+    assert.deepEqual(
+      (document['adapters'] as { name: string }[]).map(({ name }) => name),
+      ['http'],
+    );
+    assert.deepEqual(document['protocols'], {
+      http: { enabled: true },
+      mcp: { enabled: false, mountPath: '/mcp' },
+      a2a: { enabled: false, mountPath: '/a2a' },
+      acp: { enabled: false, mountPath: '/acp' },
+    });
+    assert.equal((document['store'] as { name: string }).name, 'redis');
+    assert.deepEqual(document['authorizationProviders'], []);
+  });
+  it('carries the health of each front', () => {
+    const health = (healths: AdapterHealths) =>
+      (parsed(compileCatalogue(secretive, START).discovery(healths))['adapters'] as { health: unknown }[])[0]?.health;
+    assert.deepEqual(health({}), { status: 'warn', checkedAt: START });
+    assert.deepEqual(health(http('fail', after(9))), { status: 'fail', checkedAt: after(9) });
+  });
+  it('keeps bytes and ETag while the status stays and the check is less than 30 s newer, then tells the newer one', () => {
+    const { discovery } = compileCatalogue(secretive, START);
+    const first = discovery(http('pass', START));
+    assert.equal(discovery(http('pass', after(2_000))), first);
+    assert.equal(discovery(http('pass', after(HEALTH_REFRESH_MS - 1))), first);
+    const second = discovery(http('pass', after(HEALTH_REFRESH_MS)));
+    assert.notEqual(second.etag, first.etag);
+    const third = discovery(http('warn', after(HEALTH_REFRESH_MS + 1)));
+    assert.notEqual(third.etag, second.etag);
+    assert.equal(discovery(http('pass', START)).etag, first.etag);
+  });
+});
+
+describe('what is published', () => {
+  it('withholds every URL, token, header and path of the inside', () => {
+    for (const document of [catalogue.listing, catalogue.discovery({})])
+      assert.doesNotMatch(Buffer.from(document.bytes).toString(), /c4n4ry|redis\.example|rpc\.example|127\.0\.0\.1/);
+  });
+});
+
+describe('the published schemas', () => {
+  it('accept every error envelope that the gateway can write', () => {
+    for (const code of Object.keys(ERRORS) as (keyof typeof ERRORS)[]) {
+      const details = {
+        errors: [{ path: '$.a', message: 'is required', keyword: 'required' }],
+        reason: 'malformed_json',
+        timeoutMs: 1,
+      };
+      obeys(errorSchema, errorEnvelope(new GatewayError(code, { details }), 'req_1', 'report'));
+      obeys(errorSchema, errorEnvelope(new GatewayError(code), 'req_1'));
+    }
+  });
+  it('refuse a code outside the closed list', () =>
+    assert.equal(
+      ajv.validate(errorSchema, { ...errorEnvelope(new GatewayError('NOT_FOUND'), 'r'), code: 'OOPS' }),
+      false,
+    ));
+  it('accept the payment-required envelope of the contract', () => {
+    const requirements = {
+      scheme: 'exact',
+      network: 'eip155:84532',
+      amount: '10000',
+      asset: '0x1',
+      payTo: '0x2',
+      maxTimeoutSeconds: 120,
+      extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009', paymentFlow: 'upfront' },
+    };
+    const envelope = {
+      x402Version: 2,
+      error: 'Payment required',
+      resource: { url: 'https://a.example/api/resources/r/invoke' },
+      accepts: [requirements],
+      extensions: {},
+    };
+    const payment = {
+      provider: 'x402',
+      version: '2',
+      amount: '0.01',
+      currency: 'USDC',
+      destination: '0x2',
+      network: 'eip155:84532',
+      asset: '0x1',
+      expiresAt: START,
+      accepts: [requirements],
+      envelope,
+    };
+    const body = {
+      status: 'payment-required',
+      code: 'PAYMENT_REQUIRED',
+      requestId: 'req_1',
+      resourceId: 'r',
+      message: '0.01 USDC for r',
+      payment,
+    };
+    obeys(paymentRequiredSchema, body);
+    obeys(paymentRequiredSchema, {
+      ...body,
+      error: { code: 'PAYMENT_INVALID', reason: 'invalid_payload', message: 'x', retryable: false },
+    });
+    assert.equal(ajv.validate(paymentRequiredSchema, { ...body, price: 1 }), false);
+  });
+});

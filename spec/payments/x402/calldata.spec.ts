@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { encodeFunctionData, parseAbi, parseSignature } from 'viem';
+import { authorizationStateCall, balanceCall, SELECTORS, transferCall } from '../../../src/payments/x402/calldata.ts';
+import { freshAccount, payloadFor, termsFor } from './signing.ts';
+
+const ABI = parseAbi([
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address account) view returns (uint256)',
+  'function name() view returns (string)',
+  'function version() view returns (string)',
+  'function decimals() view returns (uint8)',
+  'function DOMAIN_SEPARATOR() view returns (bytes32)',
+]);
+const { signature, authorization } = (await payloadFor(freshAccount(), termsFor())).payload;
+type Hex = `0x${string}`;
+const [from, to, nonce] = [authorization.from, authorization.to, authorization.nonce] as [Hex, Hex, Hex];
+const numbers = [authorization.value, authorization.validAfter, authorization.validBefore].map(BigInt);
+const members = [from, to, ...numbers, nonce] as unknown as readonly [Hex, Hex, bigint, bigint, bigint, Hex];
+
+describe('calldata by concatenation', () => {
+  it('equals the reference for an account', () => {
+    const { r, s, v } = parseSignature(signature as Hex);
+    const args = [...members, Number(v), r, s] as const;
+    const expected = encodeFunctionData({ abi: ABI, functionName: 'transferWithAuthorization', args });
+    assert.equal(transferCall(authorization, signature, 'account'), expected);
+  });
+
+  for (const bytes of [1, 31, 32, 33, 65, 300])
+    it(`equals the reference for a contract's signature of ${bytes} bytes`, () => {
+      const long: Hex = `0x${'a7'.repeat(bytes)}`;
+      const args = [...members, long] as const;
+      const expected = encodeFunctionData({ abi: ABI, functionName: 'transferWithAuthorization', args });
+      assert.equal(transferCall(authorization, long, 'contract'), expected);
+    });
+
+  it('equals the reference for the questions to a token', () => {
+    const ask = (functionName: 'name' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
+      encodeFunctionData({ abi: ABI, functionName });
+    assert.equal(SELECTORS.name, ask('name'));
+    assert.equal(SELECTORS.version, ask('version'));
+    assert.equal(SELECTORS.decimals, ask('decimals'));
+    assert.equal(SELECTORS.domainSeparator, ask('DOMAIN_SEPARATOR'));
+    const state = encodeFunctionData({ abi: ABI, functionName: 'authorizationState', args: [from, nonce] });
+    assert.equal(authorizationStateCall(from, nonce), state);
+    assert.equal(balanceCall(from), encodeFunctionData({ abi: ABI, functionName: 'balanceOf', args: [from] }));
+  });
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { X402Config } from '../../../src/config/config.ts';
+import { AssetMismatch, createRail } from '../../../src/payments/x402/create-rail.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
+import { RECOVERY_ENGINES } from '../../../src/payments/x402/recover.ts';
+import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
+import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
+import { chainActors } from './chain-actors.ts';
+import { type Fault, startFaultyNode } from './faulty-node.ts';
+import { freshAccount, nowSeconds, offerFor, payloadFor, RESOURCE_URL, type Terms, termsFor } from './signing.ts';
+
+const silentLog = { info: () => undefined, warn: () => undefined };
+
+describe('opening the rail', () => {
+  let local: LocalChain;
+  let approving: HostileFacilitator;
+  let terms: Terms;
+
+  before(async () => {
+    local = await startChain();
+    terms = termsFor(local.token, local.chainId);
+    approving = await startHostileFacilitator(terms.network);
+  });
+  after(async () => {
+    await approving.stop();
+    await local.stop();
+  });
+
+  const config = (changes: Partial<X402Config> = {}): X402Config => ({
+    ...terms,
+    mode: 'local',
+    rpcUrl: local.rpcUrl,
+    facilitator: { mode: 'local', privateKey: local.relayerKey },
+    ...changes,
+  });
+
+  it('gives a rail that examines, settles and is ready', async () => {
+    const rail = await createRail(config(), silentLog);
+    assert.equal(rail.recoveryEngine, RECOVERY_ENGINES[0]);
+    assert.equal(rail.facilitator, 'local');
+    assert.equal(await rail.check(), undefined);
+    const { proof } = await chainActors(local, terms).buyer();
+    const settlement = await rail.settle(proof, offerFor(terms), async () => undefined);
+    assert.equal(settlement.kind, 'settled');
+    await rail.close();
+  });
+
+  it('refuses to open on an asset that the chain knows by another name', async () => {
+    const opening = createRail(config(termsFor({ ...local.token, name: 'USDC' })), silentLog);
+    await assert.rejects(
+      opening,
+      (error: unknown) => error instanceof AssetMismatch && /assetName/.test(error.message),
+    );
+  });
+
+  it('opens while the node is down, and says in readiness when it comes back with another asset', async () => {
+    let fault: Fault = 'fail';
+    const node = await startFaultyNode(local.rpcUrl, () => fault);
+    const rail = await createRail(config({ assetDecimals: 18, rpcUrl: node.url }), silentLog);
+    assert.match((await rail.check()) ?? '', /no JSON-RPC answer/);
+    fault = 'pass';
+    assert.match((await rail.check()) ?? '', /assetDecimals is 6, not 18/);
+    await rail.close();
+    await node.stop();
+  });
+
+  it('lets no facilitator overrule a local check, and does not even ask it', async () => {
+    const facilitator = { mode: 'remote', url: approving.url, auth: { type: 'none' } } as const;
+    const rail = await createRail(config({ facilitator }), silentLog);
+    const account = freshAccount();
+    const good = await payloadFor(account, terms);
+    const expired = await payloadFor(account, terms, { validBefore: String(nowSeconds() - 1) });
+    const forged = { ...good, payload: { ...good.payload, signature: expired.payload.signature } };
+    const outcomes = [];
+    for (const payload of [good, expired, forged]) {
+      const decoded = decodeProof(encodeProof(payload));
+      assert.ok(decoded.kind === 'decoded');
+      const offer = offerFor(terms);
+      const examination = rail.examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: Date.now() });
+      outcomes.push(examination.refusal?.reason ?? (await examination.checkSignature()).kind);
+    }
+    assert.deepEqual(outcomes, ['genuine', 'invalid_exact_evm_payload_authorization_valid_before', 'refused']);
+    assert.equal(approving.calls.length, 0);
+    await rail.close();
+  });
+});

@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/**
+ * What becomes of a call: `pass` unchanged, `lose` the node gets it and the answer breaks off, `fail` no node behind the balancer,
+ * `empty` an answer with nothing in it.
+ */
+export type Fault = 'pass' | 'lose' | 'fail' | 'empty';
+
+export interface FaultyNode {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** A chain node with faults, in front of the real one. */
+export async function startFaultyNode(upstream: string, fault: (method: string) => Fault): Promise<FaultyNode> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks).toString('utf8');
+    const { method, id } = JSON.parse(body) as { readonly method: string; readonly id: number };
+    const headers = { 'content-type': 'application/json' };
+    const chosen = fault(method);
+    if (chosen === 'fail') response.writeHead(503).end('<html>no upstream</html>');
+    else if (chosen === 'empty')
+      response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, result: [] }));
+    else {
+      const answer = await (await fetch(upstream, { method: 'POST', headers, body })).text();
+      if (chosen === 'lose') response.socket?.resetAndDestroy();
+      else response.writeHead(200, headers).end(answer);
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,25 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before } from 'node:test';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { LIMITS, storeContract } from './contract.ts';
+
+let redis: TestRedis;
+const directory = mkdtempSync(join(tmpdir(), 'acg-store-'));
+
+before(async () => {
+  redis = await startRedis();
+});
+after(async () => {
+  await redis.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+storeContract('redis', (merchantId = 'shop') => openRedisStore({ url: redis.url, merchantId, limits: LIMITS }));
+storeContract('sqlite file', async (merchantId = 'shop') =>
+  openSqliteStore({ path: join(directory, merchantId, 'gateway.db'), limits: LIMITS }),
+);
+storeContract('sqlite memory', async () => openSqliteStore({ path: ':memory:', limits: LIMITS }));
