@@ -39,11 +39,11 @@ export const ERRORS = {
   PAYMENT_PROVIDER_UNAVAILABLE: {
     status: 503,
     retryable: true,
-    message: 'The payment provider gave no verdict. No money has moved.',
+    message: 'The payment provider gave no verdict. This request moved no money.',
   },
   AUTHORIZATION_PROVIDER_UNAVAILABLE: { status: 503, retryable: true, message: 'The mandate could not be checked.' },
   GATEWAY_BUSY: { status: 503, retryable: true, message: 'The gateway is busy.' },
-  STORAGE_ERROR: { status: 503, retryable: true, message: 'The store is not available. No money has moved.' },
+  STORAGE_ERROR: { status: 503, retryable: true, message: 'The store is not available. This request moved no money.' },
   BACKEND_TIMEOUT: { status: 504, retryable: true, message: 'The merchant backend took too long.' },
 } as const satisfies Record<string, ErrorRule>;
 

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { closeSchema } from '../../src/catalogue/close.ts';
-import { patternFault } from '../../src/catalogue/pattern.ts';
 import { MAX_SUBSCHEMAS } from '../../src/catalogue/schema-check.ts';
-import { textFault } from '../../src/catalogue/text.ts';
-import type { JsonObject } from '../../src/json/types.ts';
-import { catalogueOf, faultsOf, object, resourceOf } from './resources.ts';
+import { faultsOf, object } from './resources.ts';
 
 const text = { type: 'string' };
 const conditional = (condition: object, consequence: object): object =>
@@ -154,10 +150,10 @@ describe('an input schema is refused at start', () => {
     const $defs: Record<string, object> = { d0: text };
     for (let level = 1; level <= 40; level += 1)
       $defs[`d${level}`] = { allOf: [{ $ref: `#/$defs/d${level - 1}` }, { $ref: `#/$defs/d${level - 1}` }] };
-    const started = performance.now();
+    const started = process.threadCpuUsage();
     const found = faultsOf(object({ a: { $ref: '#/$defs/d40' } }, { $defs }));
     assert.ok(found.some(({ message }) => message.includes(`${MAX_SUBSCHEMAS} schemas`)));
-    assert.ok(performance.now() - started < 1_000);
+    assert.ok(process.threadCpuUsage(started).user < 1_000_000);
   });
   it('on both sides of the number of schemas', () => {
     const wide = (count: number) =>
@@ -191,172 +187,4 @@ describe('an input schema is refused at start', () => {
       ),
       [],
     ));
-});
-
-describe('patterns', () => {
-  const SLOW = [
-    '(?=a)',
-    '(?!a)',
-    '(?<=a)b',
-    '(?<!a)b',
-    '(a)\\1',
-    '(?<n>a)\\k<n>',
-    '(a+)+',
-    '(a*)*',
-    '(?:a+b?){2,}',
-    '((a+))+',
-    '([a-z]+)*',
-    '(x(a|b+)y)*',
-  ];
-  for (const pattern of SLOW)
-    it(`${pattern} is slow`, () => {
-      assert.match(patternFault(pattern, false) ?? '', /must not use/);
-      assert.equal(patternFault(pattern, true), undefined);
-    });
-  const FINE = [
-    '^[a-z]{1,5}$',
-    '(a|b)+',
-    '(?:abc)*',
-    '(ab?c)+',
-    '(a{3})+',
-    '\\(a+\\)+',
-    '[(a+)]+',
-    '(a+)?',
-    'a+b*c+',
-    '\\d{4}-\\d{2}',
-    '(?<year>\\d{4})',
-    '\\\\1',
-    '[\\1]',
-  ];
-  for (const pattern of FINE) it(`${pattern} is fine`, () => assert.equal(patternFault(pattern, false), undefined));
-  for (const pattern of ['\\p{L}+', '\\P{L}', '\\u{1f600}', '[😀]'])
-    it(`${pattern} means something else without Unicode mode, so it is refused`, () =>
-      assert.match(patternFault(pattern, true) ?? '', /must not/));
-  it('have a length', () => {
-    assert.equal(patternFault('a'.repeat(1_024), false), undefined);
-    assert.match(patternFault('a'.repeat(1_025), false) ?? '', /1024/);
-  });
-});
-
-describe('published text', () => {
-  for (const bad of [
-    '\u0000',
-    '\u001b[31m',
-    '\u007f',
-    '\u0085',
-    '\u202a',
-    '\u202e',
-    '\u2066',
-    '\u2069',
-    '\u200e',
-    '\u200b',
-    '\ufeff',
-    '\u{e0041}',
-    '\ud800',
-  ])
-    it(`refuses ${JSON.stringify(bad)}`, () => assert.notEqual(textFault(`a${bad}b`), undefined));
-  for (const good of ['', 'Straße, 東京, العربية', 'two\nlines\tand a tab', '👩‍👩‍👧', 'e\u0301'])
-    it(`accepts ${JSON.stringify(good)}`, () => assert.equal(textFault(good), undefined));
-});
-
-describe('closing', () => {
-  const close = (schema: object): object => closeSchema(schema as JsonObject);
-  it('closes objects at every level, and leaves explicit choices', () =>
-    assert.deepEqual(
-      close(
-        object({
-          a: object({}),
-          b: { type: 'array', items: object({}) },
-          c: object({}, { additionalProperties: true }),
-          d: { type: 'object', additionalProperties: object({}) },
-          e: object({}, { unevaluatedProperties: text }),
-        }),
-      ),
-      object(
-        {
-          a: object({}, { additionalProperties: false }),
-          b: { type: 'array', items: object({}, { additionalProperties: false }) },
-          c: object({}, { additionalProperties: true }),
-          d: { type: 'object', additionalProperties: object({}, { additionalProperties: false }) },
-          e: object({}, { unevaluatedProperties: text }),
-        },
-        { additionalProperties: false },
-      ),
-    ));
-  it('gives strings under a pattern a length', () =>
-    assert.deepEqual(
-      close(object({ a: { type: 'string', pattern: 'x' }, b: { type: 'string', pattern: 'x', maxLength: 9 } })),
-      {
-        ...object({
-          a: { type: 'string', pattern: 'x', maxLength: 4_096 },
-          b: { type: 'string', pattern: 'x', maxLength: 9 },
-        }),
-        additionalProperties: false,
-      },
-    ));
-  it('does not change what it was given', () => {
-    const schema = object({ a: object({}) });
-    const before = JSON.stringify(schema);
-    close(schema);
-    assert.equal(JSON.stringify(schema), before);
-  });
-
-  const address = object({ street: text }, { required: ['street'] });
-  const composed = object(
-    { kind: { enum: ['a', 'b'] }, home: { $ref: '#/$defs/address' }, choice: { anyOf: [text, object({ x: text })] } },
-    {
-      $defs: { address },
-      allOf: [{ properties: { extra: text } }],
-      ...conditional(
-        { properties: { kind: { const: 'b' } }, required: ['kind'] },
-        { properties: { onlyB: text }, required: ['onlyB'] },
-      ),
-    },
-  );
-  const CASES: readonly (readonly [object, boolean])[] = [
-    [{ kind: 'a', extra: 'x' }, true],
-    [{ kind: 'a', other: 'x' }, false],
-    [{ kind: 'a', onlyB: 'x' }, true],
-    [{ kind: 'b', onlyB: 1 }, false],
-    [{ kind: 'a', extra: 1 }, false],
-    [{ kind: 'b', onlyB: 'x' }, true],
-    [{ kind: 'b' }, false],
-    [{ home: { street: 'x' } }, true],
-    [{ home: { street: 'x', city: 'y' } }, false],
-    [{ choice: { x: 'y' } }, true],
-    [{ choice: { y: 'y' } }, false],
-    [{ choice: 'y' }, true],
-  ];
-  for (const [value, ok] of CASES)
-    it(`of composed schemas ${ok ? 'accepts' : 'refuses'} ${JSON.stringify(value)}`, () =>
-      assert.equal(resourceOf(composed).prepare(value as JsonObject, undefined).ok, ok));
-  it('respects a part that was opened on purpose', () => {
-    const open = object({}, { allOf: [{ properties: { a: text }, additionalProperties: text }] });
-    assert.deepEqual(close(open), open);
-  });
-  it('names what the parts declare', () =>
-    assert.deepEqual(
-      close(
-        object({ a: text }, { anyOf: [{ properties: { a: text, b: text } }, { patternProperties: { '^x': text } }] }),
-      ),
-      {
-        ...object(
-          { a: text, b: true },
-          { anyOf: [{ properties: { a: text, b: text } }, { patternProperties: { '^x': text } }] },
-        ),
-        patternProperties: { '^x': true },
-        additionalProperties: false,
-      },
-    ));
-  it('is what is published', () => {
-    const catalogue = catalogueOf(object({ a: object({}) }));
-    const { resources } = JSON.parse(Buffer.from(catalogue.listing.bytes).toString()) as {
-      resources: { inputSchema: object }[];
-    };
-    assert.deepEqual(resources[0]?.inputSchema, catalogue.inputSchemas.get('it'));
-    assert.deepEqual(
-      resources[0]?.inputSchema,
-      object({ a: object({}, { additionalProperties: false }) }, { additionalProperties: false }),
-    );
-  });
 });

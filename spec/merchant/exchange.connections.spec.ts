@@ -19,13 +19,15 @@ function firstAnswered(then: (socket: Socket, request: RawRequest) => void): Scr
 const reset = (socket: Socket): void => void socket.resetAndDestroy();
 
 describe('connections to the merchant', () => {
-  it('are reused: 500 calls in a row need no more than two', async () => {
+  it('are reused: 500 calls in a row need no more than two, and leave no timer', async () => {
     await withMerchant(
       (socket) => answer(socket),
       async (hop, backend) => {
         for (let i = 0; i < 500; i += 1) assert.equal((await call(hop)).kind, 'answer');
         assert.ok(backend.accepted() <= 2, `${backend.accepted()} connections`);
         assert.equal(hop.inFlight(), 0);
+        const timers = process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout');
+        assert.ok(timers.length < 10, `${timers.length} timers`);
       },
     );
   });
@@ -130,17 +132,31 @@ describe('a reused connection that breaks under a request', () => {
     });
   }
 
-  it('is not tried a third time', async () => {
-    const script: Script = (socket, request) => {
-      if (request.connection === 1 && request.nth === 1) answer(socket);
-      else reset(socket);
+  it('is not tried a third time, even if the second one was stale too', async () => {
+    const sockets: Socket[] = [];
+    const script: Script = (socket, { connection, nth }) => {
+      sockets[connection] = socket;
+      const [, one, two] = sockets;
+      // Both are answered and idle; a POST then keeps the first one busy while the second one breaks under a GET.
+      if (connection > 2) answer(socket);
+      else if (nth === 1 && one !== undefined && two !== undefined) for (const idle of [one, two]) answer(idle);
+      else if (connection === 2 && nth === 2 && one !== undefined) {
+        answer(one);
+        setTimeout(() => reset(socket), 20);
+      } else if (nth > 2) reset(socket);
     };
     await withMerchant(script, async (hop, backend) => {
-      await call(hop);
-      await new Promise(setImmediate);
+      await Promise.all([call(hop), call(hop)]);
+      await pause(20);
+      const busy = call(hop, POST);
+      await backend.nextRequest();
       const got = await call(hop);
+      assert.equal((await busy).kind, 'answer');
+      assert.deepEqual(
+        backend.requests.map(({ connection, nth }) => `${connection}.${nth}`),
+        ['1.1', '2.1', '1.2', '2.2', '1.3'],
+      );
       assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'transport', requestWritten: true });
-      assert.equal(backend.requests.length, 3);
     });
   });
 });
@@ -212,6 +228,24 @@ describe('an abort by the caller', () => {
         assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'aborted', requestWritten: false });
         assert.equal(backend.accepted(), 0);
         assert.equal(hop.inFlight(), 0);
+      },
+    );
+  });
+
+  it('while the connection is being opened: the request is never written', async () => {
+    await withMerchant(
+      (socket) => answer(socket),
+      async (hop, backend) => {
+        const leaving = new AbortController();
+        const got = call(hop, POST, { signal: leaving.signal });
+        leaving.abort();
+        assert.deepEqual(await got, { kind: 'failed', at: 'head', reason: 'aborted', requestWritten: false });
+        assert.equal((await call(hop)).kind, 'answer');
+        await pause(20);
+        assert.deepEqual(
+          backend.requests.map(({ head }) => head.split(' ')[0]),
+          ['GET'],
+        );
       },
     );
   });

@@ -83,7 +83,7 @@ const one: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ ...held, kind: fc.constantFrom('release' as const, 'discard' as const) }) },
 );
 
-/** A whole life by one owner, so that late states are reached in every run of the suite; chance alone seldom gets there. */
+/** A whole life by one owner and what it may not do afterwards, so that late states are reached in every run of the suite; chance alone seldom gets there. */
 const life: fc.Arbitrary<Command[]> = fc
   .tuple(
     fc.constantFrom<readonly PaymentState[]>(
@@ -107,6 +107,11 @@ const life: fc.Arbitrary<Command[]> = fc
         transaction: to === 'settled' && common.serial > 100,
       };
       return { ...common, ...own };
+    }),
+    ...(['note', 'release', 'discard'] as const).map((kind): Command => {
+      const { leaseMs, twice, reason } = common;
+      const late = { payment, leaseMs, twice, holder: { owner: 'ada', fence: 1 }, step: `late-${kind}` };
+      return kind === 'note' ? { ...late, kind, transaction: false, reason } : { ...late, kind };
     }),
   ]);
 

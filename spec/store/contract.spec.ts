@@ -5,7 +5,8 @@ import { after, before } from 'node:test';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { LIMITS, storeContract } from './contract.ts';
+import { storeContract } from './contract.ts';
+import { LIMITS } from './opened.ts';
 
 let redis: TestRedis;
 const directory = mkdtempSync(join(tmpdir(), 'acg-store-'));

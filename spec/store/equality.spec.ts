@@ -14,7 +14,7 @@ import { type Command, commands, LEASE, type Subject } from './commands.ts';
 import { tableStore } from './table-store.ts';
 
 const LIMITS = { eventsMaxLength: 2_000, receiptsMaxLength: 2_000 };
-const RUNS = 250;
+const RUNS = 150;
 /** How far the clock of the table and of SQLite goes when a short lease must be over, milliseconds. */
 const PAST_SHORT_LEASE_MS = 2;
 

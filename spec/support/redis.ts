@@ -42,7 +42,10 @@ export async function startRedis(options: RedisOptions = {}): Promise<TestRedis>
   const args = settings(directory, socketPath, options.args ?? []);
   const start = () =>
     started(spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }));
-  let server = await start();
+  let server = await start().catch((thrown: unknown) => {
+    rmSync(directory, { recursive: true, force: true });
+    throw thrown;
+  });
   return {
     url: `unix://${socketPath}`,
     socketPath,

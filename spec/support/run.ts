@@ -50,7 +50,7 @@ async function start(): Promise<World> {
 function introduce({ gateway, managementUrl, merchant, chain, payTo, adminToken }: World): string {
   const invoke = (id: string) => `${gateway.baseUrl}/api/resources/${id}/invoke`;
   const post = "-H 'content-type: application/json' -d";
-  const buy = `node spec/support/buy-main.ts ${gateway.baseUrl} ${chain.rpcUrl} market_report '{"city":"Berlin"}'`;
+  const buy = `npm run -s buy -- ${gateway.baseUrl} ${chain.rpcUrl} market_report '{"city":"Berlin"}'`;
   return `
 Gateway      ${gateway.baseUrl}
 Management   ${managementUrl}
@@ -66,7 +66,6 @@ Try:
   ${buy}   # pays it
   curl -s -H 'Authorization: Bearer ${adminToken}' '${gateway.baseUrl}/api/events?limit=10'
   curl -s -H 'Authorization: Bearer ${adminToken}' '${gateway.baseUrl}/api/receipts?limit=10'
-  curl -sN -H 'Authorization: Bearer ${adminToken}' ${gateway.baseUrl}/api/events/stream
 
 Ctrl-C ends everything.
 `;
@@ -75,8 +74,14 @@ Ctrl-C ends everything.
 /** Resolves with 0 on Ctrl-C or SIGTERM, with 1 when the gateway ends by itself. */
 function untilTold(world: World): Promise<number> {
   return new Promise((done) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => done(0));
+    let told = false;
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.once(signal, () => {
+        told = true;
+        done(0);
+      });
     void world.gateway.ended.then(({ code, signal }) => {
+      if (told) return;
       console.error(`The gateway ended (${signal ?? code}).\n${world.gateway.output()}`);
       done(1);
     });

@@ -19,7 +19,6 @@ export interface BodySource {
 export class AnswerBody extends Readable {
   readonly #source: BodySource;
   #failure: BackendError | undefined;
-  #wanted = false;
 
   constructor(source: BodySource) {
     super({ highWaterMark: BODY_BUFFER_BYTES });
@@ -28,9 +27,7 @@ export class AnswerBody extends Readable {
 
   /** Takes a chunk. False: no more until `resume`. */
   accept(chunk: Buffer): boolean {
-    this.#wanted = false;
-    // A reader may ask for more while the chunk is being pushed; that wish must not be lost to a pause.
-    return this.push(chunk) || this.#wanted;
+    return this.push(chunk);
   }
 
   complete(): void {
@@ -50,7 +47,6 @@ export class AnswerBody extends Readable {
   }
 
   override _read(): void {
-    this.#wanted = true;
     this.#source.resume();
   }
 

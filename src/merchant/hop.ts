@@ -104,11 +104,11 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
     const length = headers['content-length'];
     const empty = status === 204 || status === 304;
-    if (status === 101) {
-      this.fail('transport', new Error('the merchant switched protocols unasked'));
-    } else if (!empty && Number(length ?? 0) > this.#limits.maxResponseBytes) {
+    // Interim answers are ignored; the library itself refuses 101 and an unasked 100.
+    if (status < 200) return;
+    if (!empty && Number(length ?? 0) > this.#limits.maxResponseBytes) {
       this.fail('response_too_large');
-    } else if (status >= 200) {
+    } else {
       this.#delimitedByClose = !empty && length === undefined && headers['transfer-encoding'] === undefined;
       this.#body = new AnswerBody({ resume: () => controller.resume(), abandon: () => this.#abandon() });
       this.#head.resolve({ status, headers, body: this.#body });

@@ -10,6 +10,7 @@ import type {
   Reservation,
 } from './ledger/ledger.ts';
 import { persist } from './persist.ts';
+import { type Purchase, recall } from './recall.ts';
 import { receiptOf } from './receipt.ts';
 import type { PaymentRail, Proof, Settlement, SettlementHistory, SignedTransaction } from './x402/rail.ts';
 import type { PaymentRequirements } from './x402/wire.ts';
@@ -93,7 +94,9 @@ class Till {
       case 'reserved':
         return this.#verify(reservation.record);
       case 'settling':
-        return this.#resolve(reservation.record);
+        return this.#resolve(reservation.record).catch((cause: unknown) =>
+          this.#leaveUncertain(reservation.record, cause, undefined),
+        );
       default:
         return this.#resume(reservation.record);
     }
@@ -112,8 +115,9 @@ class Till {
 
   /** Asks the rail, which may only say no. A refusal leaves no record: nothing was sent, the buyer may sign again. */
   async #verify(record: PaymentRecord): Promise<Sale> {
-    const { proof, offer, journal } = this.#order;
-    const verdict = await this.#rail.verify(proof, offer);
+    const { journal } = this.#order;
+    const { proof, requirements } = this.#recall(record);
+    const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind === 'valid') {
       journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
       const settling = await this.#ledger.advance({
@@ -133,8 +137,8 @@ class Till {
 
   /** The nonce is spent but we have no record: only the chain can tell whether it paid us, and then 402 would charge twice. */
   async #spentElsewhere(record: PaymentRecord, reason: string): Promise<Sale> {
-    const { proof, offer } = this.#order;
-    const shown = await this.#rail.reconcile(proof, offer, undefined);
+    const { proof, requirements } = this.#recall(record);
+    const shown = await this.#rail.reconcile(proof, requirements, undefined);
     await this.#ledger.discard(holder(record), []);
     return shown.kind === 'refused' ? { kind: 'refused', reason, phase: 'verify' } : { kind: 'spent', state: 'used' };
   }
@@ -153,17 +157,21 @@ class Till {
       );
       if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
     };
-    const settlement = await this.#rail.settle(this.#order.proof, this.#order.offer, writeAhead, history);
-    return this.#close(record, settlement);
+    const { proof, requirements } = this.#recall(record);
+    try {
+      return await this.#close(record, await this.#rail.settle(proof, requirements, writeAhead, history));
+    } catch (cause) {
+      return this.#leaveUncertain(record, cause, undefined);
+    }
   }
 
   /** Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open authorization may be sent again. */
   async #resolve(record: PaymentRecord): Promise<Sale> {
-    const { proof, offer } = this.#order;
-    const shown = await this.#rail.reconcile(proof, offer, record.transaction);
+    const { proof, requirements } = this.#recall(record);
+    const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
     if (shown.kind === 'unknown') return this.#leaveUncertain(record, shown.cause, record.transaction);
     if (shown.kind !== 'open') return this.#close(record, shown);
-    const verdict = await this.#rail.verify(proof, offer);
+    const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind !== 'valid')
       return this.#leaveUncertain(record, `open, but not payable now: ${verdict.kind}`, record.transaction);
     const renewed = await this.#ledger.note(holder(record), {}, SETTLE_LEASE_MS);
@@ -183,12 +191,13 @@ class Till {
   }
 
   async #closeSettled(record: PaymentRecord, transaction: string): Promise<Sale> {
-    const { journal, elapsedMs, backendTimeoutMs, terms } = this.#order;
+    const { journal, elapsedMs, backendTimeoutMs } = this.#order;
+    const { network, amount, currency, payer } = record;
     journal.record('payment.settled', {
       status: 'ok',
       paymentProvider: 'x402',
       durationMs: elapsedMs(),
-      data: { transaction, network: terms.network, amount: terms.amount, currency: terms.currency, payer: terms.payer },
+      data: { transaction, network, amount, currency, payer },
     });
     const now = new Date();
     const settled = await this.#write({
@@ -219,7 +228,7 @@ class Till {
   }
 
   /** Keeps the hash if there is one and gives the lease up, so that the same proof may ask again at once. */
-  async #leaveUncertain(record: PaymentRecord, cause: string, transaction: string | undefined): Promise<Sale> {
+  async #leaveUncertain(record: PaymentRecord, cause: unknown, transaction: string | undefined): Promise<Sale> {
     try {
       if (transaction !== undefined && transaction !== record.transaction)
         await this.#ledger.note(holder(record), { transaction }, SETTLE_LEASE_MS);
@@ -228,6 +237,10 @@ class Till {
       // The lease ends by itself; what matters is that the answer stays "uncertain".
     }
     return this.#uncertain(record, cause, transaction);
+  }
+
+  #recall(record: PaymentRecord): Purchase {
+    return recall(record, this.#order.proof, this.#order.offer);
   }
 
   #uncertain(record: PaymentRecord, cause: unknown, transaction: string | undefined): Sale {

@@ -72,9 +72,13 @@ describe('a facilitator, checked against the chain', () => {
 
   it('that is the official one and refuses says so in our words', async () => {
     between.script({ verify: relayTo(official.url) });
-    const { proof } = await actors.buyer(0n);
-    const refusal = { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false };
-    assert.deepEqual(await rail.verify(proof, offer), refusal);
+    const { proof } = await actors.buyer();
+    const { proof: other } = await actors.buyer();
+    const { authorization } = proof.payload.payload;
+    const { signature } = other.payload.payload;
+    const forged = { ...proof, payload: { ...proof.payload, payload: { signature, authorization } } };
+    const refusal = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature', nonceSpent: false };
+    assert.deepEqual(await rail.verify(forged, offer), refusal);
   });
 
   /** It settles, and something else is heard of it. */
@@ -141,6 +145,6 @@ describe('a facilitator, checked against the chain', () => {
     const { proof } = await actors.buyer();
     assert.deepEqual(await rail.verify(proof, offer), { kind: 'refused', reason, nonceSpent: false });
     await actors.submit(proof);
-    assert.deepEqual(await rail.verify(proof, offer), { kind: 'refused', reason, nonceSpent: true });
+    assert.deepEqual(await rail.verify(proof, offer), { kind: 'refused', reason: SPENT, nonceSpent: true });
   });
 });

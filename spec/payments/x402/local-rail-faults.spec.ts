@@ -7,7 +7,7 @@ import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
 import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
 import { type ChainActors, chainActors } from './chain-actors.ts';
 import { startFaultyNode } from './faulty-node.ts';
-import { offerFor, PRICE_UNITS, type Terms, termsFor } from './signing.ts';
+import { offerFor, type Terms, termsFor } from './signing.ts';
 
 describe('the local rail when the chain or its node is slow, deaf or down', () => {
   let local: LocalChain;

@@ -4,6 +4,12 @@ import { isFinal } from './table.ts';
 /** Retry window of 24 h and one hour on top (CONTRACT 4.3), milliseconds. */
 export const RECORD_RETENTION_MS = 25 * 60 * 60 * 1_000;
 
+/**
+ * After this long past its due time an entry of the work list stands for a record that is certainly forgotten, milliseconds: a
+ * proof is valid for at most 4,200 s ahead (CONTRACT 4.2) and a lease lasts at most 600 s, far less than the second day.
+ */
+export const WORK_RETENTION_MS = 48 * 60 * 60 * 1_000;
+
 /** When a record may be forgotten, milliseconds of the store's clock: renewed with every change. */
 export function expiresAt(record: PaymentRecord): number {
   return Math.max(record.validBefore * 1_000, record.changedAt) + RECORD_RETENTION_MS;

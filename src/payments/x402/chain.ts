@@ -9,6 +9,7 @@ import {
   topic,
 } from './evidence.ts';
 import { fromBlocks } from './log-range.ts';
+import { NONCE_ALREADY_USED as SPENT } from './reasons.ts';
 import type { Rpc } from './rpc.ts';
 
 /** Longest time for one reading, milliseconds: all its calls together. */
@@ -34,11 +35,8 @@ export type Evidence =
   | { readonly kind: 'open'; readonly headTime: number }
   | { readonly kind: 'unknown'; readonly cause: string };
 
-export type WorthlessReason =
-  | 'invalid_exact_evm_nonce_already_used'
-  | 'invalid_exact_evm_payload_authorization_valid_before';
+export type WorthlessReason = typeof SPENT | typeof EXPIRED;
 
-const SPENT = 'invalid_exact_evm_nonce_already_used';
 const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 
 /** Reads the chain. Nothing here moves money. */
@@ -47,8 +45,6 @@ export interface Chain {
   readEvidence(query: EvidenceQuery, deadlineMs?: number): Promise<Evidence>;
   /** @throws when the node does not answer */
   hasCode(address: string): Promise<boolean>;
-  /** Undefined while not mined. @throws when the node does not answer */
-  receipt(transaction: string): Promise<TransactionReceipt | undefined>;
   /** @throws when the node does not answer */
   head(): Promise<Head>;
 }
@@ -66,7 +62,6 @@ export function createChain(rpc: Rpc): Chain {
       }
     },
     hasCode: async (address) => readHex(await rpc.call('eth_getCode', [address, 'latest']), 'code') !== '0x',
-    receipt: async (transaction) => receiptOf(rpc.call, transaction),
     head: async () => headOf(rpc.call),
   };
 }

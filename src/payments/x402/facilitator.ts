@@ -11,7 +11,7 @@ import {
 } from './facilitator-wire.ts';
 import { createJsonPeer, type JsonAnswer, type JsonRequest } from './http-json.ts';
 import type { PaymentRail, Proof, RailVerdict, Reading, Settlement } from './rail.ts';
-import { mayHideSpentNonce, refusedBeforeBroadcast, saysNonceSpent } from './reasons.ts';
+import { mayHideSpentNonce, NONCE_ALREADY_USED, refusedBeforeBroadcast, saysNonceSpent } from './reasons.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from './window.ts';
 import type { PaymentRequirements } from './wire.ts';
 
@@ -133,7 +133,8 @@ async function refusedByFacilitator(
   if (saysNonceSpent(reason)) return refusedVerdict(reason, true);
   if (chain === undefined || !mayHideSpentNonce(reason)) return refusedVerdict(reason, false);
   const evidence = await chain.readEvidence(evidenceQuery(proof, offer), GLANCE_DEADLINE_MS);
-  return refusedVerdict(reason, evidence.kind === 'paid');
+  if (evidence.kind === 'paid') return refusedVerdict(NONCE_ALREADY_USED, true);
+  return refusedVerdict(evidence.kind === 'worthless' ? evidence.reason : reason, false);
 }
 
 function refusedVerdict(reason: string, nonceSpent: boolean): RailVerdict {

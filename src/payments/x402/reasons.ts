@@ -3,7 +3,8 @@
 const TOKEN = /^[a-z0-9_.-]{1,64}$/;
 /** What becomes of a reason that is no machine token. */
 const UNKNOWN_REASON = 'payment_refused';
-const NONCE_ALREADY_USED = 'invalid_exact_evm_nonce_already_used';
+/** The authorization was used before, maybe to pay us. */
+export const NONCE_ALREADY_USED = 'invalid_exact_evm_nonce_already_used';
 
 /** Words of the published packages and older texts, and the token of the specification each stands for. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([

@@ -1,6 +1,7 @@
 import { authorizationStateCall, balanceCall } from './calldata.ts';
 import { readQuantity } from './chain-answers.ts';
 import type { RailVerdict } from './rail.ts';
+import { NONCE_ALREADY_USED } from './reasons.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
 import type { Eip3009Authorization } from './wire.ts';
 
@@ -44,7 +45,7 @@ async function explain(rpc: Rpc, { asset, authorization }: Simulation, text: str
       rpc.call('eth_call', [{ to: asset, data: balanceCall(from) }, 'latest']),
     ]);
     if (readQuantity(spent, 'authorization state') !== 0n)
-      return { kind: 'refused', reason: 'invalid_exact_evm_nonce_already_used', nonceSpent: true };
+      return { kind: 'refused', reason: NONCE_ALREADY_USED, nonceSpent: true };
     const known = REVERT_TEXTS.find(([pattern]) => pattern.test(text));
     if (known !== undefined) return { kind: 'refused', reason: known[1], nonceSpent: false };
     const short = readQuantity(balance, 'balance') < BigInt(value);

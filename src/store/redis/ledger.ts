@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { EventDraft } from '../../events/event.ts';
 import { assertLease, assertTerms, REQUIRED } from '../../payments/ledger/invariants.ts';
 import type { Advance, Holder, PaymentFacts, PaymentLedger, PaymentState } from '../../payments/ledger/ledger.ts';
-import { RECORD_RETENTION_MS } from '../../payments/ledger/retention.ts';
+import { RECORD_RETENTION_MS, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
 import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/table.ts';
 import { eventJson } from '../event-json.ts';
 import type { StoreLimits } from '../store.ts';
@@ -30,7 +30,7 @@ export function redisLedger(redis: Redis, keys: RedisKeys, limits: StoreLimits):
       const terms = assertTerms(given);
       const { payId } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
-      const plan = { ...shared, payId, owner, leaseMs, terms, ...states };
+      const plan = { ...shared, workRetentionMs: WORK_RETENTION_MS, payId, owner, leaseMs, terms, ...states };
       return reservationOf(await RESERVE(redis, [keys.payment(payId), keys.open], plan));
     },
     advance: (command) => write(command, movement(command)),

@@ -10,6 +10,8 @@ local function claim(fields)
   local due = fields.leaseUntil
   if due == '0' then due = fields.changedAt end
   schedule(key, open, plan.payId, now, plan.terms.validBefore, due)
+  -- Time takes the records away, but not their entries in the work list.
+  redis.call('ZREMRANGEBYSCORE', open, '-inf', whole(now - plan.workRetentionMs))
   return answer('run', now, key)
 end
 

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { load, MAINNET, problems } from './document.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'acg-config-'));
+after(() => rmSync(folder, { recursive: true }));
+const file = (name: string, content: string | Uint8Array): string => {
+  writeFileSync(join(folder, name), content);
+  return join(folder, name);
+};
+const at = (name: string): string => `\${${name}}`;
+
+describe('placeholders', () => {
+  const name = (value: string, env: Readonly<Record<string, string>> = {}) =>
+    load({ 'merchant.name': value }, env).merchant.name;
+  const secret = file('secret', 's3cret\r\n');
+  const ROWS: readonly (readonly [string, string, Readonly<Record<string, string>>, string])[] = [
+    ['a variable', at('SHOP'), { SHOP: 'Bakery' }, 'Bakery'],
+    ['a variable inside a text', `The ${at('A')} of ${at('B')}.`, { A: 'House', B: 'Tea' }, 'The House of Tea.'],
+    ['a default when unset', at('SHOP:-Corner shop'), {}, 'Corner shop'],
+    ['a default when empty', at('SHOP:-Corner'), { SHOP: '' }, 'Corner'],
+    ['a variable rather than its default', at('SHOP:-Corner'), { SHOP: 'Mine' }, 'Mine'],
+    ['a mounted file without its newline', at(`file:${secret}`), {}, 's3cret'],
+    ['a variable through its _FILE twin', at('SHOP'), { SHOP_FILE: secret }, 's3cret'],
+    ['a value that looks like a placeholder, once', at('SHOP'), { SHOP: at('OTHER') }, at('OTHER')],
+    ['a lone dollar as it stands', 'cheap $ {x}', {}, 'cheap $ {x}'],
+  ];
+  for (const [title, value, env, expected] of ROWS) it(`read ${title}`, () => assert.equal(name(value, env), expected));
+
+  const REFUSED: readonly (readonly [string, string, RegExp])[] = [
+    ['unset', at('NOBODY_SET_THIS'), /NOBODY_SET_THIS \(or NOBODY_SET_THIS_FILE\)/],
+    ['nested', `\${A:-${at('B')}}`, /placeholder inside a placeholder/],
+    ['open', `\${A`, /without closing brace/],
+    ['nameless', at(''), /malformed placeholder/],
+    ['with an illegal name', at('A-B'), /malformed placeholder/],
+    ['with a relative file', at('file:secret'), /not absolute/],
+    ['with an absent file', at('file:/nonexistent/secret'), /\/nonexistent\/secret cannot be read \(ENOENT\)/],
+  ];
+  for (const [title, value, message] of REFUSED)
+    it(`are refused when ${title}`, () => {
+      const [problem] = problems({ 'merchant.name': value });
+      assert.equal(problem?.path, 'merchant.name');
+      assert.match(problem.message, message);
+    });
+  it('stay as they are in keys', () =>
+    assert.equal(problems({ 'merchant.x': 1, [`merchant.${at('A')}`]: 1 }, { A: 'name' }).length, 2));
+});
+
+describe('the environment', () => {
+  it('overrides the document, placeholders that nobody set included', () => {
+    const env = {
+      ADMIN_TOKEN: 'admin-from-env',
+      MERCHANT_BASE_URL: 'http://127.0.0.1:9999',
+      REDIS_URL: 'redis://store.example:6379',
+    };
+    const config = load({ 'server.adminToken': at('ADMIN_SECRET_NAME_NOT_SET') }, env);
+    assert.deepEqual(config.server.adminTokens, ['admin-from-env']);
+    assert.equal(config.backend.origin, 'http://127.0.0.1:9999');
+    assert.deepEqual(config.storage.engine, { kind: 'redis', url: 'redis://store.example:6379' });
+  });
+  it('reads each of them from a file as well', () => {
+    const config = load({}, { ADMIN_TOKEN_FILE: file('token', 'from-file\n') });
+    assert.deepEqual(config.server.adminTokens, ['from-file']);
+  });
+  it('does not choose between a variable and its file', () => {
+    const [problem] = problems({}, { ADMIN_TOKEN: 'a', ADMIN_TOKEN_FILE: '/b' });
+    assert.match(problem?.message ?? '', /ADMIN_TOKEN and ADMIN_TOKEN_FILE are both set/);
+  });
+  it('counts an empty variable as unset', () =>
+    assert.deepEqual(load({ 'server.adminToken': 'kept' }, { ADMIN_TOKEN: '' }).server.adminTokens, ['kept']));
+  it('is never expanded', () => assert.deepEqual(load({}, { ADMIN_TOKEN: at('X') }).server.adminTokens, [at('X')]));
+  it('proves that a mainnet key came out of a file', () => {
+    const key = file('relayer', `0x${'7'.repeat(64)}\n`);
+    const local = (privateKey: string) => ({ ...MAINNET, 'payments.x402.facilitator': { mode: 'local', privateKey } });
+    assert.deepEqual(problems(local(at(`file:${key}`))), []);
+    assert.deepEqual(problems(local(at('RELAYER')), { RELAYER_FILE: key }), []);
+    assert.equal(problems(local(at('RELAYER')), { RELAYER: `0x${'7'.repeat(64)}` }).length, 1);
+  });
+});

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Changes, load, MAINNET, problems } from './document.ts';
+
+const X = 'payments.x402';
+const R = 'resources.report';
+const long = (length: number): string => 'x'.repeat(length);
+
+describe('what start-up accepts', () => {
+  const ACCEPTED: readonly (readonly [string, Changes])[] = [
+    ['the smallest paid configuration', {}],
+    ['a complete mainnet configuration', MAINNET],
+    ['a price with spare zeros', { [`${R}.pricing.amount`]: '0.010000000' }],
+    ['a payee in lower case', { [`${X}.payTo`]: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913' }],
+    ['the declared currency', { [`${X}.currency`]: 'usd', [`${R}.pricing.currency`]: 'usd' }],
+    [
+      'a merchant outside the pod when asked',
+      { 'backend.baseUrl': 'http://10.0.0.1', 'backend.allowNonLoopback': true },
+    ],
+    ['the other loopback spellings', { 'backend.baseUrl': 'http://[::1]:3000/base/' }],
+    ['localhost', { 'backend.baseUrl': 'http://localhost:3000' }],
+    ['any loopback address', { 'backend.baseUrl': 'http://127.255.255.254' }],
+    ['redis with replicas', { storage: { redis: { url: 'redis://x' }, replicas: 3 } }],
+    ['a free gateway without payments', { payments: undefined, [`${R}.pricing`]: { type: 'free' } }],
+    ['a newline in a description', { [`${R}.description`]: 'two\nlines\n' }],
+    ['fronts that are not mounted beside one that is', { [`${R}.expose`]: ['mcp', 'http', 'a2a'] }],
+  ];
+  for (const [title, changes] of ACCEPTED) it(title, () => assert.deepEqual(problems(changes), []));
+});
+
+describe('every numeric limit', () => {
+  const LIMITS: readonly (readonly [path: string, low: number, high: number])[] = [
+    ['server.port', 0, 65535],
+    ['server.trustProxy', 0, 8],
+    ['storage.eventsMaxLength', 100, 1_000_000],
+    ['storage.receiptsMaxLength', 100, 1_000_000],
+    ['limits.maxInFlight', 1, 100_000],
+    ['limits.maxStreams', 1, 1_024],
+    [`${X}.maxTimeoutSeconds`, 10, 3_600],
+    [`${R}.backend.timeoutMs`, 1, 120_000],
+    [`${R}.backend.maxResponseBytes`, 1, 104_857_600],
+  ];
+  for (const [path, low, high] of LIMITS)
+    it(`${path} is ${low} to ${high}, and no further`, () => {
+      for (const value of [low, high]) assert.deepEqual(problems({ [path]: value }), []);
+      for (const value of [low - 1, high + 1, low + 0.5]) {
+        const [problem] = problems({ [path]: value });
+        assert.equal(problem?.path, path);
+        assert.match(problem.message, /must be .*\(\d+ to \d+\)/);
+      }
+    });
+  it('text limits hold on both sides', () => {
+    for (const [path, length] of [
+      [`${R}.description`, 2_000],
+      [`${R}.name`, 200],
+      ['merchant.id', 64],
+      ['server.adminToken', 512],
+    ] as const) {
+      assert.deepEqual(problems({ [path]: long(length) }), []);
+      assert.equal(problems({ [path]: long(length + 1) })[0]?.path, path);
+    }
+  });
+});
+
+describe('one run names every problem', () => {
+  it('of all sections at once, broken shapes and broken rules alike', () => {
+    const found = problems({
+      'merchant.id': '',
+      'server.port': 'many',
+      'backend.baseUrl': 'http://10.0.0.1',
+      'storage.replicas': 2,
+      [`${X}.payTo`]: '0x0',
+      [`${R}.pricing.type`]: 'auction',
+      'resources.second': { name: 'x', backend: { method: 'GET', path: 'no-slash' }, pricing: { type: 'free' } },
+      'limits.maxStreems': 1,
+    }).map(({ path }) => path);
+    for (const path of [
+      'merchant.id',
+      'server.port',
+      'backend.baseUrl',
+      'storage.replicas',
+      `${X}.payTo`,
+      `${R}.pricing.type`,
+      'resources.second.backend.path',
+      'limits.maxStreems',
+    ])
+      assert.ok(found.includes(path), `${path} is not in ${found}`);
+  });
+  it('each with a path of its own', () => {
+    const paths = problems({ merchant: 5, storage: 'x', resources: [] }).map(({ path }) => path);
+    assert.deepEqual(paths.toSorted(), ['merchant', 'resources', 'storage']);
+  });
+  it('keeps mounted fronts only', () =>
+    assert.deepEqual(load({ [`${R}.expose`]: ['a2a', 'http'] }).resources[0]?.exposedVia, ['http']));
+});

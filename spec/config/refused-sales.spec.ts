@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Changes, MAINNET, PAYEE, problems } from './document.ts';
+
+type Row = readonly [rule: string, changes: Changes, path: string, message: RegExp];
+
+const X = 'payments.x402';
+const R = 'resources.report';
+const input = (properties: object, more: object = {}) => ({
+  [`${R}.inputSchema`]: { type: 'object', properties, ...more },
+});
+/** A resource without path parameter, so that only the named rule is broken. */
+const plain: Changes = { [`${R}.backend.path`]: '/reports' };
+
+const MONEY: readonly Row[] = [
+  ['a price of zero', { [`${R}.pricing.amount`]: '0.00' }, `${R}.pricing.amount`, /more than zero/],
+  [
+    'a price the asset cannot hold',
+    { [`${R}.pricing.amount`]: '0.0000001' },
+    `${R}.pricing.amount`,
+    /more decimals than the asset \(6\)/,
+  ],
+  ['a price with an exponent', { [`${R}.pricing.amount`]: '1e3' }, `${R}.pricing.amount`, /not a decimal number/],
+  ['a negative price', { [`${R}.pricing.amount`]: '-1' }, `${R}.pricing.amount`, /not a decimal number/],
+  ['a price in another currency', { [`${R}.pricing.currency`]: 'EUR' }, `${R}.pricing.currency`, /must be "USDC"/],
+  ['a price nobody can pay', { payments: undefined }, `${R}.pricing`, /needs payments.x402/],
+  ['a priced resource without payment method', { [`${R}.payments`]: [] }, `${R}.payments`, /must have x402/],
+  [
+    'a free resource with payment method',
+    { [`${R}.pricing`]: { type: 'free' }, [`${R}.payments`]: ['x402'] },
+    `${R}.payments`,
+    /must be empty/,
+  ],
+  ['an address that is too short', { [`${X}.payTo`]: '0x12' }, `${X}.payTo`, /40 hexadecimal/],
+  [
+    'a payee with a wrong checksum',
+    { [`${X}.payTo`]: '0x036CbD53842c5426634e7929541eC2318f3dCF7E' },
+    `${X}.payTo`,
+    /checksum/,
+  ],
+  ['the zero address as payee', { [`${X}.payTo`]: `0x${'0'.repeat(40)}` }, `${X}.payTo`, /zero address/],
+  ['the token as payee', { [`${X}.payTo`]: '0x036cbd53842c5426634e7929541ec2318f3dcf7e' }, `${X}.payTo`, /token's own/],
+  ['an unknown network', { [`${X}.network`]: 'eip155:999999' }, `${X}.network`, /is unknown; known: .*eip155:8453/],
+  [
+    'a network that is no EVM',
+    { [`${X}.network`]: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1' },
+    `${X}.network`,
+    /EVM network/,
+  ],
+  [
+    'the wrong EIP-712 name of USDC',
+    { [`${X}.assetName`]: 'USD Coin', [`${X}.currency`]: 'USDC' },
+    `${X}.assetName`,
+    /must be "USDC"/,
+  ],
+  ['the wrong decimals of USDC', { [`${X}.assetDecimals`]: 18 }, `${X}.assetDecimals`, /must be 6/],
+  [
+    'a local facilitator without node',
+    { [`${X}.facilitator`]: { mode: 'local', privateKey: `0x${'1'.repeat(64)}` } },
+    `${X}.rpcUrl`,
+    /settles through a node/,
+  ],
+  ['a node over another scheme', { [`${X}.rpcUrl`]: 'ws://127.0.0.1' }, `${X}.rpcUrl`, /absolute http/],
+  [
+    '402 relayed from the merchant',
+    { [`${R}.pricing`]: { type: 'free' }, [`${R}.backend.relayStatuses`]: [402] },
+    `${R}.backend.relayStatuses`,
+    /402/,
+  ],
+  [
+    'relayed statuses on a paid resource',
+    { [`${R}.backend.relayStatuses`]: [404] },
+    `${R}.backend.relayStatuses`,
+    /free resources only/,
+  ],
+  ['real money unasked', { ...MAINNET, [`${X}.allowMainnet`]: false }, `${X}.allowMainnet`, /must be true/],
+  ['real money without node', { ...MAINNET, [`${X}.rpcUrl`]: undefined }, `${X}.rpcUrl`, /on a mainnet every payment/],
+  [
+    'real money over plain http',
+    { ...MAINNET, [`${X}.facilitator.url`]: 'http://facilitator.example' },
+    `${X}.facilitator.url`,
+    /https/,
+  ],
+  ['real money in sqlite', { ...MAINNET, storage: { sqlite: { path: 'x.db' } } }, 'storage', /redis on a mainnet/],
+  [
+    'real money for another token',
+    { ...MAINNET, [`${X}.asset`]: PAYEE.replace('1', '2') },
+    `${X}.asset`,
+    /canonical USDC/,
+  ],
+  [
+    'real money with the wrong EIP-712 name',
+    { ...MAINNET, [`${X}.assetName`]: 'USDC' },
+    `${X}.assetName`,
+    /must be "USD Coin"/,
+  ],
+  [
+    'real money for a tutorial account',
+    { ...MAINNET, [`${X}.payTo`]: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266' },
+    `${X}.payTo`,
+    /development account/,
+  ],
+  [
+    'a mainnet key in the document',
+    { ...MAINNET, [`${X}.facilitator`]: { mode: 'local', privateKey: `0x${'1'.repeat(64)}` } },
+    `${X}.facilitator.privateKey`,
+    /mounted file/,
+  ],
+];
+
+const RELEASE: readonly Row[] = [
+  ...['mcp', 'a2a', 'acp'].map(
+    (front): Row => [
+      `${front} switched on`,
+      { [`protocols.${front}.enabled`]: true },
+      `protocols.${front}.enabled`,
+      /not served by this release yet/,
+    ],
+  ),
+  [
+    'mandates switched on',
+    { 'authorization.ap2.enabled': true },
+    'authorization.ap2.enabled',
+    /not served by this release yet/,
+  ],
+  [
+    'a resource that needs a mandate',
+    { [`${R}.authorization`]: { required: ['ap2'] } },
+    `${R}.authorization.required`,
+    /not served by this release yet/,
+  ],
+  ['a resource on no mounted front', { [`${R}.expose`]: ['mcp'] }, `${R}.expose`, /at least one front/],
+  ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one front/],
+  ['a front nobody knows', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp or a2a/],
+];
+
+const OPERATION: readonly Row[] = [
+  ['a path without slash', { [`${R}.backend.path`]: '{city}/x' }, `${R}.backend.path`, /begins with one \//],
+  ['a path with a host', { [`${R}.backend.path`]: '//{city}/x' }, `${R}.backend.path`, /begins with one \//],
+  ['a whole URL as path', { [`${R}.backend.path`]: 'http://{city}/' }, `${R}.backend.path`, /begins with one \//],
+  ['a stray brace', { [`${R}.backend.path`]: '/{city}/}' }, `${R}.backend.path`, /stray brace/],
+  ['an unclosed parameter', { [`${R}.backend.path`]: '/{city' }, `${R}.backend.path`, /stray brace/],
+  ['a parameter without name', { [`${R}.backend.path`]: '/{}' }, `${R}.backend.path`, /without a name/],
+  ['a parameter in the query', { [`${R}.backend.path`]: '/x?city={city}' }, `${R}.backend.path`, /in the query/],
+  ['an undeclared parameter', { [`${R}.backend.path`]: '/{town}' }, `${R}.backend.path`, /\{town\}.*does not declare/],
+  ['an optional parameter', input({ city: { type: 'string' } }), `${R}.backend.path`, /required does not list/],
+  [
+    'a list as parameter',
+    input({ city: { type: 'array' } }, { required: ['city'] }),
+    `${R}.backend.path`,
+    /type cannot be part/,
+  ],
+  ['a climbing path', { [`${R}.backend.path`]: '/a/../{city}' }, `${R}.backend.path`, /normal form/],
+  ['an encoded climb', { [`${R}.backend.path`]: '/a/%2e%2e/{city}' }, `${R}.backend.path`, /normal form/],
+  ['a fragment', { [`${R}.backend.path`]: '/{city}#x' }, `${R}.backend.path`, /fragment/],
+  [
+    'a body binding on GET',
+    { ...plain, [`${R}.backend.inputBindings`]: { body: ['city'] } },
+    `${R}.backend.inputBindings.body`,
+    /GET has no body/,
+  ],
+  [
+    'a binding of an unknown property',
+    { ...plain, [`${R}.backend.inputBindings`]: { query: ['town'] } },
+    `${R}.backend.inputBindings.query`,
+    /does not declare/,
+  ],
+  [
+    'path bindings that miss a parameter',
+    { [`${R}.backend.inputBindings`]: { path: [] } },
+    `${R}.backend.inputBindings.path`,
+    /exactly/,
+  ],
+  ['a description with a tag alphabet', { [`${R}.description`]: 'nice\u{e0041}' }, `${R}.description`, /invisible/],
+  ['a description with a control character', { [`${R}.description`]: 'a\u0007b' }, `${R}.description`, /control/],
+];
+
+for (const [title, rows] of Object.entries({ MONEY, RELEASE, OPERATION }))
+  describe(`start-up refuses (${title.toLowerCase()})`, () => {
+    for (const [rule, changes, path, message] of rows)
+      it(rule, () => {
+        const found = problems(changes);
+        const problem = found.find((candidate) => candidate.path === path);
+        assert.ok(problem, `no problem at ${path}, but: ${JSON.stringify(found)}`);
+        assert.match(problem.message, message);
+      });
+  });

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { SocketQueue } from '../../src/merchant/socket-queue.ts';
+
+type Step = 'come' | 'finish' | 'give up';
+
+describe('the line in front of the sockets', () => {
+  it('serves in order, never more at once than there are sockets, and loses nobody', () => {
+    const step = fc.constantFrom<Step>('come', 'come', 'finish', 'give up');
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 60 }), (sockets, steps) => {
+        const queue = new SocketQueue(sockets);
+        const lined: (() => void)[] = [];
+        const served: (() => void)[] = [];
+        for (const what of steps) {
+          if (what === 'come') {
+            const start = (): void => {
+              assert.equal(lined.shift(), start, 'first come, first served');
+              served.push(start);
+            };
+            lined.push(start);
+            queue.take(start);
+          } else if (what === 'give up') {
+            // Somebody in the middle of the line leaves; somebody who was served cannot.
+            const [leaver] = lined.splice(Math.floor(lined.length / 2), 1);
+            if (leaver !== undefined) assert.equal(queue.leave(leaver), true);
+            if (served[0] !== undefined) assert.equal(queue.leave(served[0]), false);
+          } else if (served.shift() !== undefined) {
+            queue.release();
+          }
+          assert.ok(served.length <= sockets);
+          assert.ok(lined.length === 0 || served.length === sockets, 'nobody waits beside a free socket');
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, it } from 'node:test';
+import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { event, holder, move, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { LEASE_MS, type OpenStore, opened } from './opened.ts';
+
+export function ledgerContract(name: string, open: OpenStore): void {
+  describe(`${name}: the payment ledger`, () => {
+    const { store, reserved } = opened(open);
+
+    it('gives back what was reserved, number for number', async () => {
+      const wanted = terms();
+      await store().ledger.reserve({ terms: wanted, owner: 'buyer', leaseMs: LEASE_MS });
+      const record = await store().ledger.read(wanted.payId);
+      assert.partialDeepStrictEqual(record, { ...wanted, state: 'reserved', owner: 'buyer', fence: 1, tries: 0 });
+    });
+
+    it('knows nothing of an authorization that nobody brought', async () => {
+      assert.equal(await store().ledger.read(sha256('nobody')), undefined);
+    });
+
+    it('lets one of a hundred equal proofs run', async () => {
+      const wanted = terms();
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, () =>
+          store().ledger.reserve({ terms: wanted, owner: randomUUID(), leaseMs: LEASE_MS }),
+        ),
+      );
+      assert.equal(answers.filter(({ kind }) => kind === 'run').length, 1);
+      const busy = answers.filter((answer) => answer.kind === 'busy');
+      assert.equal(busy.length, 99);
+      for (const { leaseLeftMs } of busy) assert.ok(leaseLeftMs > LEASE_MS - 10_000 && leaseLeftMs <= LEASE_MS);
+    });
+
+    it('writes state, receipt and events of a transition together, in order', async () => {
+      const { ledger, feed, receipts } = store();
+      const record = await reserved();
+      const { requestId } = record;
+      const settling = done(
+        await ledger.advance(move(record, 'settling', { events: [event('payment.verified', requestId)] })),
+      );
+      const settled = done(
+        await ledger.advance(
+          move(settling, 'settled', {
+            receipt: receipt(record.receiptId, requestId),
+            events: [event('payment.settled', requestId, { data: { transaction: TRANSACTION } })],
+          }),
+        ),
+      );
+      assert.equal(settled.state, 'settled');
+      assert.equal(settled.transaction, TRANSACTION);
+      assert.ok((settled.settledAt ?? 0) >= settled.reservedAt);
+      const page = await feed.page({ limit: 10, requestId });
+      assert.deepEqual(
+        page.events.map(({ type }) => type),
+        ['payment.settled', 'payment.verified'],
+      );
+      assert.deepEqual((await receipts.page({ limit: 10, requestId })).receipts, [
+        receipt(record.receiptId, requestId),
+      ]);
+    });
+
+    it('writes none of them when the transition is refused', async () => {
+      const { ledger, feed, receipts } = store();
+      const record = await reserved();
+      const carried = {
+        receipt: receipt(record.receiptId, record.requestId),
+        events: [event('payment.settled', record.requestId)],
+      };
+      const strange = { ...record, owner: 'other' };
+      assert.deepEqual(await ledger.advance(move(record, 'settled', carried)), { kind: 'illegal', state: 'reserved' });
+      assert.deepEqual(await ledger.advance(move(strange, 'settling', carried)), { kind: 'fenced' });
+      assert.deepEqual(await ledger.advance({ ...move(record, 'settling', carried), payId: sha256('gone') }), {
+        kind: 'lost',
+      });
+      const settling = done(await ledger.advance(move(record, 'settling')));
+      await assert.rejects(ledger.advance(move(settling, 'settled', { ...carried, facts: {} })), {
+        name: 'LedgerCorruption',
+      });
+      assert.equal((await ledger.read(record.payId))?.state, 'settling');
+      assert.deepEqual(await feed.page({ limit: 10, requestId: record.requestId }), { events: [] });
+      assert.deepEqual(await receipts.page({ limit: 10, requestId: record.requestId }), { receipts: [] });
+    });
+
+    it('appends the events of a repeated command once', async () => {
+      const { ledger, feed } = store();
+      const record = await reserved();
+      const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
+      const answers = [await ledger.advance(command), await ledger.advance(command)];
+      assert.deepEqual(answers[1], answers[0]);
+      assert.equal((await feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
+    });
+
+    it('keeps a transaction that was written ahead', async () => {
+      const { ledger } = store();
+      const settling = done(await ledger.advance(move(await reserved(), 'settling')));
+      await ledger.note(holder(settling), { transaction: TRANSACTION, rawTransaction: '0x02f8' }, LEASE_MS);
+      assert.partialDeepStrictEqual(await ledger.read(settling.payId), {
+        state: 'settling',
+        transaction: TRANSACTION,
+        rawTransaction: '0x02f8',
+      });
+    });
+
+    it('forgets a discarded reservation, with its event, and lets the proof be used again', async () => {
+      const { ledger, feed } = store();
+      const record = await reserved();
+      const held = holder(record);
+      const events = [event('payment.rejected', record.requestId)];
+      assert.deepEqual(await ledger.discard(held, events), { kind: 'gone' });
+      assert.deepEqual(await ledger.discard(held, events), { kind: 'gone' });
+      assert.equal(await ledger.read(record.payId), undefined);
+      assert.equal((await feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
+    });
+
+    it('hands a released record to the next caller at once, fenced from the last', async () => {
+      const { ledger } = store();
+      const record = await reserved();
+      const settling = done(await ledger.advance(move(record, 'settling')));
+      await ledger.release(holder(settling));
+      const taken = await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS });
+      assert.partialDeepStrictEqual(taken, { kind: 'run', record: { state: 'settling', fence: 2, owner: 'other' } });
+      assert.deepEqual(await ledger.note(holder(settling), {}, LEASE_MS), { kind: 'fenced' });
+    });
+
+    it('updates the receipt of a delivery that succeeds later', async () => {
+      const { ledger, receipts } = store();
+      const record = await reserved();
+      const { receiptId: id, requestId } = record;
+      let held = done(await ledger.advance(move(record, 'settling')));
+      held = done(await ledger.advance(move(held, 'settled', { receipt: receipt(id, requestId) })));
+      held = done(await ledger.advance(move(held, 'undelivered', { facts: { reason: 'timeout' } })));
+      const last = receipt(id, requestId, { delivered: true, backendStatus: 200 });
+      held = done(await ledger.advance(move(held, 'delivered', { receipt: last })));
+      assert.partialDeepStrictEqual(held, { state: 'delivered', tries: 1, leaseUntil: 0, reason: 'timeout' });
+      assert.deepEqual((await receipts.page({ limit: 10, requestId })).receipts, [last]);
+      assert.equal((await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS })).kind, 'ended');
+    });
+  });
+}
+
+function done(answer: { readonly kind: string; readonly record?: PaymentRecord }): PaymentRecord {
+  return answer.kind === 'done' && answer.record !== undefined ? answer.record : assert.fail(answer.kind);
+}

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before } from 'node:test';
+import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import type { Store, StoreLimits } from '../../src/store/store.ts';
+import { terms } from '../payments/ledger/samples.ts';
+
+/** Small enough to be filled by a test. */
+export const LIMITS: StoreLimits = { eventsMaxLength: 300, receiptsMaxLength: 20 };
+/** A lease that no test lives to see end, milliseconds. */
+export const LEASE_MS = 60_000;
+
+/** Opens a store; stores opened by different merchants, or files, know nothing of each other. */
+export type OpenStore = (merchantId?: string) => Promise<Store>;
+
+/** A store for the tests of one group, and a fresh reservation in it. */
+export function opened(open: OpenStore) {
+  let opening: Store | undefined;
+  before(async () => {
+    opening = await open(randomUUID());
+  });
+  after(() => opening?.close());
+  const store = (): Store => opening ?? assert.fail('not open');
+  const reserved = async (): Promise<PaymentRecord> => {
+    const answer = await store().ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    return answer.kind === 'run' ? answer.record : assert.fail(answer.kind);
+  };
+  return { store, reserved };
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import { type Store, StoreError } from '../../src/store/store.ts';
+import { event, move, terms } from '../payments/ledger/samples.ts';
+import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+
+/** Longest a caller waits for a store that is away, milliseconds. */
+const PROMPT_MS = 1_000;
+
+const bed = redisBed();
+
+/** The promise must be refused as a StoreError, and soon. */
+async function refusedPromptly(answer: Promise<unknown>): Promise<StoreError> {
+  const start = performance.now();
+  const error = await answer.then(
+    () => assert.fail('answered'),
+    (thrown: unknown) => (thrown instanceof StoreError ? thrown : assert.fail(String(thrown))),
+  );
+  const ms = performance.now() - start;
+  assert.ok(ms < PROMPT_MS, `${ms} ms`);
+  return error;
+}
+
+/** There is no event for it: the store reconnects on its own, and `check` is how anybody learns of that. */
+async function recovered(one: Store): Promise<void> {
+  for (const deadline = Date.now() + 5_000; (await one.check()).status !== 'ok'; await delay(20))
+    assert.ok(Date.now() < deadline, 'did not recover');
+}
+
+describe('when Redis fails', () => {
+  it('kill -9: callers are refused within a second, what was acknowledged is there afterwards', async () => {
+    const record = await bed.reserved();
+    await bed.server.kill();
+    const command = move(record, 'settling');
+    await refusedPromptly(bed.store.ledger.advance(command));
+    await refusedPromptly(bed.store.feed.page({ limit: 1 }));
+    assert.equal((await bed.store.check()).status, 'unreachable');
+    await bed.server.restart();
+    await recovered(bed.store);
+    assert.equal((await bed.store.ledger.read(record.payId))?.state, 'reserved');
+    assert.equal((await bed.store.ledger.advance(command)).kind, 'done');
+  });
+
+  it('a command whose answer was lost is repeated without doing it twice', async () => {
+    const record = await bed.reserved();
+    const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
+    process.kill(bed.server.pid, 'SIGSTOP');
+    try {
+      await refusedPromptly(bed.store.ledger.advance(command));
+    } finally {
+      process.kill(bed.server.pid, 'SIGCONT');
+    }
+    await recovered(bed.store);
+    assert.partialDeepStrictEqual(await bed.store.ledger.advance(command), {
+      kind: 'done',
+      record: { state: 'settling' },
+    });
+    assert.equal((await bed.store.feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
+  });
+
+  it('opens while the server is down, and serves as soon as it is up', async () => {
+    await bed.server.kill();
+    const start = performance.now();
+    const late = await openRedisStore({ url: bed.server.url, merchantId: 'late', limits: REDIS_LIMITS });
+    assert.ok(performance.now() - start < 2 * PROMPT_MS);
+    assert.equal((await late.check()).status, 'unreachable');
+    await refusedPromptly(late.ledger.read(terms().payId));
+    await bed.server.restart();
+    await recovered(late);
+    assert.equal(await late.ledger.read(terms().payId), undefined);
+    await late.close();
+  });
+
+  it('no password reaches an error or the log', async () => {
+    const lines: string[] = [];
+    const line = (fields: object, message: string) => {
+      const { err } = fields as { readonly err?: Error };
+      lines.push(`${message} ${err?.message} ${err?.stack} ${JSON.stringify(err)}`);
+    };
+    const url = 'redis://operator:correct-horse@127.0.0.1:1/0';
+    const shut = await openRedisStore({
+      url,
+      merchantId: 'shop',
+      limits: REDIS_LIMITS,
+      log: { info: line, warn: line },
+    });
+    const error = await refusedPromptly(shut.ledger.read(terms().payId));
+    await shut.close();
+    const { cause } = error;
+    assert.ok(cause instanceof Error);
+    assert.equal(lines.length, 1);
+    for (const text of [...lines, cause.message, JSON.stringify(cause), String(cause.stack)])
+      assert.doesNotMatch(text, /correct-horse/);
+  });
+
+  it('a server that answers but takes no writes is unwritable', async () => {
+    await recovered(bed.store);
+    const status = await underSetting('maxmemory', '1', () => bed.store.check());
+    assert.equal(status.status, 'unwritable');
+    assert.deepEqual(await bed.store.check(), { status: 'ok' });
+  });
+
+  for (const [name, value, cause] of [
+    ['maxmemory-policy', 'allkeys-lru', /noeviction/],
+    ['appendonly', 'no', /appendonly/],
+  ] as const)
+    it(`a server with ${name} ${value} is degraded`, async () => {
+      // The setup is looked at once a minute, so by a store that has not looked yet.
+      const fresh = await openRedisStore({ url: bed.server.url, merchantId: 'shop', limits: REDIS_LIMITS });
+      const health = await underSetting(name, value, () => fresh.check());
+      await fresh.close();
+      assert.equal(health.status, 'degraded');
+      assert.match(health.status === 'degraded' ? health.cause : '', cause);
+    });
+
+  /** A setting of the server for as long as `work` takes. */
+  async function underSetting<T>(name: string, value: string, work: () => Promise<T>): Promise<T> {
+    const [, before = ''] = (await bed.redis.config('GET', name)) as readonly string[];
+    await bed.redis.config('SET', name, value);
+    try {
+      return await work();
+    } finally {
+      await bed.redis.config('SET', name, before);
+    }
+  }
+});

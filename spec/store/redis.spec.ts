@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, it } from 'node:test';
+import type { EventBatch } from '../../src/events/feed-queue.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { event, holder, move, receipt, terms } from '../payments/ledger/samples.ts';
+import { startRedis } from '../support/redis.ts';
+import { LEASE_MS } from './opened.ts';
+import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+
+const HOUR_MS = 3_600_000;
+const TAG = '{acg:shop}:';
+
+const bed = redisBed();
+
+describe('what lies in Redis', () => {
+  it('every key is under one hash tag', async () => {
+    const record = await bed.reserved();
+    const carried = { receipt: receipt(record.receiptId, record.requestId), events: [event('payment.verified', 'r')] };
+    await bed.store.ledger.advance(move(record, 'settling', carried));
+    await bed.store.feed.append([event('resource.requested', 'r')]);
+    await bed.store.check();
+    const keys = await bed.redis.keys('*');
+    assert.ok(keys.length >= 6);
+    assert.deepEqual(
+      keys.filter((key) => !key.startsWith(TAG)),
+      [],
+    );
+  });
+
+  it('a record lives 25 hours from its last change or the end of its validity, renewed by every change', async () => {
+    const expired = await bed.reserved(terms(randomUUID(), { validBefore: 1 }));
+    const valid = await bed.reserved(terms(randomUUID(), { validBefore: Math.floor(Date.now() / 1_000) + 7_200 }));
+    const hours = async (payId: string) => (await bed.redis.pttl(`${TAG}pay:${payId}`)) / HOUR_MS;
+    const near = (actual: number, wanted: number) => assert.ok(Math.abs(actual - wanted) < 0.01, `${actual} hours`);
+    near(await hours(expired.payId), 25);
+    near(await hours(valid.payId), 27);
+    await bed.redis.pexpire(`${TAG}pay:${expired.payId}`, HOUR_MS);
+    await bed.store.ledger.note(holder(expired), {}, LEASE_MS);
+    near(await hours(expired.payId), 25);
+  });
+
+  it('the work list holds open records at the end of their lease, and only those', async () => {
+    const record = await bed.reserved();
+    const due = async () => bed.redis.zscore(`${TAG}open`, record.payId);
+    const leaseUntil = async () => (await bed.store.ledger.read(record.payId))?.leaseUntil;
+    assert.equal(Number(await due()), await leaseUntil());
+    const settling = await bed.store.ledger.advance(move(record, 'settling', { leaseMs: 5_000 }));
+    assert.equal(Number(await due()), await leaseUntil());
+    const held = settling.kind === 'done' ? settling.record : assert.fail(settling.kind);
+    await bed.store.ledger.release(holder(held));
+    assert.equal(Number(await due()), (await bed.store.ledger.read(record.payId))?.changedAt);
+    await bed.store.ledger.advance(move(held, 'refused'));
+    assert.equal(await due(), null);
+  });
+
+  it('a record that time took away leaves the work list when somebody asks for it', async () => {
+    const record = await bed.reserved();
+    await bed.redis.del(`${TAG}pay:${record.payId}`);
+    assert.deepEqual(await bed.store.ledger.advance(move(record, 'settling')), { kind: 'lost' });
+    assert.equal(await bed.redis.zscore(`${TAG}open`, record.payId), null);
+  });
+
+  it('entries of the work list that outlived their records are dropped by the next reservation', async () => {
+    await bed.redis.zadd(`${TAG}open`, Date.now() - 49 * HOUR_MS, 'stale', Date.now() - 47 * HOUR_MS, 'overdue');
+    await bed.reserved();
+    assert.equal(await bed.redis.zscore(`${TAG}open`, 'stale'), null);
+    assert.notEqual(await bed.redis.zscore(`${TAG}open`, 'overdue'), null);
+  });
+
+  it('leases are measured by the clock of Redis, whatever the clock of the pod says', async (t) => {
+    t.mock.method(Date, 'now', () => 0);
+    const record = await bed.reserved(terms(randomUUID(), { validBefore: 2_000_000_000 }));
+    const [seconds] = await bed.redis.time();
+    const leftMs = record.leaseUntil - Number(seconds) * 1_000;
+    assert.ok(leftMs > LEASE_MS - 5_000 && leftMs <= LEASE_MS + 1_000, `${leftMs} ms`);
+  });
+
+  it('a damaged record is reported, not used', async () => {
+    const record = await bed.reserved();
+    await bed.redis.hset(`${TAG}pay:${record.payId}`, 'fence', 'zero');
+    await assert.rejects(bed.store.ledger.read(record.payId), { name: 'LedgerCorruption' });
+  });
+
+  it('scripts that the server forgot are sent again', async () => {
+    await bed.redis.script('FLUSH');
+    assert.equal((await bed.reserved()).fence, 1);
+  });
+
+  it('a batch of events that is repeated is appended once; the next one follows', async () => {
+    const requestId = randomUUID();
+    const feed: { append(events: readonly object[], batch: EventBatch): Promise<void> } = bed.store.feed;
+    const batch = { queue: randomUUID(), sequence: 1 };
+    const events = [event('resource.requested', requestId)];
+    await feed.append(events, batch);
+    await feed.append(events, batch);
+    await feed.append([event('resource.delivered', requestId)], { ...batch, sequence: 2 });
+    const page = await bed.store.feed.page({ limit: 10, requestId });
+    assert.deepEqual(
+      page.events.map(({ type }) => type),
+      ['resource.delivered', 'resource.requested'],
+    );
+  });
+});
+
+/** What an operator has to allow: nothing outside the hash tag, no command that a gateway does not send. */
+const LEAST_RIGHTS = [
+  ...['~{acg:shop}:*', 'resetchannels', '-@all'],
+  ...['hello', 'auth', 'ping', 'info', 'quit', 'client|setname', 'evalsha', 'eval', 'time'].map((name) => `+${name}`),
+  ...['get', 'set', 'del', 'hset', 'hget', 'hmget', 'hgetall', 'hdel', 'pexpire'].map((name) => `+${name}`),
+  ...['zadd', 'zrem', 'zcard', 'zrange', 'zrevrangebylex', 'zremrangebyscore'].map((name) => `+${name}`),
+  ...['xadd', 'xrevrange'].map((name) => `+${name}`),
+];
+
+describe('the rights of the gateway in Redis', () => {
+  it('the least ones are enough', async () => {
+    const guarded = await startRedis({ args: ['--user', 'default', 'on', 'nopass', ...LEAST_RIGHTS] });
+    const own = await openRedisStore({
+      url: guarded.url,
+      merchantId: 'shop',
+      limits: { ...REDIS_LIMITS, receiptsMaxLength: 1 },
+    });
+    const { ledger, feed, receipts } = own;
+    const take = async () => {
+      const answer = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+      return answer.record;
+    };
+    const first = await take();
+    assert.deepEqual(await ledger.discard(holder(first), []), { kind: 'gone' });
+    for (const record of [await take(), await take()]) {
+      const carried = { receipt: receipt(record.receiptId, 'r'), events: [event('payment.verified', 'r')] };
+      assert.equal((await ledger.advance(move(record, 'settling', carried))).kind, 'done');
+    }
+    await feed.append([event('resource.requested', 'r')]);
+    assert.equal((await feed.page({ limit: 5 })).events.length, 3);
+    assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);
+    assert.deepEqual(await own.check(), { status: 'ok' });
+    const stranger = await openRedisStore({ url: guarded.url, merchantId: 'other', limits: REDIS_LIMITS });
+    await assert.rejects(stranger.ledger.read(terms().payId), StoreError);
+    await Promise.all([own.close(), stranger.close()]);
+    await guarded.stop();
+  });
+});

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, describe, it } from 'node:test';
+import { RECORD_RETENTION_MS } from '../../src/payments/ledger/retention.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { type Store, StoreError } from '../../src/store/store.ts';
+import { event, move, receipt, terms } from '../payments/ledger/samples.ts';
+
+const LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 100 };
+const NOW = 1_800_000_000_000;
+const directory = mkdtempSync(join(tmpdir(), 'acg-sqlite-'));
+let files = 0;
+
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+function file(): string {
+  files += 1;
+  return join(directory, `${files}`, 'below', 'gateway.db');
+}
+
+function open(path: string, now?: () => number): Store {
+  return openSqliteStore({ path, limits: LIMITS, ...(now === undefined ? {} : { now }) });
+}
+
+describe('the embedded store', () => {
+  it('creates its directory, and a file that only its owner can read', async () => {
+    const path = file();
+    const store = open(path);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    await store.close();
+  });
+
+  it('remembers after it was closed', async () => {
+    const path = file();
+    const wanted = terms();
+    const first = open(path);
+    const reservation = await first.ledger.reserve({ terms: wanted, owner: 'buyer', leaseMs: 60_000 });
+    await first.ledger.advance(move(reservation.record, 'settling', { events: [event('payment.verified', 'r')] }));
+    await first.receipts.write(receipt(wanted.receiptId, 'r'));
+    await first.close();
+    const second = open(path);
+    assert.equal((await second.ledger.read(wanted.payId))?.state, 'settling');
+    assert.equal((await second.feed.page({ limit: 5 })).events.length, 1);
+    assert.equal((await second.receipts.page({ limit: 5 })).receipts.length, 1);
+    await second.close();
+  });
+
+  it('remembers what it acknowledged when its process is killed', () => {
+    const path = file();
+    const wanted = terms();
+    const script = `
+      const { openSqliteStore } = await import(${JSON.stringify(import.meta.resolve('../../src/store/sqlite/open.ts'))});
+      const store = openSqliteStore({ path: ${JSON.stringify(path)}, limits: ${JSON.stringify(LIMITS)} });
+      await store.ledger.reserve({ terms: ${JSON.stringify(wanted)}, owner: 'buyer', leaseMs: 60_000 });
+      process.kill(process.pid, 'SIGKILL');`;
+    const { signal } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], { timeout: 20_000 });
+    assert.equal(signal, 'SIGKILL');
+    const db = new DatabaseSync(path);
+    assert.equal(db.prepare('SELECT count(*) AS n FROM payments WHERE pay_id = ?').get(wanted.payId)?.['n'], 1);
+    db.close();
+  });
+
+  it('syncs every commit of the write-ahead log', async () => {
+    const path = file();
+    const store = open(path);
+    const db = new DatabaseSync(path);
+    assert.equal(db.prepare('PRAGMA journal_mode').get()?.['journal_mode'], 'wal');
+    db.close();
+    await store.close();
+  });
+
+  for (const [what, sql, message] of [
+    ['of a newer release', 'PRAGMA user_version = 99', /schema version 99/],
+    ['of another application', 'PRAGMA application_id = 7', /another application/],
+  ] as const)
+    it(`refuses a database ${what}, and leaves it alone`, async () => {
+      const path = file();
+      await open(path).close();
+      const db = new DatabaseSync(path);
+      db.exec(sql);
+      db.close();
+      assert.throws(() => open(path), message);
+      assert.throws(() => open(path), message);
+    });
+
+  it('forgets a record 25 hours after its last change, and deletes it with the next reservation', async () => {
+    const path = file();
+    let now = NOW;
+    const store = open(path, () => now);
+    const old = terms('old', { validBefore: NOW / 1_000 });
+    await store.ledger.reserve({ terms: old, owner: 'buyer', leaseMs: 0 });
+    now = NOW + RECORD_RETENTION_MS - 1;
+    assert.equal((await store.ledger.read(old.payId))?.state, 'reserved');
+    now += 1;
+    assert.equal(await store.ledger.read(old.payId), undefined);
+    await store.ledger.reserve({ terms: terms('new'), owner: 'buyer', leaseMs: 0 });
+    await store.close();
+    const db = new DatabaseSync(path);
+    assert.equal(db.prepare('SELECT count(*) AS n FROM payments').get()?.['n'], 1);
+    db.close();
+  });
+
+  it('gives growing positions to events while its clock goes back', async () => {
+    const clock = [NOW, NOW, NOW - 5_000, NOW + 1];
+    const store = open(':memory:', () => clock.shift() ?? assert.fail());
+    for (const name of ['a', 'b', 'c', 'd']) await store.feed.append([event('resource.requested', name)]);
+    clock.push(0);
+    const { events } = await store.feed.page({ limit: 10 });
+    assert.deepEqual(
+      events.map(({ id, requestId }) => `${requestId} ${id}`),
+      [`d evt_${NOW + 1}-0`, `c evt_${NOW}-2`, `b evt_${NOW}-1`, `a evt_${NOW}-0`],
+    );
+    await store.close();
+  });
+
+  it('is unwritable while somebody else holds the file, and callers get a StoreError', async () => {
+    const path = file();
+    const store = open(path);
+    const other = new DatabaseSync(path);
+    other.exec('BEGIN IMMEDIATE');
+    assert.partialDeepStrictEqual(await store.check(), { status: 'unwritable' });
+    await assert.rejects(store.feed.append([event('resource.requested', 'r')]), StoreError);
+    other.exec('ROLLBACK');
+    other.close();
+    assert.deepEqual(await store.check(), { status: 'ok' });
+    await store.close();
+  });
+
+  it('answers a StoreError after it was closed, and closes twice', async () => {
+    const store = open(':memory:');
+    await store.close();
+    await store.close();
+    await assert.rejects(store.ledger.read(terms().payId), StoreError);
+  });
+});
