@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
-import { ConfigError } from './config/problem.ts';
+import { ConfigError } from './problems/problem.ts';
 
 const USAGE = `acg <command> [--config FILE]
 

@@ -1,6 +1,6 @@
 import type { GatewayConfig } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { ConfigError, type ConfigProblem } from '../../src/config/problem.ts';
+import { ConfigError, type ConfigProblem } from '../../src/problems/problem.ts';
 
 type Value = unknown;
 export type Changes = Readonly<Record<string, Value>>;

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { compileCatalogue } from '../../src/catalogue/catalogue.ts';
 import { configWarnings, loadConfig } from '../../src/config/load.ts';
-import { ConfigError } from '../../src/config/problem.ts';
 import { configPath, MAX_CONFIG_BYTES } from '../../src/config/read.ts';
+import { ConfigError } from '../../src/problems/problem.ts';
 import { load, PAYEE } from './document.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'acg-config-'));

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { mnemonicToAccount } from 'viem/accounts';
 import { getAddress } from 'viem/utils';
-import type { DeploymentMode } from '../../src/config/config.ts';
 import { hostKind } from '../../src/config/endpoints.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/mainnet.ts';
-import { nearest } from '../../src/config/nearest.ts';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/networks.ts';
 import { domainSeparator } from '../../src/payments/x402/domain.ts';
+import type { DeploymentMode } from '../../src/payments/x402/settings.ts';
+import { nearest } from '../../src/problems/nearest.ts';
 import { type Changes, load, MAINNET } from './document.ts';
 
 const X = 'payments.x402';

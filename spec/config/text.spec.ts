@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { parseConfig } from '../../src/config/load.ts';
-import { ConfigError } from '../../src/config/problem.ts';
+import { ConfigError } from '../../src/problems/problem.ts';
 import { changed, problems, problemsOfText } from './document.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'acg-config-'));

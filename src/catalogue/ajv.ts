@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formatsPlugin from 'ajv-formats';
-import { memberPath } from '../config/problem.ts';
 import { canonicalJson } from '../json/canonical.ts';
 import type { Json, JsonObject } from '../json/types.ts';
+import { memberPath } from '../problems/problem.ts';
 import { MAX_MATCHED_LENGTH } from './close.ts';
 import type { ResourceFault } from './schema-check.ts';
 

@@ -1,12 +1,12 @@
-import type { GatewayConfig, ResourceConfig } from '../config/config.ts';
-import { ConfigError, type ConfigProblem, memberPath } from '../config/problem.ts';
 import type { JsonObject } from '../json/types.ts';
+import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';
 import { compileValidators } from './ajv.ts';
 import { closeSchema, EMPTY_INPUT } from './close.ts';
 import { type AdapterHealths, discoveryDocument } from './discovery.ts';
 import { listedResource } from './listing.ts';
 import { prepareInput } from './prepare.ts';
 import type { Resource, StaticDocument } from './resource.ts';
+import type { CatalogueSettings, ResourceConfig } from './settings.ts';
 import { staticDocument } from './static-document.ts';
 import { readTemplate } from './template.ts';
 
@@ -26,7 +26,7 @@ export interface Catalogue {
  * Compiles every resource. `startedAt` (ISO 8601) dates the health of fronts before their first check.
  * @throws ConfigError for whatever `loadConfig` could not see: a schema that does not compile
  */
-export function compileCatalogue(config: GatewayConfig, startedAt = new Date().toISOString()): Catalogue {
+export function compileCatalogue(config: CatalogueSettings, startedAt = new Date().toISOString()): Catalogue {
   const problems: ConfigProblem[] = [];
   const byId = new Map<string, Resource>();
   const inputSchemas = new Map<string, JsonObject>();

@@ -1,7 +1,7 @@
-import type { ResourceConfig } from '../config/config.ts';
 import type { Json } from '../json/types.ts';
 import { carriesBody } from './request.ts';
 import { type ResourceFault, schemaFaults } from './schema-check.ts';
+import type { ResourceConfig } from './settings.ts';
 import { isObject } from './subschemas.ts';
 import { readTemplate } from './template.ts';
 

@@ -1,4 +1,3 @@
-import type { StorageConfig } from '../config/config.ts';
 import type { Channel } from '../events/event.ts';
 
 /** The wire contract this release speaks; changes only when the contract does. */
@@ -65,7 +64,7 @@ export const X402_PROVIDER: Descriptor = {
   status: 'stable',
 };
 
-export const STORES: Readonly<Record<StorageConfig['engine']['kind'], Descriptor>> = {
+export const STORES: Readonly<Record<'redis' | 'sqlite', Descriptor>> = {
   redis: {
     name: 'redis',
     kind: 'storage',

@@ -1,8 +1,9 @@
 import release from '../../package.json' with { type: 'json' };
-import type { GatewayConfig, X402Config } from '../config/config.ts';
 import type { Channel } from '../events/event.ts';
+import type { X402Config } from '../payments/x402/settings.ts';
 import { PROTOCOL_ADAPTERS, STORES, SUPPORTED_SPEC, X402_PROVIDER } from './descriptors.ts';
 import type { StaticDocument } from './resource.ts';
+import type { CatalogueSettings } from './settings.ts';
 import { staticDocument } from './static-document.ts';
 
 /** A front's last health check. `checkedAt` is ISO 8601. */
@@ -24,7 +25,7 @@ const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a', 'acp'];
  * A front without a check so far is `warn` since the start.
  */
 export function discoveryDocument(
-  config: GatewayConfig,
+  config: CatalogueSettings,
   startedAt: string,
 ): (health: AdapterHealths) => StaticDocument {
   const fixed = fixedParts(config);
@@ -52,7 +53,7 @@ function stillTrue(published: AdapterHealth | undefined, current: AdapterHealth)
 }
 
 /** Everything but the adapters, field by field: no RPC, facilitator, backend or store URL and no token can slip in. */
-function fixedParts(config: GatewayConfig): Readonly<Record<string, unknown>> {
+function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>> {
   const { merchant, protocols, storage, x402 } = config;
   const mount = ({ enabled, mountPath }: { readonly enabled: boolean; readonly mountPath: string }) => ({
     enabled,

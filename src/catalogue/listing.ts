@@ -1,5 +1,6 @@
-import type { Pricing, ResourceConfig } from '../config/config.ts';
 import type { JsonObject } from '../json/types.ts';
+import type { Pricing } from '../payments/pricing.ts';
+import type { ResourceConfig } from './settings.ts';
 
 /** A resource as GET /api/resources shows it (interface specification, part 2). No backend URL, path or header. */
 export interface ListedResource {

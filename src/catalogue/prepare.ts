@@ -1,4 +1,3 @@
-import type { ResourceConfig } from '../config/config.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { type compileValidators, MatchLengthError } from './ajv.ts';
@@ -7,6 +6,7 @@ import { inputProblems } from './input-problems.ts';
 import { buildRequest } from './request.ts';
 import type { Resource } from './resource.ts';
 import { RESERVED_NAMES } from './schema-check.ts';
+import type { ResourceConfig } from './settings.ts';
 import type { PathTemplate } from './template.ts';
 
 /** Largest input, in JSON values, whose problems are all listed; above it only the first one is, so that garbage stays cheap. */

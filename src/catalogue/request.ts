@@ -1,8 +1,8 @@
-import type { ResourceConfig } from '../config/config.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
 import { instancePath } from './input-problems.ts';
+import type { ResourceConfig } from './settings.ts';
 import { encodePathValue, encodeText, fillPath, type PathTemplate, scalarText } from './template.ts';
 
 /** Longest path with query that is sent to the merchant, bytes (it is ASCII): servers refuse more than 8 to 16 KiB. */

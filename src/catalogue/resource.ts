@@ -1,8 +1,9 @@
-import type { Pricing, ResourceConfig } from '../config/config.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
+import type { Pricing } from '../payments/pricing.ts';
+import type { ResourceConfig } from './settings.ts';
 
 /** An input that passed the schema, with the backend request it leads to; or every problem found (at most 20). */
 export type PreparedInput =

@@ -1,6 +1,6 @@
-import { nearest } from '../config/nearest.ts';
-import { memberPath } from '../config/problem.ts';
 import type { Json, JsonObject } from '../json/types.ts';
+import { nearest } from '../problems/nearest.ts';
+import { memberPath } from '../problems/problem.ts';
 import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
 import { IN_PLACE, KEYWORDS, type KeywordPlace } from './keywords.ts';
 import { patternFault } from './pattern.ts';

@@ -1,5 +1,5 @@
+import { memberPath, type ProblemList } from '../problems/problem.ts';
 import type { ConfigDocument, HeaderMap } from './document.ts';
-import { memberPath, type ProblemList } from './problem.ts';
 
 /** The merchant's service: `pathPrefix` (no trailing slash, often empty) stands before every resource's path. */
 export interface BackendBase {

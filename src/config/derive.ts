@@ -1,11 +1,13 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import type { ResourceConfig } from '../catalogue/settings.ts';
+import type { X402Config } from '../payments/x402/settings.ts';
+import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { deriveBackend } from './backend.ts';
-import type { GatewayConfig, ResourceConfig, X402Config } from './config.ts';
+import type { GatewayConfig } from './config.ts';
 import type { ConfigDocument } from './document.ts';
 import { checkFields } from './fields.ts';
 import { deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './listeners.ts';
 import { type PriceAsset, priceAsset } from './pricing.ts';
-import { memberPath, type ProblemList } from './problem.ts';
 import { refuseUnserved } from './release.ts';
 import { deriveResource, type ResourceSurroundings } from './resources.ts';
 import { deriveStorage } from './storage.ts';

@@ -1,4 +1,4 @@
-import { memberPath, type ProblemList } from './problem.ts';
+import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { type Environment, readBoundedFile } from './read.ts';
 
 /** Largest mounted secret, bytes. */

@@ -1,5 +1,5 @@
+import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { environmentText, readSecretFile } from './environment.ts';
-import { memberPath, type ProblemList } from './problem.ts';
 import { type Environment, MAX_CONFIG_DEPTH } from './read.ts';
 
 /** The document with every placeholder replaced. Paths as in ConfigProblem. */

@@ -1,7 +1,7 @@
 import { getAddress } from 'viem/utils';
 import { textFault } from '../catalogue/text.ts';
+import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { hostKind, readHttpUrl } from './endpoints.ts';
-import { memberPath, type ProblemList } from './problem.ts';
 
 /** What is wrong with one text, or undefined. `document` for the few rules that depend on a neighbour. */
 type TextRule = (text: string, document: unknown) => string | undefined;

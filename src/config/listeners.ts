@@ -1,7 +1,7 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import type { ProblemList } from '../problems/problem.ts';
 import type { GatewayConfig } from './config.ts';
 import type { ConfigDocument } from './document.ts';
-import type { ProblemList } from './problem.ts';
 
 const SERVER = schema.properties.server.properties;
 const MANAGEMENT = schema.properties.management.properties;

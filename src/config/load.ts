@@ -1,9 +1,9 @@
+import { ProblemList } from '../problems/problem.ts';
 import type { GatewayConfig } from './config.ts';
 import { deriveConfig } from './derive.ts';
 import type { ConfigDocument } from './document.ts';
 import { environmentOverrides } from './environment.ts';
 import { expand } from './expand.ts';
-import { ProblemList } from './problem.ts';
 import { configPath, type Environment, parseConfigText, readConfigFile } from './read.ts';
 import { validateDocument } from './validate.ts';
 

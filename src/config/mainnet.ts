@@ -1,6 +1,6 @@
 import { KNOWN_NETWORKS } from '../payments/networks.ts';
-import type { X402Config } from './config.ts';
-import type { ProblemList } from './problem.ts';
+import type { X402Config } from '../payments/x402/settings.ts';
+import type { ProblemList } from '../problems/problem.ts';
 
 /** What the rules of real money need to know about the rest of the configuration. */
 export interface MainnetFacts {

@@ -1,7 +1,7 @@
 import { AmountError, parseAmount } from '../payments/amount.ts';
-import type { Pricing } from './config.ts';
+import type { Pricing } from '../payments/pricing.ts';
+import type { ProblemList } from '../problems/problem.ts';
 import type { ResourceDocument, X402Document } from './document.ts';
-import type { ProblemList } from './problem.ts';
 
 /** The asset that prices are in: `absent` is a gateway that takes no money, `unsound` one whose section was refused already. */
 export type PriceAsset =

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
-import { ConfigError } from './problem.ts';
+import { ConfigError } from '../problems/problem.ts';
 
 /** The process environment, passed in: nothing here reads `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;

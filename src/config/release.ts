@@ -1,5 +1,5 @@
+import type { ProblemList } from '../problems/problem.ts';
 import type { ConfigDocument } from './document.ts';
-import type { ProblemList } from './problem.ts';
 
 type Feature = 'mcp' | 'a2a' | 'acp' | 'ap2';
 

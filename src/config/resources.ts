@@ -1,12 +1,13 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { resourceFaults } from '../catalogue/check.ts';
+import type { ResourceConfig } from '../catalogue/settings.ts';
 import { templateParameters } from '../catalogue/template.ts';
 import type { Channel } from '../events/event.ts';
+import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
-import type { GatewayConfig, ResourceConfig } from './config.ts';
+import type { GatewayConfig } from './config.ts';
 import type { ResourceDocument } from './document.ts';
 import { derivePricing, type PriceAsset } from './pricing.ts';
-import { memberPath, type ProblemList } from './problem.ts';
 import { refuseUnservedMandates } from './release.ts';
 
 const RESOURCE = schema.$defs.resource.properties;

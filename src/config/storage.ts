@@ -1,7 +1,7 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
-import type { StorageConfig } from './config.ts';
+import type { ProblemList } from '../problems/problem.ts';
+import type { StorageConfig } from '../store/settings.ts';
 import type { ConfigDocument } from './document.ts';
-import type { ProblemList } from './problem.ts';
 
 const STORAGE = schema.properties.storage.properties;
 

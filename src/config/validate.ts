@@ -1,8 +1,8 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { nearest } from '../problems/nearest.ts';
+import { memberPath, type ProblemList } from '../problems/problem.ts';
 import type { ConfigDocument } from './document.ts';
-import { nearest } from './nearest.ts';
-import { memberPath, type ProblemList } from './problem.ts';
 
 const compiled = new Ajv2020({
   strict: true,

@@ -1,12 +1,12 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { eip155ChainId, KNOWN_NETWORKS } from '../payments/networks.ts';
 import { domainSeparator } from '../payments/x402/domain.ts';
-import type { DeploymentMode, FacilitatorConfig, X402Config } from './config.ts';
+import type { DeploymentMode, FacilitatorConfig, X402Config } from '../payments/x402/settings.ts';
+import type { ProblemList } from '../problems/problem.ts';
 import type { FacilitatorDocument, X402Document } from './document.ts';
 import { isLoopbackUrl } from './endpoints.ts';
 import { checksumAddress } from './fields.ts';
 import { checkMainnet, type MainnetFacts } from './mainnet.ts';
-import type { ProblemList } from './problem.ts';
 
 const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;

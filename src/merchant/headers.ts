@@ -77,6 +77,8 @@ export function backendHeaders(facts: BackendHeaderFacts): Record<string, string
 /** What an agent may see of the merchant's header block. `list`: repeated fields are one list; `single`: the first one counts. */
 const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
   ['content-type', 'single'],
+  // A merchant that compresses although we ask for identity: unlabelled, the same bytes would be garbage to the agent.
+  ['content-encoding', 'list'],
   ['content-language', 'list'],
   ['content-disposition', 'single'],
   ['etag', 'single'],

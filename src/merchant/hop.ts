@@ -16,6 +16,9 @@ const RESET_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET'
 /** The request itself cannot be written as HTTP. */
 const UNWRITABLE_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH']);
 
+/** Longest time in a row that a reader may take nothing of an answer, milliseconds. */
+export const STALLED_READER_MS = 30_000;
+
 /** What a hop needs from the exchange it belongs to. */
 export interface Road {
   readonly sockets: SocketQueue;
@@ -28,7 +31,8 @@ export interface Road {
 /**
  * One exchange with the merchant, from its place in the queue to the last byte of the answer. It is the handler of undici's
  * dispatch; every end, whoever causes it, passes `#end` exactly once, which gives back the timer, the listener and the socket.
- * The deadline runs from construction.
+ * The deadline runs from construction. It is the merchant's: while the reader holds the answer back the clock stands still, so that
+ * an agent on a slow line cannot make a merchant late whom it has paid.
  */
 export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   readonly request: BackendRequest;
@@ -37,7 +41,10 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   readonly #limits: ExchangeLimits;
   readonly #road: Road;
   readonly #head = Promise.withResolvers<BackendAnswer>();
-  readonly #deadline: NodeJS.Timeout;
+  #deadline: NodeJS.Timeout;
+  /** Milliseconds of the merchant's time left when the clock last started, and when that was. */
+  #leftMs: number;
+  #startedAt = performance.now();
   #controller: Dispatcher.DispatchController | undefined;
   #body: AnswerBody | undefined;
   #received = 0;
@@ -48,6 +55,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   #onReusedWire = false;
   #answered = false;
   #retried = false;
+  #held = false;
   #ended = false;
 
   constructor(request: BackendRequest, limits: ExchangeLimits, road: Road) {
@@ -56,6 +64,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.answer = this.#head.promise;
     this.#limits = limits;
     this.#road = road;
+    this.#leftMs = limits.timeoutMs;
     this.#deadline = setTimeout(() => this.fail('timeout'), limits.timeoutMs);
     limits.signal?.addEventListener('abort', this.#abort);
   }
@@ -110,7 +119,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
       this.fail('response_too_large');
     } else {
       this.#delimitedByClose = !empty && length === undefined && headers['transfer-encoding'] === undefined;
-      this.#body = new AnswerBody({ resume: () => controller.resume(), abandon: () => this.#abandon() });
+      this.#body = new AnswerBody({ resume: () => this.#resume(controller), abandon: () => this.#abandon() });
       this.#head.resolve({ status, headers, body: this.#body });
     }
   }
@@ -118,7 +127,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#received += chunk.length;
     if (this.#received > this.#limits.maxResponseBytes) this.fail('response_too_large');
-    else if (this.#body?.accept(chunk) === false) controller.pause();
+    else if (this.#body?.accept(chunk) === false) this.#pause(controller);
   }
 
   onResponseEnd(): void {
@@ -149,6 +158,26 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   #mayTryAgain(code: string): boolean {
     const staleWire = this.#controller !== undefined && this.#onReusedWire && !this.#answered;
     return staleWire && !this.#retried && this.request.method === 'GET' && RESET_CODES.has(code);
+  }
+
+  /** The reader has enough for now: the merchant's clock stops, the reader's starts. */
+  #pause(controller: Dispatcher.DispatchController): void {
+    controller.pause();
+    if (this.#held) return;
+    this.#held = true;
+    clearTimeout(this.#deadline);
+    this.#leftMs -= performance.now() - this.#startedAt;
+    this.#deadline = setTimeout(() => this.fail('timeout'), this.#limits.stalledReaderMs ?? STALLED_READER_MS);
+  }
+
+  #resume(controller: Dispatcher.DispatchController): void {
+    // A stream asks for more whenever it has room, held back or not.
+    if (this.#ended || !this.#held) return;
+    this.#held = false;
+    clearTimeout(this.#deadline);
+    this.#startedAt = performance.now();
+    this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#leftMs));
+    controller.resume();
   }
 
   #abandon(): void {

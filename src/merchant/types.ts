@@ -11,10 +11,12 @@ export interface BackendRequest {
 
 /** Bounds of one exchange. */
 export interface ExchangeLimits {
-  /** From connect to last byte, milliseconds. */
+  /** From connect to last byte, milliseconds; the time in which the reader holds the answer back does not count. */
   readonly timeoutMs: number;
   /** Largest answer body, bytes. */
   readonly maxResponseBytes: number;
+  /** Longest time in a row that the reader may take nothing, milliseconds; 30,000 unless given. */
+  readonly stalledReaderMs?: number;
   /** Ends the exchange early (a free call whose client left). */
   readonly signal?: AbortSignal;
 }

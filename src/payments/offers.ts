@@ -1,8 +1,8 @@
-import type { GatewayConfig } from '../config/config.ts';
 import type { PaymentDetails } from '../errors.ts';
 import type { PaymentRecord } from './ledger/ledger.ts';
+import type { Pricing } from './pricing.ts';
 import { type ChallengeTemplate, challengeFor } from './x402/challenge.ts';
-import { invokeUrl, requirementsFor } from './x402/offer.ts';
+import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './x402/offer.ts';
 import type { PaymentRequirements, PaymentResponse } from './x402/wire.ts';
 
 /** What a paid resource costs, in every form that an answer needs. Built once at start. */
@@ -20,7 +20,11 @@ export interface Offer {
 export type Offers = ReadonlyMap<string, Offer>;
 
 /** Prices every resource that has a price. */
-export function compileOffers(config: Pick<GatewayConfig, 'merchant' | 'resources' | 'x402'>): Offers {
+export function compileOffers(config: {
+  readonly merchant: { readonly publicBaseUrl: string };
+  readonly resources: readonly (Omit<PricedResource, 'pricing'> & { readonly pricing: Pricing })[];
+  readonly x402: OfferTerms | undefined;
+}): Offers {
   const offers = new Map<string, Offer>();
   const { x402, merchant } = config;
   if (x402 === undefined) return offers;

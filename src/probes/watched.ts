@@ -1,11 +1,10 @@
-import type { GatewayConfig } from '../config/config.ts';
 import type { PaymentRail } from '../payments/x402/rail.ts';
 import type { Store } from '../store/store.ts';
 import type { Watched } from './monitor.ts';
 
 /** What readiness depends on: the store, the rail when something has a price, and the fronts that are mounted. */
 export function watched(parts: {
-  readonly config: GatewayConfig;
+  readonly config: { readonly protocols: Readonly<Record<string, { readonly enabled: boolean }>> };
   readonly store: Store;
   readonly rail: PaymentRail | undefined;
 }): { readonly store: Watched; readonly paymentProviders: readonly Watched[]; readonly adapters: readonly string[] } {

@@ -1,6 +1,6 @@
-import type { StorageConfig } from '../config/config.ts';
 import type { StoreLog } from './redis/connection.ts';
 import { openRedisStore } from './redis/open.ts';
+import type { StorageConfig } from './settings.ts';
 import { openSqliteStore } from './sqlite/open.ts';
 import type { Store } from './store.ts';
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import type { X402Config } from '../../../src/config/config.ts';
 import { domainSeparator } from '../../../src/payments/x402/domain.ts';
 import { requirementsFor } from '../../../src/payments/x402/offer.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
 import type { Proof } from '../../../src/payments/x402/rail.ts';
 import { prepareRecovery } from '../../../src/payments/x402/recover.ts';
+import type { X402Config } from '../../../src/payments/x402/settings.ts';
 import { createExaminer } from '../../../src/payments/x402/verify.ts';
 import type { Eip3009Authorization, PaymentPayload, PaymentRequirements } from '../../../src/payments/x402/wire.ts';
 

@@ -1,7 +1,7 @@
-import type { X402Config } from '../../config/config.ts';
 import { SELECTORS } from './calldata.ts';
 import { readHex, readQuantity } from './chain-answers.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
+import type { X402Config } from './settings.ts';
 import { WORD_BYTES } from './words.ts';
 
 /** Something about the money that the configuration says and the chain does not. */

@@ -1,4 +1,3 @@
-import type { X402Config } from '../../config/config.ts';
 import { type AssetDifference, checkAsset } from './asset-check.ts';
 import { type Chain, createChain } from './chain.ts';
 import { createRemoteRail } from './facilitator.ts';
@@ -7,6 +6,7 @@ import { rememberCode } from './payer-code.ts';
 import type { PaymentRail } from './rail.ts';
 import { prepareRecovery, type RecoveryEngine } from './recover.ts';
 import { createRpc, type Rpc } from './rpc.ts';
+import type { X402Config } from './settings.ts';
 import { type Candidate, createExaminer, type Examination } from './verify.ts';
 
 /** The configured rail, open, with the local verification that stands in front of it. */

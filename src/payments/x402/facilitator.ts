@@ -1,4 +1,3 @@
-import type { FacilitatorConfig } from '../../config/config.ts';
 import type { Chain } from './chain.ts';
 import { confirmPayment } from './confirm.ts';
 import { evidenceQuery, paysOffer, readingOf } from './evidence-query.ts';
@@ -12,6 +11,7 @@ import {
 import { createJsonPeer, type JsonAnswer, type JsonRequest } from './http-json.ts';
 import type { PaymentRail, Proof, RailVerdict, Reading, Settlement } from './rail.ts';
 import { mayHideSpentNonce, NONCE_ALREADY_USED, refusedBeforeBroadcast, saysNonceSpent } from './reasons.ts';
+import type { FacilitatorConfig } from './settings.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from './window.ts';
 import type { PaymentRequirements } from './wire.ts';
 

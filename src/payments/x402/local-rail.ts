@@ -1,4 +1,3 @@
-import type { X402Config } from '../../config/config.ts';
 import { transferCall } from './calldata.ts';
 import type { Chain } from './chain.ts';
 import { confirmPayment } from './confirm.ts';
@@ -6,6 +5,7 @@ import { evidenceQuery, paysOffer, readingOf } from './evidence-query.ts';
 import type { PaymentRail, Proof, RailVerdict, Settlement } from './rail.ts';
 import { createRelayer, type Relayer } from './relayer.ts';
 import type { Rpc } from './rpc.ts';
+import type { X402Config } from './settings.ts';
 import { type Simulation, simulate } from './simulation.ts';
 import type { PaymentRequirements } from './wire.ts';
 

@@ -1,6 +1,7 @@
-import type { Pricing, ResourceConfig, X402Config } from '../../config/config.ts';
+import type { Pricing } from '../pricing.ts';
 import { encodeHeader } from './header-codec.ts';
 import { PAYMENT_IDENTIFIER } from './payload-schema.ts';
+import type { X402Config } from './settings.ts';
 import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './wire.ts';
 
 /** Largest PAYMENT-REQUIRED value, bytes: proxies in front give a response head 4 KiB by default. */
@@ -9,9 +10,13 @@ export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
 const ERROR_ROOM_BYTES = 128;
 
 /** What an offer is made from: a resource that has a price. */
-export type PricedResource = Pick<ResourceConfig, 'id' | 'name' | 'description' | 'mimeType'> & {
+export interface PricedResource {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly mimeType: string;
   readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
-};
+}
 
 /** The settlement terms of the gateway that an offer repeats. */
 export type OfferTerms = Pick<

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { X402Config } from '../../config/config.ts';
 import { authorizationDigest } from './digest.ts';
 import { replayKey } from './payid.ts';
 import type { DecodedProof } from './proof-codec.ts';
 import type { Proof } from './rail.ts';
 import type { Recover } from './recover.ts';
+import type { X402Config } from './settings.ts';
 import { ACCOUNT_SIGNATURE_BYTES, readAccountSignature } from './signature.ts';
 import { invalidWindow, type WindowReason } from './window.ts';
 import type { Eip3009Authorization, PaymentPayload, PaymentRequirements } from './wire.ts';
