@@ -90,7 +90,7 @@ describe('the body of an answer', () => {
 
   it('does not wait for ever for a reader who takes nothing', async () => {
     await withMerchant(large, async (hop, backend) => {
-      const { body } = await hop.exchange(GET, { timeoutMs: 5_000, maxResponseBytes: 32 * MIB, stalledReaderMs: 150 });
+      const { body } = await hop.exchange(GET, { timeoutMs: 5_000, maxResponseBytes: 32 * MIB, readerHoldMs: 150 });
       await backend.settledTo(0);
       assert.equal(hop.inFlight(), 0);
       await assert.rejects(body.toArray(), failure('timeout'));

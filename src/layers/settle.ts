@@ -1,9 +1,10 @@
 import type { RequestHandler, Response } from 'express';
 import { advanceCall, callAt, type ProvenCall } from '../call.ts';
 import { GatewayError } from '../errors.ts';
-import type { Cashier, Sale } from '../payments/cashier.ts';
+import type { Cashier } from '../payments/cashier.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type Offers, paymentDetails, settledResponse } from '../payments/offers.ts';
+import type { Sale } from '../payments/sale.ts';
 import { paymentTerms } from '../payments/terms.ts';
 import { StoreError } from '../store/store.ts';
 import { askForPayment, offerOf } from './ask.ts';

@@ -16,8 +16,8 @@ const RESET_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET'
 /** The request itself cannot be written as HTTP. */
 const UNWRITABLE_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH']);
 
-/** Longest time in a row that a reader may take nothing of an answer, milliseconds. */
-export const STALLED_READER_MS = 30_000;
+/** How long a reader may hold an answer back, all in all, milliseconds. */
+export const READER_HOLD_MS = 60_000;
 
 /** What a hop needs from the exchange it belongs to. */
 export interface Road {
@@ -42,9 +42,10 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   readonly #road: Road;
   readonly #head = Promise.withResolvers<BackendAnswer>();
   #deadline: NodeJS.Timeout;
-  /** Milliseconds of the merchant's time left when the clock last started, and when that was. */
-  #leftMs: number;
-  #startedAt = performance.now();
+  /** Milliseconds left to the merchant and to the reader when the clock last changed hands, and when that was. */
+  #merchantMs: number;
+  #readerMs: number;
+  #since = performance.now();
   #controller: Dispatcher.DispatchController | undefined;
   #body: AnswerBody | undefined;
   #received = 0;
@@ -64,7 +65,8 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.answer = this.#head.promise;
     this.#limits = limits;
     this.#road = road;
-    this.#leftMs = limits.timeoutMs;
+    this.#merchantMs = limits.timeoutMs;
+    this.#readerMs = limits.readerHoldMs ?? READER_HOLD_MS;
     this.#deadline = setTimeout(() => this.fail('timeout'), limits.timeoutMs);
     limits.signal?.addEventListener('abort', this.#abort);
   }
@@ -165,19 +167,26 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     controller.pause();
     if (this.#held) return;
     this.#held = true;
-    clearTimeout(this.#deadline);
-    this.#leftMs -= performance.now() - this.#startedAt;
-    this.#deadline = setTimeout(() => this.fail('timeout'), this.#limits.stalledReaderMs ?? STALLED_READER_MS);
+    this.#merchantMs -= this.#handOver();
+    this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#readerMs));
   }
 
   #resume(controller: Dispatcher.DispatchController): void {
     // A stream asks for more whenever it has room, held back or not.
     if (this.#ended || !this.#held) return;
     this.#held = false;
-    clearTimeout(this.#deadline);
-    this.#startedAt = performance.now();
-    this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#leftMs));
+    this.#readerMs -= this.#handOver();
+    this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#merchantMs));
     controller.resume();
+  }
+
+  /** Stops the clock that runs and says how long it ran, milliseconds. */
+  #handOver(): number {
+    clearTimeout(this.#deadline);
+    const now = performance.now();
+    const ran = now - this.#since;
+    this.#since = now;
+    return ran;
   }
 
   #abandon(): void {

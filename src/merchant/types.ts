@@ -15,8 +15,8 @@ export interface ExchangeLimits {
   readonly timeoutMs: number;
   /** Largest answer body, bytes. */
   readonly maxResponseBytes: number;
-  /** Longest time in a row that the reader may take nothing, milliseconds; 30,000 unless given. */
-  readonly stalledReaderMs?: number;
+  /** How long the reader may hold the answer back, all in all, milliseconds; 60,000 unless given. */
+  readonly readerHoldMs?: number;
   /** Ends the exchange early (a free call whose client left). */
   readonly signal?: AbortSignal;
 }

@@ -1,5 +1,6 @@
 import type { EventDraft } from '../events/event.ts';
-import { holder, REQUEST_NOT_WRITTEN } from './cashier.ts';
+import { REQUEST_NOT_WRITTEN } from './cashier.ts';
+import { holder } from './holder.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { persist } from './persist.ts';
 import { type Delivery, receiptOf } from './receipt.ts';

@@ -1,0 +1,96 @@
+import { holder } from './holder.ts';
+import type { Advance, Advanced, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { persist } from './persist.ts';
+import { receiptOf } from './receipt.ts';
+import { type Order, type Sale, uncertain } from './sale.ts';
+import type { Settlement } from './x402/rail.ts';
+
+/** On top of the backend's deadline while a settled call is delivered, milliseconds: the reader's 60 s and a margin. */
+const DELIVERY_MARGIN_MS = 65_000;
+
+/** How long a settled record stays leased for its delivery, milliseconds: the merchant's deadline and the slowest reader's. */
+export function deliveryLeaseMs(backendTimeoutMs: number): number {
+  return backendTimeoutMs + DELIVERY_MARGIN_MS;
+}
+
+/**
+ * Writes the outcome of a settlement down. From here on a store that fails makes the outcome uncertain, never a 402: money may have
+ * moved, and the record that says so must be found again by the same proof.
+ */
+export async function closeSettlement(
+  ledger: PaymentLedger,
+  order: Order,
+  record: PaymentRecord,
+  settlement: Settlement,
+): Promise<Sale> {
+  switch (settlement.kind) {
+    case 'settled':
+      return closeSettled(ledger, order, record, settlement.transaction);
+    case 'refused':
+      return closeRefused(ledger, record, settlement);
+    default:
+      return leaveUncertain(ledger, record, settlement.cause, settlement.transaction);
+  }
+}
+
+/** Keeps the hash if there is one and gives the lease up, so that the same proof may ask again at once. */
+export async function leaveUncertain(
+  ledger: PaymentLedger,
+  record: PaymentRecord,
+  cause: unknown,
+  transaction: string | undefined,
+): Promise<Sale> {
+  try {
+    const facts = transaction === undefined || transaction === record.transaction ? {} : { transaction };
+    await ledger.note(holder(record), facts, 0);
+  } catch {
+    // The lease ends by itself; what matters is that the answer stays "uncertain".
+  }
+  return uncertain(record, cause, transaction ?? record.transaction);
+}
+
+async function closeSettled(
+  ledger: PaymentLedger,
+  { journal, elapsedMs, backendTimeoutMs }: Order,
+  record: PaymentRecord,
+  transaction: string,
+): Promise<Sale> {
+  const { network, amount, currency, payer } = record;
+  const durationMs = elapsedMs();
+  journal.record('payment.settled', {
+    status: 'ok',
+    paymentProvider: 'x402',
+    durationMs,
+    data: { transaction, network, amount, currency, payer },
+  });
+  const now = new Date();
+  const settled = await write(ledger, {
+    ...holder(record),
+    to: 'settled',
+    leaseMs: deliveryLeaseMs(backendTimeoutMs),
+    facts: { transaction },
+    receipt: receiptOf(record, { transaction, settledAt: now, at: now, durationMs, delivery: undefined }),
+    events: journal.take(),
+  });
+  if (settled.kind === 'done') return { kind: 'paid', record: settled.record };
+  return uncertain(record, `settled on chain, but the ledger answered ${settled.kind}`, transaction);
+}
+
+async function closeRefused(
+  ledger: PaymentLedger,
+  record: PaymentRecord,
+  { reason, transaction }: Extract<Settlement, { kind: 'refused' }>,
+): Promise<Sale> {
+  const facts = transaction === undefined ? { reason } : { reason, transaction };
+  const refused = await write(ledger, { ...holder(record), to: 'refused', leaseMs: 0, facts, events: [] });
+  if (refused.kind !== 'done')
+    return uncertain(record, `refused, but the ledger answered ${refused.kind}`, transaction);
+  return { kind: 'refused', reason, phase: 'settle', ...(transaction === undefined ? {} : { transaction }) };
+}
+
+function write(
+  ledger: PaymentLedger,
+  command: Advance,
+): Promise<Advanced | { readonly kind: 'unwritten'; readonly cause: unknown }> {
+  return persist(() => ledger.advance(command));
+}
