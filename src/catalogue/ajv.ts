@@ -5,7 +5,7 @@ import { canonicalJson } from '../json/canonical.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import { MAX_MATCHED_LENGTH } from './close.ts';
-import type { ResourceFault } from './schema-check.ts';
+import type { ResourceFault } from './fault.ts';
 
 // Before any pattern is compiled: V8 then leaves its backtracking engine for a linear one instead of running for minutes.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');

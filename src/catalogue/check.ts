@@ -1,6 +1,7 @@
 import type { Json } from '../json/types.ts';
+import type { ResourceFault } from './fault.ts';
 import { carriesBody } from './request.ts';
-import { type ResourceFault, schemaFaults } from './schema-check.ts';
+import { schemaFaults } from './schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
 import { isObject } from './subschemas.ts';
 import { readTemplate } from './template.ts';

@@ -2,6 +2,7 @@ import type { Json, JsonObject } from '../json/types.ts';
 import { nearest } from '../problems/nearest.ts';
 import { memberPath } from '../problems/problem.ts';
 import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
+import type { ResourceFault } from './fault.ts';
 import { IN_PLACE, KEYWORDS, type KeywordPlace } from './keywords.ts';
 import { patternFault } from './pattern.ts';
 import { isObject, resolveReference, type Subschema, subschemas } from './subschemas.ts';
@@ -11,12 +12,6 @@ import { textFault } from './text.ts';
 export const MAX_SUBSCHEMAS = 5_000;
 /** Members of an input that never reach the merchant. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set(['_payment', '_authorization']);
-
-/** One thing wrong with a resource; `path` is relative to it. */
-export interface ResourceFault {
-  readonly path: string;
-  readonly message: string;
-}
 
 const ALL_TYPES: readonly string[] = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 /** Types that a schema declares for its value; undefined: none. */

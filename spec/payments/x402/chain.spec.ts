@@ -6,9 +6,9 @@ import { type Chain, createChain, type EvidenceQuery } from '../../../src/paymen
 import { createLocalRail } from '../../../src/payments/x402/local-rail.ts';
 import type { Proof } from '../../../src/payments/x402/rail.ts';
 import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
-import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
+import type { Chain as LocalChain } from '../../support/chain.ts';
 import { CONTRACTS, MULTICALL3_ADDRESS } from '../../support/contracts.ts';
-import { type ChainActors, chainActors } from './chain-actors.ts';
+import type { ChainActors } from './chain-actors.ts';
 import { type Fault, startFaultyNode } from './faulty-node.ts';
 import {
   authorize,
@@ -16,17 +16,19 @@ import {
   freshAddress,
   genuineProof,
   nowSeconds,
-  offerFor,
+  type offerFor,
   PRICE_UNITS,
   sign,
   type Terms,
   termsFor,
 } from './signing.ts';
+import { openStage, type Stage } from './stage.ts';
 
 const SPENT = 'invalid_exact_evm_nonce_already_used';
 const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 
 describe('what the chain shows', () => {
+  let stage: Stage;
   let local: LocalChain;
   let rpc: Rpc;
   let chain: Chain;
@@ -35,17 +37,10 @@ describe('what the chain shows', () => {
   let actors: ChainActors;
 
   before(async () => {
-    local = await startChain();
-    terms = termsFor(local.token, local.chainId);
-    offer = offerFor(terms);
-    actors = chainActors(local, terms);
-    rpc = createRpc(local.rpcUrl);
-    chain = createChain(rpc);
+    stage = await openStage();
+    ({ local, rpc, chain, terms, offer, actors } = stage);
   });
-  after(async () => {
-    await rpc.close();
-    await local.stop();
-  });
+  after(() => stage.close());
 
   function about({ payload }: Proof, knownTransaction?: string): EvidenceQuery {
     const { from, nonce, validBefore } = payload.payload.authorization;

@@ -2,14 +2,16 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Chain, createChain } from '../../../src/payments/x402/chain.ts';
 import { createLocalRail } from '../../../src/payments/x402/local-rail.ts';
-import type { PaymentRail, Proof, SignedTransaction } from '../../../src/payments/x402/rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/rail.ts';
 import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
-import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
-import { type ChainActors, chainActors } from './chain-actors.ts';
+import type { Chain as LocalChain } from '../../support/chain.ts';
+import type { ChainActors } from './chain-actors.ts';
 import { startFaultyNode } from './faulty-node.ts';
-import { offerFor, type Terms, termsFor } from './signing.ts';
+import type { offerFor, Terms } from './signing.ts';
+import { openStage, type Stage, settleThrough } from './stage.ts';
 
 describe('the local rail when the chain or its node is slow, deaf or down', () => {
+  let stage: Stage;
   let local: LocalChain;
   let rpc: Rpc;
   let chain: Chain;
@@ -19,24 +21,13 @@ describe('the local rail when the chain or its node is slow, deaf or down', () =
   let actors: ChainActors;
 
   before(async () => {
-    local = await startChain();
-    terms = termsFor(local.token, local.chainId);
-    offer = offerFor(terms);
-    actors = chainActors(local, terms);
-    rpc = createRpc(local.rpcUrl);
-    chain = createChain(rpc);
-    rail = await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey });
+    stage = await openStage();
+    ({ local, rpc, chain, terms, offer, actors, rail } = stage);
   });
-  after(async () => {
-    await rpc.close();
-    await local.stop();
-  });
+  after(() => stage.close());
 
-  function settle(proof: Proof, through = rail, history?: { sentBefore: boolean }) {
-    const written: SignedTransaction[] = [];
-    const settlement = through.settle(proof, offer, async (signed) => void written.push(signed), history);
-    return settlement.then((outcome) => ({ outcome, written }));
-  }
+  const settle = (proof: Proof, through = rail, history?: { sentBefore: boolean }) =>
+    settleThrough(through, proof, offer, history);
 
   it('stays uncertain, with the hash, while its transaction is not mined; the same proof settles later', async () => {
     const { proof } = await actors.buyer();

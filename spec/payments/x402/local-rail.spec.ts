@@ -2,18 +2,20 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { type Hex, keccak256 } from 'viem';
-import { type Chain, createChain } from '../../../src/payments/x402/chain.ts';
+import type { Chain } from '../../../src/payments/x402/chain.ts';
 import { createLocalRail } from '../../../src/payments/x402/local-rail.ts';
-import type { PaymentRail, Proof, SignedTransaction } from '../../../src/payments/x402/rail.ts';
-import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
-import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
-import { type ChainActors, chainActors } from './chain-actors.ts';
-import { freshAccount, genuineProof, offerFor, PRICE_UNITS, type Terms, termsFor } from './signing.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/rail.ts';
+import type { Rpc } from '../../../src/payments/x402/rpc.ts';
+import type { Chain as LocalChain } from '../../support/chain.ts';
+import type { ChainActors } from './chain-actors.ts';
+import { freshAccount, genuineProof, type offerFor, PRICE_UNITS, type Terms } from './signing.ts';
+import { openStage, type Stage, settleThrough } from './stage.ts';
 
 const HASH = /^0x[0-9a-f]{64}$/;
 const SPENT = 'invalid_exact_evm_nonce_already_used';
 
 describe('the local rail on a real chain', () => {
+  let stage: Stage;
   let local: LocalChain;
   let rpc: Rpc;
   let chain: Chain;
@@ -23,24 +25,13 @@ describe('the local rail on a real chain', () => {
   let actors: ChainActors;
 
   before(async () => {
-    local = await startChain();
-    terms = termsFor(local.token, local.chainId);
-    offer = offerFor(terms);
-    actors = chainActors(local, terms);
-    rpc = createRpc(local.rpcUrl);
-    chain = createChain(rpc);
-    rail = await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey });
+    stage = await openStage();
+    ({ local, rpc, chain, terms, offer, actors, rail } = stage);
   });
-  after(async () => {
-    await rpc.close();
-    await local.stop();
-  });
+  after(() => stage.close());
 
-  function settle(proof: Proof, through = rail, history?: { sentBefore: boolean }) {
-    const written: SignedTransaction[] = [];
-    const settlement = through.settle(proof, offer, async (signed) => void written.push(signed), history);
-    return settlement.then((outcome) => ({ outcome, written }));
-  }
+  const settle = (proof: Proof, through = rail, history?: { sentBefore: boolean }) =>
+    settleThrough(through, proof, offer, history);
 
   it('moves exactly the price, and writes the transaction ahead of its broadcast', async () => {
     const { account, proof } = await actors.buyer();

@@ -1,6 +1,18 @@
 import type { Json, JsonObject } from '../../json/types.ts';
-import type { DecodedProof } from './proof-codec.ts';
 import type { Eip3009Authorization, PaymentRequirements, ResourceInfo } from './wire.ts';
+
+/** Why no proof could be read (tokens of CONTRACT 1.3). */
+export type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
+
+/** A proof as the buyer meant it: well-formed, in one spelling, and not yet believed. */
+export type DecodedProof =
+  | {
+      readonly kind: 'decoded';
+      readonly payload: PaymentPayload;
+      /** `info.id` of the payment-identifier extension, when the buyer chose one. */
+      readonly paymentIdentifier: string | undefined;
+    }
+  | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
 
 /** The extension that lets a buyer name its payment (specs/extensions/payment_identifier.md). */
 export const PAYMENT_IDENTIFIER = 'payment-identifier';

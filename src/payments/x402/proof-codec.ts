@@ -1,24 +1,11 @@
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import type { Json } from '../../json/types.ts';
 import { decodeHeader, encodeHeader } from './header-codec.ts';
-import { readPaymentPayload } from './payload-schema.ts';
+import { type DecodedProof, readPaymentPayload } from './payload-schema.ts';
 import type { PaymentPayload } from './wire.ts';
 
 /** Longest PAYMENT-SIGNATURE value that is read, bytes (CONTRACT 3). */
 export const MAX_PROOF_BYTES = 8_192;
-
-/** Why no proof could be read (tokens of CONTRACT 1.3). */
-export type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
-
-/** A proof as the buyer meant it: well-formed, in one spelling, and not yet believed. */
-export type DecodedProof =
-  | {
-      readonly kind: 'decoded';
-      readonly payload: PaymentPayload;
-      /** `info.id` of the payment-identifier extension, when the buyer chose one. */
-      readonly paymentIdentifier: string | undefined;
-    }
-  | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
 
 /** Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, closed schema, in this order (CONTRACT 4.2, step 1). */
 export function decodeProof(header: string): DecodedProof {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { authorizationDigest } from './digest.ts';
 import { replayKey } from './payid.ts';
-import type { DecodedProof } from './proof-codec.ts';
+import type { DecodedProof } from './payload-schema.ts';
 import type { Proof } from './rail.ts';
 import type { Recover } from './recover.ts';
 import type { X402Config } from './settings.ts';

@@ -1,0 +1,52 @@
+import { type Chain, createChain } from '../../../src/payments/x402/chain.ts';
+import { createLocalRail } from '../../../src/payments/x402/local-rail.ts';
+import type { PaymentRail, Proof, SignedTransaction } from '../../../src/payments/x402/rail.ts';
+import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
+import type { PaymentRequirements } from '../../../src/payments/x402/wire.ts';
+import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
+import { type ChainActors, chainActors } from './chain-actors.ts';
+import { offerFor, type Terms, termsFor } from './signing.ts';
+
+/** A chain of its own with everything that reads it or settles on it. */
+export interface Stage {
+  readonly local: LocalChain;
+  readonly rpc: Rpc;
+  readonly chain: Chain;
+  readonly terms: Terms;
+  readonly offer: ReturnType<typeof offerFor>;
+  readonly actors: ChainActors;
+  readonly rail: PaymentRail;
+  close(): Promise<void>;
+}
+
+export async function openStage(): Promise<Stage> {
+  const local = await startChain();
+  const terms = termsFor(local.token, local.chainId);
+  const rpc = createRpc(local.rpcUrl);
+  const chain = createChain(rpc);
+  return {
+    local,
+    rpc,
+    chain,
+    terms,
+    offer: offerFor(terms),
+    actors: chainActors(local, terms),
+    rail: await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey }),
+    async close() {
+      await rpc.close();
+      await local.stop();
+    },
+  };
+}
+
+/** Settles and keeps what was written ahead. */
+export async function settleThrough(
+  rail: PaymentRail,
+  proof: Proof,
+  offer: PaymentRequirements,
+  history?: { readonly sentBefore: boolean },
+) {
+  const written: SignedTransaction[] = [];
+  const outcome = await rail.settle(proof, offer, async (signed) => void written.push(signed), history);
+  return { outcome, written };
+}
