@@ -42,6 +42,16 @@ describe('the deployment mode', () => {
   ];
   for (const [title, changes, mode] of ROWS)
     it(`${title}: ${mode}`, () => assert.equal(load(changes).x402?.mode, mode));
+
+  it('a mainnet behind an own node is local, and still says aloud that the money is real', () => {
+    const ownNode = {
+      [`${X}.network`]: 'eip155:8453',
+      [`${X}.facilitator`]: LOCAL,
+      [`${X}.rpcUrl`]: 'http://127.0.0.1:8545',
+    };
+    assert.throws(() => load(ownNode), /payments\.x402\.allowMainnet: must be true/);
+    assert.equal(load({ ...ownNode, [`${X}.allowMainnet`]: true }).x402?.mode, 'local');
+  });
 });
 
 describe('the table of networks', () => {

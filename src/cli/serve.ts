@@ -1,4 +1,4 @@
-import { loadConfig } from '../config/load.ts';
+import { configWarnings, loadConfig } from '../config/load.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { createListener, type Listener } from '../server.ts';
@@ -14,6 +14,7 @@ const FINISH_MS = 30_000;
 export async function serve(args: { readonly config?: string }): Promise<void> {
   const config = loadConfig({ path: args.config, env: process.env });
   const log = createLog(process.env['LOG_LEVEL'] ?? 'info');
+  for (const warning of configWarnings(config)) log.warn(warning);
   const store = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
 

@@ -1,5 +1,5 @@
 import { compileCatalogue } from '../catalogue/catalogue.ts';
-import { loadConfig } from '../config/load.ts';
+import { configWarnings, loadConfig } from '../config/load.ts';
 
 /** `acg validate`: reads the configuration with the code that start-up uses and says what it means. Opens nothing. */
 export function validate(args: { readonly config?: string }): void {
@@ -7,6 +7,7 @@ export function validate(args: { readonly config?: string }): void {
   compileCatalogue(config);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
+  for (const warning of configWarnings(config)) process.stderr.write(`warning: ${warning}\n`);
   process.stdout.write(
     `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; store ${config.storage.engine.kind}\n`,
   );

@@ -43,7 +43,11 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
     }),
   };
   checkKnownAsset(config, problems);
-  if (mode === 'mainnet') checkMainnet(config, document.allowMainnet ?? false, facts, problems);
+  const allowed = document.allowMainnet ?? false;
+  // A node of the merchant's own on loopback makes the mode `local`, and the money no less real.
+  if (mode === 'local' && KNOWN_NETWORKS.get(document.network)?.mode === 'mainnet' && !allowed)
+    problems.add(`${AT}.allowMainnet`, 'must be true: this is the chain id of a mainnet, also behind a loopback node');
+  if (mode === 'mainnet') checkMainnet(config, allowed, facts, problems);
   return config;
 }
 

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../json/types.ts';
-import type { Eip3009Authorization, PaymentRequirements, ResourceInfo } from './wire.ts';
+import type { Eip3009Authorization, PaymentPayload, PaymentRequirements, ResourceInfo } from './wire.ts';
 
 /** Why no proof could be read (tokens of CONTRACT 1.3). */
 export type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
