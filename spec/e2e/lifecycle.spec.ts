@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { type Buyer, createBuyer } from '../support/buyer.ts';
+import { type Chain, startChain } from '../support/chain.ts';
+import { freePorts } from '../support/child.ts';
+import { worldConfig, writeConfig } from '../support/config.ts';
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { type Merchant, startMerchant } from '../support/merchant.ts';
+
+describe('the end of a gateway', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-lifecycle-'));
+  let chain: Chain;
+  let merchant: Merchant;
+  let buyer: Buyer;
+  let gateway: GatewayProcess;
+  let managementUrl: string;
+
+  before(async () => {
+    [chain, merchant] = await Promise.all([startChain(), startMerchant()]);
+    buyer = await createBuyer(chain);
+  });
+  after(async () => {
+    await Promise.all([chain.stop(), merchant.stop()]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  beforeEach(async () => {
+    const [agents = 0, management = 0] = await freePorts(2);
+    const configPath = join(folder, `${agents}.yaml`);
+    const storage = { sqlite: { path: join(folder, `${agents}.db`) } };
+    const parts = { merchantUrl: merchant.url, chain, storage, facilitator: { mode: 'local' as const } };
+    await writeConfig(configPath, worldConfig({ ...parts, ports: { agents, management } }));
+    const env = { GATEWAY_DRAIN_SECONDS: '1' };
+    gateway = await startGateway({ configPath, baseUrl: `http://127.0.0.1:${agents}`, env });
+    managementUrl = `http://127.0.0.1:${management}`;
+    merchant.hold();
+  });
+  afterEach(async () => {
+    merchant.release();
+    await gateway.kill();
+  });
+
+  const invoke = (id: string): Promise<Response> =>
+    buyer.fetch(`${gateway.baseUrl}/api/resources/${id}/invoke`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    });
+
+  it('SIGTERM: a paid call that runs is delivered, new calls are still served for a while, exit 0', async () => {
+    const arrived = merchant.nextRequest('/held');
+    const paid = invoke('held');
+    await arrived;
+    process.kill(gateway.pid, 'SIGTERM');
+    await gateway.logged(({ msg }) => msg === 'draining');
+    const meanwhile = await invoke('cities');
+    assert.deepEqual([meanwhile.status, meanwhile.headers.get('connection')], [200, 'close']);
+    await meanwhile.arrayBuffer();
+    const ready = await fetch(`${managementUrl}/ready`);
+    const body = (await ready.json()) as { ready: boolean; adapters: unknown };
+    assert.deepEqual([ready.status, body.ready], [503, false]);
+    assert.deepEqual(body.adapters, [{ name: 'http', status: 'fail', detail: 'draining' }]);
+    // Past the second in which new calls are served: the listener is gone, the paid call is not.
+    await new Promise((resolve) => setTimeout(resolve, 1_300));
+    await assert.rejects(fetch(`${gateway.baseUrl}/health`));
+    merchant.release();
+    const answer = await paid;
+    assert.deepEqual([answer.status, await answer.json()], [200, { held: true }]);
+    assert.deepEqual(await gateway.ended, { code: 0, signal: null });
+  });
+
+  it('/drain blocks until the last call has ended; SIGTERM after it ends the process at once', async () => {
+    const arrived = merchant.nextRequest('/held');
+    const free = invoke('free_held');
+    await arrived;
+    let drained = false;
+    const hook = fetch(`${managementUrl}/drain`).then((response) => {
+      drained = true;
+      return response;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1_300));
+    assert.equal(drained, false);
+    merchant.release();
+    await (await free).arrayBuffer();
+    assert.equal((await hook).status, 200);
+    const at = performance.now();
+    process.kill(gateway.pid, 'SIGTERM');
+    assert.deepEqual(await gateway.ended, { code: 0, signal: null });
+    assert.ok(performance.now() - at < 900, 'nothing is waited for a second time');
+  });
+
+  it('a second signal ends it at once', async () => {
+    const arrived = merchant.nextRequest('/held');
+    const free = invoke('free_held');
+    const cut = assert.rejects(free);
+    await arrived;
+    process.kill(gateway.pid, 'SIGTERM');
+    await gateway.logged(({ msg }) => msg === 'draining');
+    process.kill(gateway.pid, 'SIGTERM');
+    assert.equal((await gateway.ended).code, 1);
+    await cut;
+  });
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Redis } from 'ioredis';
+import { eventsUntil, eventually } from '../support/books.ts';
+import { startRedis } from '../support/redis.ts';
+import { openSeller } from '../support/seller.ts';
+import { OPERATOR_TOKEN } from '../support/shop.ts';
+
+/** Words that stand for secrets; none may come out anywhere but where it was meant to go. */
+const CANARY = {
+  bearer: 'canary-bearer-of-the-caller',
+  mandate: 'canary-mandate-of-the-caller',
+  cookie: 'canary-cookie-of-the-caller',
+  query: 'canary-token-in-a-query',
+  backendKey: 'canary-key-of-the-merchant',
+  merchantBody: 'internal-detail',
+} as const;
+
+describe('secrets', () => {
+  it('come out in no log line, event, receipt, error or stored value', async () => {
+    const redis = await startRedis();
+    const seller = await openSeller({
+      storage: { redis: { url: redis.url } },
+      overrides: { backend: { headers: { 'x-api-key': CANARY.backendKey } } },
+    });
+    try {
+      const headers = {
+        authorization: `Bearer ${CANARY.bearer}`,
+        'agent-authorization': CANARY.mandate,
+        cookie: `a=${CANARY.cookie}`,
+      };
+      const proof = await seller.proof('failing', { status: 500 });
+      const answers: string[] = [];
+      const calls = [
+        await seller.shop.invoke(
+          'failing',
+          { status: 500 },
+          { ...headers, 'payment-signature': proof, 'x-request-id': 'canary' },
+        ),
+        await seller.shop.invoke('market_report', { city: 'Berlin' }, headers),
+        await seller.shop.invoke(
+          'market_report',
+          { city: 'Berlin' },
+          { ...headers, 'payment-signature': CANARY.bearer },
+        ),
+        await seller.shop.invoke('nowhere', {}, headers),
+        await fetch(`${seller.shop.url}/api/events?token=${CANARY.query}`, { headers }),
+        await seller.shop.operator('/api/receipts'),
+      ];
+      for (const call of calls) answers.push(await call.text(), JSON.stringify([...call.headers]));
+      await eventsUntil(seller.shop, 'canary', 'backend.failed');
+      answers.push(await (await seller.shop.operator('/api/events?limit=500')).text());
+      const sent = seller.merchant.requests.find(({ url }) => url === '/fail/500');
+      assert.equal(sent?.headers['x-api-key'], CANARY.backendKey, 'the merchant does get its own key');
+      await eventually(
+        async () =>
+          seller.shop.logLines.filter((line) => line.includes('request completed')).length >= 6 ? true : undefined,
+        'the log',
+      );
+
+      const stored = await everythingIn(redis.socketPath);
+      const sinks = { answers: answers.join('\n'), log: seller.shop.logLines.join('\n'), store: stored };
+      for (const [sink, text] of Object.entries(sinks)) {
+        assert.ok(text.length > 200, `${sink} has something in it`);
+        for (const [secret, word] of Object.entries({
+          ...CANARY,
+          operatorToken: OPERATOR_TOKEN,
+          relayerKey: seller.chain.relayerKey,
+        }))
+          assert.ok(!text.includes(word), `${secret} is in ${sink}`);
+      }
+      assert.ok(!sinks.log.includes(proof.slice(0, 40)), 'the proof is in the log');
+    } finally {
+      await seller.close();
+      await redis.stop();
+    }
+  });
+});
+
+/** All keys and values of a small store as text. */
+async function everythingIn(socketPath: string): Promise<string> {
+  const redis = new Redis({ path: socketPath });
+  const read: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
+    string: (key) => redis.get(key),
+    hash: (key) => redis.hgetall(key),
+    zset: (key) => redis.zrange(key, 0, -1),
+    stream: (key) => redis.xrange(key, '-', '+'),
+  };
+  const [, keys] = await redis.scan(0, 'COUNT', 10_000);
+  const values = await Promise.all(
+    keys.map(async (key) => {
+      const type = await redis.type(key);
+      assert.ok(read[type], `a ${type} is read here`);
+      return [key, await read[type](key)];
+    }),
+  );
+  await redis.quit();
+  return JSON.stringify(values);
+}
