@@ -40,8 +40,6 @@ export interface ResolvedCall extends Omit<ReceivedCall, 'stage'> {
 export interface PreparedCall extends Omit<ResolvedCall, 'stage'> {
   readonly stage: 'prepared';
   readonly request: BackendRequest;
-  /** SHA-256 hex of what is bought (CONTRACT 4.3). */
-  readonly bind: string;
 }
 
 /** The proof passed every local check. No money has moved. */

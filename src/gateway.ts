@@ -3,7 +3,7 @@ import { type Catalogue, compileCatalogue } from './catalogue/catalogue.ts';
 import type { AdapterHealths } from './catalogue/discovery.ts';
 import type { GatewayConfig } from './config/config.ts';
 import { GatewayError } from './errors.ts';
-import { createFeedQueue } from './events/feed-queue.ts';
+import type { EventDraft } from './events/event.ts';
 import { httpFront } from './fronts/http.ts';
 import { allowOnly } from './http/methods.ts';
 import { checkHost, checkOrigin } from './http/origin.ts';
@@ -31,8 +31,10 @@ import { plainExpress } from './plain-express.ts';
 import { startMonitor } from './probes/monitor.ts';
 import { probes } from './probes/routes.ts';
 import { watched } from './probes/watched.ts';
+import type { Receipt } from './receipts/receipt.ts';
 import { createLifecycle, type Lifecycle } from './sidecar/lifecycle.ts';
 import type { Store } from './store/store.ts';
+import { createWriteBehind } from './store/write-behind.ts';
 import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
 
 /** What a gateway is made of; the caller opened it and closes it. */
@@ -58,9 +60,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const { config, store, log } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();
-  const feed = createFeedQueue(store.feed, {
-    onError: (cause) => log.warn({ err: cause }, 'events wait for the store'),
-  });
+  const events = createWriteBehind<EventDraft>((batch, id) => store.feed.append(batch, id), waits(log, 'events'));
+  const receipts = createWriteBehind<Receipt>((batch) => store.receipts.write(batch), waits(log, 'receipts'));
   const monitor = startMonitor({ ...watched(parts), gate: lifecycle, onChange: healthLog(log) });
   const { exchange, close: closeExchange } = createExchange({ origin: config.backend.origin });
   const desk = createDeliveryDesk(store.ledger);
@@ -77,14 +78,14 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   agents.use(operatorRoutes(config.server.adminTokens, store.feed, store.receipts));
 
   const purchase = [
-    resolve(catalogue, feed),
+    resolve(catalogue, events),
     validate(),
     challenge(offers),
     ...tillLayers(parts, offers, lifecycle),
     counted(lifecycle, forward(exchange, desk)),
     counted(
       lifecycle,
-      conclude(desk, store.receipts, (message, cause) => log.error({ err: cause }, message)),
+      conclude(desk, receipts, (message, cause) => log.error({ err: cause }, message)),
     ),
   ];
   agents.post('/api/resources/:id/invoke', admit(lifecycle, config.limits.maxInFlight), httpFront(), purchase);
@@ -101,10 +102,15 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     lifecycle,
     async close() {
       monitor.close();
-      await feed.close();
+      await Promise.all([events.close(), receipts.close()]);
       await closeExchange();
     },
   };
+}
+
+/** What waits for a store that is away is worth one line, not one for each attempt. */
+function waits(log: Log, what: string) {
+  return { onError: (cause: unknown) => log.warn({ err: cause }, `${what} wait for the store`) };
 }
 
 /** The layers between a challenge and the merchant; none when nothing has a price. */

@@ -83,10 +83,10 @@ async function everythingIn(socketPath: string): Promise<string> {
   const read: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
     string: (key) => redis.get(key),
     hash: (key) => redis.hgetall(key),
-    zset: (key) => redis.zrange(key, 0, -1),
+    zset: (key) => redis.zrange(key, '0', '-1'),
     stream: (key) => redis.xrange(key, '-', '+'),
   };
-  const [, keys] = await redis.scan(0, 'COUNT', 10_000);
+  const [, keys] = await redis.scan('0', 'COUNT', 10_000);
   const values = await Promise.all(
     keys.map(async (key) => {
       const type = await redis.type(key);

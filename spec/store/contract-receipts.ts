@@ -12,9 +12,9 @@ export function receiptContract(name: string, open: OpenStore): void {
     it('is read newest first, filtered by request, resource and delivery', async () => {
       const { receipts } = store();
       const [old, middle, recent] = [id(30), id(20), id(10)];
-      await receipts.write(receipt(middle, 'b', { delivered: true }));
-      await receipts.write(receipt(old, 'a', { resourceId: 'rare' }));
-      await receipts.write(receipt(recent, 'c'));
+      await receipts.write([receipt(middle, 'b', { delivered: true })]);
+      await receipts.write([receipt(old, 'a', { resourceId: 'rare' })]);
+      await receipts.write([receipt(recent, 'c')]);
       const found = async (query: object) =>
         (await receipts.page({ limit: 50, ...query })).receipts.map((one) => one.id);
       assert.deepEqual(await found({}), [recent, middle, old]);
@@ -32,8 +32,8 @@ export function receiptContract(name: string, open: OpenStore): void {
       const { receipts } = store();
       const ids = Array.from({ length: LIMITS.receiptsMaxLength + 15 }, (_, i) => id(-1_000 - i));
       // Out of order: what counts is the receipt's own time, not when it was written.
-      for (const one of ids.toReversed()) await receipts.write(receipt(one, 'cap'));
-      for (const one of ids.slice(-5)) await receipts.write(receipt(one, 'cap', { delivered: true }));
+      for (const one of ids.toReversed()) await receipts.write([receipt(one, 'cap')]);
+      for (const one of ids.slice(-5)) await receipts.write([receipt(one, 'cap', { delivered: true })]);
       const page = await receipts.page({ limit: 100 });
       assert.deepEqual(
         page.receipts.map((one) => one.id),

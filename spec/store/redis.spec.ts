@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { EventBatch } from '../../src/events/feed-queue.ts';
+import type { EventBatch } from '../../src/events/event.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { event, holder, move, receipt, terms } from '../payments/ledger/samples.ts';

@@ -40,7 +40,7 @@ describe('the embedded store', () => {
     const first = open(path);
     const reservation = await first.ledger.reserve({ terms: wanted, owner: 'buyer', leaseMs: 60_000 });
     await first.ledger.advance(move(reservation.record, 'settling', { events: [event('payment.verified', 'r')] }));
-    await first.receipts.write(receipt(wanted.receiptId, 'r'));
+    await first.receipts.write([receipt(wanted.receiptId, 'r')]);
     await first.close();
     const second = open(path);
     assert.equal((await second.ledger.read(wanted.payId))?.state, 'settling');

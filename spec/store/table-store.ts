@@ -52,8 +52,8 @@ export function tableStore(now: () => number): Store {
       }),
     },
     receipts: {
-      async write(receipt) {
-        receipts.set(receipt.id, receipt);
+      async write(written) {
+        for (const receipt of written) receipts.set(receipt.id, receipt);
       },
       page: async ({ requestId }) => ({
         receipts: [...receipts.values()]

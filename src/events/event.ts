@@ -57,9 +57,16 @@ export interface EventPage {
 /** The shape of an event id, checked before a caller's cursor reaches a store. */
 export const EVENT_ID = /^evt_\d{1,16}-\d{1,10}$/;
 
+/** Names a batch, so that a store can recognise one whose reply was lost: numbers of one queue only grow. */
+export interface EventBatch {
+  /** Random, one for each queue of each process. */
+  readonly queue: string;
+  readonly sequence: number;
+}
+
 /** The ring of events. Events of payment transitions do not come this way: they ride in the transition's own script. */
 export interface EventFeed {
-  /** Appends in order, in one write. Rejects when the store does. */
-  append(events: readonly EventDraft[]): Promise<void>;
+  /** Appends in order, in one write. Rejects when the store does. With `batch` a repeated append changes nothing twice. */
+  append(events: readonly EventDraft[], batch?: EventBatch): Promise<void>;
   page(query: EventQuery): Promise<EventPage>;
 }

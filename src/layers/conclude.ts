@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import { type AnsweredCall, callAt, type Relayed } from '../call.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
 import { receiptId } from '../receipts/id.ts';
-import type { Receipt, ReceiptBook } from '../receipts/receipt.ts';
+import type { Receipt } from '../receipts/receipt.ts';
 import { elapsedMs } from './elapsed.ts';
 import { backendFailed } from './forward.ts';
 
@@ -12,7 +12,7 @@ const CLIENT_GONE = 'CLIENT_GONE';
 /** Hands the answer to the caller and calls it delivered only when it has been sent completely. */
 export function conclude(
   desk: DeliveryDesk,
-  receipts: ReceiptBook,
+  receipts: { push(receipt: Receipt): void },
   warn: (message: string, cause: unknown) => void,
 ): RequestHandler {
   return async function concludeLayer(_req, res) {
@@ -35,8 +35,7 @@ export function conclude(
     if (funding.kind === 'paid') await concludePaid(call, relayed, desk, warn);
     else {
       call.journal.flush();
-      if (relayed.kind === 'finished')
-        await receipts.write(receiptOfFreeCall(call)).catch((cause: unknown) => warn('receipt not written', cause));
+      if (relayed.kind === 'finished') receipts.push(receiptOfFreeCall(call));
     }
   };
 }

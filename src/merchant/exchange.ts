@@ -25,23 +25,26 @@ export function createExchange(options: { readonly origin: string; readonly maxS
   const origin = new URL(options.origin);
   const maxSockets = options.maxSockets ?? MAX_BACKEND_SOCKETS;
   const pool = new Pool(origin, { connections: maxSockets, factory: (to) => new Connection(to) });
-  const running = new Set<Hop>();
+  // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive until a full collection.
+  let running = 0;
   const enter = createFrame<Hop>(origin, (hop) => pool.dispatch(outgoing(hop, origin.host), hop));
   const road: Road = {
     sockets: new SocketQueue(maxSockets),
     send: (hop) => enter(hop, (cause) => hop.fail('transport', cause)),
-    ended: (hop) => running.delete(hop),
+    ended() {
+      running -= 1;
+    },
   };
   let closed: Promise<void> | undefined;
   return {
     exchange(request, limits) {
       if (limits.signal?.aborted) return Promise.reject(new BackendError('aborted', false));
       const hop = new Hop(request, limits, road);
-      running.add(hop);
+      running += 1;
       hop.begin();
       return hop.answer;
     },
-    inFlight: () => running.size,
+    inFlight: () => running,
     close: () => (closed ??= pool.close()),
   };
 }

@@ -25,7 +25,7 @@ export interface Road {
   /** Puts the hop on the wire; answers come through the hop's handler methods. */
   readonly send: (hop: Hop) => void;
   /** The hop needs nothing any more. Called once. */
-  readonly ended: (hop: Hop) => void;
+  readonly ended: () => void;
 }
 
 /**
@@ -95,7 +95,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.#limits.signal?.removeEventListener('abort', this.#abort);
     const { sockets, ended } = this.#road;
     if (!sockets.leave(this.#start)) sockets.release();
-    ended(this);
+    ended();
   }
 
   /** Called when a socket is ours, right before the request is written. */

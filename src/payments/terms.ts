@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Channel } from '../events/event.ts';
+import { canonicalJson } from '../json/canonical.ts';
+import type { JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
 import { receiptId } from '../receipts/id.ts';
 import type { PaymentTerms } from './ledger/ledger.ts';
@@ -13,17 +15,17 @@ export function paymentTerms(
     readonly channel: Channel;
     readonly resource: { readonly id: string };
     readonly request: BackendRequest;
-    readonly bind: string;
+    readonly input: JsonObject;
     readonly payment: Proof;
   },
   offer: Offer,
 ): PaymentTerms {
-  const { requestId, channel, resource, request, bind, payment } = call;
+  const { requestId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;
   const { requirements, amount, currency } = offer;
   return {
     payId: payment.payId,
-    bind,
+    bind: whatIsBought(resource.id, request.method, call.input),
     requestId,
     resourceId: resource.id,
     channel,
@@ -46,6 +48,13 @@ export function paymentTerms(
       body: request.body === undefined ? undefined : Buffer.from(request.body).toString('base64'),
     }),
   };
+}
+
+/** SHA-256 hex over resource, method and the canonical input: equal for every spelling of the same purchase (CONTRACT 4.3). */
+function whatIsBought(resourceId: string, method: string, input: JsonObject): string {
+  return createHash('sha256')
+    .update(`${resourceId}\0${method}\0${canonicalJson(input)}`)
+    .digest('hex');
 }
 
 /** The key that lets the merchant recognise a repeated request of one purchase; equal on every resume (CONTRACT 4.4). */

@@ -66,6 +66,7 @@ export const RECEIPT_ID = /^receipt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][
 
 /** The book of receipts. Receipts of payments are written by the payment's own transition, not through `write`. */
 export interface ReceiptBook {
-  write(receipt: Receipt): Promise<void>;
+  /** Writes all or none; a receipt whose id is there already is replaced. */
+  write(receipts: readonly Receipt[]): Promise<void>;
   page(query: ReceiptQuery): Promise<ReceiptPage>;
 }

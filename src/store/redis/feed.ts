@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { CommerceEvent, EventDraft, EventFeed } from '../../events/event.ts';
-import type { EventBatch } from '../../events/feed-queue.ts';
+import type { CommerceEvent, EventBatch, EventDraft, EventFeed } from '../../events/event.ts';
 import { eventJson, eventPage, parseEvent } from '../event-json.ts';
 import type { Entry } from '../page.ts';
 import type { StoreLimits } from '../store.ts';
@@ -23,7 +22,6 @@ export function redisFeed(redis: Redis, keys: RedisKeys, limits: StoreLimits): E
     });
   };
   return {
-    /** With `batch` a repeated append changes nothing twice. */
     async append(events: readonly EventDraft[], batch?: EventBatch) {
       const plan = {
         events: events.map(eventJson),

@@ -20,9 +20,9 @@ export function redisReceipts(redis: Redis, keys: RedisKeys, limits: StoreLimits
     });
   };
   return {
-    async write(receipt) {
-      const written = { id: receipt.id, json: JSON.stringify(receipt) };
-      const plan = { receipt: written, receiptsMaxLength: limits.receiptsMaxLength };
+    async write(receipts) {
+      const written = receipts.map((receipt) => ({ id: receipt.id, json: JSON.stringify(receipt) }));
+      const plan = { receipts: written, receiptsMaxLength: limits.receiptsMaxLength };
       await RECEIPT(redis, [keys.receipts, keys.receiptIndex], plan);
     },
     page: (query) => receiptPage(query, older),

@@ -30,7 +30,7 @@ export function sqliteReceipts(database: Database, put: PutReceipt): ReceiptBook
       return rows.map((row) => ({ id: String(row['id']), item: parseReceipt(String(row['receipt'])) }));
     });
   return {
-    write: (receipt) => database.write(() => put(receipt)),
+    write: (receipts) => database.write(() => receipts.forEach(put)),
     page: (query) => receiptPage(query, older),
   };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import type { EventDraft } from '../../src/events/event.ts';
-import { createFeedQueue, type EventBatch, type FeedQueueOptions } from '../../src/events/feed-queue.ts';
+import type { EventBatch, EventDraft } from '../../src/events/event.ts';
+import { createWriteBehind, type WriteBehindOptions } from '../../src/store/write-behind.ts';
 
 beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
 afterEach(() => mock.timers.reset());
@@ -27,8 +27,8 @@ function recordingFeed() {
   return feed;
 }
 
-function queueOn(feed: ReturnType<typeof recordingFeed>, options: FeedQueueOptions = {}) {
-  const queue = createFeedQueue(feed, options);
+function queueOn(feed: ReturnType<typeof recordingFeed>, options: WriteBehindOptions = {}) {
+  const queue = createWriteBehind<EventDraft>(feed.append, options);
   const push = (from: number, to: number): void => {
     for (const n of numbers(from, to)) queue.push(event(n));
   };

@@ -1,43 +1,39 @@
 import { randomUUID } from 'node:crypto';
-import type { EventDraft } from './event.ts';
+import type { EventBatch } from '../events/event.ts';
 
-/** Longest wait of an event for company, milliseconds (CONTRACT 6). */
+/** Longest wait of an entry for company, milliseconds (CONTRACT 6). */
 const BATCH_DELAY_MS = 25;
-/** Events in one batch. */
+/** Entries in one batch. */
 const BATCH_SIZE = 100;
-/** Events kept while the store is away; then the oldest are dropped. */
+/** Entries kept while the store is away; then the oldest are dropped. */
 const MAX_WAITING = 10_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 
-/** Names a batch, so that a feed can recognise one whose reply was lost: numbers of one queue only grow. */
-export interface EventBatch {
-  /** Random, one for each queue of each process. */
-  readonly queue: string;
-  readonly sequence: number;
+/** What can wait here: it belongs to a request. */
+interface Entry {
+  readonly requestId: string;
 }
 
-/** The part of a feed that a queue needs. A feed that knows when it has written may ignore `batch`. */
-export interface BatchFeed {
-  append(events: readonly EventDraft[], batch?: EventBatch): Promise<void>;
-}
+/** One batch into the store. A store that recognises `batch` does not write a repeated one twice; one that upserts need not. */
+export type WriteBatch<T> = (entries: readonly T[], batch: EventBatch) => Promise<void>;
 
-/** Carries events to the feed off the request path. */
-export interface FeedQueue {
+/** Carries entries (events, receipts of free calls) to the store off the request path. */
+export interface WriteBehind<T extends Entry> {
   /** Never waits and never throws. */
-  push(event: EventDraft): void;
+  push(entry: T): void;
   /** Takes back what waits of one request, oldest first, so that a transition can carry it in its own write. */
-  withdraw(requestId: string): readonly EventDraft[];
+  withdraw(requestId: string): readonly T[];
   /** Sends what waits now, without waiting for company. A store that fails leaves it waiting for the next attempt. */
   flush(): Promise<void>;
   /** Sends what waits, with one attempt a batch, and stops; what could not be sent is counted as dropped. */
   close(): Promise<void>;
-  /** Events lost so far. */
+  /** Entries lost so far. */
   dropped(): number;
 }
 
-export interface FeedQueueOptions {
-  /** Told once when the feed begins to fail, not for every attempt. */
+export interface WriteBehindOptions {
+  /** Told once when the store begins to fail, not for every attempt. */
   readonly onError?: (cause: unknown) => void;
   readonly delayMs?: number;
   readonly batchSize?: number;
@@ -46,21 +42,24 @@ export interface FeedQueueOptions {
 }
 
 /** Batches of 25 ms or 100 events, in order; a failed batch is kept and repeated as it was, with growing pauses. */
-export function createFeedQueue(feed: BatchFeed, options: FeedQueueOptions = {}): FeedQueue {
-  return new Queue(feed, options);
+export function createWriteBehind<T extends Entry>(
+  write: WriteBatch<T>,
+  options: WriteBehindOptions = {},
+): WriteBehind<T> {
+  return new Queue(write, options);
 }
 
-class Queue implements FeedQueue {
-  readonly #feed: BatchFeed;
+class Queue<T extends Entry> implements WriteBehind<T> {
+  readonly #write: WriteBatch<T>;
   readonly #onError: (cause: unknown) => void;
   readonly #delayMs: number;
   readonly #batchSize: number;
   readonly #maxWaiting: number;
   readonly #firstPauseMs: number;
   readonly #name = randomUUID();
-  #waiting: EventDraft[] = [];
+  #waiting: T[] = [];
   /** Taken from `waiting` and not yet confirmed: repeated unchanged, under the same number. */
-  #batch: readonly EventDraft[] = [];
+  #batch: readonly T[] = [];
   #sequence = 0;
   #failures = 0;
   #dropped = 0;
@@ -68,8 +67,8 @@ class Queue implements FeedQueue {
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<boolean> | undefined;
 
-  constructor(feed: BatchFeed, options: FeedQueueOptions) {
-    this.#feed = feed;
+  constructor(write: WriteBatch<T>, options: WriteBehindOptions) {
+    this.#write = write;
     this.#onError = options.onError ?? (() => undefined);
     this.#delayMs = options.delayMs ?? BATCH_DELAY_MS;
     this.#batchSize = options.batchSize ?? BATCH_SIZE;
@@ -77,12 +76,12 @@ class Queue implements FeedQueue {
     this.#firstPauseMs = options.firstPauseMs ?? FIRST_PAUSE_MS;
   }
 
-  push(event: EventDraft): void {
+  push(entry: T): void {
     if (this.#closed) {
       this.#dropped += 1;
       return;
     }
-    this.#waiting.push(event);
+    this.#waiting.push(entry);
     if (this.#waiting.length + this.#batch.length > this.#maxWaiting) {
       this.#waiting.shift();
       this.#dropped += 1;
@@ -92,9 +91,9 @@ class Queue implements FeedQueue {
     else if (this.#timer === undefined) this.#schedule(this.#delayMs);
   }
 
-  withdraw(requestId: string): readonly EventDraft[] {
-    const withdrawn = this.#waiting.filter((event) => event.requestId === requestId);
-    if (withdrawn.length > 0) this.#waiting = this.#waiting.filter((event) => event.requestId !== requestId);
+  withdraw(requestId: string): readonly T[] {
+    const withdrawn = this.#waiting.filter((entry) => entry.requestId === requestId);
+    if (withdrawn.length > 0) this.#waiting = this.#waiting.filter((entry) => entry.requestId !== requestId);
     return withdrawn;
   }
 
@@ -136,7 +135,7 @@ class Queue implements FeedQueue {
       this.#sequence += 1;
     }
     try {
-      await this.#feed.append(this.#batch, { queue: this.#name, sequence: this.#sequence });
+      await this.#write(this.#batch, { queue: this.#name, sequence: this.#sequence });
       this.#batch = [];
       this.#failures = 0;
       return true;
@@ -158,7 +157,7 @@ class Queue implements FeedQueue {
       this.#timer = undefined;
       if (this.#left() > 0) void this.#send();
     }, ms);
-    // Events are no reason to keep a process alive; closing sends them.
+    // Entries are no reason to keep a process alive; closing sends them.
     this.#timer.unref();
   }
 
