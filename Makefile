@@ -17,10 +17,10 @@ run: $(INSTALLED) ## gateway, sample merchant and a local chain, until Ctrl-C
 demo: $(INSTALLED) ## the same, then one resource bought with the official client
 	@node spec/support/demo.ts
 
-test: $(INSTALLED) ## every test, with a real Redis and a real chain
+test: $(INSTALLED) ## every test, with a real Redis and a real chain; SPEC=spec/store for a part
 	@node spec/support/install-redis.ts
-	@node spec/deploy/kubectl.ts
-	@node spec/run.ts
+	@node spec/deploy/kubectl.ts > /dev/null
+	@node spec/run.ts $(SPEC)
 
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .

@@ -18,7 +18,11 @@ export const ERRORS = {
   FORBIDDEN: { status: 403, retryable: false, message: 'This origin is not allowed.' },
   AUTHORIZATION_REQUIRED: { status: 403, retryable: false, message: 'This resource needs a mandate.' },
   AUTHORIZATION_INVALID: { status: 403, retryable: false, message: 'The mandate was refused.' },
-  RESOURCE_NOT_FOUND: { status: 404, retryable: false, message: 'No such resource on this channel.' },
+  RESOURCE_NOT_FOUND: {
+    status: 404,
+    retryable: false,
+    message: 'No such resource here. GET /api/resources lists what there is.',
+  },
   NOT_FOUND: { status: 404, retryable: false, message: 'No such route.' },
   METHOD_NOT_ALLOWED: { status: 405, retryable: false, message: 'This route does not serve that method.' },
   PAYMENT_REPLAYED: { status: 409, retryable: false, message: 'This payment proof has already been used.' },

@@ -21,7 +21,7 @@ export interface Listener {
   listen(host: string, port: number): Promise<AddressInfo>;
   /** Stops accepting and closes idle connections; running requests finish. */
   stop(): void;
-  /** Ends whatever is still open. */
+  /** Stops, and ends whatever is still open. */
   destroy(): void;
 }
 
@@ -58,7 +58,10 @@ export function createListener(app: Express, closing: () => boolean): Listener {
       server.close();
       server.closeIdleConnections();
     },
-    destroy: () => server.closeAllConnections(),
+    destroy() {
+      server.close();
+      server.closeAllConnections();
+    },
   };
 }
 

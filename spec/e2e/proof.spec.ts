@@ -213,7 +213,7 @@ describe('a proof is believed only when all of it is right', () => {
       assert.deepEqual(body.error, {
         code: 'PAYMENT_INVALID',
         reason,
-        message: 'The payment proof was refused.',
+        message: `The payment proof was refused: ${reason}.`,
         retryable: false,
       });
       assert.equal(body.payment.envelope.error, reason);

@@ -69,3 +69,22 @@ function resource(operation: Operation, pricing: object, payments: readonly stri
     payments,
   };
 }
+
+/** What a visitor is shown; the other operations exist to go wrong in tests. */
+const SHOWCASE: ReadonlySet<string> = new Set([
+  'cities',
+  'market_report',
+  'price_list',
+  'archive',
+  'greeting',
+  'free_greeting',
+  'echo',
+  'free_echo',
+  'flaky',
+]);
+
+/** The part of the sample that people see: the others are removed by `undefined`, as `worldConfig` overrides work. */
+export function showcaseOnly(currency: string): Readonly<Record<string, undefined>> {
+  const hidden = Object.keys(sampleResources(currency)).filter((id) => !SHOWCASE.has(id));
+  return Object.fromEntries(hidden.map((id) => [id, undefined]));
+}

@@ -5,6 +5,8 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
+import { CURRENCY } from './config.ts';
+import { showcaseOnly } from './resources.ts';
 import { startWorld, type World } from './world.ts';
 
 const { env } = process;
@@ -35,7 +37,8 @@ async function start(): Promise<World> {
   await requireFree(merchantPort, 'MERCHANT_PORT');
   const directory = resolve(env['DATA_DIR'] ?? 'data');
   await mkdir(directory, { recursive: true });
-  const path = join(directory, 'local-world.db');
+  // A file for each port: a second world beside the first must not take its database away.
+  const path = join(directory, `local-world-${ports.agents}.db`);
   // The chain starts new each time, so the payments of the last run lie on a chain that is gone.
   for (const end of ['', '-wal', '-shm']) await rm(`${path}${end}`, { force: true });
   const token = env['ADMIN_TOKEN'];
@@ -43,6 +46,7 @@ async function start(): Promise<World> {
     ports,
     merchantPort,
     storage: { sqlite: { path } },
+    overrides: { resources: showcaseOnly(CURRENCY) },
     ...(token === undefined || token === '' ? {} : { adminToken: token }),
   });
 }

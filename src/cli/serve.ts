@@ -4,58 +4,67 @@ import { createRail } from '../payments/x402/create-rail.ts';
 import { createListener, type Listener } from '../server.ts';
 import { openStore } from '../store/open.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
+import { processSettings } from './process-settings.ts';
 
-/** New calls are still served this long after the drain began, seconds, unless GATEWAY_DRAIN_SECONDS says otherwise. */
-const DEFAULT_DRAIN_SECONDS = 5;
-/** Running calls may take this long after that, milliseconds. */
+/** Running calls may take this long after the listener closed, milliseconds. */
 const FINISH_MS = 30_000;
+
+/** What has to be closed, in the order it was opened. */
+type Opened = (() => unknown)[];
 
 /** `acg serve`: runs the gateway until SIGTERM or SIGINT. A second signal ends it at once. */
 export async function serve(args: { readonly config?: string }): Promise<void> {
   const config = loadConfig({ path: args.config, env: process.env });
-  const log = createLog(process.env['LOG_LEVEL'] ?? 'info');
+  const settings = processSettings(process.env);
+  const log = createLog(settings.logLevel);
   for (const warning of configWarnings(config)) log.warn(warning);
-  const store = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
-  const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-
-  // The hook on the management port and the signal start one and the same drain; both need the gateway they end.
-  const drain = (): Promise<void> => stopping(gateway, [agents], log);
-  const gateway = createGateway({ config, store, rail, log }, drain);
-  const draining = (): boolean => gateway.lifecycle.draining();
-  const agents = createListener(gateway.agents, draining);
-  const management = createListener(gateway.management, () => false);
-
-  const { server, management: hooks } = config;
-  const agentsAt = await agents.listen(server.host, server.port);
-  const managementAt = await management.listen(hooks.host, hooks.port);
-  log.info(
-    { agents: agentsAt.port, management: managementAt.port, mode: config.x402?.mode, store: store.name },
-    'listening',
-  );
-
-  await signalled();
-  process.once('SIGTERM', () => process.exit(1));
-  process.once('SIGINT', () => process.exit(1));
-  await drain();
-  management.stop();
-  agents.destroy();
-  management.destroy();
-  await gateway.close();
-  await rail?.close();
-  await store.close();
-  log.info('stopped');
-  log.flush();
+  const opened: Opened = [() => log.flush()];
+  try {
+    const drain = await open(config, settings.drainSeconds, log, opened);
+    await signalled();
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
+    await drain();
+  } finally {
+    // Last opened, first closed; also when opening failed half-way, or a listener without its sibling would keep on answering.
+    for (const close of opened.reverse()) await close();
+  }
 }
 
-function stopping(gateway: Gateway, listeners: readonly Listener[], log: Log): Promise<void> {
-  log.info('draining');
-  const seconds = Number(process.env['GATEWAY_DRAIN_SECONDS'] ?? DEFAULT_DRAIN_SECONDS);
+/** Opens everything, noting how to close it, and resolves to the drain once both listeners listen. */
+async function open(
+  config: ReturnType<typeof loadConfig>,
+  drainSeconds: number,
+  log: Log,
+  opened: Opened,
+): Promise<() => Promise<void>> {
+  const store = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
+  opened.push(() => store.close());
+  const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
+  if (rail !== undefined) opened.push(() => rail.close());
+
+  // The hook on the management port and the signal start one and the same drain; both need the gateway they end.
+  const drain = (): Promise<void> => drained(gateway, agents, drainSeconds, log);
+  const gateway = createGateway({ config, store, rail, log }, drain);
+  opened.push(() => gateway.close());
+  const agents = createListener(gateway.agents, () => gateway.lifecycle.draining());
+  const management = createListener(gateway.management, () => false);
+  opened.push(
+    () => agents.destroy(),
+    () => management.destroy(),
+  );
+  const agentsAt = await agents.listen(config.server.host, config.server.port);
+  const managementAt = await management.listen(config.management.host, config.management.port);
+  const facts = { agents: agentsAt.port, management: managementAt.port, mode: config.x402?.mode, store: store.name };
+  log.info(facts, 'listening');
+  return drain;
+}
+
+function drained(gateway: Gateway, agents: Listener, drainSeconds: number, log: Log): Promise<void> {
+  if (!gateway.lifecycle.draining()) log.info('draining');
   return gateway.lifecycle.drain({
-    propagationMs: (Number.isFinite(seconds) && seconds >= 0 ? seconds : DEFAULT_DRAIN_SECONDS) * 1_000,
+    propagationMs: drainSeconds * 1_000,
     finishMs: FINISH_MS,
-    stopListening() {
-      for (const listener of listeners) listener.stop();
-    },
+    stopListening: () => agents.stop(),
   });
 }
 

@@ -1,5 +1,4 @@
 import type { PreparedCall, ProvenCall } from '../call.ts';
-import { ERRORS } from '../errors.ts';
 import { type Offer, refusedResponse } from '../payments/offers.ts';
 
 /** Why a proof was refused (CONTRACT 1.3); `settle` when the settlement itself said no. */
@@ -31,7 +30,7 @@ export function askForPayment(call: PreparedCall | ProvenCall, offer: Offer, ref
   const challenge = offer.challenge.refused(requestId, expiresAt, {
     code,
     reason: refusal.reason,
-    message: refusal.phase === 'settle' ? 'The payment was refused by the settlement.' : ERRORS.PAYMENT_INVALID.message,
+    message: `The payment proof was refused: ${refusal.reason}.`,
     retryable: false,
   });
   presenter.paymentRequired(

@@ -53,6 +53,14 @@ function fund(res: Response, call: ProvenCall, record: PaymentRecord): void {
   advanceCall(res, { ...prepared, stage: 'funded', funding: { kind: 'paid', record, response } });
 }
 
+/** What the bearer of a spent proof should know; nothing about a purchase that may be somebody else's. */
+const SPENT = {
+  used: 'This payment proof belongs to another call. If that call was not delivered, send it again as it was.',
+  delivered: 'This payment proof has bought its answer, which was delivered.',
+  undelivered: 'This payment was taken and its answer not delivered; this operation cannot be repeated safely.',
+  refundDue: 'This payment was taken and its answer not delivered in time; the merchant owes a refund.',
+} as const;
+
 /** The answers of the table in CONTRACT 4.3 that are neither a delivery nor a 402. */
 function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' }>): GatewayError {
   switch (sale.kind) {
@@ -65,6 +73,7 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' }>): GatewayError
       });
     case 'spent':
       return new GatewayError('PAYMENT_REPLAYED', {
+        message: SPENT[sale.state],
         details: {
           state: sale.state,
           // What an authorization bought elsewhere is nobody's business here.

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { stringify } from 'yaml';
+import { processSettings } from '../../src/cli/process-settings.ts';
+import { ended, freePorts } from '../support/child.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+interface Run {
+  readonly code: number | null;
+  readonly errors: string;
+}
+
+describe('the command line', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-cli-'));
+  let taken: Server;
+  let takenPort: number;
+  before(async () => {
+    [takenPort = 0] = await freePorts(1);
+    taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(takenPort, '127.0.0.1', resolve));
+  });
+  after(() => {
+    taken.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const config = (ports: { readonly agents: number; readonly management: number }, storage: object): string => {
+    const path = join(folder, `${ports.agents}-${ports.management}.yaml`);
+    const server = { host: '127.0.0.1' };
+    const document = {
+      version: 1,
+      merchant: { id: 'cli', name: 'Cli', publicBaseUrl: 'http://127.0.0.1:8402' },
+      server: { ...server, port: ports.agents },
+      management: { ...server, port: ports.management },
+      backend: { baseUrl: 'http://127.0.0.1:3000' },
+      storage,
+      resources: {
+        free: { name: 'Free', backend: { method: 'GET', path: '/' }, pricing: { type: 'free' }, expose: ['http'] },
+      },
+    };
+    writeFileSync(path, stringify(document));
+    return path;
+  };
+  const acg = async (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Run> => {
+    const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] });
+    let errors = '';
+    child.stderr.on('data', (chunk) => {
+      errors += chunk;
+    });
+    const { code } = await ended(child);
+    return { code, errors };
+  };
+
+  const stores = { sqlite: { sqlite: { path: ':memory:' } }, redis: { redis: { url: 'redis://127.0.0.1:1' } } };
+  for (const [name, storage] of Object.entries(stores))
+    for (const which of ['agents', 'management'] as const)
+      it(`serve on ${name} ends when the ${which} port is taken, and leaves nothing listening`, async () => {
+        const [free = 0] = await freePorts(1);
+        const ports =
+          which === 'agents' ? { agents: takenPort, management: free } : { agents: free, management: takenPort };
+        const run = await acg(['serve', '--config', config(ports, storage)]);
+        assert.equal(run.code, 1);
+        assert.match(run.errors, new RegExp(`EADDRINUSE.*${takenPort}`));
+      });
+
+  it('wrong usage exits 64 with the usage, a wrong configuration 78 with every path', async () => {
+    const unknown = await acg(['sell']);
+    assert.deepEqual([unknown.code, /unknown command sell[\s\S]*acg <command>/.test(unknown.errors)], [64, true]);
+    const option = await acg(['--colour', 'red']);
+    assert.equal(option.code, 64);
+    const missing = await acg(['validate', '--config', join(folder, 'nowhere.yaml')]);
+    assert.deepEqual([missing.code, missing.errors.includes('nowhere.yaml')], [78, true]);
+  });
+
+  it('the environment is checked like the document', () => {
+    assert.deepEqual(processSettings({}), { logLevel: 'info', drainSeconds: 5 });
+    assert.deepEqual(processSettings({ LOG_LEVEL: 'debug', GATEWAY_DRAIN_SECONDS: '0.5' }), {
+      logLevel: 'debug',
+      drainSeconds: 0.5,
+    });
+    assert.throws(() => processSettings({ LOG_LEVEL: 'loud' }), /LOG_LEVEL: must be one of .*info/);
+    for (const drain of ['abc', '-1', '601', ''])
+      assert.throws(() => processSettings({ GATEWAY_DRAIN_SECONDS: drain }), /GATEWAY_DRAIN_SECONDS: must be a number/);
+  });
+});
