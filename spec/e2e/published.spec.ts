@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { eventually } from '../support/books.ts';
+import { startRedis } from '../support/redis.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+
+interface Discovery {
+  readonly merchant: { readonly id: string };
+  readonly protocols: Record<string, { readonly enabled: boolean }>;
+  readonly adapters: readonly { readonly name: string; readonly health: { readonly status: string } }[];
+  readonly store: { readonly name: string };
+  readonly payments: { readonly x402: { readonly mode: string; readonly payTo: string; readonly facilitator: object } };
+}
+
+describe('what anyone may read', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller();
+  });
+  after(() => seller.close());
+
+  for (const path of ['/api/resources', '/.well-known/agent-commerce'])
+    it(`${path}: strong ETag, revalidated with 304`, async () => {
+      const first = await fetch(`${seller.shop.url}${path}`);
+      assert.deepEqual([first.status, first.headers.get('cache-control')], [200, 'no-cache']);
+      const etag = first.headers.get('etag') ?? '';
+      assert.match(etag, /^"[^"]+"$/);
+      await first.arrayBuffer();
+      for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const again = await fetch(`${seller.shop.url}${path}`, { headers: { 'if-none-match': tag } });
+        assert.deepEqual([again.status, again.headers.get('etag'), await again.text()], [304, etag, ''], tag);
+      }
+      const changed = await fetch(`${seller.shop.url}${path}`, { headers: { 'if-none-match': '"other"' } });
+      assert.equal(changed.status, 200);
+      await changed.arrayBuffer();
+    });
+
+  it('discovery says what is mounted, how it is, and where the money goes; not how to reach the chain or the merchant', async () => {
+    const answer = await fetch(`${seller.shop.url}/.well-known/agent-commerce`);
+    const text = await answer.text();
+    const document = JSON.parse(text) as Discovery;
+    assert.deepEqual(
+      Object.entries(document.protocols).map(([name, { enabled }]) => [name, enabled]),
+      [
+        ['http', true],
+        ['mcp', false],
+        ['a2a', false],
+        ['acp', false],
+      ],
+    );
+    assert.deepEqual(
+      document.adapters.map(({ name, health }) => [name, health.status]),
+      [['http', 'pass']],
+    );
+    const { mode, payTo, facilitator } = document.payments.x402;
+    assert.deepEqual([mode, payTo, facilitator], ['local', seller.shop.config.x402?.payTo, { mode: 'local' }]);
+    for (const withheld of [seller.chain.rpcUrl, seller.merchant.url, seller.chain.relayerKey])
+      assert.ok(!text.includes(withheld.replace('http://', '')));
+  });
+
+  it('the listing names prices and only what is mounted', async () => {
+    const answer = await fetch(`${seller.shop.url}/api/resources`);
+    const { resources } = (await answer.json()) as {
+      resources: { id: string; exposedVia: string[]; pricing: object }[];
+    };
+    const report = resources.find(({ id }) => id === 'market_report');
+    assert.deepEqual(report?.pricing, { type: 'fixed', amount: '0.01', currency: 'TUSD' });
+    assert.deepEqual(report?.exposedVia, ['http']);
+  });
+
+  it('the operator pages through events and receipts, newest first, without a gap', async () => {
+    for (let n = 0; n < 5; n += 1) {
+      const answer = await seller.shop.invoke('cities', {}, { 'x-request-id': `page-${n}` });
+      await answer.arrayBuffer();
+    }
+    const list = async (path: string): Promise<readonly { id: string; requestId: string }[]> => {
+      const seen: { id: string; requestId: string }[] = [];
+      let cursor = '';
+      do {
+        const answer = await seller.shop.operator(`${path}?limit=2&resourceId=cities${cursor}`);
+        const page = (await answer.json()) as Record<string, unknown> & { nextCursor?: string };
+        seen.push(...((page['events'] ?? page['receipts']) as typeof seen));
+        cursor = page.nextCursor === undefined ? '' : `&cursor=${page.nextCursor}`;
+      } while (cursor !== '');
+      return seen;
+    };
+    const receipts = await eventually(async () => {
+      const all = await list('/api/receipts');
+      return all.length === 5 ? all : undefined;
+    }, 'five receipts');
+    assert.deepEqual(
+      receipts.map(({ requestId }) => requestId),
+      ['page-4', 'page-3', 'page-2', 'page-1', 'page-0'],
+    );
+    const events = await eventually(async () => {
+      const all = await list('/api/events');
+      return all.length === 15 ? all : undefined;
+    }, 'three events for each of five calls');
+    assert.equal(new Set(events.map(({ id }) => id)).size, 15);
+  });
+});
+
+describe('readiness', () => {
+  it('follows the store: 503 while Redis is away, 200 again when it is back; /health does not care', async () => {
+    const redis = await startRedis();
+    const seller = await openSeller({ storage: { redis: { url: redis.url } } });
+    const ready = async (): Promise<{ status: number; store: { status: string; detail?: string } }> => {
+      const at = performance.now();
+      const answer = await fetch(`${seller.shop.managementUrl}/ready`);
+      const body = (await answer.json()) as { store: { status: string; detail?: string } };
+      assert.ok(performance.now() - at < 1_000, 'a probe is answered from memory');
+      return { status: answer.status, store: body.store };
+    };
+    try {
+      await eventually(async () => ((await ready()).status === 200 ? true : undefined), 'ready');
+      await redis.kill();
+      const away = await eventually(async () => {
+        const now = await ready();
+        return now.store.status === 'pass' ? undefined : now;
+      }, 'the first failed look');
+      assert.deepEqual([away.status, away.store.status, away.store.detail], [200, 'warn', 'store-unreachable']);
+      assert.equal((await fetch(`${seller.shop.url}/health`)).status, 200);
+      await redis.restart();
+      await eventually(async () => ((await ready()).store.status === 'pass' ? true : undefined), 'ready again');
+    } finally {
+      await seller.close();
+      await redis.stop();
+    }
+  });
+});
