@@ -64,7 +64,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const receipts = createWriteBehind<Receipt>((batch) => store.receipts.write(batch), waits(log, 'receipts'));
   const monitor = startMonitor({ ...watched(parts), gate: lifecycle, onChange: healthLog(log) });
   const { exchange, close: closeExchange } = createExchange({ origin: config.backend.origin });
-  const desk = createDeliveryDesk(store.ledger);
+  const desk = createDeliveryDesk(store.ledger, (facts) => log.error(facts, 'a delivery is not written'));
   const offers = compileOffers(config);
   const onFailure = failureLog(log);
 
@@ -83,10 +83,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     challenge(offers),
     ...tillLayers(parts, offers, lifecycle),
     counted(lifecycle, forward(exchange, desk)),
-    counted(
-      lifecycle,
-      conclude(desk, receipts, (message, cause) => log.error({ err: cause }, message)),
-    ),
+    counted(lifecycle, conclude(desk, receipts)),
   ];
   agents.post('/api/resources/:id/invoke', admit(lifecycle, config.limits.maxInFlight), httpFront(), purchase);
   agents.all('/api/resources/:id/invoke', allowOnly('POST'));
@@ -118,7 +115,7 @@ function tillLayers({ store, rail }: GatewayParts, offers: Offers, lifecycle: Li
   if (rail === undefined) return [];
   const verifier = createProofVerifier((candidate) => rail.examine(candidate), store.ledger);
   const cashier = createCashier(store.ledger, rail);
-  return [verify(offers, verifier), counted(lifecycle, settle(offers, cashier, lifecycle))];
+  return [counted(lifecycle, verify(offers, verifier)), counted(lifecycle, settle(offers, cashier, lifecycle))];
 }
 
 /** What anyone may read: bytes made at start. */

@@ -25,6 +25,8 @@ export interface Journal {
   record(type: EventType, facts?: EventFacts): void;
   /** Hands over what is waiting, for a transition to carry. */
   take(): readonly EventDraft[];
+  /** Takes back what no transition carried after all, before everything recorded since. */
+  putBack(events: readonly EventDraft[]): void;
   /** Sends what is waiting to the batched feed. */
   flush(): void;
 }
@@ -46,6 +48,9 @@ export function openJournal(
       const taken = [...sink.withdraw(call.requestId), ...waiting];
       waiting = [];
       return taken;
+    },
+    putBack(events) {
+      waiting = [...events, ...waiting];
     },
     flush() {
       for (const event of waiting) sink.push(event);

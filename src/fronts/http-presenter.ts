@@ -6,6 +6,9 @@ import { type BackendAnswer, BackendError } from '../merchant/types.ts';
 import { encodePaymentResponse } from '../payments/x402/response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../payments/x402/wire.ts';
 
+/** How long a reader may take for what is left in the buffers after the merchant's last byte, milliseconds. */
+export const LAST_BYTES_MS = 60_000;
+
 /** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
 export function httpPresenter(res: Response, requestId: string): Presenter {
   const announce = (payment: PaymentResponse | undefined): void => {
@@ -62,6 +65,11 @@ function sendThrough(res: Response, body: BackendAnswer['body']): Promise<boolea
       resolve(res.writableFinished);
     });
     body.once('error', () => res.destroy());
+    // From here on the merchant's clock no longer runs, and nothing else would ever give up on a reader who stopped.
+    body.once('end', () => {
+      const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
+      res.once('close', () => clearTimeout(patience));
+    });
     body.pipe(res);
   });
 }

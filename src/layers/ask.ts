@@ -1,4 +1,5 @@
 import type { PreparedCall, ProvenCall } from '../call.ts';
+import { recordRefusal } from '../payments/closing.ts';
 import { type Offer, refusedResponse } from '../payments/offers.ts';
 
 /** Why a proof was refused (CONTRACT 1.3); `settle` when the settlement itself said no. */
@@ -6,6 +7,8 @@ export interface Refusal {
   readonly phase: 'verify' | 'settle';
   readonly reason: string;
   readonly transaction?: string;
+  /** Its event went with the transition already. */
+  readonly recorded?: boolean;
 }
 
 /**
@@ -14,11 +17,7 @@ export interface Refusal {
  */
 export function askForPayment(call: PreparedCall | ProvenCall, offer: Offer, refusal?: Refusal): void {
   const { journal, requestId, presenter } = call;
-  if (refusal !== undefined) {
-    const { reason, transaction } = refusal;
-    const data = transaction === undefined ? { reason } : { reason, transactionHash: transaction };
-    journal.record('payment.rejected', { status: 'error', paymentProvider: 'x402', data });
-  }
+  if (refusal !== undefined && refusal.recorded !== true) recordRefusal(journal, refusal.reason, refusal.transaction);
   journal.record('payment.required', { paymentProvider: 'x402' });
   journal.flush();
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();

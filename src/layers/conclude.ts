@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express';
-import { type AnsweredCall, callAt, type Relayed } from '../call.ts';
+import { type AnsweredCall, callAt } from '../call.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
 import { receiptId } from '../receipts/id.ts';
 import type { Receipt } from '../receipts/receipt.ts';
@@ -10,14 +10,10 @@ import { backendFailed } from './forward.ts';
 const CLIENT_GONE = 'CLIENT_GONE';
 
 /** Hands the answer to the caller and calls it delivered only when it has been sent completely. */
-export function conclude(
-  desk: DeliveryDesk,
-  receipts: { push(receipt: Receipt): void },
-  warn: (message: string, cause: unknown) => void,
-): RequestHandler {
+export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt): void }): RequestHandler {
   return async function concludeLayer(_req, res) {
     const call = callAt(res, 'answered');
-    const { funding, presenter, answer } = call;
+    const { funding, presenter, answer, journal } = call;
     const relayed = await presenter.relay(answer, funding.kind === 'paid' ? funding.response : undefined);
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
@@ -25,36 +21,20 @@ export function conclude(
       await backendFailed({ ...call, stage: 'funded' }, desk, { reason, status: answer.status, requestWritten });
       return;
     }
-    call.journal.record('backend.called', {
-      status: 'ok',
-      durationMs: elapsedMs(call),
-      data: { status: answer.status, ...(relayed.kind === 'client_gone' ? { clientGone: true } : {}) },
-    });
-    if (relayed.kind === 'finished')
-      call.journal.record('resource.delivered', { status: 'ok', durationMs: elapsedMs(call) });
-    if (funding.kind === 'paid') await concludePaid(call, relayed, desk, warn);
-    else {
-      call.journal.flush();
-      if (relayed.kind === 'finished') receipts.push(receiptOfFreeCall(call));
+    const finished = relayed.kind === 'finished';
+    const durationMs = elapsedMs(call);
+    const data = { status: answer.status, ...(finished ? {} : { clientGone: true }) };
+    journal.record('backend.called', { status: 'ok', durationMs, data });
+    if (finished) journal.record('resource.delivered', { status: 'ok', durationMs });
+    if (funding.kind === 'free') {
+      journal.flush();
+      if (finished) receipts.push(receiptOfFreeCall(call));
+      return;
     }
+    const facts = { requestId: call.requestId, backendStatus: answer.status, durationMs, journal };
+    if (finished) await desk.delivered(funding.record, facts);
+    else await desk.undelivered(funding.record, { ...facts, failure: CLIENT_GONE, requestWritten: true });
   };
-}
-
-async function concludePaid(
-  call: AnsweredCall,
-  relayed: Exclude<Relayed, { kind: 'broken' }>,
-  desk: DeliveryDesk,
-  warn: (message: string, cause: unknown) => void,
-): Promise<void> {
-  if (call.funding.kind !== 'paid') return;
-  const { record } = call.funding;
-  const { requestId, answer, journal } = call;
-  const facts = { requestId, backendStatus: answer.status, durationMs: elapsedMs(call), events: journal.take() };
-  const written =
-    relayed.kind === 'finished'
-      ? await desk.delivered(record, facts)
-      : await desk.undelivered(record, { ...facts, failure: CLIENT_GONE, requestWritten: true });
-  if (!written) warn('delivery not written; the lease will end and the record stays collectable', record.payId);
 }
 
 function receiptOfFreeCall(call: AnsweredCall): Receipt {

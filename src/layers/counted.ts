@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
+import { holdPlace } from './admit.ts';
 
 /**
  * Counts a layer's work as running until its promise ends, caller or no caller: the process must not stop between a settlement and
@@ -8,10 +9,12 @@ import type { Lifecycle } from '../sidecar/lifecycle.ts';
 export function counted(lifecycle: Pick<Lifecycle, 'begin'>, layer: RequestHandler): RequestHandler {
   return async function countedLayer(req, res, next) {
     const end = lifecycle.begin();
+    const leave = holdPlace(res);
     try {
       await layer(req, res, next);
     } finally {
       end();
+      leave();
     }
   };
 }

@@ -87,7 +87,7 @@ export async function backendFailed(
   }
   const { record } = funding;
   const { requestWritten } = failed;
-  const facts = { requestId: call.requestId, backendStatus: failed.status, durationMs, events: journal.take() };
+  const facts = { requestId: call.requestId, backendStatus: failed.status, durationMs, journal };
   await desk.undelivered(record, { ...facts, failure: code, requestWritten });
   const retryable = repeatable(resource) || !requestWritten;
   return new GatewayError(code, {

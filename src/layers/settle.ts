@@ -28,7 +28,6 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): 
     const sale = await cashier
       .take({
         terms: paymentTerms(call, offer),
-        proof: call.payment,
         offer: offer.requirements,
         journal: call.journal,
         repeatable: repeatable(call.resource),
@@ -84,7 +83,7 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' }>): GatewayError
       return new GatewayError('PAYMENT_SETTLEMENT_FAILED', {
         details: {
           settlementUncertain: true,
-          resignSafeAt: new Date(sale.validBefore * 1_000).toISOString(),
+          ...(sale.resignSafe ? { resignSafeAt: new Date(sale.validBefore * 1_000).toISOString() } : {}),
           ...(sale.transaction === undefined ? {} : { transactionHash: sale.transaction }),
         },
         headers: { 'retry-after': '2' },

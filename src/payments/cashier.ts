@@ -2,17 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { closeSettlement, deliveryLeaseMs, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { persist } from './persist.ts';
 import { type Purchase, recall } from './recall.ts';
 import { notOurs, type Order, type Sale } from './sale.ts';
 import type { PaymentRail, SettlementHistory, SignedTransaction } from './x402/rail.ts';
 
-/** Lease while the rail verifies, milliseconds: its deadline of 5 s and a margin. */
-const VERIFY_LEASE_MS = 7_000;
+/** Lease until something is sent, milliseconds: reading the chain (3 s), verifying (6.5 s with its glance at the chain), a margin. */
+const VERIFY_LEASE_MS = 15_000;
 /** Lease while the rail settles, milliseconds: its deadline of 60 s and a margin. */
 const SETTLE_LEASE_MS = 65_000;
 
 /** `reason` of an undelivered record whose request certainly never reached the merchant: any method may be sent again. */
 export const REQUEST_NOT_WRITTEN = 'request_not_written';
+/** Its opposite. */
+export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
 
 /**
  * Takes payments: the order of CONTRACT 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a rail. Nothing here knows HTTP.
@@ -60,26 +63,50 @@ class Till {
     const { proof, requirements } = this.#recall(record);
     const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind === 'refused' && verdict.nonceSpent) return this.#spentElsewhere(record, verdict.reason);
-    if (verdict.kind !== 'valid') {
-      await this.#ledger.discard(holder(record), []);
-      if (verdict.kind === 'unavailable') return verdict;
-      return { kind: 'refused', reason: verdict.reason, phase: 'verify' };
-    }
+    if (verdict.kind === 'unavailable') return this.#giveUp(record, verdict);
+    if (verdict.kind === 'refused')
+      return this.#giveUp(record, { kind: 'refused', reason: verdict.reason, phase: 'verify' });
+    const settling = await this.#enterSettling(record);
+    if (settling === undefined) return { kind: 'in_flight' };
+    return this.#orUncertain(settling, () => this.#settle(settling, { sentBefore: false }));
+  }
+
+  /** Deletes the reservation. Whoever lost it to another attempt must not say what that attempt has to say. */
+  async #giveUp(record: PaymentRecord, sale: Sale): Promise<Sale> {
+    const discarded = await this.#ledger.discard(holder(record), []);
+    return discarded.kind === 'gone' ? sale : { kind: 'in_flight' };
+  }
+
+  /** The write before anything is sent. Undefined when another attempt took over. @throws when the store is silent */
+  async #enterSettling(record: PaymentRecord): Promise<PaymentRecord | undefined> {
     const { journal } = this.#order;
+    const earlier = journal.take();
     journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
-    const events = journal.take();
+    const events = [...earlier, ...journal.take()];
     const step = { ...holder(record), to: 'settling', leaseMs: SETTLE_LEASE_MS, events } as const;
-    const settling = await this.#ledger.advance(step);
-    if (settling.kind !== 'done') return { kind: 'in_flight' };
-    return this.#orUncertain(settling.record, () => this.#settle(settling.record, { sentBefore: false }));
+    const settling = await persist(() => this.#ledger.advance(step));
+    if (settling.kind === 'done') return settling.record;
+    journal.putBack(earlier);
+    if (settling.kind === 'unwritten') throw settling.cause;
+    if (settling.kind === 'illegal') throw new Error(`illegal transition ${settling.state} -> settling`);
+    return undefined;
   }
 
   /** The nonce is spent but we have no record: only the chain can tell whether it paid us, and then 402 would charge twice. */
   async #spentElsewhere(record: PaymentRecord, reason: string): Promise<Sale> {
     const { proof, requirements } = this.#recall(record);
     const shown = await this.#rail.reconcile(proof, requirements, undefined);
-    await this.#ledger.discard(holder(record), []);
-    return shown.kind === 'refused' ? { kind: 'refused', reason, phase: 'verify' } : { kind: 'spent', state: 'used' };
+    switch (shown.kind) {
+      case 'refused':
+        return this.#giveUp(record, { kind: 'refused', reason, phase: 'verify' });
+      case 'settled':
+        return this.#giveUp(record, { kind: 'spent', state: 'used' });
+      default:
+        return this.#giveUp(record, {
+          kind: 'unavailable',
+          cause: `said to be spent (${reason}), the chain shows ${shown.kind}`,
+        });
+    }
   }
 
   async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Sale> {
@@ -105,8 +132,12 @@ class Till {
     if (shown.kind === 'unknown') return leaveUncertain(this.#ledger, record, shown.cause, undefined);
     if (shown.kind !== 'open') return closeSettlement(this.#ledger, this.#order, record, shown);
     const verdict = await this.#rail.verify(proof, requirements);
-    if (verdict.kind !== 'valid')
-      return leaveUncertain(this.#ledger, record, `open, but not payable now: ${verdict.kind}`, undefined);
+    if (verdict.kind !== 'valid') {
+      const said = verdict.kind === 'refused' ? verdict.reason : verdict.cause;
+      const left = await leaveUncertain(this.#ledger, record, `open, but not payable now: ${said}`, undefined);
+      // Without a chain to ask, "spent" may mean that we were paid: then no time is safe for signing anew.
+      return verdict.kind === 'refused' && verdict.nonceSpent ? { ...left, resignSafe: false } : left;
+    }
     const renewed = await this.#ledger.note(holder(record), {}, SETTLE_LEASE_MS);
     return renewed.kind === 'done' ? this.#settle(renewed.record, { sentBefore: true }) : { kind: 'in_flight' };
   }
@@ -114,7 +145,12 @@ class Till {
   /** The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. */
   async #resume(record: PaymentRecord): Promise<Sale> {
     if (this.#order.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
-      const kept = await this.#ledger.note(holder(record), {}, deliveryLeaseMs(this.#order.backendTimeoutMs));
+      // Said before the request leaves, so that a crash on the way cannot let it out a second time.
+      const kept = await this.#ledger.note(
+        holder(record),
+        { reason: REQUEST_MAY_BE_WRITTEN },
+        deliveryLeaseMs(this.#order.backendTimeoutMs),
+      );
       return kept.kind === 'done' ? { kind: 'paid', record: kept.record } : { kind: 'in_flight' };
     }
     await this.#ledger.release(holder(record));
@@ -131,6 +167,6 @@ class Till {
   }
 
   #recall(record: PaymentRecord): Purchase {
-    return recall(record, this.#order.proof, this.#order.offer);
+    return recall(record, this.#order.offer);
   }
 }

@@ -1,12 +1,15 @@
+import type { Journal } from '../events/journal.ts';
 import { holder } from './holder.ts';
 import type { Advance, Advanced, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { persist } from './persist.ts';
 import { receiptOf } from './receipt.ts';
-import { type Order, type Sale, uncertain } from './sale.ts';
+import { type Order, type Sale, type Uncertain, uncertain } from './sale.ts';
 import type { Settlement } from './x402/rail.ts';
 
-/** On top of the backend's deadline while a settled call is delivered, milliseconds: the reader's 60 s and a margin. */
-const DELIVERY_MARGIN_MS = 65_000;
+/**
+ * On top of the backend's deadline while a settled call is delivered, milliseconds: the reader's 60 s while the
+ * merchant sends, 60 s for what is left in the buffers, and a margin. */
+const DELIVERY_MARGIN_MS = 130_000;
 
 /** How long a settled record stays leased for its delivery, milliseconds: the merchant's deadline and the slowest reader's. */
 export function deliveryLeaseMs(backendTimeoutMs: number): number {
@@ -27,7 +30,7 @@ export async function closeSettlement(
     case 'settled':
       return closeSettled(ledger, order, record, settlement.transaction);
     case 'refused':
-      return closeRefused(ledger, record, settlement);
+      return closeRefused(ledger, order, record, settlement);
     default:
       return leaveUncertain(ledger, record, settlement.cause, settlement.transaction);
   }
@@ -39,7 +42,7 @@ export async function leaveUncertain(
   record: PaymentRecord,
   cause: unknown,
   transaction: string | undefined,
-): Promise<Sale> {
+): Promise<Uncertain> {
   try {
     const facts = transaction === undefined || transaction === record.transaction ? {} : { transaction };
     await ledger.note(holder(record), facts, 0);
@@ -57,6 +60,7 @@ async function closeSettled(
 ): Promise<Sale> {
   const { network, amount, currency, payer } = record;
   const durationMs = elapsedMs();
+  const earlier = journal.take();
   journal.record('payment.settled', {
     status: 'ok',
     paymentProvider: 'x402',
@@ -70,22 +74,41 @@ async function closeSettled(
     leaseMs: deliveryLeaseMs(backendTimeoutMs),
     facts: { transaction },
     receipt: receiptOf(record, { transaction, settledAt: now, at: now, durationMs, delivery: undefined }),
-    events: journal.take(),
+    events: [...earlier, ...journal.take()],
   });
   if (settled.kind === 'done') return { kind: 'paid', record: settled.record };
-  return uncertain(record, `settled on chain, but the ledger answered ${settled.kind}`, transaction);
+  journal.putBack(earlier);
+  return leaveUncertain(ledger, record, new Unwritten('settled', settled), transaction);
 }
 
 async function closeRefused(
   ledger: PaymentLedger,
+  { journal }: Order,
   record: PaymentRecord,
   { reason, transaction }: Extract<Settlement, { kind: 'refused' }>,
 ): Promise<Sale> {
   const facts = transaction === undefined ? { reason } : { reason, transaction };
-  const refused = await write(ledger, { ...holder(record), to: 'refused', leaseMs: 0, facts, events: [] });
-  if (refused.kind !== 'done')
-    return uncertain(record, `refused, but the ledger answered ${refused.kind}`, transaction);
-  return { kind: 'refused', reason, phase: 'settle', ...(transaction === undefined ? {} : { transaction }) };
+  const earlier = journal.take();
+  recordRefusal(journal, reason, transaction);
+  const events = [...earlier, ...journal.take()];
+  const refused = await write(ledger, { ...holder(record), to: 'refused', leaseMs: 0, facts, events });
+  if (refused.kind === 'done') return { kind: 'refused', phase: 'settle', recorded: true, ...facts };
+  journal.putBack(earlier);
+  return leaveUncertain(ledger, record, new Unwritten('refused', refused), transaction);
+}
+
+/** A refused proof in the call's journal. */
+export function recordRefusal(journal: Journal, reason: string, transaction: string | undefined): void {
+  const data = transaction === undefined ? { reason } : { reason, transactionHash: transaction };
+  journal.record('payment.rejected', { status: 'error', paymentProvider: 'x402', data });
+}
+
+/** The outcome is known and could not be written; for the log. */
+class Unwritten extends Error {
+  constructor(outcome: string, answer: { readonly kind: string; readonly cause?: unknown }) {
+    super(`${outcome}, but the ledger answered ${answer.kind}`, { cause: answer.cause });
+    this.name = 'Unwritten';
+  }
 }
 
 function write(

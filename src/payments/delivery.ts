@@ -1,4 +1,4 @@
-import type { EventDraft } from '../events/event.ts';
+import type { Journal } from '../events/journal.ts';
 import { REQUEST_NOT_WRITTEN } from './cashier.ts';
 import { holder } from './holder.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
@@ -10,10 +10,10 @@ export const RETRY_WINDOW_MS = 24 * 60 * 60 * 1_000;
 
 /** Writes down how the delivery of a paid call ended: state, receipt and events in one write. */
 export interface DeliveryDesk {
-  /** The answer was sent completely. Resolves false when the write was impossible; the lease then lets others look. */
-  delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<boolean>;
+  /** The answer was sent completely. */
+  delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<void>;
   /** Money moved and the buyer has nothing yet. Resolves when the proof may be brought again. */
-  undelivered(record: PaymentRecord, facts: DeliveryFacts & Undelivered): Promise<boolean>;
+  undelivered(record: PaymentRecord, facts: DeliveryFacts & Undelivered): Promise<void>;
 }
 
 export interface Undelivered {
@@ -29,17 +29,23 @@ export interface DeliveryFacts {
   /** 0 when no answer came. */
   readonly backendStatus: number;
   readonly durationMs: number;
-  readonly events: readonly EventDraft[];
+  /** What of it still waits goes with the write. */
+  readonly journal: Journal;
 }
 
-export function createDeliveryDesk(ledger: PaymentLedger, now: () => Date = () => new Date()): DeliveryDesk {
+/** `warn` is told of a delivery that could not be written: its lease will end, and the record stays collectable. */
+export function createDeliveryDesk(
+  ledger: PaymentLedger,
+  warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
+  now: () => Date = () => new Date(),
+): DeliveryDesk {
   const close = async (
     record: PaymentRecord,
     to: 'delivered' | 'undelivered',
     facts: DeliveryFacts,
     delivery: Delivery,
     reason?: string,
-  ): Promise<boolean> => {
+  ): Promise<void> => {
     if (record.transaction === undefined) throw new Error('a settled record without a transaction');
     const at = now();
     const receipt = receiptOf(record, {
@@ -56,9 +62,13 @@ export function createDeliveryDesk(ledger: PaymentLedger, now: () => Date = () =
       leaseMs: 0,
       facts: reason === undefined ? {} : { reason },
       receipt,
-      events: facts.events,
+      events: facts.journal.take(),
     };
-    return (await persist(() => ledger.advance(command))).kind === 'done';
+    const written = await persist(() => ledger.advance(command));
+    if (written.kind === 'done') return;
+    facts.journal.putBack(command.events);
+    facts.journal.flush();
+    warn({ payId: record.payId, err: written.kind === 'unwritten' ? written.cause : new Error(written.kind) });
   };
   return {
     delivered: (record, facts) =>

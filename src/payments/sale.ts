@@ -1,12 +1,10 @@
 import type { Journal } from '../events/journal.ts';
 import type { PaymentRecord, PaymentTerms, Reservation } from './ledger/ledger.ts';
-import type { Proof } from './x402/rail.ts';
 import type { PaymentRequirements } from './x402/wire.ts';
 
 /** What a buyer brings to the till. */
 export interface Order {
   readonly terms: PaymentTerms;
-  readonly proof: Proof;
   readonly offer: PaymentRequirements;
   readonly journal: Journal;
   /** Whether the merchant may be sent this request a second time. */
@@ -19,6 +17,17 @@ export interface Order {
   readonly gateOpen: () => boolean;
 }
 
+/** Money may have moved, nobody knows yet. The same proof asks again; a new one might pay twice. */
+export interface Uncertain {
+  readonly kind: 'uncertain';
+  /** Unix seconds. */
+  readonly validBefore: number;
+  /** Whether a new proof is safe once `validBefore` has passed without an answer. */
+  readonly resignSafe: boolean;
+  readonly transaction?: string;
+  readonly cause: unknown;
+}
+
 /** What came of it. Only `paid` may reach the merchant; only `refused` may be answered 402. */
 export type Sale =
   | { readonly kind: 'paid'; readonly record: PaymentRecord }
@@ -27,6 +36,8 @@ export type Sale =
       readonly reason: string;
       readonly phase: 'verify' | 'settle';
       readonly transaction?: string;
+      /** The refusal's event went with its transition. */
+      readonly recorded?: boolean;
     }
   | { readonly kind: 'in_flight' }
   | {
@@ -34,13 +45,7 @@ export type Sale =
       readonly state: 'used' | 'delivered' | 'undelivered' | 'refundDue';
       readonly record?: PaymentRecord;
     }
-  | {
-      readonly kind: 'uncertain';
-      /** Unix seconds. */
-      readonly validBefore: number;
-      readonly transaction?: string;
-      readonly cause: unknown;
-    }
+  | Uncertain
   | { readonly kind: 'unavailable'; readonly cause: string }
   | { readonly kind: 'gate_closed' };
 
@@ -51,7 +56,12 @@ export function notOurs(reservation: Exclude<Reservation, { kind: 'run' }>): Sal
   if (reservation.kind === 'used') return { kind: 'spent', state: 'used', record };
   switch (record.state) {
     case 'refused':
-      return { kind: 'refused', reason: record.reason ?? 'payment_refused', phase: 'settle' };
+      return {
+        kind: 'refused',
+        reason: record.reason ?? 'payment_refused',
+        phase: 'settle',
+        ...(record.transaction === undefined ? {} : { transaction: record.transaction }),
+      };
     case 'delivered':
     case 'undelivered':
     case 'refundDue':
@@ -61,8 +71,14 @@ export function notOurs(reservation: Exclude<Reservation, { kind: 'run' }>): Sal
   }
 }
 
-/** The outcome that nobody knows yet. The same proof asks again; a new one would pay twice. */
-export function uncertain(record: PaymentRecord, cause: unknown, transaction: string | undefined): Sale {
+/** The outcome of a record that nobody knows. */
+export function uncertain(record: PaymentRecord, cause: unknown, transaction: string | undefined): Uncertain {
   const { validBefore } = record;
-  return { kind: 'uncertain', validBefore, cause, ...(transaction === undefined ? {} : { transaction }) };
+  return {
+    kind: 'uncertain',
+    validBefore,
+    resignSafe: true,
+    cause,
+    ...(transaction === undefined ? {} : { transaction }),
+  };
 }

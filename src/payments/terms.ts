@@ -6,6 +6,7 @@ import type { BackendRequest } from '../merchant/types.ts';
 import { receiptId } from '../receipts/id.ts';
 import type { PaymentTerms } from './ledger/ledger.ts';
 import type { Offer } from './offers.ts';
+import { storedProof } from './recall.ts';
 import type { Proof } from './x402/rail.ts';
 
 /** What is fixed about a purchase when its authorization is reserved for the first time. */
@@ -38,8 +39,9 @@ export function paymentTerms(
     amount,
     currency,
     nonce: authorization.nonce,
-    validBefore: Number(authorization.validBefore),
-    proof: JSON.stringify(payment.payload),
+    // A second authorization under a known nonce may say anything; the ledger wants a number all the same.
+    validBefore: Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER),
+    proof: storedProof(payment),
     // Configured headers stay out: they may hold the merchant's secrets and are added again from the configuration.
     backendRequest: JSON.stringify({
       method: request.method,

@@ -34,7 +34,7 @@ export function createProofVerifier(
       const { requirements, resourceUrl } = offer;
       const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs: now() });
       const { refusal } = examination;
-      if (refusal !== undefined && !(await mayHaveMovedMoney(ledger, examination.payId)))
+      if (refusal !== undefined && !(await isKnown(ledger, examination.payId)))
         return { kind: 'refused', reason: refusal.reason };
       return examination.checkSignature();
     },
@@ -44,10 +44,9 @@ export function createProofVerifier(
 const ILLEGIBLE = { kind: 'unreadable', reason: 'invalid_payload' } as const;
 
 /**
- * An authorization that entered a settlement is answered by its record, whatever became of the offer or of its window since: a 402
- * for it would ask for a second payment. One that is merely reserved was never sent, so a refusal stands.
+ * An authorization that somebody works on, or that entered a settlement, is answered by its record, whatever became of the offer or
+ * of its window since: a 402 for it would ask for a second payment while the first may still move.
  */
-async function mayHaveMovedMoney(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
-  const record = await ledger.read(payId);
-  return record !== undefined && record.state !== 'reserved';
+async function isKnown(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
+  return (await ledger.read(payId)) !== undefined;
 }

@@ -55,7 +55,7 @@ describe('the log pair that proves a payment', () => {
       [used(), moved({ to: from }), used(from, otherNonce), moved()],
       'elsewhere',
     ],
-    ['the transfer before the use', [moved(), used()], 'elsewhere'],
+    ['the transfer before the use', [moved(), used()], 'unclear'],
     ['another nonce', [used(from, otherNonce), moved()], 'absent'],
     ['the nonce of another payer', [used(freshAddress()), moved()], 'absent'],
     ['the use logged by another contract', [{ ...used(), address: freshAddress() }, moved()], 'absent'],

@@ -90,6 +90,7 @@ export function advance(record: PaymentRecord | undefined, command: Advance, now
   return written(record, command, sourcesOf(to), (held) => ({
     ...held,
     ...known(facts),
+    ...(isFinal(to) ? forgotten(held) : {}),
     state: to,
     leaseUntil: isFinal(to) ? 0 : leaseEnd(now, leaseMs),
     tries: held.tries + (to === 'undelivered' ? 1 : 0),
@@ -174,6 +175,14 @@ function freshRecord(terms: PaymentTerms, { owner, leaseMs }: Reserve, now: numb
 
 function diedDelivering(record: PaymentRecord): boolean {
   return record.leaseUntil !== 0 && DELIVERING_STATES.includes(record.state);
+}
+
+/** Of no use in a final state and by far the largest part of a record; a stored body may be 256 KB. */
+export const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
+
+function forgotten(record: PaymentRecord): Partial<PaymentRecord> {
+  const { rawTransaction, ...always } = FORGOTTEN;
+  return record.rawTransaction === undefined ? always : { ...always, rawTransaction };
 }
 
 function leaseEnd(now: number, leaseMs: number): number {

@@ -118,6 +118,8 @@ function judge(receipt: TransactionReceipt, query: EvidenceQuery): Evidence | un
       return { kind: 'paid', transaction };
     case 'elsewhere':
       return { kind: 'worthless', reason: SPENT, transaction };
+    case 'unclear':
+      return { kind: 'unknown', cause: `the logs of ${transaction} do not tie the transfer to this authorization` };
     case 'absent':
       return undefined;
   }

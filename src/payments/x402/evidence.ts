@@ -30,8 +30,11 @@ export interface TransactionReceipt {
   readonly logs: readonly Log[];
 }
 
-/** What a receipt says about an authorization. `elsewhere`: it was spent here, but not on us. */
-export type ReceiptFinding = 'paid' | 'elsewhere' | 'absent';
+/**
+ * What a receipt says about an authorization. `elsewhere`: it was spent here, but not on us. `unclear`: it was spent here and we were
+ * paid this sum by this payer here, but not in the order that ties the two together.
+ */
+export type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
 
 /**
  * The log pair rule (x402.md 8.4): the asset logged that the authorization was used, and its next log is the transfer of exactly
@@ -46,7 +49,10 @@ export function findPayment(receipt: TransactionReceipt, payment: ExpectedPaymen
   const at = logs.findIndex(({ topics }) => topics[0] === used && topics[1] === from && topics[2] === nonce);
   if (at === -1) return 'absent';
   const next = logs[at + 1];
-  return next !== undefined && isTransfer(next, payment) ? 'paid' : 'elsewhere';
+  if (next !== undefined && isTransfer(next, payment)) return 'paid';
+  // A transfer right behind another authorization belongs to that one; one that stands alone may be this one's, in another order.
+  const alone = logs.some((log, i) => isTransfer(log, payment) && logs[i - 1]?.topics[0] !== used);
+  return alone ? 'unclear' : 'elsewhere';
 }
 
 function isTransfer({ topics, data }: Log, { from, payTo, value }: ExpectedPayment): boolean {

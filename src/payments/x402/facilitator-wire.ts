@@ -48,7 +48,7 @@ export function facilitatorRequest({ payload }: Proof, offer: PaymentRequirement
 }
 
 export function readVerifyAnswer(status: number, json: Json | undefined, payer: string): VerifyAnswer {
-  if (!isObject(json) || typeof json['isValid'] !== 'boolean') return noVerdict(status);
+  if (isOutage(status) || !isObject(json) || typeof json['isValid'] !== 'boolean') return noVerdict(status);
   if (!json['isValid']) return { kind: 'invalid', reason: inwardReason(json['invalidReason']) };
   return samePayer(json['payer'], payer)
     ? { kind: 'valid' }
@@ -66,6 +66,8 @@ export function readSettleAnswer(
   // A hash of another network would be looked for in the wrong place; a refusal may leave the network out.
   const ours = network === expected.network || (network === undefined && !json['success']);
   const hash = ours && isTransactionHash(transaction) ? transaction.toLowerCase() : undefined;
+  if (!json['success'] && isOutage(status))
+    return hash === undefined ? noVerdict(status) : { ...noVerdict(status), transaction: hash };
   if (!json['success'])
     return { kind: 'denied', reason: inwardReason(json['errorReason']), transaction: hash, namedTransaction: named };
   if (!ours) return { kind: 'none', cause: 'the settlement names another network' };
@@ -77,7 +79,7 @@ export function readSettleAnswer(
 
 /** Undefined when the facilitator serves `exact` on this network, or does not say what it serves; else the cause. */
 export function readSupported(status: number, json: Json | undefined, network: string): string | undefined {
-  if (status >= 500 || status === 401 || status === 403 || status === 429) return `the facilitator answered ${status}`;
+  if (isOutage(status)) return `the facilitator answered ${status}`;
   const kinds = isObject(json) ? json['kinds'] : undefined;
   if (!Array.isArray(kinds)) return status === 200 ? 'the facilitator does not say what it supports' : undefined;
   const served = kinds.some(
@@ -85,6 +87,11 @@ export function readSupported(status: number, json: Json | undefined, network: s
       isObject(kind) && kind['x402Version'] === 2 && kind['scheme'] === 'exact' && covers(kind['network'], network),
   );
   return served ? undefined : `the facilitator does not serve exact on ${network}`;
+}
+
+/** Statuses that speak of the facilitator and not of the payment, whatever the body says (CONTRACT 1.2). */
+function isOutage(status: number): boolean {
+  return status >= 500 || status === 401 || status === 403 || status === 429;
 }
 
 /** Networks may be given as a family, `eip155:*`. */

@@ -10,7 +10,7 @@ import {
 } from './facilitator-wire.ts';
 import { createJsonPeer, type JsonAnswer, type JsonRequest } from './http-json.ts';
 import type { PaymentRail, Proof, RailVerdict, Reading, Settlement } from './rail.ts';
-import { mayHideSpentNonce, NONCE_ALREADY_USED, refusedBeforeBroadcast, saysNonceSpent } from './reasons.ts';
+import { NONCE_ALREADY_USED, refusedBeforeBroadcast, saysNonceSpent } from './reasons.ts';
 import type { FacilitatorConfig } from './settings.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from './window.ts';
 import type { PaymentRequirements } from './wire.ts';
@@ -123,18 +123,28 @@ function unproven(answer: SettleAnswer): { readonly cause: string; readonly tran
   }
 }
 
-/** A refusal that names or hides a spent nonce may mean that we were paid; the chain, when there is one, tells. */
+/**
+ * Any refusal may hide a spent nonce: who has just paid us may well have nothing left, and not everybody looks for the true reason.
+ * With a chain to ask, only what it shows makes a refusal; a chain that does not answer leaves the question open.
+ */
 async function refusedByFacilitator(
   reason: string,
   proof: Proof,
   offer: PaymentRequirements,
   chain: Chain | undefined,
 ): Promise<RailVerdict> {
-  if (saysNonceSpent(reason)) return refusedVerdict(reason, true);
-  if (chain === undefined || !mayHideSpentNonce(reason)) return refusedVerdict(reason, false);
+  if (chain === undefined || saysNonceSpent(reason)) return refusedVerdict(reason, saysNonceSpent(reason));
   const evidence = await chain.readEvidence(evidenceQuery(proof, offer), GLANCE_DEADLINE_MS);
-  if (evidence.kind === 'paid') return refusedVerdict(NONCE_ALREADY_USED, true);
-  return refusedVerdict(evidence.kind === 'worthless' ? evidence.reason : reason, false);
+  switch (evidence.kind) {
+    case 'paid':
+      return refusedVerdict(NONCE_ALREADY_USED, true);
+    case 'unknown':
+      return { kind: 'unavailable', cause: `refused (${reason}), and the chain does not show why: ${evidence.cause}` };
+    case 'worthless':
+      return refusedVerdict(evidence.reason, false);
+    case 'open':
+      return refusedVerdict(reason, false);
+  }
 }
 
 function refusedVerdict(reason: string, nonceSpent: boolean): RailVerdict {

@@ -57,12 +57,3 @@ export function refusedBeforeBroadcast(reason: string): boolean {
 export function saysNonceSpent(reason: string): boolean {
   return reason === NONCE_ALREADY_USED;
 }
-
-/** Whether this reason may hide a spent nonce: a simulation fails on one, and not everybody looks why. */
-export function mayHideSpentNonce(reason: string): boolean {
-  return (
-    reason === 'invalid_exact_evm_transaction_simulation_failed' ||
-    reason === 'invalid_transaction_state' ||
-    reason === UNKNOWN_REASON
-  );
-}

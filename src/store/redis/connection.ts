@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { Redis, type RedisOptions } from 'ioredis';
 import { redacted } from './failure.ts';
+import { loadScripts } from './script.ts';
 
 /** What a store may tell the log. A pino logger is one. */
 export interface StoreLog {
@@ -45,6 +46,7 @@ export async function connect(url: string, log: StoreLog | undefined): Promise<R
   const socket = socketPath(url);
   const redis = socket === undefined ? new Redis(url, options) : new Redis({ ...options, path: socket });
   report(redis, log);
+  redis.on('ready', () => loadScripts(redis));
   const first = new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, FIRST_CONNECTION_MS).unref();
     redis.once('ready', () => {

@@ -3,7 +3,14 @@ import type { EventDraft } from '../../events/event.ts';
 import { assertLease, assertTerms, REQUIRED } from '../../payments/ledger/invariants.ts';
 import type { Advance, Holder, PaymentFacts, PaymentLedger, PaymentState } from '../../payments/ledger/ledger.ts';
 import { RECORD_RETENTION_MS, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
-import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/table.ts';
+import {
+  DELIVERING_STATES,
+  FORGOTTEN,
+  isFinal,
+  notableIn,
+  OPEN_STATES,
+  sourcesOf,
+} from '../../payments/ledger/table.ts';
 import { eventJson } from '../event-json.ts';
 import type { StoreLimits } from '../store.ts';
 import { answered } from './failure.ts';
@@ -60,6 +67,8 @@ interface Change {
   readonly failedDelivery: boolean;
   readonly stampSettled: boolean;
   readonly required: readonly string[];
+  /** Replaced where a record has them. */
+  readonly forget: Readonly<Record<string, string>>;
   readonly receipt?: { readonly id: string; readonly json: string };
   readonly events: readonly string[];
 }
@@ -74,6 +83,7 @@ function movement({ to, leaseMs, facts = {}, receipt, events }: Advance): Change
     failedDelivery: to === 'undelivered',
     stampSettled: to === 'settled',
     required: REQUIRED[to],
+    forget: isFinal(to) ? FORGOTTEN : {},
     ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
     events: events.map((event: EventDraft) => eventJson(event)),
   };
@@ -92,6 +102,7 @@ function inPlace(facts: PaymentFacts, leaseMs: number): Change {
     failedDelivery: false,
     stampSettled: false,
     required: [],
+    forget: {},
     events: [],
   };
 }

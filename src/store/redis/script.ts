@@ -8,9 +8,21 @@ const PRELUDE = readFileSync(new URL('./prelude.lua', import.meta.url), 'utf8');
 /** A script on the server. `plan` reaches it as one JSON document; all keys are declared. @throws StoreError */
 export type Script = (redis: Redis, keys: readonly string[], plan: object) => Promise<unknown>;
 
+const SOURCES: string[] = [];
+
+/**
+ * Teaches a server that just became ready all scripts. Without it the first use of each is sent twice, and a command that was sent
+ * after it may overtake it: events would stand in the wrong order.
+ */
+export function loadScripts(redis: Redis): void {
+  // A server that does not allow this still gets every script with its first use.
+  for (const source of SOURCES) redis.script('LOAD', source).catch(() => undefined);
+}
+
 function script(body: string): Script {
   const source = `${PRELUDE}\n${body}`;
   const sha = createHash('sha1').update(source).digest('hex');
+  SOURCES.push(source);
   return (redis, keys, plan) => answered(evaluate(redis, source, sha, keys, JSON.stringify(plan)));
 }
 

@@ -22,6 +22,10 @@ if not plan.final then fields.leaseUntil = lease_end(now, plan.leaseMs) end
 if plan.failedDelivery then fields.tries = whole(tonumber(record.tries) + 1) end
 if plan.stampSettled then fields.settledAt = whole(now) end
 
+for name, value in pairs(plan.forget) do
+  if record[name] ~= nil then fields[name] = value end
+end
+
 for _, name in ipairs(plan.required) do
   if fields[name] == nil and record[name] == nil then return { 'corrupt', name } end
 end
