@@ -5,14 +5,14 @@ import type { GatewayConfig } from './config/config.ts';
 import { GatewayError } from './errors.ts';
 import type { EventDraft } from './events/event.ts';
 import { httpFront } from './fronts/http.ts';
-import { allowOnly } from './http/methods.ts';
+import { allowOnly, refuseEncodedSlash } from './http/methods.ts';
 import { checkHost, checkOrigin } from './http/origin.ts';
 import { identify } from './http/request-id.ts';
 import { staticDocument } from './http/respond.ts';
 import { admit } from './layers/admit.ts';
 import { challenge } from './layers/challenge.ts';
 import { conclude } from './layers/conclude.ts';
-import { counted } from './layers/counted.ts';
+import { counted, countUntilClosed } from './layers/counted.ts';
 import { forward } from './layers/forward.ts';
 import { present } from './layers/present.ts';
 import { resolve } from './layers/resolve.ts';
@@ -36,6 +36,9 @@ import { createLifecycle, type Lifecycle } from './sidecar/lifecycle.ts';
 import type { Store } from './store/store.ts';
 import { createWriteBehind } from './store/write-behind.ts';
 import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
+
+/** How long the last calls may take to write down how they ended, milliseconds. */
+const WRITE_DOWN_MS = 2_000;
 
 /** What a gateway is made of; the caller opened it and closes it. */
 export interface GatewayParts {
@@ -63,7 +66,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const events = createWriteBehind<EventDraft>((batch, id) => store.feed.append(batch, id), waits(log, 'events'));
   const receipts = createWriteBehind<Receipt>((batch) => store.receipts.write(batch), waits(log, 'receipts'));
   const monitor = startMonitor({ ...watched(parts), gate: lifecycle, onChange: healthLog(log) });
-  const { exchange, close: closeExchange } = createExchange({ origin: config.backend.origin });
+  const merchant = createExchange({ origin: config.backend.origin });
   const desk = createDeliveryDesk(store.ledger, (facts) => log.error(facts, 'a delivery is not written'));
   const offers = compileOffers(config);
   const onFailure = failureLog(log);
@@ -71,9 +74,11 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const agents = plainExpress(express());
   agents.use(identify());
   agents.use(httpLog(log));
+  agents.use(countUntilClosed(lifecycle));
   agents.use(probes(monitor));
   agents.use(checkHost(config.server.allowedHosts));
   agents.use(checkOrigin(config.server.allowedOrigins));
+  agents.use(refuseEncodedSlash());
   publish(agents, catalogue, () => monitor.adapterHealth());
   agents.use(operatorRoutes(config.server.adminTokens, store.feed, store.receipts));
 
@@ -82,10 +87,10 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     validate(),
     challenge(offers),
     ...tillLayers(parts, offers, lifecycle),
-    counted(lifecycle, forward(exchange, desk)),
+    counted(lifecycle, forward(merchant.exchange, desk)),
     counted(lifecycle, conclude(desk, receipts)),
   ];
-  agents.post('/api/resources/:id/invoke', admit(lifecycle, config.limits.maxInFlight), httpFront(), purchase);
+  agents.post('/api/resources/:id/invoke', httpFront(), admit(lifecycle, config.limits.maxInFlight), purchase);
   agents.all('/api/resources/:id/invoke', allowOnly('POST'));
 
   agents.use(function noRoute() {
@@ -99,8 +104,10 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     lifecycle,
     async close() {
       monitor.close();
+      // Who is still silent has had the time of the drain; what it leaves behind is written down as undelivered.
+      await merchant.abort();
+      await lifecycle.idle(WRITE_DOWN_MS);
       await Promise.all([events.close(), receipts.close()]);
-      await closeExchange();
     },
   };
 }

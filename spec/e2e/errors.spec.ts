@@ -202,6 +202,14 @@ const ROWS: readonly Row[] = [
     status: 404,
     code: 'NOT_FOUND',
   },
+  {
+    rule: 'an encoded slash in an id, with another method',
+    method: 'GET',
+    path: '/api/resources/a%2Fb/invoke',
+    headers: {},
+    status: 404,
+    code: 'NOT_FOUND',
+  },
   { rule: 'no such route', method: 'GET', path: '/nowhere', headers: {}, status: 404, code: 'NOT_FOUND' },
   {
     rule: 'a trailing slash is another route',
@@ -408,7 +416,76 @@ describe('every failure is one envelope with the status of its code', () => {
   });
 });
 
+describe('who may come in', () => {
+  it('the next operator token works beside the present one', async () => {
+    const seller = await openSeller({ overrides: { server: { adminTokenNext: 'the-next-token-of-the-tests' } } });
+    try {
+      for (const [token, status] of [
+        [OPERATOR_TOKEN, 200],
+        ['the-next-token-of-the-tests', 200],
+        ['neither', 401],
+      ] as const) {
+        const headers = { authorization: `Bearer ${token}` };
+        assert.equal((await ask(seller.shop.url, { method: 'GET', path: '/api/events', headers })).status, status);
+      }
+      const many = await ask(seller.shop.url, {
+        method: 'GET',
+        path: `/api/events?limit=${'9'.repeat(30)}`,
+        headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+      });
+      assert.equal(many.status, 200, 'a limit beyond the largest is clamped');
+    } finally {
+      await seller.close();
+    }
+  });
+
+  it('a host list keeps others out, but not probes', async () => {
+    const seller = await openSeller({ overrides: { server: { allowedHosts: ['shop.example'] } } });
+    try {
+      const get = (path: string, host: string) => ask(seller.shop.url, { method: 'GET', path, headers: { host } });
+      assert.equal((await get('/api/resources', 'shop.example')).status, 200);
+      assert.equal((await get('/api/resources', 'SHOP.example')).status, 200);
+      const other = await get('/api/resources', 'evil.example');
+      assert.equal(other.status, 403);
+      assertEnvelope(other, 'FORBIDDEN');
+      assert.equal((await get('/health', '10.0.0.7:8402')).status, 200);
+    } finally {
+      await seller.close();
+    }
+  });
+});
+
 describe('failures that money is near', () => {
+  it('callers who leave do not make room for more than the cap', async () => {
+    const facilitator = await startHostileFacilitator('eip155:31337');
+    const seller = await openSeller({
+      facilitator: { mode: 'remote', url: facilitator.url },
+      overrides: { limits: { maxInFlight: 2 } },
+    });
+    try {
+      facilitator.script({ verify: () => ({ kind: 'hang' }) });
+      const proofs = await Promise.all(
+        Array.from({ length: 6 }, () => seller.proof('market_report', { city: 'Berlin' })),
+      );
+      for (const proof of proofs) {
+        const leaving = AbortSignal.timeout(60);
+        await fetch(`${seller.shop.url}/api/resources/market_report/invoke`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'payment-signature': proof },
+          body: JSON.stringify({ city: 'Berlin' }),
+          signal: leaving,
+        }).then(
+          (response) => response.arrayBuffer(),
+          () => undefined,
+        );
+      }
+      assert.equal(facilitator.calls.filter(({ path }) => path === '/verify').length, 2);
+    } finally {
+      await facilitator.stop();
+      await seller.close();
+    }
+  });
+
   it('GATEWAY_BUSY 503 above the cap on calls in flight', async () => {
     const seller = await openSeller({ overrides: { limits: { maxInFlight: 1 } } });
     try {
@@ -422,7 +499,14 @@ describe('failures that money is near', () => {
       assert.equal(second.headers['retry-after'], '1');
       assert.equal((await ask(seller.shop.url, { method: 'GET', path: '/health', headers: {} })).status, 200);
       seller.merchant.release();
-      assert.equal((await first).status, 200);
+      const admitted = await first;
+      assert.equal(admitted.status, 200);
+      await admitted.arrayBuffer();
+      for (let call = 0; call < 3; call += 1) {
+        const next = await seller.shop.invoke('cities');
+        assert.equal(next.status, 200, 'places are given back');
+        await next.arrayBuffer();
+      }
     } finally {
       await seller.close();
     }

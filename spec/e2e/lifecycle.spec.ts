@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
@@ -90,6 +92,25 @@ describe('the end of a gateway', () => {
     process.kill(gateway.pid, 'SIGTERM');
     assert.deepEqual(await gateway.ended, { code: 0, signal: null });
     assert.ok(performance.now() - at < 900, 'nothing is waited for a second time');
+  });
+
+  it('a call whose body is still coming when the gate closes is not cut off', async () => {
+    const socket = connect(Number(new URL(gateway.baseUrl).port), '127.0.0.1');
+    await once(socket, 'connect');
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+    });
+    const head =
+      'POST /api/resources/cities/invoke HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2';
+    socket.write(`${head}\r\n\r\n{`);
+    process.kill(gateway.pid, 'SIGTERM');
+    await gateway.logged(({ msg }) => msg === 'draining');
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    socket.write('}');
+    await once(socket, 'close');
+    assert.match(text, /^HTTP\/1\.1 503 [\s\S]*GATEWAY_BUSY/, 'too late to be served, and told so');
+    assert.equal((await gateway.ended).code, 0);
   });
 
   it('a second signal ends it at once', async () => {

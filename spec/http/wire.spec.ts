@@ -151,6 +151,84 @@ describe('what comes over the wire', () => {
     assert.equal(answer.match(/HTTP\/1\.1 200 /g)?.length, 2);
   });
 
+  it('a refused upload ends its own connection and no later call on it', async () => {
+    const noType = head(['POST /api/resources/cities/invoke HTTP/1.1', 'Host: shop', 'Content-Length: 2']);
+    const next = invoke('free_slow', ['Content-Length: 27', 'Connection: close']);
+    const { hostname, port } = new URL(seller.shop.url);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+    });
+    socket.on('error', () => undefined);
+    socket.write(`${noType}{}`);
+    await once(socket, 'data');
+    assert.match(text, /^HTTP\/1\.1 415 [\s\S]*connection: close/i);
+    socket.write(`${next}{"chunks":15,"everyMs":100}`);
+    await once(socket, 'close');
+    assert.equal(text.match(/HTTP\/1\.1/g)?.length, 1, 'the second call was never begun');
+  });
+
+  it('an upload that nobody reads is not drained: a route that is none, an unknown type', async () => {
+    for (const request of [
+      head(['POST /nowhere HTTP/1.1', 'Host: shop', 'Transfer-Encoding: chunked']),
+      head([
+        'POST /api/resources/cities/invoke HTTP/1.1',
+        'Host: shop',
+        'Content-Type: text/plain',
+        'Transfer-Encoding: chunked',
+      ]),
+    ]) {
+      const { hostname, port } = new URL(seller.shop.url);
+      const socket = connect(Number(port), hostname);
+      await once(socket, 'connect');
+      socket.write(request);
+      const { answer } = await pourUntilAnswered(socket);
+      assert.match(answer, /^HTTP\/1\.1 4(?:04|15) [\s\S]*connection: close/i);
+      if (!socket.closed) await once(socket, 'close');
+    }
+  });
+
+  it('garbage behind a running answer spoils nothing of it, and ends the connection after it', async () => {
+    for (const id of ['free_slow', 'slow']) {
+      const input = { chunks: 6, everyMs: 40 };
+      const proof = id === 'slow' ? [`Payment-Signature: ${await seller.proof('slow', input)}`] : [];
+      const body = JSON.stringify(input);
+      const { hostname, port } = new URL(seller.shop.url);
+      const socket = connect(Number(port), hostname);
+      await once(socket, 'connect');
+      let text = '';
+      socket.on('data', (chunk: Buffer) => {
+        text += chunk.toString('latin1');
+      });
+      socket.on('error', () => undefined);
+      socket.write(`${invoke(id, [...proof, `Content-Length: ${body.length}`])}${body}`);
+      while (!text.includes('000000001')) await once(socket, 'data');
+      socket.write('GARBAGE\r\n\r\n\0\0');
+      await once(socket, 'close');
+      assert.match(text, /^HTTP\/1\.1 200 /);
+      assert.ok(text.endsWith('000000005\n\r\n0\r\n\r\n'), text.slice(-80));
+      assert.equal(text.match(/HTTP\/1\.1/g)?.length, 1);
+    }
+  });
+
+  it('a body that breaks off in the middle is answered under the id of its request', async () => {
+    const request = invoke('cities', ['Transfer-Encoding: chunked', 'X-Request-Id: broken-body']);
+    const answer = await exchange(seller.shop.url, [`${request}ZZ\r\n`]);
+    assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: broken-body/i);
+    assert.match(answer, /"requestId":"broken-body"/);
+  });
+
+  it('a request without Host, and CONNECT, get the envelope', async () => {
+    const hostless = await exchange(seller.shop.url, [head(['GET /health HTTP/1.1', 'Connection: close'])]);
+    const tunnel = await exchange(seller.shop.url, [head(['CONNECT a:443 HTTP/1.1', 'Host: a:443'])]);
+    for (const answer of [hostless, tunnel]) {
+      assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: req_/i);
+      assert.equal((JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as { code: string }).code, 'INPUT_INVALID');
+    }
+  });
+
   const smuggling: Readonly<Record<string, string>> = {
     'both lengths': invoke('cities', ['Content-Length: 2', 'Transfer-Encoding: chunked']),
     'two content lengths': invoke('cities', ['Content-Length: 2', 'Content-Length: 3']),

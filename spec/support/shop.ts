@@ -1,12 +1,13 @@
 import { stringify } from 'yaml';
 import type { GatewayConfig } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import { secretsOf } from '../../src/config/secrets.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createLog } from '../../src/telemetry/log.ts';
+import { createLog, refusalLog } from '../../src/telemetry/log.ts';
 import { type WorldParts, worldConfig } from './config.ts';
 
 /** The operator token of every shop: a test value, worth nothing. */
@@ -36,13 +37,13 @@ export async function openShop(parts: ShopParts): Promise<Shop> {
   const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });
   const config = parseConfig(stringify(document, { aliasDuplicateObjects: false }), {});
   const logLines: string[] = [];
-  const log = createLog('info', { write: (line) => void logLines.push(line) });
+  const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
   const store = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
   const gateway = await createGateway({ config, store, rail, log }, async () => undefined);
   const draining = (): boolean => gateway.lifecycle.draining();
-  const agents = createListener(gateway.agents, draining);
-  const management = createListener(gateway.management, () => false);
+  const agents = createListener(gateway.agents, draining, refusalLog(log));
+  const management = createListener(gateway.management, () => false, refusalLog(log));
   const { port } = await agents.listen('127.0.0.1', 0);
   const managementPort = (await management.listen('127.0.0.1', 0)).port;
   const url = `http://127.0.0.1:${port}`;

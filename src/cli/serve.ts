@@ -1,9 +1,10 @@
 import { configWarnings, loadConfig } from '../config/load.ts';
+import { secretsOf } from '../config/secrets.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { createListener, type Listener } from '../server.ts';
 import { openStore } from '../store/open.ts';
-import { createLog, type Log } from '../telemetry/log.ts';
+import { createLog, type Log, refusalLog } from '../telemetry/log.ts';
 import { processSettings } from './process-settings.ts';
 
 /** Running calls may take this long after the listener closed, milliseconds. */
@@ -16,7 +17,7 @@ type Opened = (() => unknown)[];
 export async function serve(args: { readonly config?: string }): Promise<void> {
   const config = loadConfig({ path: args.config, env: process.env });
   const settings = processSettings(process.env);
-  const log = createLog(settings.logLevel);
+  const log = createLog(settings.logLevel, secretsOf(config));
   for (const warning of configWarnings(config)) log.warn(warning);
   const opened: Opened = [() => log.flush()];
   try {
@@ -46,8 +47,8 @@ async function open(
   const drain = (): Promise<void> => drained(gateway, agents, drainSeconds, log);
   const gateway = createGateway({ config, store, rail, log }, drain);
   opened.push(() => gateway.close());
-  const agents = createListener(gateway.agents, () => gateway.lifecycle.draining());
-  const management = createListener(gateway.management, () => false);
+  const agents = createListener(gateway.agents, () => gateway.lifecycle.draining(), refusalLog(log));
+  const management = createListener(gateway.management, () => false, refusalLog(log));
   opened.push(
     () => agents.destroy(),
     () => management.destroy(),

@@ -9,14 +9,10 @@ import type { CarriedProof } from '../payments/verifier.ts';
 import { PAYMENT_SIGNATURE } from '../payments/x402/wire.ts';
 import { httpPresenter } from './http-presenter.ts';
 
-const ENCODED_SLASH = /%2f/i;
-
 /** The HTTP front: `POST /api/resources/{id}/invoke` becomes a Call, the body is the input. */
 export function httpFront(): RequestHandler {
   return async function httpFrontLayer(req, res, next) {
     const startedAt = performance.now();
-    // The router decodes before it matches, so an encoded slash would look like a part of the id.
-    if (ENCODED_SLASH.test(req.path)) throw new GatewayError('NOT_FOUND');
     const left = leavingOf(res);
     const body = await readJsonBody(req, res);
     if (body.value === null || typeof body.value !== 'object' || Array.isArray(body.value))

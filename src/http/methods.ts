@@ -1,6 +1,16 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 
+const ENCODED_SLASH = /%2f/i;
+
+/** The router decodes before it matches, so an encoded slash would look like a part of an id: no route has one. */
+export function refuseEncodedSlash(): RequestHandler {
+  return function encodedSlash(req, _res, next) {
+    if (ENCODED_SLASH.test(req.path)) throw new GatewayError('NOT_FOUND');
+    next();
+  };
+}
+
 /** Ends a known path: whatever method comes this far is not served there. */
 export function allowOnly(...methods: readonly string[]): RequestHandler {
   const allow = methods.join(', ');

@@ -19,13 +19,13 @@ export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowed = new Set(allowedOrigins);
   return function checkOriginLayer(req, res, next) {
     const origin = readHeader(req, 'origin');
+    if (allowed.size > 0) res.setHeader('vary', 'Origin');
     if (origin.kind === 'absent') {
       next();
       return;
     }
     if (origin.kind === 'repeated' || !allowed.has(origin.value.toLowerCase())) throw new GatewayError('FORBIDDEN');
     res.setHeader('access-control-allow-origin', origin.value);
-    res.setHeader('vary', 'Origin');
     res.setHeader('access-control-expose-headers', EXPOSED);
     if (req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined) {
       res.writeHead(204, PREFLIGHT);
@@ -40,7 +40,8 @@ export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
 export function checkHost(allowedHosts: readonly string[] | undefined): RequestHandler {
   const allowed = allowedHosts === undefined ? undefined : new Set(allowedHosts.map((host) => host.toLowerCase()));
   return function checkHostLayer(req, _res, next) {
-    if (allowed !== undefined && !allowed.has((req.headers.host ?? '').toLowerCase()))
+    const host = readHeader(req, 'host');
+    if (allowed !== undefined && !(host.kind === 'single' && allowed.has(host.value.toLowerCase())))
       throw new GatewayError('FORBIDDEN', { message: 'This host is not served here.' });
     next();
   };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler, Response } from 'express';
+import { GatewayError } from '../errors.ts';
 import { readHeader } from './headers.ts';
 
 /** What a caller's X-Request-Id may be (SPEC part 8). */
@@ -18,6 +19,11 @@ export function identify(): RequestHandler {
     const requestId = requestIdFor(req);
     (res.locals as { requestId?: string }).requestId = requestId;
     res.setHeader('x-request-id', requestId);
+    if (req.headers.host === undefined && req.httpVersion === '1.1')
+      throw new GatewayError('INPUT_INVALID', {
+        message: 'A request needs a Host.',
+        details: { reason: 'host_missing' },
+      });
     next();
   };
 }

@@ -18,3 +18,11 @@ export function counted(lifecycle: Pick<Lifecycle, 'begin'>, layer: RequestHandl
     }
   };
 }
+
+/** Counts every request until its answer is out or its connection gone: the drain waits for those that were let in. */
+export function countUntilClosed(lifecycle: Pick<Lifecycle, 'begin'>): RequestHandler {
+  return function countUntilClosedLayer(_req, res, next) {
+    res.once('close', lifecycle.begin());
+    next();
+  };
+}

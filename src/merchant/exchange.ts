@@ -15,6 +15,8 @@ export interface MerchantHop {
   inFlight(): number;
   /** Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. May be called again. */
   close(): Promise<void>;
+  /** Ends what still runs (`transport`) and closes the sockets. */
+  abort(): Promise<void>;
 }
 
 /**
@@ -46,6 +48,7 @@ export function createExchange(options: { readonly origin: string; readonly maxS
     },
     inFlight: () => running,
     close: () => (closed ??= pool.close()),
+    abort: () => (closed = pool.destroy()),
   };
 }
 

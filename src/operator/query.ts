@@ -13,7 +13,7 @@ export function queryOf(url: string): URLSearchParams {
 export function limitOf(query: URLSearchParams): number {
   const text = query.get('limit');
   if (text === null) return DEFAULT_LIMIT;
-  if (!/^[0-9]{1,15}$/.test(text) || Number(text) === 0) throw badParameter('limit', 'an integer from 1 to 500');
+  if (!/^[0-9]+$/.test(text) || Number(text) === 0) throw badParameter('limit', 'an integer from 1 to 500');
   return Math.min(Number(text), MAX_LIMIT);
 }
 

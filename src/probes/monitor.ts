@@ -49,23 +49,20 @@ export function startMonitor(options: {
   let started = false;
   let checkedAt = new Date().toISOString();
 
+  // Single flight per component: a look that hangs past its deadline is not joined by a second one.
+  const looking = new Set<Watched>();
   const lookAt = async (component: Watched): Promise<void> => {
-    const { found, cause } = await withDeadline(component.look());
+    looking.add(component);
+    const look = component.look().finally(() => looking.delete(component));
+    const { found, cause } = await withDeadline(look);
     const before = states.get(component) ?? UNSEEN;
     const after = observe(before, found, performance.now());
     states.set(component, after);
     if (after.status !== before.status || before === UNSEEN) options.onChange(component.name, after, cause);
   };
-  // Single flight per component: a look that hangs past its deadline is not joined by a second one.
-  const looking = new Set<Watched>();
   const round = async (): Promise<void> => {
     const idle = watched.filter((component) => !looking.has(component));
-    await Promise.all(
-      idle.map(async (component) => {
-        looking.add(component);
-        await lookAt(component).finally(() => looking.delete(component));
-      }),
-    );
+    await Promise.all(idle.map(lookAt));
     started = true;
     checkedAt = new Date().toISOString();
   };

@@ -8,6 +8,8 @@ export interface Lifecycle {
   draining(): boolean;
   /** Counts a piece of work that must end before the process does; call the result when it ended. */
   begin(): () => void;
+  /** Resolves when nothing runs, or after `atMostMs`. */
+  idle(atMostMs: number): Promise<void>;
   /** Starts to drain, once; resolves when nothing runs any more, or after `finishMs`. */
   drain(bounds: DrainBounds): Promise<void>;
 }
@@ -24,17 +26,19 @@ export interface DrainBounds {
 export function createLifecycle(): Lifecycle {
   let state: 'open' | 'draining' | 'closed' = 'open';
   let running = 0;
-  let idle: (() => void) | undefined;
+  const waiting = new Set<() => void>();
   let drained: Promise<void> | undefined;
 
-  const quiet = (finishMs: number): Promise<void> =>
+  const idle = (atMostMs: number): Promise<void> =>
     new Promise((resolve) => {
       if (running === 0) return resolve();
-      const timer = setTimeout(resolve, finishMs);
-      idle = () => {
+      const end = (): void => {
         clearTimeout(timer);
+        waiting.delete(end);
         resolve();
       };
+      const timer = setTimeout(end, atMostMs);
+      waiting.add(end);
     });
   return {
     accepting: () => state !== 'closed',
@@ -46,16 +50,17 @@ export function createLifecycle(): Lifecycle {
         if (ended) return;
         ended = true;
         running -= 1;
-        if (running === 0) idle?.();
+        if (running === 0) for (const end of waiting) end();
       };
     },
+    idle,
     drain({ propagationMs, finishMs, stopListening }) {
       drained ??= (async () => {
         state = 'draining';
         await new Promise((resolve) => setTimeout(resolve, propagationMs));
         state = 'closed';
         stopListening();
-        await quiet(finishMs);
+        await idle(finishMs);
       })();
       return drained;
     },

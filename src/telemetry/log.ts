@@ -13,12 +13,29 @@ const FLUSH_EVERY_MS = 500;
 
 /**
  * The log: JSON lines on stdout. Secrets are kept out by type, not by redaction: a serialiser names the few fields that may be
- * written, so a header that nobody thought of cannot appear.
+ * written, so a header that nobody thought of cannot appear. `secrets` are the configured ones; they are the last net, for peers
+ * that quote what they were sent in their error messages.
  */
-export function createLog(level: string, destination?: DestinationStream): Log {
+export function createLog(level: string, secrets: readonly string[], destination?: DestinationStream): Log {
   const out =
     destination ?? pino.destination({ dest: 1, sync: false, minLength: BUFFER_BYTES, periodicFlush: FLUSH_EVERY_MS });
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: errorFields } }, out);
+  return pino(
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: errorFields } },
+    masked(out, secrets),
+  );
+}
+
+/** Replaces whatever secret stands in a line. Lines are JSON, so the secrets are looked for as JSON spells them. */
+function masked(out: DestinationStream & { flush?: () => void }, secrets: readonly string[]): DestinationStream {
+  const spelled = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
+  return {
+    write(line) {
+      let safe = line;
+      for (const secret of spelled) if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]');
+      out.write(safe);
+    },
+    ...(out.flush === undefined ? {} : { flush: () => out.flush?.() }),
+  };
 }
 
 /** One line a request: method, path without query, status, time. No headers in either direction. */
@@ -67,4 +84,10 @@ export function healthLog(log: Log) {
     const level = state.status === 'pass' ? 'info' : 'warn';
     log[level]({ component, status: state.status, found: state.last, cause }, 'health');
   };
+}
+
+/** One line for each refusal of bytes that never became a request: no other line would tell of them. */
+export function refusalLog(log: Log) {
+  return (refusal: GatewayError, requestId: string): void =>
+    log.info({ requestId, code: refusal.code, reason: refusal.details?.reason }, 'not a request');
 }

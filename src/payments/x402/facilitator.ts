@@ -92,7 +92,10 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     async check() {
       try {
         const supported = await ask({ method: 'GET', path: '/supported', deadlineMs: SUPPORTED_DEADLINE_MS });
-        return readSupported(supported.status, supported.json, network);
+        const fault = readSupported(supported.status, supported.json, network);
+        // A settlement that no chain confirms is no settlement: without its node this provider cannot be used.
+        if (fault === undefined) await chain?.head();
+        return fault;
       } catch (error) {
         return causeOf(error);
       }

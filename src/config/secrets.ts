@@ -1,0 +1,35 @@
+import type { GatewayConfig } from './config.ts';
+
+/** Shorter than this a value is no secret worth its false alarms, characters. */
+const SHORTEST_SECRET = 8;
+
+/**
+ * Every configured value that must not come out anywhere: what a peer's error message may echo. Nothing of it is ever logged on
+ * purpose; the log uses the list as a last net.
+ */
+export function secretsOf(config: GatewayConfig): readonly string[] {
+  const { server, storage, backend, x402, resources } = config;
+  const headers = [backend.headers, ...resources.map((resource) => resource.backend.headers)];
+  const found = [
+    ...server.adminTokens,
+    ...headers.flatMap((named) => Object.values(named)),
+    ...(storage.engine.kind === 'redis' ? urlSecrets(storage.engine.url) : []),
+    ...(x402?.rpcUrl === undefined ? [] : urlSecrets(x402.rpcUrl)),
+    ...(x402 === undefined ? [] : facilitatorSecrets(x402.facilitator)),
+  ];
+  return [...new Set(found)].filter((secret) => secret.length >= SHORTEST_SECRET);
+}
+
+function facilitatorSecrets(facilitator: NonNullable<GatewayConfig['x402']>['facilitator']): readonly string[] {
+  if (facilitator.mode === 'local') return [facilitator.privateKey, facilitator.privateKey.slice(2)];
+  const token = facilitator.auth.type === 'bearer' ? [facilitator.auth.token] : [];
+  return [...token, ...urlSecrets(facilitator.url)];
+}
+
+/** Passwords, and the long parts of path and query in which node providers put their keys. */
+function urlSecrets(text: string): readonly string[] {
+  if (!URL.canParse(text)) return [];
+  const url = new URL(text);
+  const parts = [url.password, decodeURIComponent(url.password), ...url.searchParams.values()];
+  return [...parts, ...url.pathname.split('/').filter((part) => part.length >= 16)];
+}

@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import http from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Express } from 'express';
+import { errorEnvelope, GatewayError } from './errors.ts';
+
+/** How long what is left of a refused upload may trickle in after its answer, milliseconds. */
+const LINGER_MS = 1_000;
+
+/** Why Node's parser gave up, in the words of `details.reason`. */
+const REASONS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
+
+/** Told of requests that never became one. */
+export type RefusalListener = (refusal: GatewayError, requestId: string) => void;
+
+/**
+ * Makes every answer of an app leave its connection in order: `Connection: close` while the process drains, and when the request's
+ * body was not read to its end, because its rest would be taken for the next request. Decided when the head is written.
+ */
+export function leaveInOrder(app: Express, closing: () => boolean): void {
+  const { writeHead } = http.ServerResponse.prototype;
+  Object.defineProperty(app.response, 'writeHead', {
+    value: function writeHeadInOrder(this: http.ServerResponse, ...head: Parameters<typeof writeHead>) {
+      const unread = bodyUnread(this.req);
+      if (unread || closing()) this.shouldKeepAlive = false;
+      if (unread) this.once('finish', () => abandon(this.req));
+      return writeHead.apply(this, head);
+    },
+  });
+}
+
+function bodyUnread(req: http.IncomingMessage): boolean {
+  if (req.complete) return false;
+  return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+}
+
+/** Reads no more, and gives the answer a moment to arrive: a socket closed over unread bytes would take it back. */
+function abandon(req: http.IncomingMessage): void {
+  if (req.complete) return;
+  req.pause();
+  const { socket } = req;
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** What is going on on each connection, so that a fault of its bytes reaches the right answer. */
+export class Connections {
+  readonly #running = new WeakMap<Duplex, Set<http.ServerResponse>>();
+  readonly #faulty = new WeakSet<Duplex>();
+  readonly #onRefused: RefusalListener;
+
+  constructor(onRefused: RefusalListener) {
+    this.#onRefused = onRefused;
+  }
+
+  /** Notes a request that is being answered. */
+  began(req: http.IncomingMessage, res: http.ServerResponse): void {
+    const known = this.#running.get(req.socket);
+    const running = known ?? new Set();
+    if (known === undefined) this.#running.set(req.socket, running);
+    running.add(res);
+    res.once('close', () => running.delete(res));
+  }
+
+  /**
+   * Bytes that no parser can read. Behind running answers they spoil nothing: those are finished, and the connection ends. A request
+   * whose own body is broken is told so by its reader, under its own id. Only where nothing runs is there something to say here.
+   */
+  fault(error: NodeJS.ErrnoException, socket: Duplex): void {
+    const running = [...(this.#running.get(socket) ?? [])];
+    if (running.length === 0) {
+      this.refuse(socket, REASONS[error.code ?? ''] ?? 'malformed_request', error);
+      return;
+    }
+    if (this.#faulty.has(socket)) return;
+    this.#faulty.add(socket);
+    socket.pause();
+    for (const res of running) {
+      if (!res.headersSent) res.shouldKeepAlive = false;
+      if (!res.req.complete && res.req.listenerCount('error') > 0) res.req.emit('error', error);
+    }
+    running.at(-1)?.once('close', () => socket.destroy());
+    running.at(-1)?.once('finish', () => socket.end());
+  }
+
+  /** Answers on the bare socket with the one envelope, and ends it. */
+  refuse(socket: Duplex, reason: string, cause?: unknown): void {
+    if (!socket.writable || (cause as { code?: unknown } | undefined)?.code === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    const refusal = new GatewayError('INPUT_INVALID', {
+      message: 'This is not a request we can read.',
+      details: { reason },
+      cause,
+    });
+    const requestId = `req_${randomUUID()}`;
+    this.#onRefused(refusal, requestId);
+    const body = JSON.stringify(errorEnvelope(refusal, requestId));
+    const head = [
+      `HTTP/1.1 ${refusal.status} Bad Request`,
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${Buffer.byteLength(body)}`,
+      `x-request-id: ${requestId}`,
+      'cache-control: no-store',
+      'connection: close',
+    ];
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  }
+}
