@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { eventsUntil } from '../support/books.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { startRedis } from '../support/redis.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
+import { openShop } from '../support/shop.ts';
 
 const INPUT = { city: 'Berlin' };
 const PRICE_UNITS = 10_000n;
@@ -296,5 +299,33 @@ describe('one authorization is one payment', () => {
     assert.equal((await seller.income()) - before, PRICE_UNITS);
     assert.equal(seller.merchant.requests.length, 1);
     assert.deepEqual(Object.fromEntries(counts), { 200: 1, 409: 19 });
+  });
+});
+
+describe('two gateways over one Redis', () => {
+  it('twenty spellings of one authorization, half to each: one settlement, one call to the merchant', async () => {
+    const redis = await startRedis();
+    const storage = { redis: { url: redis.url } };
+    const payTo = privateKeyToAddress(generatePrivateKey());
+    const first = await openSeller({ storage, payTo });
+    const facilitator = { mode: 'local' } as const;
+    const second = await openShop({ chain: first.chain, merchantUrl: first.merchant.url, facilitator, storage, payTo });
+    try {
+      const spellings = spellingsOfOneAuthorization(await first.proof('market_report', INPUT));
+      const answers = await Promise.all(
+        spellings.map((proof, at) =>
+          (at % 2 === 0 ? first.shop : second).invoke('market_report', INPUT, { 'payment-signature': proof }),
+        ),
+      );
+      const statuses = answers.map(({ status }) => status).sort();
+      for (const answer of answers) await answer.arrayBuffer();
+      assert.deepEqual(statuses, [200, ...Array<number>(19).fill(409)]);
+      assert.equal(await first.income(), PRICE_UNITS);
+      assert.equal(first.merchant.requests.length, 1);
+    } finally {
+      await second.close();
+      await first.close();
+      await redis.stop();
+    }
   });
 });

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { secretsOf } from '../../src/config/secrets.ts';
+import { load } from './document.ts';
+
+describe('the configured secrets', () => {
+  it('are the tokens, keys, passwords and the parts of URLs in which providers put keys', () => {
+    const secrets = secretsOf(
+      load({
+        'server.adminToken': 'operator-token-1',
+        'server.adminTokenNext': 'operator-token-2',
+        'backend.headers': { 'x-api-key': 'merchant-api-key' },
+        storage: { redis: { url: 'redis://user:redis-pass%21word@redis.example:6379' } },
+        'payments.x402.rpcUrl': 'https://rpc.example/v3/0123456789abcdef0123?apikey=query-api-key',
+        'payments.x402.facilitator.auth': { type: 'bearer', token: 'facilitator-token' },
+      }),
+    );
+    for (const secret of [
+      'operator-token-1',
+      'operator-token-2',
+      'merchant-api-key',
+      'redis-pass%21word',
+      'redis-pass!word',
+      '0123456789abcdef0123',
+      'query-api-key',
+      'facilitator-token',
+    ])
+      assert.ok(secrets.includes(secret), secret);
+    assert.ok(!secrets.some((secret) => secret.length < 8 || secret.includes('example')));
+  });
+
+  it('a relayer key counts with and without its 0x', () => {
+    const key = `0x${'7'.repeat(64)}`;
+    const secrets = secretsOf(
+      load({
+        'payments.x402.facilitator': { mode: 'local', privateKey: key },
+        'payments.x402.rpcUrl': 'http://rpc.example',
+      }),
+    );
+    assert.ok(secrets.includes(key) && secrets.includes(key.slice(2)));
+  });
+});
