@@ -3,8 +3,8 @@ import { type AnsweredCall, callAt } from '../call.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
 import { receiptId } from '../receipts/id.ts';
 import type { Receipt } from '../receipts/receipt.ts';
+import { backendFailed } from './backend-failed.ts';
 import { elapsedMs } from './elapsed.ts';
-import { backendFailed } from './forward.ts';
 
 /** `metadata.backendErrorCode` of a paid call whose buyer left before the answer was sent. */
 const CLIENT_GONE = 'CLIENT_GONE';

@@ -1,0 +1,60 @@
+import type { FundedCall } from '../call.ts';
+import { GatewayError } from '../errors.ts';
+import type { DeliveryDesk } from '../payments/delivery.ts';
+import { paymentDetails } from '../payments/offers.ts';
+import { elapsedMs } from './elapsed.ts';
+import { repeatable, retryUntil } from './repeat.ts';
+
+/** Why nothing can be delivered, in the words of CONTRACT 1.2. */
+interface BackendFailed {
+  readonly reason?: string;
+  /** 0 when no answer came. */
+  readonly status: number;
+  readonly requestWritten: boolean;
+  readonly cause?: unknown;
+}
+
+/**
+ * Records the failure and says what the caller is told. After a settlement it is always BACKEND_ERROR, and retryable exactly when
+ * the same proof can collect later.
+ */
+export async function backendFailed(
+  call: FundedCall,
+  desk: DeliveryDesk,
+  failed: BackendFailed,
+): Promise<GatewayError> {
+  const { journal, resource, funding } = call;
+  const paid = funding.kind === 'paid';
+  const code = failed.reason === 'timeout' && !paid ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR';
+  const status = failed.status === 0 ? {} : { status: failed.status };
+  const reason = failed.reason === undefined ? {} : { reason: wireReason(failed.reason) };
+  const durationMs = elapsedMs(call);
+  journal.record('backend.failed', { status: 'error', durationMs, data: { code, ...status, ...reason } });
+  const timeoutMs = failed.reason === 'timeout' ? { timeoutMs: resource.backend.timeoutMs } : {};
+  const details = { ...status, ...reason, ...timeoutMs };
+  if (!paid) {
+    journal.flush();
+    const retryable = code === 'BACKEND_TIMEOUT' || resource.backend.method === 'GET';
+    return new GatewayError(code, { retryable, details, cause: failed.cause });
+  }
+  const { record } = funding;
+  const { requestWritten } = failed;
+  const facts = { requestId: call.requestId, backendStatus: failed.status, durationMs, journal };
+  await desk.undelivered(record, { ...facts, failure: code, requestWritten });
+  const retryable = repeatable(resource) || !requestWritten;
+  return new GatewayError(code, {
+    retryable,
+    details: {
+      ...details,
+      state: 'undelivered',
+      payment: paymentDetails(record),
+      ...(retryable ? { retryUntil: retryUntil(record) } : {}),
+    },
+    cause: failed.cause,
+  });
+}
+
+/** The closed words of CONTRACT 1.2: a merchant that cannot be reached and a broken connection look the same from outside. */
+function wireReason(reason: string): string {
+  return reason === 'unreachable' ? 'transport' : reason;
+}
