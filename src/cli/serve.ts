@@ -19,7 +19,7 @@ export async function serve(args: { readonly config?: string }): Promise<void> {
   const settings = processSettings(process.env);
   const log = createLog(settings.logLevel, secretsOf(config));
   for (const warning of configWarnings(config)) log.warn(warning);
-  const opened: Opened = [() => log.flush()];
+  const opened: Opened = [() => farewell(log)];
   try {
     const drain = await open(config, settings.drainSeconds, log, opened);
     await signalled();
@@ -67,6 +67,11 @@ function drained(gateway: Gateway, agents: Listener, drainSeconds: number, log: 
     finishMs: FINISH_MS,
     stopListening: () => agents.stop(),
   });
+}
+
+function farewell(log: Log): void {
+  log.info('stopped');
+  log.flush();
 }
 
 function signalled(): Promise<void> {
