@@ -46,6 +46,8 @@ export interface PreparedCall extends Omit<ResolvedCall, 'stage'> {
 export interface ProvenCall extends Omit<PreparedCall, 'stage'> {
   readonly stage: 'proven';
   readonly payment: Proof;
+  /** What the local checks have against it although it belongs to a record; undefined for a proof that is right. */
+  readonly refusal: string | undefined;
 }
 
 /** The call may reach the merchant: it is free, or its payment is settled. */

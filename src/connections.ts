@@ -18,15 +18,16 @@ export type RefusalListener = (refusal: GatewayError, requestId: string) => void
 
 /**
  * Makes every answer of an app leave its connection in order: `Connection: close` while the process drains, and when the request's
- * body was not read to its end, because its rest would be taken for the next request. Decided when the head is written.
+ * body was not read to its end, because its rest would be taken for the next request. Decided when the head is written, and only for
+ * the last answer of a connection: what was asked behind another call is answered too.
  */
-export function leaveInOrder(app: Express, closing: () => boolean): void {
+export function leaveInOrder(app: Express, connections: Connections, closing: () => boolean): void {
   const { writeHead } = http.ServerResponse.prototype;
   Object.defineProperty(app.response, 'writeHead', {
     value: function writeHeadInOrder(this: http.ServerResponse, ...head: Parameters<typeof writeHead>) {
       const unread = bodyUnread(this.req);
-      if (unread || closing()) this.shouldKeepAlive = false;
-      if (unread) this.once('finish', () => abandon(this.req));
+      if (unread || (closing() && connections.isLast(this))) this.shouldKeepAlive = false;
+      if (unread) abandon(this);
       return writeHead.apply(this, head);
     },
   });
@@ -37,12 +38,16 @@ function bodyUnread(req: http.IncomingMessage): boolean {
   return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
 }
 
-/** Reads no more, and gives the answer a moment to arrive: a socket closed over unread bytes would take it back. */
-function abandon(req: http.IncomingMessage): void {
-  if (req.complete) return;
-  req.pause();
+/**
+ * Reads no more, and gives the answer a moment to arrive: Node would destroy the socket with the last byte, and a socket that is
+ * closed over unread bytes takes back what it has sent.
+ */
+function abandon(res: http.ServerResponse): void {
+  const { req } = res;
   const { socket } = req;
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  req.pause();
+  socket.destroySoon = () => socket.end();
+  res.once('finish', () => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
 
 /** What is going on on each connection, so that a fault of its bytes reaches the right answer. */
@@ -64,6 +69,12 @@ export class Connections {
     res.once('close', () => running.delete(res));
   }
 
+  /** Whether no other answer follows on the same connection. */
+  isLast(res: http.ServerResponse): boolean {
+    const running = this.#running.get(res.req.socket);
+    return running === undefined || [...running].at(-1) === res;
+  }
+
   /**
    * Bytes that no parser can read. Behind running answers they spoil nothing: those are finished, and the connection ends. A request
    * whose own body is broken is told so by its reader, under its own id. Only where nothing runs is there something to say here.
@@ -77,12 +88,11 @@ export class Connections {
     if (this.#faulty.has(socket)) return;
     this.#faulty.add(socket);
     socket.pause();
-    for (const res of running) {
-      if (!res.headersSent) res.shouldKeepAlive = false;
-      if (!res.req.complete && res.req.listenerCount('error') > 0) res.req.emit('error', error);
-    }
-    running.at(-1)?.once('close', () => socket.destroy());
-    running.at(-1)?.once('finish', () => socket.end());
+    const last = running.at(-1);
+    if (last !== undefined && !last.headersSent) last.shouldKeepAlive = false;
+    last?.once('finish', () => socket.end());
+    last?.once('close', () => socket.destroy());
+    for (const { req } of running) if (!req.complete && req.listenerCount('error') > 0) req.emit('error', error);
   }
 
   /** Answers on the bare socket with the one envelope, and ends it. */

@@ -30,8 +30,8 @@ export interface Listener {
  * them for every request, which is what makes it slow. `closing` is asked when a head is written.
  */
 export function createListener(app: Express, closing: () => boolean, onRefused: RefusalListener): Listener {
-  leaveInOrder(app, closing);
   const connections = new Connections(onRefused);
+  leaveInOrder(app, connections, closing);
   const answer: http.RequestListener = (req, res) => {
     connections.began(req, res);
     app(req, res);

@@ -270,5 +270,6 @@ describe('what the merchant answers reaches the agent', () => {
     );
     const collected = await receiptWhen(seller.shop, 'collecting', true);
     assert.deepEqual([collected.id, collected.metadata?.resumedFrom], [receipt.id, requestId]);
+    assert.equal((await receiptWhen(seller.shop, requestId, true)).id, receipt.id, 'found by the paying request too');
   });
 });

@@ -213,6 +213,43 @@ describe('what comes over the wire', () => {
     }
   });
 
+  it('garbage behind two pipelined calls: both are answered', async () => {
+    const input = '{"chunks":6,"everyMs":40}';
+    const call = (id: string): string => `${invoke(id, [`Content-Length: ${input.length}`])}${input}`;
+    const { hostname, port } = new URL(seller.shop.url);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+    });
+    socket.on('error', () => undefined);
+    socket.write(`${call('free_slow')}${call('free_slow')}`);
+    while (!text.includes('000000001')) await once(socket, 'data');
+    socket.write('GARBAGE\r\n\r\n');
+    await once(socket, 'close');
+    assert.equal(text.match(/HTTP\/1\.1 200 /g)?.length, 2);
+    assert.equal(text.match(/000000005/g)?.length, 2);
+  });
+
+  it('a refused upload is answered also to a client that reads late', async () => {
+    const { hostname, port } = new URL(seller.shop.url);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    socket.pause();
+    socket.on('error', () => undefined);
+    socket.write(invoke('free_echo', ['Content-Length: 4000000']));
+    socket.write(Buffer.alloc(4_000_000, 0x20));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+    });
+    socket.resume();
+    await once(socket, 'close');
+    assert.match(text, /^HTTP\/1\.1 413 [\s\S]*PAYLOAD_TOO_LARGE/);
+  });
+
   it('a body that breaks off in the middle is answered under the id of its request', async () => {
     const request = invoke('cities', ['Transfer-Encoding: chunked', 'X-Request-Id: broken-body']);
     const answer = await exchange(seller.shop.url, [`${request}ZZ\r\n`]);

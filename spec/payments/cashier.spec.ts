@@ -36,6 +36,7 @@ interface Asked {
 function scriptedRail() {
   const asked: Asked[] = [];
   const script = {
+    seesChain: true,
     verify: async (): Promise<RailVerdict> => ({ kind: 'valid' }),
     settle: async (_write: (transaction: { hash: string; raw: string }) => Promise<void>): Promise<Settlement> => ({
       kind: 'settled',
@@ -45,6 +46,9 @@ function scriptedRail() {
   };
   const rail: PaymentRail = {
     facilitator: 'local',
+    get seesChain() {
+      return script.seesChain;
+    },
     verify: (_proof, { amount }) => {
       asked.push({ what: 'verify', amount });
       return script.verify();
@@ -93,6 +97,7 @@ describe('the cashier', () => {
     return {
       terms,
       offer: OFFER as PaymentRequirements,
+      refusal: undefined,
       journal,
       repeatable: true,
       backendTimeoutMs: 10_000,
@@ -257,13 +262,16 @@ describe('the cashier', () => {
       ]);
     });
 
-    it('open, but refused now: stays uncertain; "spent" without proof makes no time safe for signing anew', async () => {
+    it('open, but refused now: stays uncertain; without a chain to ask no time is safe for signing anew', async () => {
       peer.script.verify = async () => ({ kind: 'refused', reason: 'insufficient_funds', nonceSpent: false });
       const short = await take();
       assert.ok(short.kind === 'uncertain' && short.resignSafe);
-      peer.script.verify = async () => ({ kind: 'refused', reason: 'nonce', nonceSpent: true });
-      const spent = await take();
-      assert.ok(spent.kind === 'uncertain' && !spent.resignSafe);
+      peer.script.seesChain = false;
+      const unseen = await take();
+      assert.ok(unseen.kind === 'uncertain' && !unseen.resignSafe);
+      peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'there is no chain' });
+      const later = await take();
+      assert.ok(later.kind === 'uncertain' && !later.resignSafe);
       assert.ok(!peer.names().includes('settle'));
     });
 
@@ -285,7 +293,8 @@ describe('the cashier', () => {
   it('settled on chain and not written: uncertain, and found again', async () => {
     const advance: PaymentLedger['advance'] = (command) =>
       command.to === 'settled' ? silent() : ledger.advance(command);
-    assert.equal((await take({}, broken({ advance }))).kind, 'uncertain');
+    const sale = await take({}, broken({ advance }));
+    assert.ok(sale.kind === 'uncertain' && !sale.resignSafe, 'the money has moved');
     assert.equal((await ledger.read(terms.payId))?.leaseUntil, 0);
     peer.script.reconcile = async () => ({ kind: 'settled', transaction: HASH });
     assert.equal((await take()).kind, 'paid');
@@ -372,6 +381,33 @@ describe('the cashier', () => {
       const sale = await take({ repeatable: false });
       assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
     });
+  });
+
+  it('written, but every reply lost: the request has not left, so the same proof collects whatever the method', async () => {
+    const advance: PaymentLedger['advance'] = async (command) => {
+      const answer = await ledger.advance(command);
+      return command.to === 'settled' ? silent() : answer;
+    };
+    assert.equal((await take({ repeatable: false }, broken({ advance }))).kind, 'uncertain');
+    assert.equal(await state(), 'settled');
+    const note: PaymentLedger['note'] = async (...command) => {
+      await ledger.note(...command);
+      return silent();
+    };
+    await assert.rejects(take({ repeatable: false }, broken({ note })), StoreError);
+    assert.equal((await take({ repeatable: false })).kind, 'paid');
+    later(300_000);
+    assert.equal((await take({ repeatable: false })).kind, 'spent', 'now it may have left');
+  });
+
+  it('a proof that was let through for a record which is gone is refused after all', async () => {
+    const refused = await take({ refusal: 'invalid_exact_evm_payload_authorization_valid_before' });
+    assert.deepEqual(refused, {
+      kind: 'refused',
+      reason: 'invalid_exact_evm_payload_authorization_valid_before',
+      phase: 'verify',
+    });
+    assert.deepEqual([await state(), peer.names()], [undefined, []]);
   });
 
   it('what is delivered is over, and the record forgets the proof and the request', async () => {

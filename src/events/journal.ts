@@ -44,7 +44,8 @@ export function openJournal(
       waiting.push({ type, requestId, resourceId, at: now().toISOString(), adapter, ...facts });
     },
     take() {
-      // An earlier call under the same request id (the one that was answered 402) may still wait for its batch.
+      // An earlier call under the same request id (the one that was answered 402) may still wait for its batch. One whose batch is on
+      // its way already was sent before us.
       const taken = [...sink.withdraw(call.requestId), ...waiting];
       waiting = [];
       return taken;

@@ -29,6 +29,7 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): 
       .take({
         terms: paymentTerms(call, offer),
         offer: offer.requirements,
+        refusal: call.refusal,
         journal: call.journal,
         repeatable: repeatable(call.resource),
         backendTimeoutMs: call.resource.backend.timeoutMs,
@@ -47,7 +48,7 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): 
 }
 
 function fund(res: Response, call: ProvenCall, record: PaymentRecord): void {
-  const { payment: _proof, ...prepared } = call;
+  const { payment: _proof, refusal: _refusal, ...prepared } = call;
   const response = settledResponse(record, call.requestId);
   advanceCall(res, { ...prepared, stage: 'funded', funding: { kind: 'paid', record, response } });
 }

@@ -24,7 +24,7 @@ export function verify(offers: Offers, verifier: ProofVerifier): RequestHandler 
     }
     if (verdict.kind === 'unavailable')
       throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
-    advanceCall(res, { ...call, stage: 'proven', payment: verdict.proof });
+    advanceCall(res, { ...call, stage: 'proven', payment: verdict.proof, refusal: verdict.refusal });
     next();
   };
 }

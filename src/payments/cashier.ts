@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { closeSettlement, deliveryLeaseMs, leaveUncertain } from './closing.ts';
+import {
+  closeSettlement,
+  deliveryLeaseMs,
+  leaveUncertain,
+  REQUEST_MAY_BE_WRITTEN,
+  REQUEST_NOT_WRITTEN,
+} from './closing.ts';
 import { holder } from './holder.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { persist } from './persist.ts';
@@ -11,11 +17,6 @@ import type { PaymentRail, SettlementHistory, SignedTransaction } from './x402/r
 const VERIFY_LEASE_MS = 15_000;
 /** Lease while the rail settles, milliseconds: its deadline of 60 s and a margin. */
 const SETTLE_LEASE_MS = 65_000;
-
-/** `reason` of an undelivered record whose request certainly never reached the merchant: any method may be sent again. */
-export const REQUEST_NOT_WRITTEN = 'request_not_written';
-/** Its opposite. */
-export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
 
 /**
  * Takes payments: the order of CONTRACT 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a rail. Nothing here knows HTTP.
@@ -48,8 +49,11 @@ class Till {
     const reservation = await this.#ledger.reserve({ terms, owner: randomUUID(), leaseMs: VERIFY_LEASE_MS });
     if (reservation.kind !== 'run') return notOurs(reservation);
     const { record } = reservation;
+    const { refusal } = this.#order;
     switch (record.state) {
       case 'reserved':
+        // It was let through for the sake of a record that is gone meanwhile, or that never came to anything.
+        if (refusal !== undefined) return this.#giveUp(record, { kind: 'refused', reason: refusal, phase: 'verify' });
         return this.#verify(record);
       case 'settling':
         return this.#orUncertain(record, () => this.#resolve(record));
@@ -129,29 +133,36 @@ class Till {
   async #resolve(record: PaymentRecord): Promise<Sale> {
     const { proof, requirements } = this.#recall(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
-    if (shown.kind === 'unknown') return leaveUncertain(this.#ledger, record, shown.cause, undefined);
+    if (shown.kind === 'unknown') return this.#stayUncertain(record, shown.cause);
     if (shown.kind !== 'open') return closeSettlement(this.#ledger, this.#order, record, shown);
     const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind !== 'valid') {
       const said = verdict.kind === 'refused' ? verdict.reason : verdict.cause;
-      const left = await leaveUncertain(this.#ledger, record, `open, but not payable now: ${said}`, undefined);
-      // Without a chain to ask, "spent" may mean that we were paid: then no time is safe for signing anew.
-      return verdict.kind === 'refused' && verdict.nonceSpent ? { ...left, resignSafe: false } : left;
+      return this.#stayUncertain(record, `open, but not payable now: ${said}`);
     }
     const renewed = await this.#ledger.note(holder(record), {}, SETTLE_LEASE_MS);
     return renewed.kind === 'done' ? this.#settle(renewed.record, { sentBefore: true }) : { kind: 'in_flight' };
+  }
+
+  /** Without a chain to ask, a refusal may mean that we were paid: then no time is safe for signing anew. */
+  async #stayUncertain(record: PaymentRecord, cause: string): Promise<Sale> {
+    const left = await leaveUncertain(this.#ledger, record, cause);
+    return { ...left, resignSafe: this.#rail.seesChain };
   }
 
   /** The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. */
   async #resume(record: PaymentRecord): Promise<Sale> {
     if (this.#order.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
       // Said before the request leaves, so that a crash on the way cannot let it out a second time.
-      const kept = await this.#ledger.note(
-        holder(record),
-        { reason: REQUEST_MAY_BE_WRITTEN },
-        deliveryLeaseMs(this.#order.backendTimeoutMs),
-      );
-      return kept.kind === 'done' ? { kind: 'paid', record: kept.record } : { kind: 'in_flight' };
+      const [token, said] = [holder(record), { reason: REQUEST_MAY_BE_WRITTEN }];
+      const leaseMs = deliveryLeaseMs(this.#order.backendTimeoutMs);
+      const kept = await persist(() => this.#ledger.note(token, said, leaseMs));
+      if (kept.kind === 'done') return { kind: 'paid', record: kept.record };
+      if (kept.kind !== 'unwritten') return { kind: 'in_flight' };
+      // It may have been written all the same, and the request did not leave.
+      const unsaid = record.reason === REQUEST_NOT_WRITTEN ? { reason: REQUEST_NOT_WRITTEN } : {};
+      await this.#ledger.note(holder(record), unsaid, 0).catch(() => undefined);
+      throw kept.cause;
     }
     await this.#ledger.release(holder(record));
     return { kind: 'spent', state: 'undelivered', record };
@@ -162,7 +173,7 @@ class Till {
     try {
       return await step();
     } catch (cause) {
-      return leaveUncertain(this.#ledger, record, cause, undefined);
+      return leaveUncertain(this.#ledger, record, cause);
     }
   }
 

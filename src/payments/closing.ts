@@ -1,6 +1,6 @@
 import type { Journal } from '../events/journal.ts';
 import { holder } from './holder.ts';
-import type { Advance, Advanced, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import type { Advance, Advanced, PaymentFacts, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { persist } from './persist.ts';
 import { receiptOf } from './receipt.ts';
 import { type Order, type Sale, type Uncertain, uncertain } from './sale.ts';
@@ -10,6 +10,11 @@ import type { Settlement } from './x402/rail.ts';
  * On top of the backend's deadline while a settled call is delivered, milliseconds: the reader's 60 s while the
  * merchant sends, 60 s for what is left in the buffers, and a margin. */
 const DELIVERY_MARGIN_MS = 130_000;
+
+/** `reason` of an undelivered record whose request certainly never reached the merchant: any method may be sent again. */
+export const REQUEST_NOT_WRITTEN = 'request_not_written';
+/** Its opposite, from the moment the request may leave. */
+export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
 
 /** How long a settled record stays leased for its delivery, milliseconds: the merchant's deadline and the slowest reader's. */
 export function deliveryLeaseMs(backendTimeoutMs: number): number {
@@ -32,7 +37,7 @@ export async function closeSettlement(
     case 'refused':
       return closeRefused(ledger, order, record, settlement);
     default:
-      return leaveUncertain(ledger, record, settlement.cause, settlement.transaction);
+      return leaveUncertain(ledger, record, settlement.cause, transactionFact(settlement.transaction));
   }
 }
 
@@ -41,15 +46,14 @@ export async function leaveUncertain(
   ledger: PaymentLedger,
   record: PaymentRecord,
   cause: unknown,
-  transaction: string | undefined,
+  facts: PaymentFacts = {},
 ): Promise<Uncertain> {
   try {
-    const facts = transaction === undefined || transaction === record.transaction ? {} : { transaction };
     await ledger.note(holder(record), facts, 0);
   } catch {
     // The lease ends by itself; what matters is that the answer stays "uncertain".
   }
-  return uncertain(record, cause, transaction ?? record.transaction);
+  return uncertain(record, cause, facts.transaction ?? record.transaction);
 }
 
 async function closeSettled(
@@ -72,13 +76,15 @@ async function closeSettled(
     ...holder(record),
     to: 'settled',
     leaseMs: deliveryLeaseMs(backendTimeoutMs),
-    facts: { transaction },
+    facts: { transaction, reason: REQUEST_MAY_BE_WRITTEN },
     receipt: receiptOf(record, { transaction, settledAt: now, at: now, durationMs, delivery: undefined }),
     events: [...earlier, ...journal.take()],
   });
   if (settled.kind === 'done') return { kind: 'paid', record: settled.record };
   journal.putBack(earlier);
-  return leaveUncertain(ledger, record, new Unwritten('settled', settled), transaction);
+  // The write may have happened, and the request has not left. The money has moved: no time is safe for signing anew.
+  const facts = { transaction, reason: REQUEST_NOT_WRITTEN };
+  return { ...(await leaveUncertain(ledger, record, new Unwritten('settled', settled), facts)), resignSafe: false };
 }
 
 async function closeRefused(
@@ -87,14 +93,18 @@ async function closeRefused(
   record: PaymentRecord,
   { reason, transaction }: Extract<Settlement, { kind: 'refused' }>,
 ): Promise<Sale> {
-  const facts = transaction === undefined ? { reason } : { reason, transaction };
+  const facts = { reason, ...transactionFact(transaction) };
   const earlier = journal.take();
   recordRefusal(journal, reason, transaction);
   const events = [...earlier, ...journal.take()];
   const refused = await write(ledger, { ...holder(record), to: 'refused', leaseMs: 0, facts, events });
   if (refused.kind === 'done') return { kind: 'refused', phase: 'settle', recorded: true, ...facts };
   journal.putBack(earlier);
-  return leaveUncertain(ledger, record, new Unwritten('refused', refused), transaction);
+  return leaveUncertain(ledger, record, new Unwritten('refused', refused), transactionFact(transaction));
+}
+
+function transactionFact(transaction: string | undefined): PaymentFacts {
+  return transaction === undefined ? {} : { transaction };
 }
 
 /** A refused proof in the call's journal. */

@@ -1,5 +1,5 @@
 import type { Journal } from '../events/journal.ts';
-import { REQUEST_NOT_WRITTEN } from './cashier.ts';
+import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './closing.ts';
 import { holder } from './holder.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { persist } from './persist.ts';
@@ -83,7 +83,7 @@ export function createDeliveryDesk(
         'undelivered',
         facts,
         { backendStatus: facts.backendStatus, deliveredAt: undefined, failure: facts.failure },
-        facts.requestWritten ? 'request_written' : REQUEST_NOT_WRITTEN,
+        facts.requestWritten ? REQUEST_MAY_BE_WRITTEN : REQUEST_NOT_WRITTEN,
       ),
   };
 }

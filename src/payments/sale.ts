@@ -6,6 +6,8 @@ import type { PaymentRequirements } from './x402/wire.ts';
 export interface Order {
   readonly terms: PaymentTerms;
   readonly offer: PaymentRequirements;
+  /** What the local checks have against the proof; it counts unless a record has to be answered. */
+  readonly refusal: string | undefined;
   readonly journal: Journal;
   /** Whether the merchant may be sent this request a second time. */
   readonly repeatable: boolean;

@@ -12,7 +12,8 @@ export type CarriedProof =
 
 /** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
 export type ProofVerdict =
-  | { readonly kind: 'genuine'; readonly proof: Proof }
+  /** `refusal`: what else is wrong with it, when it belongs to a record that has to be answered all the same. */
+  | { readonly kind: 'genuine'; readonly proof: Proof; readonly refusal?: string }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
@@ -36,7 +37,10 @@ export function createProofVerifier(
       const { refusal } = examination;
       if (refusal !== undefined && !(await isKnown(ledger, examination.payId)))
         return { kind: 'refused', reason: refusal.reason };
-      return examination.checkSignature();
+      const signature = await examination.checkSignature();
+      return signature.kind === 'genuine' && refusal !== undefined
+        ? { ...signature, refusal: refusal.reason }
+        : signature;
     },
   };
 }

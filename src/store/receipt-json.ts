@@ -13,7 +13,11 @@ export function parseReceipt(json: string): Receipt | undefined {
 /** A page of the book over any store. */
 export async function receiptPage(query: ReceiptQuery, older: Older<Receipt>): Promise<ReceiptPage> {
   const { limit, cursor, requestId, resourceId, delivered } = query;
-  const matches = sameFields<Receipt>({ requestId, resourceId, delivered });
+  const sameOther = sameFields<Receipt>({ resourceId, delivered });
+  // The buyer of a resumed delivery may still hold the id of the request that paid.
+  const sameRequest = ({ requestId: own, metadata }: Receipt): boolean =>
+    requestId === undefined || own === requestId || metadata?.resumedFrom === requestId;
+  const matches = (receipt: Receipt): boolean => (sameOther?.(receipt) ?? true) && sameRequest(receipt);
   const { items, next } = await scanPage({ limit, cursor, matches }, older);
   return { receipts: items, ...(next === undefined ? {} : { nextCursor: next }) };
 }

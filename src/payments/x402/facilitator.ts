@@ -49,6 +49,7 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
 
   return {
     facilitator: 'remote',
+    seesChain: chain !== undefined,
     async verify(proof, offer) {
       if (!paysOffer(proof, offer)) return refusedVerdict('invalid_payment_requirements', false);
       const body = facilitatorRequest(proof, offer);

@@ -39,6 +39,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
 
   return {
     facilitator: 'local',
+    seesChain: true,
     verify,
 
     async settle(proof, offer, writeAhead, history = { sentBefore: false }) {

@@ -48,6 +48,8 @@ export interface SettlementHistory {
 /** A way money moves. It can refuse what the local checks accepted, never accept what they refused. */
 export interface PaymentRail {
   readonly facilitator: 'local' | 'remote';
+  /** Whether `reconcile` can ask a chain; without one it knows only what the facilitator says. */
+  readonly seesChain: boolean;
   /** Deadline 5 s. Moves nothing. */
   verify(proof: Proof, offer: PaymentRequirements): Promise<RailVerdict>;
   /** Deadline 60 s. `writeAhead` is awaited between signing and broadcasting; when it fails nothing is sent. */
