@@ -1,0 +1,174 @@
+/** A payload as its JSON, open to every mutation. */
+export interface Payload {
+  x402Version: unknown;
+  resource?: { url: unknown };
+  accepted: Record<string, unknown> & { extra: Record<string, unknown> };
+  payload: { signature: unknown; authorization: Record<string, unknown> };
+  [name: string]: unknown;
+}
+
+export const decode = (header: string): Payload => JSON.parse(Buffer.from(header, 'base64').toString()) as Payload;
+export const encode = (payload: unknown): string => Buffer.from(JSON.stringify(payload)).toString('base64');
+export const OTHER = `0x${'12'.repeat(20)}`;
+export const seconds = (): number => Math.floor(Date.now() / 1_000);
+
+export interface Mutation {
+  readonly field: string;
+  readonly reason: string;
+  /** Dotted path in the payload. */
+  readonly at: string;
+  readonly to: unknown;
+}
+
+export const ABSENT = Symbol('absent');
+
+/** Puts `to` (or what it returns, when it depends on the time of the call) at a dotted path, or removes what is there. */
+export function mutate(payload: object, at: string, to: unknown): void {
+  const names = at.split('.');
+  const last = names.pop() ?? '';
+  let parent = payload as Record<string, unknown>;
+  for (const name of names) parent = parent[name] as Record<string, unknown>;
+  if (to === ABSENT) delete parent[last];
+  else parent[last] = typeof to === 'function' ? (to as () => unknown)() : to;
+}
+
+/** One row for every field of a proof. */
+export const MUTATIONS: readonly Mutation[] = [
+  { field: 'x402Version', reason: 'invalid_x402_version', at: 'x402Version', to: 1 },
+  {
+    field: 'resource.url',
+    reason: 'invalid_payment_requirements',
+    at: 'resource',
+    to: { url: 'https://elsewhere.example/x' },
+  },
+  { field: 'accepted.scheme', reason: 'invalid_scheme', at: 'accepted.scheme', to: 'upto' },
+  { field: 'accepted.network', reason: 'invalid_network', at: 'accepted.network', to: 'eip155:1' },
+  { field: 'accepted.amount', reason: 'invalid_payment_requirements', at: 'accepted.amount', to: '1' },
+  { field: 'accepted.asset', reason: 'invalid_payment_requirements', at: 'accepted.asset', to: OTHER },
+  { field: 'accepted.payTo', reason: 'invalid_payment_requirements', at: 'accepted.payTo', to: OTHER },
+  {
+    field: 'accepted.maxTimeoutSeconds',
+    reason: 'invalid_payment_requirements',
+    at: 'accepted.maxTimeoutSeconds',
+    to: 9,
+  },
+  { field: 'accepted.extra.name', reason: 'invalid_payment_requirements', at: 'accepted.extra.name', to: 'Other' },
+  { field: 'accepted.extra.version', reason: 'invalid_payment_requirements', at: 'accepted.extra.version', to: '1' },
+  {
+    field: 'accepted.extra.paymentFlow',
+    reason: 'invalid_payment_requirements',
+    at: 'accepted.extra.paymentFlow',
+    to: ABSENT,
+  },
+  {
+    field: 'authorization.from',
+    reason: 'invalid_exact_evm_payload_signature',
+    at: 'payload.authorization.from',
+    to: OTHER,
+  },
+  {
+    field: 'authorization.to',
+    reason: 'invalid_exact_evm_payload_recipient_mismatch',
+    at: 'payload.authorization.to',
+    to: OTHER,
+  },
+  {
+    field: 'authorization.value, one less',
+    reason: 'invalid_exact_evm_payload_authorization_value_mismatch',
+    at: 'payload.authorization.value',
+    to: '9999',
+  },
+  {
+    field: 'authorization.value, one more',
+    reason: 'invalid_exact_evm_payload_authorization_value_mismatch',
+    at: 'payload.authorization.value',
+    to: '10001',
+  },
+  {
+    field: 'authorization.value as a number',
+    reason: 'invalid_payload',
+    at: 'payload.authorization.value',
+    to: 10_000,
+  },
+  {
+    field: 'authorization.validAfter, in the future',
+    reason: 'invalid_exact_evm_payload_authorization_valid_after',
+    at: 'payload.authorization.validAfter',
+    to: () => String(seconds() + 60),
+  },
+  {
+    field: 'authorization.validAfter, another past',
+    reason: 'invalid_exact_evm_payload_signature',
+    at: 'payload.authorization.validAfter',
+    to: '1',
+  },
+  {
+    field: 'authorization.validBefore, expired',
+    reason: 'invalid_exact_evm_payload_authorization_valid_before',
+    at: 'payload.authorization.validBefore',
+    to: () => String(seconds() - 1),
+  },
+  {
+    field: 'authorization.validBefore, far future',
+    reason: 'invalid_exact_evm_payload_authorization_valid_before',
+    at: 'payload.authorization.validBefore',
+    to: () => String(seconds() + 100_000),
+  },
+  {
+    field: 'authorization.nonce',
+    reason: 'invalid_exact_evm_payload_signature',
+    at: 'payload.authorization.nonce',
+    to: `0x${'34'.repeat(32)}`,
+  },
+  {
+    field: 'signature',
+    reason: 'invalid_exact_evm_payload_signature',
+    at: 'payload.signature',
+    to: `0x${'11'.repeat(64)}1b`,
+  },
+  { field: 'signature, missing', reason: 'invalid_payload', at: 'payload.signature', to: ABSENT },
+  { field: 'a member nobody knows', reason: 'invalid_payload', at: 'surprise', to: true },
+];
+
+/** Spellings of one base64 text; only the first is canonical. */
+export const SPELLINGS: readonly {
+  readonly name: string;
+  readonly of: (header: string) => string;
+  readonly accepted: boolean;
+}[] = [
+  { name: 'as it is', of: (header) => header, accepted: true },
+  { name: 'text behind the padding', of: (header) => `${header}garbage`, accepted: false },
+  { name: 'a space inside', of: (header) => `${header.slice(0, 20)} ${header.slice(20)}`, accepted: false },
+  { name: 'an asterisk inside', of: (header) => `${header.slice(0, 20)}*${header.slice(20)}`, accepted: false },
+  { name: 'a data URL', of: (header) => `data:application/json;base64,${header}`, accepted: false },
+  { name: 'one padding sign too many', of: (header) => `${header}=`, accepted: false },
+  { name: 'base64 of base64', of: (header) => Buffer.from(header).toString('base64'), accepted: false },
+  { name: 'quoted', of: (header) => `"${header}"`, accepted: false },
+  { name: 'hexadecimal', of: (header) => Buffer.from(header, 'base64').toString('hex'), accepted: false },
+];
+
+/** A flipped letter case, an omitted zero byte, another order: all the same authorization. */
+export function spellingsOfOneAuthorization(header: string): readonly string[] {
+  const upper = (text: string): string => `0x${text.slice(2).toUpperCase()}`;
+  const given = decode(header);
+  const { authorization, signature } = given.payload;
+  const bareV = String(signature).replace(/1b$/i, '00').replace(/1c$/i, '01');
+  const changes: readonly (readonly [at: string, to: unknown])[] = [
+    ['x402Version', 2],
+    ['payload.authorization.from', upper(String(authorization['from']))],
+    ['payload.authorization.to', upper(String(authorization['to']))],
+    ['payload.authorization.nonce', upper(String(authorization['nonce']))],
+    ['payload.signature', upper(String(signature))],
+    ['payload.signature', bareV],
+    ['accepted.asset', String(given.accepted['asset']).toLowerCase()],
+    ['accepted.payTo', String(given.accepted['payTo']).toLowerCase()],
+    ['accepted.extra.note', 'mine'],
+    ['resource', ABSENT],
+  ];
+  return changes.flatMap(([at, to]) => {
+    const payload = decode(header);
+    mutate(payload, at, to);
+    const reversed = Object.fromEntries(Object.entries(payload).reverse());
+    return [encode(payload), encode(reversed).replace(/=+$/, '')];
+  });
+}
