@@ -16,7 +16,7 @@ if (files.length === 0) {
 }
 
 const tally = { passed: 0, failed: 0, skipped: [] as string[] };
-const events = run({ files, concurrency: Math.max(2, availableParallelism()), timeout: 300_000 });
+const events = run({ files, concurrency: Math.max(2, availableParallelism()), timeout: 120_000 });
 events.on('test:pass', ({ name, details, skip, todo }) => {
   if (details.type === 'suite') return;
   if (skip !== undefined || todo !== undefined) tally.skipped.push(`${name}: ${skip ?? todo}`);
