@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { compileCatalogue } from '../../src/catalogue/catalogue.ts';
 import { configWarnings, loadConfig } from '../../src/config/load.ts';
 import { configPath, MAX_CONFIG_BYTES } from '../../src/config/read.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { load, PAYEE } from './document.ts';
+import { file, folder } from './files.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'acg-config-'));
-after(() => rmSync(folder, { recursive: true }));
-const file = (name: string, content: string | Uint8Array): string => {
-  writeFileSync(join(folder, name), content);
-  return join(folder, name);
-};
 const SAMPLE = new URL('../../deploy/examples/config.yaml', import.meta.url).pathname;
 
 describe('the sample configuration', () => {

@@ -1,19 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { parseConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { changed, problems, problemsOfText } from './document.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'acg-config-'));
-after(() => rmSync(folder, { recursive: true }));
-const file = (name: string, content: string | Uint8Array): string => {
-  writeFileSync(join(folder, name), content);
-  return join(folder, name);
-};
-const at = (name: string): string => `\${${name}}`;
+import { at, file } from './files.ts';
 
 describe('the text of the document', () => {
   const ROWS: readonly (readonly [string, string, RegExp])[] = [

@@ -24,10 +24,10 @@ export function present(onFailure: FailureListener): ErrorRequestHandler {
       return;
     }
     call.journal.flush();
-    const paid = (call.stage === 'funded' || call.stage === 'answered') && call.funding.kind === 'paid';
+    const funding = call.stage === 'funded' || call.stage === 'answered' ? call.funding : undefined;
     call.presenter.failed(error, {
       resourceId: call.resource.id,
-      ...(paid && call.funding.kind === 'paid' ? { payment: call.funding.response } : {}),
+      ...(funding?.kind === 'paid' ? { payment: funding.response } : {}),
     });
   };
 }

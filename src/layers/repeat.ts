@@ -1,6 +1,6 @@
 import type { Resource } from '../catalogue/resource.ts';
-import { RETRY_WINDOW_MS } from '../payments/delivery.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from '../payments/ledger/retention.ts';
 
 /** Whether the merchant may be sent this resource's request a second time (CONTRACT 4.3, row "undelivered"). */
 export function repeatable(resource: Resource): boolean {

@@ -7,8 +7,9 @@ import { type Order, type Sale, type Uncertain, uncertain } from './sale.ts';
 import type { Settlement } from './x402/rail.ts';
 
 /**
- * On top of the backend's deadline while a settled call is delivered, milliseconds: the reader's 60 s while the
- * merchant sends, 60 s for what is left in the buffers, and a margin. */
+ * On top of the backend's deadline while a settled call is delivered, milliseconds: the reader's 60 s while the merchant sends, 60 s
+ * for what is left in the buffers, and a margin.
+ */
 const DELIVERY_MARGIN_MS = 130_000;
 
 /** `reason` of an undelivered record whose request certainly never reached the merchant: any method may be sent again. */

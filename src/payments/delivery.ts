@@ -5,9 +5,6 @@ import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { persist } from './persist.ts';
 import { type Delivery, receiptOf } from './receipt.ts';
 
-/** How long a settled call can still be collected with the same proof, milliseconds (CONTRACT 4.3). */
-export const RETRY_WINDOW_MS = 24 * 60 * 60 * 1_000;
-
 /** Writes down how the delivery of a paid call ended: state, receipt and events in one write. */
 export interface DeliveryDesk {
   /** The answer was sent completely. */

@@ -8,7 +8,7 @@ import {
   type ScriptedAnswer,
   startHostileFacilitator,
 } from '../../support/hostile-facilitator.ts';
-import { json } from './hostile-answers.ts';
+import { DEADLINES, json, noWriteAhead } from './hostile-answers.ts';
 import { freshAccount, freshAddress, genuineProof, offerFor, termsFor } from './signing.ts';
 
 const terms = termsFor();
@@ -17,8 +17,6 @@ const { network } = terms;
 const account = freshAccount();
 const payer = account.address;
 const hash = INVENTED_TRANSACTION;
-const DEADLINES = { verifyMs: 400, settleMs: 400, confirmMs: 100 };
-const noWriteAhead = async (): Promise<void> => assert.fail('a remote rail signs nothing');
 
 const settled = (changes: object = {}): object => ({
   success: true,

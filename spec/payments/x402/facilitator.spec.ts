@@ -11,7 +11,7 @@ import {
   type ScriptedAnswer,
   startHostileFacilitator,
 } from '../../support/hostile-facilitator.ts';
-import { json, NO_VERDICT, text } from './hostile-answers.ts';
+import { DEADLINES, json, NO_VERDICT, noWriteAhead, text } from './hostile-answers.ts';
 import { freshAccount, freshAddress, genuineProof, nowSeconds, offerFor, termsFor } from './signing.ts';
 
 const terms = termsFor();
@@ -19,8 +19,6 @@ const offer = offerFor(terms);
 const { network } = terms;
 const account = freshAccount();
 const payer = account.address;
-const DEADLINES = { verifyMs: 400, settleMs: 400, confirmMs: 100 };
-const noWriteAhead = async (): Promise<void> => assert.fail('a remote rail signs nothing');
 
 describe('a remote facilitator', () => {
   let facilitator: HostileFacilitator;

@@ -1,5 +1,11 @@
+import assert from 'node:assert/strict';
 import { MAX_VERDICT_BYTES } from '../../../src/payments/x402/facilitator.ts';
 import type { ScriptedAnswer } from '../../support/hostile-facilitator.ts';
+
+/** Short deadlines, so that a peer that hangs does not hold a test up. Milliseconds. */
+export const DEADLINES = { verifyMs: 400, settleMs: 400, confirmMs: 100 };
+/** A facilitator signs for itself: nothing is ever written ahead. */
+export const noWriteAhead = async (): Promise<void> => assert.fail('a remote rail signs nothing');
 
 export const json = (body: unknown, status = 200): ScriptedAnswer => ({ kind: 'json', status, body });
 export const text = (body: string, type = 'application/json', status = 200): ScriptedAnswer => ({

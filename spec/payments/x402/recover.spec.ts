@@ -7,7 +7,7 @@ import { prepareRecovery, RECOVERY_ENGINES } from '../../../src/payments/x402/re
 import { readAccountSignature } from '../../../src/payments/x402/signature.ts';
 import type { Eip3009Authorization } from '../../../src/payments/x402/wire.ts';
 import { bytesHex } from '../../../src/payments/x402/words.ts';
-import { AUTHORIZATION_TYPES, freshAccount, freshAddress, sign, termsFor } from './signing.ts';
+import { freshAccount, freshAddress, sign, termsFor, typedData } from './signing.ts';
 
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 /** Random authorizations, each tried in every form by every engine. */
@@ -76,24 +76,7 @@ describe('recovery of the payer', () => {
   });
 
   function referenceDigest(authorization: Eip3009Authorization): string {
-    return hashTypedData({
-      domain: {
-        name: terms.assetName,
-        version: terms.assetVersion,
-        chainId: terms.chainId,
-        verifyingContract: terms.asset as `0x${string}`,
-      },
-      types: AUTHORIZATION_TYPES,
-      primaryType: 'TransferWithAuthorization',
-      message: {
-        from: authorization.from as `0x${string}`,
-        to: authorization.to as `0x${string}`,
-        value: BigInt(authorization.value),
-        validAfter: BigInt(authorization.validAfter),
-        validBefore: BigInt(authorization.validBefore),
-        nonce: authorization.nonce as `0x${string}`,
-      },
-    });
+    return hashTypedData(typedData(authorization, terms));
   }
 });
 

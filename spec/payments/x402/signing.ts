@@ -101,13 +101,9 @@ export function authorize(
   };
 }
 
-export async function sign(
-  account: PrivateKeyAccount,
-  authorization: Eip3009Authorization,
-  terms: Terms,
-): Promise<`0x${string}`> {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  return account.signTypedData({
+/** The EIP-712 document of an authorization, for a general library. */
+export function typedData({ from, to, value, validAfter, validBefore, nonce }: Eip3009Authorization, terms: Terms) {
+  return {
     domain: {
       name: terms.assetName,
       version: terms.assetVersion,
@@ -124,7 +120,15 @@ export async function sign(
       validBefore: BigInt(validBefore),
       nonce: nonce as `0x${string}`,
     },
-  });
+  } as const;
+}
+
+export async function sign(
+  account: PrivateKeyAccount,
+  authorization: Eip3009Authorization,
+  terms: Terms,
+): Promise<`0x${string}`> {
+  return account.signTypedData(typedData(authorization, terms));
 }
 
 /** A payload as a client would send it. */

@@ -1,8 +1,11 @@
 import type { PaymentRecord } from './ledger.ts';
 import { isFinal } from './table.ts';
 
-/** Retry window of 24 h and one hour on top (CONTRACT 4.3), milliseconds. */
-export const RECORD_RETENTION_MS = 25 * 60 * 60 * 1_000;
+const HOUR_MS = 60 * 60 * 1_000;
+/** How long a settled call can still be collected with the same proof, milliseconds (CONTRACT 4.3). */
+export const RETRY_WINDOW_MS = 24 * HOUR_MS;
+/** The retry window and one hour on top (CONTRACT 4.3), milliseconds. */
+export const RECORD_RETENTION_MS = RETRY_WINDOW_MS + HOUR_MS;
 
 /**
  * After this long past its due time an entry of the work list stands for a record that is certainly forgotten, milliseconds: a
