@@ -2,7 +2,7 @@
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 INSTALLED := node_modules/.package-lock.json
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format bench build clean
+.PHONY: help run demo test chaos check format bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ test: $(INSTALLED) ## every test, with a real Redis and a real chain; SPEC=spec/
 	@node spec/support/install-redis.ts
 	@node spec/deploy/kubectl.ts > /dev/null
 	@node spec/run.ts $(SPEC)
+
+chaos: $(INSTALLED) ## 6,000 paid calls under kills, power cuts and lies; ARGS="--calls 500 --seed 7"
+	@node spec/support/install-redis.ts
+	@node spec/chaos/main.ts $(ARGS)
 
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .
