@@ -1,6 +1,6 @@
 import type { Channel } from '../events/event.ts';
 
-/** The money part of a receipt. `amount` in display units; `externalReference` is the transaction hash. */
+/** The money part of a receipt. `amount` in display units; `externalReference` is the transaction hash, empty when unconfirmed. */
 export interface ReceiptPayment {
   readonly status: 'settled';
   readonly provider: 'x402';
@@ -45,6 +45,12 @@ export interface Receipt {
     readonly backendErrorCode?: string;
     readonly resumedFrom?: string;
     readonly operation?: string;
+    /** The window to collect is over and nothing was delivered: the merchant owes the money back. */
+    readonly refundDue?: true;
+    /** Paid by the facilitator's word alone, without a transaction (state-and-reliability 3.5, R5). */
+    readonly unconfirmed?: true;
+    /** The store had lost it; made again from what the chain shows. */
+    readonly recovered?: 'chain';
   };
 }
 

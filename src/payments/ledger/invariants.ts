@@ -1,8 +1,10 @@
 import { RECEIPT_ID } from '../../receipts/receipt.ts';
-import type { PaymentRecord, PaymentState, PaymentTerms } from './ledger.ts';
+import type { Evidence, PaymentFacts, PaymentRecord, PaymentState, PaymentTerms } from './ledger.ts';
 
 /** Longest lease anyone may ask for, milliseconds: a mistake in a deadline must not lock a buyer out for hours. */
 export const MAX_LEASE_MS = 600_000;
+/** Longest pause of a reconciler, milliseconds. */
+export const MAX_PAUSE_MS = 48 * 60 * 60 * 1_000;
 
 const SHA256_HEX = /^[0-9a-f]{64}$/;
 const DIGITS = /^\d{1,78}$/;
@@ -25,6 +27,9 @@ export class LedgerCorruption extends Error {
     this.name = 'LedgerCorruption';
   }
 }
+
+const PAID: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim', 'nonce']);
+const WORTHLESS: ReadonlySet<unknown> = new Set<Evidence>(['expired', 'elsewhere', 'unsent']);
 
 type Rule = (value: unknown) => boolean;
 
@@ -56,6 +61,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   validBefore: positive,
   proof: text,
   backendRequest: text,
+  keyDigest: (value) => value === undefined || (typeof value === 'string' && SHA256_HEX.test(value)),
 };
 
 const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
@@ -64,6 +70,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   owner: text,
   fence: positive,
   leaseUntil: count,
+  dueAt: count,
   step: text,
   tries: count,
   reservedAt: positive,
@@ -72,17 +79,30 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   transaction: optionalText,
   rawTransaction: optionalText,
   reason: optionalText,
+  evidence: (value) => value === undefined || PAID.has(value) || WORTHLESS.has(value),
+  recovered: (value) => value === undefined || value === 'chain',
 };
 
 /** What must be known in a state. The Redis scripts get these names as an argument, so the rule exists once. */
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
   reserved: [],
   settling: [],
-  settled: ['transaction', 'settledAt'],
-  delivered: ['transaction', 'settledAt'],
-  undelivered: ['transaction', 'settledAt'],
-  refused: [],
-  refundDue: ['transaction', 'settledAt'],
+  settled: ['evidence', 'settledAt'],
+  delivered: ['evidence', 'settledAt'],
+  undelivered: ['evidence', 'settledAt'],
+  refused: ['evidence', 'reason'],
+  refundDue: ['evidence', 'settledAt'],
+};
+
+/** What the evidence of a state may be: the 402 promise and "no delivery without payment" rest on it. */
+const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>> = {
+  reserved: undefined,
+  settling: undefined,
+  settled: PAID,
+  delivered: PAID,
+  undelivered: PAID,
+  refused: WORTHLESS,
+  refundDue: PAID,
 };
 
 /** The terms and nothing else: a wider object must not smuggle a state or a transaction into a new record. @throws LedgerCorruption */
@@ -91,7 +111,7 @@ export function assertTerms(candidate: PaymentTerms): PaymentTerms {
   for (const [name, rule] of Object.entries(TERMS)) {
     const value = candidate[name as keyof PaymentTerms];
     if (!rule(value)) throw new LedgerCorruption(`${name} is malformed`);
-    terms[name] = value;
+    if (value !== undefined) terms[name] = value;
   }
   return terms as unknown as PaymentTerms;
 }
@@ -103,6 +123,11 @@ export function assertRecord(candidate: object): PaymentRecord {
     if (!rule(record[name as keyof PaymentRecord])) throw new LedgerCorruption(`${name} is malformed`);
   for (const name of REQUIRED[record.state])
     if (record[name] === undefined) throw new LedgerCorruption(`${record.state} without ${name}`);
+  const evidence = EVIDENCE[record.state];
+  if (evidence !== undefined ? !evidence.has(record.evidence) : record.evidence !== undefined)
+    throw new LedgerCorruption(`${record.state} on the evidence of ${record.evidence ?? 'nothing'}`);
+  if (record.transaction === undefined && (record.evidence === 'logs' || record.evidence === 'claim'))
+    throw new LedgerCorruption(`${record.evidence} without transaction`);
   return record;
 }
 
@@ -110,4 +135,23 @@ export function assertRecord(candidate: object): PaymentRecord {
 export function assertLease(leaseMs: number): void {
   if (!Number.isSafeInteger(leaseMs) || leaseMs < 0 || leaseMs > MAX_LEASE_MS)
     throw new RangeError(`a lease is 0 to ${MAX_LEASE_MS} ms`);
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+export function assertPause(againMs: number): void {
+  if (!Number.isSafeInteger(againMs) || againMs < 0 || againMs > MAX_PAUSE_MS)
+    throw new RangeError(`a pause is 0 to ${MAX_PAUSE_MS} ms`);
+}
+
+/**
+ * Evidence comes with the change of state that it carries, and with no other command: nobody can call a payment settled or worthless
+ * without saying how that is known. `to` is undefined for a note. @throws LedgerCorruption before anything is written
+ */
+export function assertFacts(to: PaymentState | undefined, { evidence, transaction, reason }: PaymentFacts): void {
+  const wanted = to === 'settled' ? PAID : to === 'refused' ? WORTHLESS : undefined;
+  if (wanted === undefined ? evidence !== undefined : !wanted.has(evidence))
+    throw new LedgerCorruption(`${to ?? 'a note'} on the evidence of ${evidence ?? 'nothing'}`);
+  if (to === 'settled' && evidence !== 'nonce' && transaction === undefined)
+    throw new LedgerCorruption('settled without transaction');
+  if (to === 'refused' && reason === undefined) throw new LedgerCorruption('refused without reason');
 }

@@ -27,7 +27,18 @@ export interface PaymentTerms {
   /** The decoded PaymentPayload and the built backend request as JSON, so that the call can be finished without the buyer. */
   readonly proof: string;
   readonly backendRequest: string;
+  /** SHA-256 hex over payId and the caller's own idempotency key; absent when none came (CONTRACT 4.4). The key itself is a secret. */
+  readonly keyDigest?: string;
 }
+
+/**
+ * How a settlement is known to have ended. Paid: `logs` the log pair on chain, `claim` the facilitator's word where no chain is asked,
+ * `nonce` its word that the nonce is used, after we had sent it, where no chain is asked. Worthless: `expired` unused when the chain's
+ * head passed `validBefore`, `elsewhere` cancelled or spent on something else, `unsent` refused before anything could be sent.
+ */
+export type PaidEvidence = 'logs' | 'claim' | 'nonce';
+export type WorthlessEvidence = 'expired' | 'elsewhere' | 'unsent';
+export type Evidence = PaidEvidence | WorthlessEvidence;
 
 /** One payment. Times in milliseconds of the store's clock. */
 export interface PaymentRecord extends PaymentTerms {
@@ -38,6 +49,8 @@ export interface PaymentRecord extends PaymentTerms {
   readonly fence: number;
   /** 0 when nobody works on it. */
   readonly leaseUntil: number;
+  /** When a reconciler should look at it, 0: never again (a final state). */
+  readonly dueAt: number;
   /** Token of the last applied command: the same command again changes nothing. */
   readonly step: string;
   /** Deliveries that failed or died; `advance` in table.ts says what counts. */
@@ -48,8 +61,28 @@ export interface PaymentRecord extends PaymentTerms {
   readonly transaction?: string;
   /** Signed transaction written ahead of its broadcast (local rail). */
   readonly rawTransaction?: string;
-  /** Why it was refused. */
+  /** Why it was refused; of a delivery, how far it came (delivery.ts). */
   readonly reason?: string;
+  readonly evidence?: Evidence;
+  /** The store had lost the record, the chain showed the payment (CONTRACT 4.3, `onStoreLoss`). */
+  readonly recovered?: 'chain';
+}
+
+/** Largest body of an answer that is kept, bytes (CONTRACT 4.4). */
+export const MAX_KEPT_BYTES = 262_144;
+
+/** An answer of the merchant as it was relayed: what a holder of the key gets again. Headers are those that may be relayed. */
+export interface KeptAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  readonly body: Uint8Array;
+}
+
+/** An answer that becomes readable in the same write as the state it belongs to. */
+export interface Keeping {
+  readonly answer: KeptAnswer;
+  /** How long it can be read, milliseconds. */
+  readonly forMs: number;
 }
 
 export interface Reserve {
@@ -61,30 +94,48 @@ export interface Reserve {
 /**
  * `run`: the caller owns the record now (new, its own again, or taken over after the lease ended) and finds its state in it.
  * `busy`: somebody else works on it. `used`: the authorization bought something else. `ended`: nothing is left to do.
+ * `guarded`: there is something left, but only for who brings the key that came first.
  */
 export type Reservation =
   | { readonly kind: 'run'; readonly record: PaymentRecord }
   | { readonly kind: 'busy'; readonly record: PaymentRecord; readonly leaseLeftMs: number }
   | { readonly kind: 'used'; readonly record: PaymentRecord }
+  | { readonly kind: 'guarded'; readonly record: PaymentRecord }
   | { readonly kind: 'ended'; readonly record: PaymentRecord };
 
-/** Who writes, and under which token. */
-export interface Holder {
+/** Who works on a record. */
+export interface Claim {
   readonly payId: string;
   readonly owner: string;
   readonly fence: number;
+}
+
+/** Who writes, and under which token. */
+export interface Holder extends Claim {
   /** Unique for each command; a retried command carries the same. */
   readonly step: string;
 }
 
-/** A change of state with everything that must become true with it. */
-export interface Advance extends Holder {
-  readonly to: PaymentState;
+/** What every write of a holder may say beside its subject. */
+interface Writing extends Holder {
   /** New lease from now, 0 to 600,000 milliseconds; 0 gives the lease up. Ignored in final states. */
   readonly leaseMs: number;
+  /** How long after the end of the lease a reconciler may wait with its look, milliseconds; 0 unless given. */
+  readonly againMs?: number;
   readonly facts?: PaymentFacts;
+  readonly keeping?: Keeping;
+}
+
+/** A change of state with everything that must become true with it. */
+export interface Advance extends Writing {
+  readonly to: PaymentState;
   readonly receipt?: Receipt;
   readonly events: readonly EventDraft[];
+}
+
+/** Facts, a lease or an answer while the record stays in its state. Events ride along. */
+export interface Note extends Writing {
+  readonly events?: readonly EventDraft[];
 }
 
 /** Facts learned while a record stays in its state (write-ahead of a transaction), or with a change of state. */
@@ -92,6 +143,9 @@ export interface PaymentFacts {
   readonly transaction?: string;
   readonly rawTransaction?: string;
   readonly reason?: string;
+  readonly evidence?: Evidence;
+  readonly recovered?: 'chain';
+  readonly keyDigest?: string;
 }
 
 /** `fenced`: another owner took over. `illegal`: the table has no such transition. `lost`: the record is gone. */
@@ -104,15 +158,19 @@ export type Advanced =
 /** `gone`: the record is deleted, or was so before. */
 export type Discarded = Exclude<Advanced, { kind: 'done' | 'lost' }> | { readonly kind: 'gone' };
 
-/** The payment ledger: the pure table of `table.ts`, made durable. Every method is one atomic write of the store. */
+/** The payment ledger: the pure table of `table.ts`, made durable. Every write is one atomic write of the store. */
 export interface PaymentLedger {
   reserve(command: Reserve): Promise<Reservation>;
   advance(command: Advance): Promise<Advanced>;
-  /** Records facts without a change of state and renews the lease. */
-  note(holder: Holder, facts: PaymentFacts, leaseMs: number): Promise<Advanced>;
+  /** Records facts without a change of state and renews the lease, or gives it up so that the next attempt need not wait for it. */
+  note(command: Note): Promise<Advanced>;
+  /** Makes a lease that still runs last longer. False: it is over, given up or another's; nothing was changed then. */
+  renew(claim: Claim, leaseMs: number): Promise<boolean>;
   /** Deletes a record that is still `reserved`: nothing was sent, the proof may be used again. Events ride along. */
   discard(holder: Holder, events: readonly EventDraft[]): Promise<Discarded>;
-  /** Gives up the lease without a change of state, so that the next attempt need not wait for it. */
-  release(holder: Holder): Promise<Advanced>;
   read(payId: string): Promise<PaymentRecord | undefined>;
+  /** The answer that was kept with a payment, while it is kept. */
+  kept(payId: string): Promise<KeptAnswer | undefined>;
+  /** Records whose `dueAt` has come, the longest overdue first. */
+  due(limit: number): Promise<readonly PaymentRecord[]>;
 }

@@ -1,5 +1,4 @@
 import type { PaymentRecord } from './ledger.ts';
-import { isFinal } from './table.ts';
 
 const HOUR_MS = 60 * 60 * 1_000;
 /** How long a settled call can still be collected with the same proof, milliseconds (CONTRACT 4.3). */
@@ -16,10 +15,4 @@ export const WORK_RETENTION_MS = 48 * 60 * 60 * 1_000;
 /** When a record may be forgotten, milliseconds of the store's clock: renewed with every change. */
 export function expiresAt(record: PaymentRecord): number {
   return Math.max(record.validBefore * 1_000, record.changedAt) + RECORD_RETENTION_MS;
-}
-
-/** When a reconciler should look at a record: at the end of its lease, at once when it has none, never when it is final. */
-export function dueAt(record: PaymentRecord): number | undefined {
-  if (isFinal(record.state)) return undefined;
-  return record.leaseUntil === 0 ? record.changedAt : record.leaseUntil;
 }

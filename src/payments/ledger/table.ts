@@ -1,9 +1,11 @@
-import { assertLease, assertRecord, assertTerms } from './invariants.ts';
+import { assertFacts, assertLease, assertPause, assertRecord, assertTerms } from './invariants.ts';
 import type {
   Advance,
   Advanced,
+  Claim,
   Discarded,
   Holder,
+  Note,
   PaymentFacts,
   PaymentRecord,
   PaymentState,
@@ -65,8 +67,10 @@ export function reserve(record: PaymentRecord | undefined, command: Reserve, now
   if (record === undefined) return running(freshRecord(terms, command, now));
   if (record.bind !== terms.bind) return standing({ kind: 'used', record });
   if (isFinal(record.state)) return standing({ kind: 'ended', record });
+  if (record.keyDigest !== undefined && record.keyDigest !== terms.keyDigest)
+    return standing({ kind: 'guarded', record });
   const live = record.leaseUntil > now;
-  const lease = { leaseUntil: leaseEnd(now, command.leaseMs), changedAt: now };
+  const lease = { ...leased(now, command.leaseMs, 0), changedAt: now };
   if (record.owner === command.owner)
     return live ? standing({ kind: 'run', record }) : running({ ...record, ...lease });
   if (live) return standing({ kind: 'busy', record, leaseLeftMs: record.leaseUntil - now });
@@ -85,14 +89,15 @@ export function reserve(record: PaymentRecord | undefined, command: Reserve, now
  * somebody who only replays a proof cannot use the tries up.
  */
 export function advance(record: PaymentRecord | undefined, command: Advance, now: number): Outcome<Advanced> {
-  assertLease(command.leaseMs);
-  const { to, leaseMs, facts = {} } = command;
+  const { to, leaseMs, againMs = 0, facts = {} } = command;
+  assertLease(leaseMs);
+  assertPause(againMs);
+  assertFacts(to, facts);
   return written(record, command, sourcesOf(to), (held) => ({
     ...held,
     ...known(facts),
-    ...(isFinal(to) ? forgotten(held) : {}),
+    ...(isFinal(to) ? { ...forgotten(held), leaseUntil: 0, dueAt: 0 } : leased(now, leaseMs, againMs)),
     state: to,
-    leaseUntil: isFinal(to) ? 0 : leaseEnd(now, leaseMs),
     tries: held.tries + (to === 'undelivered' ? 1 : 0),
     step: command.step,
     changedAt: now,
@@ -100,25 +105,34 @@ export function advance(record: PaymentRecord | undefined, command: Advance, now
   }));
 }
 
-/** Records facts in place and renews the lease. */
-export function note(
-  record: PaymentRecord | undefined,
-  command: Holder & { readonly facts: PaymentFacts; readonly leaseMs: number },
-  now: number,
-): Outcome<Advanced> {
-  assertLease(command.leaseMs);
-  return written(record, command, notableIn(command.facts), (held) => ({
+/** Records facts in place and renews the lease, or gives it up. */
+export function note(record: PaymentRecord | undefined, command: Note, now: number): Outcome<Advanced> {
+  const { leaseMs, againMs = 0, facts = {} } = command;
+  assertLease(leaseMs);
+  assertPause(againMs);
+  assertFacts(undefined, facts);
+  return written(record, command, notableIn(facts), (held) => ({
     ...held,
-    ...known(command.facts),
-    leaseUntil: leaseEnd(now, command.leaseMs),
+    ...known(facts),
+    ...leased(now, leaseMs, againMs),
     step: command.step,
     changedAt: now,
   }));
 }
 
-/** Gives the lease up. */
-export function release(record: PaymentRecord | undefined, command: Holder, now: number): Outcome<Advanced> {
-  return note(record, { ...command, facts: {}, leaseMs: 0 }, now);
+/**
+ * Makes a running lease last longer. It leaves the step token alone, so that a write whose reply was lost is still recognised, and
+ * never wakes a lease that was given up.
+ */
+export function renew(
+  record: PaymentRecord | undefined,
+  { leaseMs, ...claim }: Claim & { readonly leaseMs: number },
+  now: number,
+): Outcome<boolean> {
+  assertLease(leaseMs);
+  if (record === undefined || !holds(record, claim) || isFinal(record.state) || record.leaseUntil <= now)
+    return { answer: false, record, changed: false };
+  return { answer: true, record: assertRecord({ ...record, ...leased(now, leaseMs, 0) }), changed: true };
 }
 
 /** Deletes what is still `reserved`. A record that is gone already is what was asked for: a repeated command finds it so. */
@@ -155,7 +169,7 @@ function refusal(
   return from.includes(record.state) ? undefined : { kind: 'illegal', state: record.state };
 }
 
-function holds(record: PaymentRecord, { owner, fence }: Holder): boolean {
+function holds(record: PaymentRecord, { owner, fence }: Pick<Claim, 'owner' | 'fence'>): boolean {
   return record.owner === owner && record.fence === fence;
 }
 
@@ -165,7 +179,7 @@ function freshRecord(terms: PaymentTerms, { owner, leaseMs }: Reserve, now: numb
     state: 'reserved',
     owner,
     fence: 1,
-    leaseUntil: leaseEnd(now, leaseMs),
+    ...leased(now, leaseMs, 0),
     step: owner,
     tries: 0,
     reservedAt: now,
@@ -185,8 +199,9 @@ function forgotten(record: PaymentRecord): Partial<PaymentRecord> {
   return record.rawTransaction === undefined ? always : { ...always, rawTransaction };
 }
 
-function leaseEnd(now: number, leaseMs: number): number {
-  return leaseMs === 0 ? 0 : now + leaseMs;
+/** A lease of 0 is none: then a reconciler may look as soon as the pause is over. */
+function leased(now: number, leaseMs: number, againMs: number): Pick<PaymentRecord, 'leaseUntil' | 'dueAt'> {
+  return { leaseUntil: leaseMs === 0 ? 0 : now + leaseMs, dueAt: now + leaseMs + againMs };
 }
 
 /** Facts are added, never taken away. */

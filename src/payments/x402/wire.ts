@@ -50,7 +50,8 @@ export interface PaymentResponse {
   readonly success: boolean;
   readonly transaction: string;
   readonly network: string;
-  readonly status: 'settled' | 'refused';
+  /** `pending`: it may have moved, nobody knows yet. */
+  readonly status: 'settled' | 'refused' | 'pending';
   readonly provider: 'x402';
   readonly amount: string;
   readonly currency: string;
