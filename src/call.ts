@@ -5,6 +5,7 @@ import type { Channel } from './events/event.ts';
 import type { Journal } from './events/journal.ts';
 import type { JsonObject } from './json/types.ts';
 import type { BackendAnswer, BackendError, BackendRequest } from './merchant/types.ts';
+import type { Lease } from './payments/leases.ts';
 import type { PaymentRecord } from './payments/ledger/ledger.ts';
 import type { CarriedProof } from './payments/verifier.ts';
 import type { Challenge } from './payments/x402/challenge.ts';
@@ -21,6 +22,8 @@ export interface ReceivedCall {
   /** The bytes of the input, when the protocol sent them as a body of their own. */
   readonly rawInput: Uint8Array | undefined;
   readonly proof: CarriedProof;
+  /** The caller's `Idempotency-Key`, unchecked; `illegible` when it was repeated. Only paid calls look at it. */
+  readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
   readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
   readonly presenter: Presenter;
   /** Milliseconds of the monotonic clock. */
@@ -43,11 +46,15 @@ export interface PreparedCall extends Omit<ResolvedCall, 'stage'> {
 }
 
 /** The proof passed every local check. No money has moved. */
-export interface ProvenCall extends Omit<PreparedCall, 'stage'> {
+export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey'> {
   readonly stage: 'proven';
   readonly payment: Proof;
+  /** The one name the caller gave this payment, in whichever way (CONTRACT 4.4). */
+  readonly idempotencyKey: string | undefined;
   /** What the local checks have against it although it belongs to a record; undefined for a proof that is right. */
   readonly refusal: string | undefined;
+  /** What a failure has to say about a settlement that nobody knows the end of. */
+  readonly pending?: PaymentResponse;
 }
 
 /** The call may reach the merchant: it is free, or its payment is settled. */
@@ -62,6 +69,8 @@ export type Funding =
       readonly kind: 'paid';
       /** In state `settled` or `undelivered`, leased to this call. */
       readonly record: PaymentRecord;
+      /** Ends with the delivery. */
+      readonly lease: Lease;
       readonly response: PaymentResponse;
     };
 
@@ -69,6 +78,8 @@ export type Funding =
 export interface AnsweredCall extends Omit<FundedCall, 'stage'> {
   readonly stage: 'answered';
   readonly answer: BackendAnswer;
+  /** An earlier attempt got this answer and could not hand it over; the merchant was not called now. */
+  readonly keptBefore: boolean;
 }
 
 export type Call = ReceivedCall | ResolvedCall | PreparedCall | ProvenCall | FundedCall | AnsweredCall;
@@ -85,8 +96,11 @@ export type Relayed =
 export interface Presenter {
   paymentRequired(challenge: Challenge, payment?: PaymentResponse): void;
   failed(error: GatewayError, context: { readonly resourceId?: string; readonly payment?: PaymentResponse }): void;
-  /** Streams the merchant's answer on. Always reads the answer to its end. */
-  relay(answer: BackendAnswer, payment: PaymentResponse | undefined): Promise<Relayed>;
+  /** Streams the merchant's answer on. Always reads the answer to its end. `replayed`: it was delivered before. */
+  relay(
+    answer: BackendAnswer,
+    said: { readonly payment?: PaymentResponse; readonly replayed?: boolean },
+  ): Promise<Relayed>;
 }
 
 /** The call in this response's hands, if a front put one there. */

@@ -1,4 +1,4 @@
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type Express } from 'express';
 import { type Catalogue, compileCatalogue } from './catalogue/catalogue.ts';
 import type { AdapterHealths } from './catalogue/discovery.ts';
 import type { GatewayConfig } from './config/config.ts';
@@ -16,16 +16,12 @@ import { counted, countUntilClosed } from './layers/counted.ts';
 import { forward } from './layers/forward.ts';
 import { present } from './layers/present.ts';
 import { resolve } from './layers/resolve.ts';
-import { settle } from './layers/settle.ts';
 import { validate } from './layers/validate.ts';
-import { verify } from './layers/verify.ts';
 import { managementApp } from './management.ts';
 import { createExchange } from './merchant/exchange.ts';
 import { operatorRoutes } from './operator/routes.ts';
-import { createCashier } from './payments/cashier.ts';
 import { createDeliveryDesk } from './payments/delivery.ts';
-import { compileOffers, type Offers } from './payments/offers.ts';
-import { createProofVerifier } from './payments/verifier.ts';
+import { compileOffers } from './payments/offers.ts';
 import type { X402Rail } from './payments/x402/create-rail.ts';
 import { plainExpress } from './plain-express.ts';
 import { startMonitor } from './probes/monitor.ts';
@@ -36,6 +32,8 @@ import { createLifecycle, type Lifecycle } from './sidecar/lifecycle.ts';
 import type { Store } from './store/store.ts';
 import { createWriteBehind } from './store/write-behind.ts';
 import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
+import { createMetrics, type Metrics } from './telemetry/metrics.ts';
+import { openTill, type Till, type TillParts } from './till.ts';
 
 /** How long the last calls may take to write down how they ended, milliseconds. */
 const WRITE_DOWN_MS = 2_000;
@@ -63,13 +61,34 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const { config, store, log } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();
-  const events = createWriteBehind<EventDraft>((batch, id) => store.feed.append(batch, id), waits(log, 'events'));
-  const receipts = createWriteBehind<Receipt>((batch) => store.receipts.write(batch), waits(log, 'receipts'));
+  const metrics = createMetrics();
+  const events = createWriteBehind<EventDraft>(
+    (batch, id) => store.feed.append(batch, id),
+    lossless(log, metrics, 'event'),
+  );
+  const receipts = createWriteBehind<Receipt>(
+    (batch) => store.receipts.write(batch),
+    lossless(log, metrics, 'receipt'),
+  );
   const monitor = startMonitor({ ...watched(parts), gate: lifecycle, onChange: healthLog(log) });
   const merchant = createExchange({ origin: config.backend.origin });
-  const desk = createDeliveryDesk(store.ledger, (facts) => log.error(facts, 'a delivery is not written'));
+  const desk = createDeliveryDesk(store.ledger, (facts) => {
+    metrics.dropped('delivery', 1);
+    log.error(facts, 'a delivery is not written');
+  });
   const offers = compileOffers(config);
   const onFailure = failureLog(log);
+  const { ledger } = store;
+  const till = openTillFor(parts, {
+    ledger,
+    offers,
+    events,
+    exchange: merchant.exchange,
+    desk,
+    lifecycle,
+    log,
+    metrics,
+  });
 
   const agents = plainExpress(express());
   agents.use(identify());
@@ -86,7 +105,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     resolve(catalogue, events),
     validate(),
     challenge(offers),
-    ...tillLayers(parts, offers, lifecycle),
+    ...(till?.layers ?? []),
     counted(lifecycle, forward(merchant.exchange, desk)),
     counted(lifecycle, conclude(desk, receipts)),
   ];
@@ -100,29 +119,41 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
 
   return {
     agents,
-    management: managementApp(monitor, drain, onFailure),
+    management: managementApp(monitor, metrics, drain, onFailure),
     lifecycle,
     async close() {
       monitor.close();
+      await till?.stopReconciling(WRITE_DOWN_MS);
       // Who is still silent has had the time of the drain; what it leaves behind is written down as undelivered.
       await merchant.abort();
       await lifecycle.idle(WRITE_DOWN_MS);
+      await till?.releaseLeases();
       await Promise.all([events.close(), receipts.close()]);
     },
   };
 }
 
-/** What waits for a store that is away is worth one line, not one for each attempt. */
-function waits(log: Log, what: string) {
-  return { onError: (cause: unknown) => log.warn({ err: cause }, `${what} wait for the store`) };
+/** Losses in between are counted; a line for each would drown the log in what it reports. */
+const DROPS_A_LINE = 1_000;
+
+/** A store that is away is worth one line, not one for each attempt; what is lost meanwhile is counted and named. */
+function lossless(log: Log, metrics: Metrics, what: 'event' | 'receipt') {
+  return {
+    onError: (cause: unknown) => log.warn({ err: cause }, `${what}s wait for the store`),
+    onDrop: (entries: number, inAll: number) => {
+      metrics.dropped(what, entries);
+      if (inAll === entries || inAll % DROPS_A_LINE < entries) log.error({ dropped: inAll }, `${what}s are lost`);
+    },
+  };
 }
 
-/** The layers between a challenge and the merchant; none when nothing has a price. */
-function tillLayers({ store, rail }: GatewayParts, offers: Offers, lifecycle: Lifecycle): RequestHandler[] {
-  if (rail === undefined) return [];
-  const verifier = createProofVerifier((candidate) => rail.examine(candidate), store.ledger);
-  const cashier = createCashier(store.ledger, rail);
-  return [counted(lifecycle, verify(offers, verifier)), counted(lifecycle, settle(offers, cashier, lifecycle))];
+/** No till when nothing has a price. */
+function openTillFor(
+  { config, rail }: GatewayParts,
+  parts: Omit<TillParts, 'rail' | 'onStoreLoss' | 'resources'>,
+): Till | undefined {
+  if (rail === undefined || config.x402 === undefined) return undefined;
+  return openTill({ ...parts, rail, onStoreLoss: config.x402.onStoreLoss, resources: config.resources });
 }
 
 /** What anyone may read: bytes made at start. */

@@ -7,17 +7,30 @@ import { type FailureListener, present } from './layers/present.ts';
 import { plainExpress } from './plain-express.ts';
 import type { Monitor } from './probes/monitor.ts';
 import { probes } from './probes/routes.ts';
+import type { Metrics } from './telemetry/metrics.ts';
 
 const DRAINED = JSON.stringify({ status: 'drained' });
 
 /**
- * The management listener (CONTRACT 8): probes and the pod's hooks. Never behind a Service, so that a flood of agents can neither
+ * The management listener (CONTRACT 8): probes, metrics and the pod's hooks. Never behind a Service, so that a flood of agents can neither
  * fail a probe nor reach a hook.
  */
-export function managementApp(monitor: Monitor, drain: () => Promise<void>, onFailure: FailureListener): Express {
+export function managementApp(
+  monitor: Monitor,
+  metrics: Metrics,
+  drain: () => Promise<void>,
+  onFailure: FailureListener,
+): Express {
   const app = plainExpress(express());
   app.use(identify());
   app.use(probes(monitor));
+  app.get('/metrics', async function metricsText(_req, res) {
+    const text = await metrics.text();
+    res.setHeader('content-type', metrics.contentType);
+    res.setHeader('cache-control', 'no-store');
+    res.end(text);
+  });
+  app.all('/metrics', allowOnly('GET', 'HEAD'));
   app.get('/drain', async function drainHook(_req, res) {
     await drain();
     sendJson(res, 200, DRAINED);

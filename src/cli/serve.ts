@@ -13,15 +13,27 @@ const FINISH_MS = 30_000;
 /** What has to be closed, in the order it was opened. */
 type Opened = (() => unknown)[];
 
-/** `acg serve`: runs the gateway until SIGTERM or SIGINT. A second signal ends it at once. */
-export async function serve(args: { readonly config?: string }): Promise<void> {
+/** What stands behind the ports. */
+interface Openers {
+  readonly openStore: typeof openStore;
+  readonly createRail: typeof createRail;
+}
+
+/**
+ * `acg serve`: runs the gateway until SIGTERM or SIGINT. A second signal ends it at once. `openers`: who opens store and rail; a
+ * build that is to misbehave, to prove that it would be noticed, brings its own.
+ */
+export async function serve(
+  args: { readonly config?: string },
+  openers: Openers = { openStore, createRail },
+): Promise<void> {
   const config = loadConfig({ path: args.config, env: process.env });
   const settings = processSettings(process.env);
   const log = createLog(settings.logLevel, secretsOf(config));
   for (const warning of configWarnings(config)) log.warn(warning);
   const opened: Opened = [() => farewell(log)];
   try {
-    const drain = await open(config, settings.drainSeconds, log, opened);
+    const drain = await open(config, settings.drainSeconds, log, opened, openers);
     await signalled();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
     await drain();
@@ -37,10 +49,11 @@ async function open(
   drainSeconds: number,
   log: Log,
   opened: Opened,
+  openers: Openers,
 ): Promise<() => Promise<void>> {
-  const store = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
+  const store = await openers.openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   opened.push(() => store.close());
-  const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
+  const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
   if (rail !== undefined) opened.push(() => rail.close());
 
   // The hook on the management port and the signal start one and the same drain; both need the gateway they end.

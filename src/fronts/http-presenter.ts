@@ -9,6 +9,9 @@ import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../pay
 /** How long a reader may take for what is left in the buffers after the merchant's last byte, milliseconds. */
 export const LAST_BYTES_MS = 60_000;
 
+/** Says that this answer was delivered before (CONTRACT 4.3). */
+const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
+
 /** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
 export function httpPresenter(res: Response, requestId: string): Presenter {
   const announce = (payment: PaymentResponse | undefined): void => {
@@ -25,8 +28,9 @@ export function httpPresenter(res: Response, requestId: string): Presenter {
       announce(payment);
       sendError(res, error, requestId, resourceId);
     },
-    async relay(answer, payment) {
+    async relay(answer, { payment, replayed = false }) {
       announce(payment);
+      if (replayed && !res.headersSent) res.setHeader(IDEMPOTENT_REPLAYED, 'true');
       return relay(res, answer, payment !== undefined);
     },
   };

@@ -1,5 +1,5 @@
 import type { RequestHandler, Response } from 'express';
-import { advanceCall } from '../call.ts';
+import { advanceCall, type ReceivedCall } from '../call.ts';
 import { GatewayError } from '../errors.ts';
 import { readJsonBody } from '../http/body.ts';
 import { readHeader, singleHeader } from '../http/headers.ts';
@@ -28,6 +28,7 @@ export function httpFront(): RequestHandler {
       input: body.value as JsonObject,
       rawInput: body.bytes,
       proof: carriedProof(readHeader(req, PAYMENT_SIGNATURE)),
+      idempotencyKey: carriedKey(readHeader(req, 'idempotency-key')),
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
       presenter: httpPresenter(res, requestId),
       startedAt,
@@ -40,6 +41,11 @@ export function httpFront(): RequestHandler {
 function carriedProof(header: ReturnType<typeof readHeader>): CarriedProof {
   if (header.kind === 'absent') return { kind: 'none' };
   return header.kind === 'single' ? { kind: 'header', value: header.value } : { kind: 'illegible' };
+}
+
+function carriedKey(header: ReturnType<typeof readHeader>): ReceivedCall['idempotencyKey'] {
+  if (header.kind === 'absent') return undefined;
+  return header.kind === 'single' ? header.value : { kind: 'illegible' };
 }
 
 /** Aborted when the connection closes before the answer was sent. */

@@ -1,40 +1,32 @@
 import type { PreparedCall, ProvenCall } from '../call.ts';
 import { recordRefusal } from '../payments/closing.ts';
+import { NothingOwed } from '../payments/nothing-owed.ts';
 import { type Offer, refusedResponse } from '../payments/offers.ts';
 
-/** Why a proof was refused (CONTRACT 1.3); `settle` when the settlement itself said no. */
-export interface Refusal {
-  readonly phase: 'verify' | 'settle';
-  readonly reason: string;
-  readonly transaction?: string;
-  /** Its event went with the transition already. */
-  readonly recorded?: boolean;
-}
-
 /**
- * Answers 402 with a fresh challenge. This is the only place that does, so the promise of CONTRACT 4.3 has one door: whoever comes
- * here knows that no authorization of this call can move money any more.
+ * Answers 402 with a fresh challenge. This is the only place that does, so the promise of CONTRACT 4.3 has one door, and the witness
+ * is its key: a call that brought a proof gets no challenge without it. `owed` is undefined for a call without a proof.
+ * @throws Error when the witness is missing or forged: a bug, which must not become a second payment.
  */
-export function askForPayment(call: PreparedCall | ProvenCall, offer: Offer, refusal?: Refusal): void {
+export function askForPayment(call: PreparedCall | ProvenCall, offer: Offer, owed: NothingOwed | undefined): void {
   const { journal, requestId, presenter } = call;
-  if (refusal !== undefined && refusal.recorded !== true) recordRefusal(journal, refusal.reason, refusal.transaction);
+  if (owed === undefined ? call.proof.kind !== 'none' : !NothingOwed.is(owed))
+    throw new Error('a challenge for a proof that may still move money');
+  if (owed !== undefined && !owed.recorded) recordRefusal(journal, owed.reason, owed.transaction);
   journal.record('payment.required', { paymentProvider: 'x402' });
   journal.flush();
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
-  if (refusal === undefined) {
+  if (owed === undefined) {
     presenter.paymentRequired(offer.challenge.fresh(requestId, expiresAt));
     return;
   }
-  const code = refusal.phase === 'settle' ? 'PAYMENT_SETTLEMENT_FAILED' : 'PAYMENT_INVALID';
-  const challenge = offer.challenge.refused(requestId, expiresAt, {
-    code,
-    reason: refusal.reason,
-    message: `The payment proof was refused: ${refusal.reason}.`,
-    retryable: false,
-  });
+  const { phase, reason, transaction } = owed;
+  const code = phase === 'settle' ? 'PAYMENT_SETTLEMENT_FAILED' : 'PAYMENT_INVALID';
+  const message = `The payment proof was refused: ${reason}.`;
+  const challenge = offer.challenge.refused(requestId, expiresAt, { code, reason, message, retryable: false });
   presenter.paymentRequired(
     challenge,
-    refusal.phase === 'settle' ? refusedResponse(offer, requestId, refusal.reason, refusal.transaction) : undefined,
+    phase === 'settle' ? refusedResponse(offer, requestId, reason, transaction) : undefined,
   );
 }
 

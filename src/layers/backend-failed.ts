@@ -37,11 +37,12 @@ export async function backendFailed(
     const retryable = code === 'BACKEND_TIMEOUT' || resource.backend.method === 'GET';
     return new GatewayError(code, { retryable, details, cause: failed.cause });
   }
-  const { record } = funding;
+  const { record, lease } = funding;
   const { requestWritten } = failed;
-  const facts = { requestId: call.requestId, backendStatus: failed.status, durationMs, journal };
-  await desk.undelivered(record, { ...facts, failure: code, requestWritten });
-  const retryable = repeatable(resource) || !requestWritten;
+  const again = repeatable(resource);
+  const facts = { requestId: call.requestId, backendStatus: failed.status, durationMs, journal, lease };
+  await desk.undelivered(record, { ...facts, failure: code, requestWritten, repeatable: again, answer: undefined });
+  const retryable = again || !requestWritten;
   return new GatewayError(code, {
     retryable,
     details: {

@@ -14,7 +14,7 @@ export function challenge(offers: Offers): RequestHandler {
       return;
     }
     if (call.proof.kind === 'none') {
-      askForPayment(call, offerOf(offers, call.resource.id));
+      askForPayment(call, offerOf(offers, call.resource.id), undefined);
       return;
     }
     next();

@@ -1,10 +1,13 @@
 import type { RequestHandler } from 'express';
 import { type AnsweredCall, callAt } from '../call.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
+import { passed } from '../payments/steps.ts';
 import { receiptId } from '../receipts/id.ts';
 import type { Receipt } from '../receipts/receipt.ts';
 import { backendFailed } from './backend-failed.ts';
 import { elapsedMs } from './elapsed.ts';
+import { collect } from './keep.ts';
+import { repeatable } from './repeat.ts';
 
 /** `metadata.backendErrorCode` of a paid call whose buyer left before the answer was sent. */
 const CLIENT_GONE = 'CLIENT_GONE';
@@ -14,7 +17,9 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
   return async function concludeLayer(_req, res) {
     const call = callAt(res, 'answered');
     const { funding, presenter, answer, journal } = call;
-    const relayed = await presenter.relay(answer, funding.kind === 'paid' ? funding.response : undefined);
+    const collected = funding.kind === 'paid' ? collect(answer) : undefined;
+    if (funding.kind === 'paid') passed('relaying', funding.record.payId);
+    const relayed = await presenter.relay(answer, funding.kind === 'paid' ? { payment: funding.response } : {});
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
       // The head is out, so the caller learns it from the broken connection; the books still have to.
@@ -24,16 +29,22 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     const finished = relayed.kind === 'finished';
     const durationMs = elapsedMs(call);
     const data = { status: answer.status, ...(finished ? {} : { clientGone: true }) };
-    journal.record('backend.called', { status: 'ok', durationMs, data });
+    if (!call.keptBefore) journal.record('backend.called', { status: 'ok', durationMs, data });
     if (finished) journal.record('resource.delivered', { status: 'ok', durationMs });
     if (funding.kind === 'free') {
       journal.flush();
       if (finished) receipts.push(receiptOfFreeCall(call));
       return;
     }
-    const facts = { requestId: call.requestId, backendStatus: answer.status, durationMs, journal };
-    if (finished) await desk.delivered(funding.record, facts);
-    else await desk.undelivered(funding.record, { ...facts, failure: CLIENT_GONE, requestWritten: true });
+    const { record, lease } = funding;
+    const kept = collected?.();
+    const facts = { requestId: call.requestId, backendStatus: answer.status, durationMs, journal, lease, answer: kept };
+    passed('relayed', record.payId);
+    if (finished) await desk.delivered(record, facts);
+    else {
+      const again = repeatable(call.resource);
+      await desk.undelivered(record, { ...facts, failure: CLIENT_GONE, requestWritten: true, repeatable: again });
+    }
   };
 }
 

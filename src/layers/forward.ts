@@ -4,21 +4,28 @@ import { backendHeaders } from '../merchant/headers.ts';
 import { classify } from '../merchant/outcome.ts';
 import { BackendError, type BackendRequest, type Exchange } from '../merchant/types.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
+import { passed } from '../payments/steps.ts';
 import { backendIdempotencyKey } from '../payments/terms.ts';
 import { backendFailed } from './backend-failed.ts';
 
 /** Sends the prepared request to the merchant. A free call ends with its caller; a paid one runs to its end. */
 export function forward(exchange: Exchange, desk: DeliveryDesk): RequestHandler {
   return async function forwardLayer(_req, res, next) {
-    const call = callAt(res, 'funded');
+    const call = callAt(res, 'funded', 'answered');
+    if (call.stage === 'answered') {
+      // An earlier attempt got the merchant's answer and kept it.
+      next();
+      return;
+    }
     const { timeoutMs, maxResponseBytes, relayStatuses } = call.resource.backend;
     const free = call.funding.kind === 'free';
     const limits = { timeoutMs, maxResponseBytes, ...(free ? { signal: call.left } : {}) };
+    if (call.funding.kind === 'paid') passed('forwarding', call.funding.record.payId);
     try {
       const answer = await exchange(requestToMerchant(call), limits);
       const outcome = classify(answer.status, free ? relayStatuses : []);
       if (outcome.kind === 'deliver') {
-        advanceCall(res, { ...call, stage: 'answered', answer });
+        advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
         next();
         return;
       }

@@ -1,8 +1,9 @@
 import type { ErrorRequestHandler } from 'express';
-import { currentCall } from '../call.ts';
+import { type Call, currentCall } from '../call.ts';
 import { asGatewayError, GatewayError } from '../errors.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { sendError } from '../http/respond.ts';
+import type { PaymentResponse } from '../payments/x402/wire.ts';
 
 /** Told about every failure before it is answered; the log decides what is worth a line. */
 export type FailureListener = (error: GatewayError, requestId: string) => void;
@@ -24,12 +25,15 @@ export function present(onFailure: FailureListener): ErrorRequestHandler {
       return;
     }
     call.journal.flush();
-    const funding = call.stage === 'funded' || call.stage === 'answered' ? call.funding : undefined;
-    call.presenter.failed(error, {
-      resourceId: call.resource.id,
-      ...(funding?.kind === 'paid' ? { payment: funding.response } : {}),
-    });
+    const payment = paymentOf(call);
+    call.presenter.failed(error, { resourceId: call.resource.id, ...(payment === undefined ? {} : { payment }) });
   };
+}
+
+/** What a failed call still has to say about the buyer's money. */
+function paymentOf(call: Exclude<Call, { readonly stage: 'received' }>): PaymentResponse | undefined {
+  if (call.stage === 'proven') return call.pending;
+  return 'funding' in call && call.funding.kind === 'paid' ? call.funding.response : undefined;
 }
 
 /** Express's router refuses a path it cannot percent-decode with an error of its own. */

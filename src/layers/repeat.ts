@@ -3,7 +3,9 @@ import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../payments/ledger/retention.ts';
 
 /** Whether the merchant may be sent this resource's request a second time (CONTRACT 4.3, row "undelivered"). */
-export function repeatable(resource: Resource): boolean {
+export function repeatable(resource: {
+  readonly backend: Pick<Resource['backend'], 'method' | 'idempotent'>;
+}): boolean {
   const { method, idempotent } = resource.backend;
   return idempotent || method === 'GET' || method === 'PUT' || method === 'DELETE';
 }

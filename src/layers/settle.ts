@@ -2,13 +2,13 @@ import type { RequestHandler, Response } from 'express';
 import { advanceCall, callAt, type ProvenCall } from '../call.ts';
 import { GatewayError } from '../errors.ts';
 import type { Cashier } from '../payments/cashier.ts';
-import type { PaymentRecord } from '../payments/ledger/ledger.ts';
-import { type Offers, paymentDetails, settledResponse } from '../payments/offers.ts';
-import type { Sale } from '../payments/sale.ts';
+import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
+import type { Paid, Sale } from '../payments/sale.ts';
 import { paymentTerms } from '../payments/terms.ts';
 import { StoreError } from '../store/store.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { elapsedMs } from './elapsed.ts';
+import { asAnswer } from './keep.ts';
 import { repeatable } from './repeat.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
@@ -28,7 +28,6 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): 
     const sale = await cashier
       .take({
         terms: paymentTerms(call, offer),
-        offer: offer.requirements,
         refusal: call.refusal,
         journal: call.journal,
         repeatable: repeatable(call.resource),
@@ -40,17 +39,35 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): 
         throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
       });
     if (sale.kind === 'paid') {
-      fund(res, call, sale.record);
+      fund(res, call, sale);
       next();
-    } else if (sale.kind === 'refused') askForPayment(call, offer, sale);
-    else throw unsold(sale);
+    } else if (sale.kind === 'refused') askForPayment(call, offer, sale.owed);
+    else if (sale.kind === 'again') await answerAgain(call, sale);
+    else {
+      if (sale.kind === 'uncertain')
+        advanceCall(res, { ...call, pending: pendingResponse(sale.record, sale.transaction, call.requestId) });
+      throw unsold(sale);
+    }
   };
 }
 
-function fund(res: Response, call: ProvenCall, record: PaymentRecord): void {
-  const { payment: _proof, refusal: _refusal, ...prepared } = call;
-  const response = settledResponse(record, call.requestId);
-  advanceCall(res, { ...prepared, stage: 'funded', funding: { kind: 'paid', record, response } });
+function fund(res: Response, call: ProvenCall, { record, lease, kept }: Paid): void {
+  const { payment: _proof, refusal: _refusal, pending: _pending, ...prepared } = call;
+  const funding = { kind: 'paid', record, lease, response: settledResponse(record, call.requestId) } as const;
+  if (kept === undefined) advanceCall(res, { ...prepared, stage: 'funded', funding });
+  else advanceCall(res, { ...prepared, stage: 'answered', funding, answer: asAnswer(kept), keptBefore: true });
+}
+
+/** The answer that was delivered before, with the words it was delivered with. */
+async function answerAgain(
+  call: ProvenCall,
+  { record, kept, joined }: Extract<Sale, { kind: 'again' }>,
+): Promise<void> {
+  call.journal.flush();
+  await call.presenter.relay(asAnswer(kept), {
+    payment: settledResponse(record, record.requestId),
+    replayed: !joined,
+  });
 }
 
 /** What the bearer of a spent proof should know; nothing about a purchase that may be somebody else's. */
@@ -62,7 +79,7 @@ const SPENT = {
 } as const;
 
 /** The answers of the table in CONTRACT 4.3 that are neither a delivery nor a 402. */
-function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' }>): GatewayError {
+function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): GatewayError {
   switch (sale.kind) {
     case 'in_flight':
       return new GatewayError('PAYMENT_REPLAYED', {
@@ -70,6 +87,10 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' }>): GatewayError
         retryable: true,
         details: { state: 'in_flight' },
         headers: { 'retry-after': '1' },
+      });
+    case 'conflict':
+      return new GatewayError('IDEMPOTENCY_CONFLICT', {
+        message: 'This key and proof have bought something else. Send the call again as it was.',
       });
     case 'spent':
       return new GatewayError('PAYMENT_REPLAYED', {
@@ -84,7 +105,7 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' }>): GatewayError
       return new GatewayError('PAYMENT_SETTLEMENT_FAILED', {
         details: {
           settlementUncertain: true,
-          ...(sale.resignSafe ? { resignSafeAt: new Date(sale.validBefore * 1_000).toISOString() } : {}),
+          ...(sale.resignSafe ? { resignSafeAt: new Date(sale.record.validBefore * 1_000).toISOString() } : {}),
           ...(sale.transaction === undefined ? {} : { transactionHash: sale.transaction }),
         },
         headers: { 'retry-after': '2' },

@@ -1,10 +1,12 @@
 import type { RequestHandler } from 'express';
 import { advanceCall, callAt } from '../call.ts';
 import { GatewayError } from '../errors.ts';
+import { NothingOwed } from '../payments/nothing-owed.ts';
 import type { Offers } from '../payments/offers.ts';
 import type { ProofVerifier } from '../payments/verifier.ts';
 import { StoreError } from '../store/store.ts';
 import { askForPayment, offerOf } from './ask.ts';
+import { oneKey } from './one-key.ts';
 
 /** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */
 export function verify(offers: Offers, verifier: ProofVerifier): RequestHandler {
@@ -19,12 +21,14 @@ export function verify(offers: Offers, verifier: ProofVerifier): RequestHandler 
       throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
     });
     if (verdict.kind === 'refused') {
-      askForPayment(call, offer, { phase: 'verify', reason: verdict.reason });
+      askForPayment(call, offer, NothingOwed.unreserved(verdict.reason));
       return;
     }
     if (verdict.kind === 'unavailable')
       throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
-    advanceCall(res, { ...call, stage: 'proven', payment: verdict.proof, refusal: verdict.refusal });
+    const { proof, refusal, key } = verdict;
+    const idempotencyKey = oneKey(call.idempotencyKey, key);
+    advanceCall(res, { ...call, stage: 'proven', payment: proof, refusal, idempotencyKey });
     next();
   };
 }

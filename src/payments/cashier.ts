@@ -1,183 +1,206 @@
 import { randomUUID } from 'node:crypto';
-import {
-  closeSettlement,
-  deliveryLeaseMs,
-  leaveUncertain,
-  REQUEST_MAY_BE_WRITTEN,
-  REQUEST_NOT_WRITTEN,
-} from './closing.ts';
+import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
+import { LEASE_MS, type Leases } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from './ledger/retention.ts';
+import { NothingOwed } from './nothing-owed.ts';
 import { persist } from './persist.ts';
-import { type Purchase, recall } from './recall.ts';
-import { notOurs, type Order, type Sale } from './sale.ts';
+import { recall } from './recall.ts';
+import { resume } from './resume.ts';
+import type { Made, Order, Sale } from './sale.ts';
+import { answerStanding } from './standing.ts';
+import { passed } from './steps.ts';
+import { REAL_TIME, type Time } from './time.ts';
 import type { PaymentRail, SettlementHistory, SignedTransaction } from './x402/rail.ts';
 
-/** Lease until something is sent, milliseconds: reading the chain (3 s), verifying (6.5 s with its glance at the chain), a margin. */
-const VERIFY_LEASE_MS = 15_000;
-/** Lease while the rail settles, milliseconds: its deadline of 60 s and a margin. */
-const SETTLE_LEASE_MS = 65_000;
+/** All deadlines of a sale together, without the merchant's: chain (3 s), verify (6.5 s), settle (60 s), the slowest reader (130 s). */
+const SALE_BOUND_MS = 200_000;
+
+/** What becomes of an authorization that has no record although the chain shows that it paid us (CONTRACT 4.3, `onStoreLoss`). */
+export type StoreLossPolicy = 'deliver' | 'refuse';
+
+/** What a till works with. */
+export interface CashierParts {
+  readonly ledger: PaymentLedger;
+  readonly rail: PaymentRail;
+  readonly leases: Leases;
+  readonly onStoreLoss: StoreLossPolicy;
+  readonly time?: Time;
+}
 
 /**
  * Takes payments: the order of CONTRACT 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a rail. Nothing here knows HTTP.
  * Every step that can move money is preceded by the write that lets another process find it.
  */
 export interface Cashier {
-  /** @throws whatever the ledger throws, but only while this call can have moved no money. */
-  take(order: Order): Promise<Sale>;
+  /**
+   * One attempt. `joined`: this call has waited for another one with the same authorization, so it may have that one's answer.
+   * @throws whatever the ledger throws, but only while this call can have moved no money.
+   */
+  take(order: Order, joined?: boolean): Promise<Sale>;
 }
 
-export function createCashier(ledger: PaymentLedger, rail: PaymentRail): Cashier {
-  return { take: (order) => new Till(ledger, rail, order).take() };
+export function createCashier(parts: CashierParts): Cashier {
+  return { take: (order, joined = false) => new Till(parts, order).take(joined) };
 }
 
 /** One order at the till: what the steps of a sale share. */
 class Till {
   readonly #ledger: PaymentLedger;
+  readonly #books: Books;
   readonly #rail: PaymentRail;
+  readonly #leases: Leases;
+  readonly #onStoreLoss: StoreLossPolicy;
   readonly #order: Order;
 
-  constructor(ledger: PaymentLedger, rail: PaymentRail, order: Order) {
+  constructor({ ledger, rail, leases, onStoreLoss, time = REAL_TIME }: CashierParts, order: Order) {
     this.#ledger = ledger;
     this.#rail = rail;
+    this.#leases = leases;
+    this.#onStoreLoss = onStoreLoss;
+    this.#books = { ledger, time };
     this.#order = order;
   }
 
-  async take(): Promise<Sale> {
+  async take(joined: boolean): Promise<Sale> {
     if (!this.#order.gateOpen()) return { kind: 'gate_closed' };
-    const { terms } = this.#order;
-    const reservation = await this.#ledger.reserve({ terms, owner: randomUUID(), leaseMs: VERIFY_LEASE_MS });
-    if (reservation.kind !== 'run') return notOurs(reservation);
+    const { terms, backendTimeoutMs } = this.#order;
+    const reservation = await this.#ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
+    if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, terms, joined);
     const { record } = reservation;
-    const { refusal } = this.#order;
+    passed('reserved', record.payId);
+    const lease = this.#leases.hold(record, SALE_BOUND_MS + backendTimeoutMs);
+    let made: Made | undefined;
+    try {
+      made = await this.#work(record);
+    } finally {
+      if (made?.kind !== 'paid') lease.drop();
+    }
+    return made.kind === 'paid' ? { ...made, lease } : made;
+  }
+
+  #work(record: PaymentRecord): Promise<Made> {
     switch (record.state) {
       case 'reserved':
-        // It was let through for the sake of a record that is gone meanwhile, or that never came to anything.
-        if (refusal !== undefined) return this.#giveUp(record, { kind: 'refused', reason: refusal, phase: 'verify' });
-        return this.#verify(record);
+        // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
+        return this.#order.refusal === undefined
+          ? this.#verify(record)
+          : this.#perhapsForgotten(record, this.#order.refusal, 'late');
       case 'settling':
         return this.#orUncertain(record, () => this.#resolve(record));
       default:
-        return this.#resume(record);
+        return resume(this.#books, this.#order, record);
     }
   }
 
   /** Asks the rail, which may only say no. A refusal leaves no record: nothing was sent, the buyer may sign again. */
-  async #verify(record: PaymentRecord): Promise<Sale> {
-    const { proof, requirements } = this.#recall(record);
+  async #verify(record: PaymentRecord): Promise<Made> {
+    const { proof, requirements } = recall(record);
     const verdict = await this.#rail.verify(proof, requirements);
-    if (verdict.kind === 'refused' && verdict.nonceSpent) return this.#spentElsewhere(record, verdict.reason);
-    if (verdict.kind === 'unavailable') return this.#giveUp(record, verdict);
-    if (verdict.kind === 'refused')
-      return this.#giveUp(record, { kind: 'refused', reason: verdict.reason, phase: 'verify' });
-    const settling = await this.#enterSettling(record);
+    if (verdict.kind === 'unavailable') return this.#giveUp(record, () => verdict);
+    if (verdict.kind === 'refused' && verdict.nonceSpent)
+      return this.#perhapsForgotten(record, verdict.reason, 'spent');
+    if (verdict.kind === 'refused') return this.#refuse(record, verdict.reason);
+    passed('verified', record.payId);
+    const settling = await this.#enterSettling(record, true);
     if (settling === undefined) return { kind: 'in_flight' };
     return this.#orUncertain(settling, () => this.#settle(settling, { sentBefore: false }));
   }
 
+  #refuse(record: PaymentRecord, reason: string): Promise<Made> {
+    return this.#giveUp(record, (gone) => ({ kind: 'refused', owed: NothingOwed.discarded(gone, reason) }));
+  }
+
   /** Deletes the reservation. Whoever lost it to another attempt must not say what that attempt has to say. */
-  async #giveUp(record: PaymentRecord, sale: Sale): Promise<Sale> {
+  async #giveUp(record: PaymentRecord, sale: (gone: { readonly kind: 'gone' }) => Made): Promise<Made> {
     const discarded = await this.#ledger.discard(holder(record), []);
-    return discarded.kind === 'gone' ? sale : { kind: 'in_flight' };
+    return discarded.kind === 'gone' ? sale(discarded) : { kind: 'in_flight' };
   }
 
   /** The write before anything is sent. Undefined when another attempt took over. @throws when the store is silent */
-  async #enterSettling(record: PaymentRecord): Promise<PaymentRecord | undefined> {
+  async #enterSettling(record: PaymentRecord, verified: boolean): Promise<PaymentRecord | undefined> {
     const { journal } = this.#order;
     const earlier = journal.take();
-    journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
+    if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
     const events = [...earlier, ...journal.take()];
-    const step = { ...holder(record), to: 'settling', leaseMs: SETTLE_LEASE_MS, events } as const;
-    const settling = await persist(() => this.#ledger.advance(step));
-    if (settling.kind === 'done') return settling.record;
+    const step = { ...holder(record), to: 'settling', leaseMs: LEASE_MS, events } as const;
+    const settling = await persist(() => this.#ledger.advance(step), this.#books.time);
+    if (settling.kind === 'done') {
+      passed('settling', record.payId);
+      return settling.record;
+    }
     journal.putBack(earlier);
     if (settling.kind === 'unwritten') throw settling.cause;
     if (settling.kind === 'illegal') throw new Error(`illegal transition ${settling.state} -> settling`);
     return undefined;
   }
 
-  /** The nonce is spent but we have no record: only the chain can tell whether it paid us, and then 402 would charge twice. */
-  async #spentElsewhere(record: PaymentRecord, reason: string): Promise<Sale> {
-    const { proof, requirements } = this.#recall(record);
+  /**
+   * There was no record, and yet the nonce is spent, or the proof is too old to be a new one: it may have paid us before the store
+   * lost its memory. Only the chain can tell, and then a 402 would charge twice.
+   */
+  async #perhapsForgotten(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<Made> {
+    if (why === 'late' && !this.#rail.seesChain) return this.#refuse(record, reason);
+    const { proof, requirements } = recall(record);
     const shown = await this.#rail.reconcile(proof, requirements, undefined);
-    switch (shown.kind) {
-      case 'refused':
-        return this.#giveUp(record, { kind: 'refused', reason, phase: 'verify' });
-      case 'settled':
-        return this.#giveUp(record, { kind: 'spent', state: 'used' });
-      default:
-        return this.#giveUp(record, {
-          kind: 'unavailable',
-          cause: `said to be spent (${reason}), the chain shows ${shown.kind}`,
-        });
-    }
+    if (shown.kind === 'settled') return this.#recover(record, shown);
+    if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late')) return this.#refuse(record, reason);
+    const cause = shown.kind === 'unknown' ? shown.cause : 'said to be spent, the chain shows it unspent';
+    return this.#giveUp(record, () => ({ kind: 'unavailable', cause: `${reason}: ${cause}` }));
   }
 
-  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Sale> {
+  /** It paid us and the store forgot: the record is made again from what the chain shows, and delivered once. */
+  async #recover(record: PaymentRecord, shown: Parameters<typeof closeSettlement>[3]): Promise<Made> {
+    const withinWindow = record.reservedAt <= record.validBefore * 1_000 + RETRY_WINDOW_MS;
+    if (this.#onStoreLoss === 'refuse' || !withinWindow)
+      return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
+    const settling = await this.#enterSettling(record, false);
+    if (settling === undefined) return { kind: 'in_flight' };
+    return this.#orUncertain(settling, () =>
+      closeSettlement(this.#books, this.#order, settling, shown, { recovered: 'chain' }),
+    );
+  }
+
+  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Made> {
     // The gate may have closed while the rail verified. Nothing was sent, so the lease is all there is to give back.
     if (!this.#order.gateOpen()) {
-      await this.#ledger.release(holder(record));
+      await this.#ledger.note({ ...holder(record), leaseMs: 0 });
       return { kind: 'gate_closed' };
     }
     const writeAhead = async ({ hash, raw }: SignedTransaction): Promise<void> => {
       const facts = { transaction: hash, rawTransaction: raw };
-      const noted = await this.#ledger.note(holder(record), facts, SETTLE_LEASE_MS);
+      const noted = await this.#ledger.note({ ...holder(record), facts, leaseMs: LEASE_MS });
       if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
+      passed('signed', record.payId);
     };
-    const { proof, requirements } = this.#recall(record);
+    const { proof, requirements } = recall(record);
+    passed('sending', record.payId);
     const settlement = await this.#rail.settle(proof, requirements, writeAhead, history);
-    return closeSettlement(this.#ledger, this.#order, record, settlement);
+    passed('answered', record.payId);
+    return closeSettlement(this.#books, this.#order, record, settlement);
   }
 
   /** Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open authorization may be sent again. */
-  async #resolve(record: PaymentRecord): Promise<Sale> {
-    const { proof, requirements } = this.#recall(record);
+  async #resolve(record: PaymentRecord): Promise<Made> {
+    const { proof, requirements } = recall(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
     if (shown.kind === 'unknown') return this.#stayUncertain(record, shown.cause);
-    if (shown.kind !== 'open') return closeSettlement(this.#ledger, this.#order, record, shown);
-    const verdict = await this.#rail.verify(proof, requirements);
-    if (verdict.kind !== 'valid') {
-      const said = verdict.kind === 'refused' ? verdict.reason : verdict.cause;
-      return this.#stayUncertain(record, `open, but not payable now: ${said}`);
-    }
-    const renewed = await this.#ledger.note(holder(record), {}, SETTLE_LEASE_MS);
-    return renewed.kind === 'done' ? this.#settle(renewed.record, { sentBefore: true }) : { kind: 'in_flight' };
+    if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);
+    return this.#settle(record, { sentBefore: true });
   }
 
   /** Without a chain to ask, a refusal may mean that we were paid: then no time is safe for signing anew. */
-  async #stayUncertain(record: PaymentRecord, cause: string): Promise<Sale> {
-    const left = await leaveUncertain(this.#ledger, record, cause);
-    return { ...left, resignSafe: this.#rail.seesChain };
-  }
-
-  /** The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. */
-  async #resume(record: PaymentRecord): Promise<Sale> {
-    if (this.#order.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
-      // Said before the request leaves, so that a crash on the way cannot let it out a second time.
-      const [token, said] = [holder(record), { reason: REQUEST_MAY_BE_WRITTEN }];
-      const leaseMs = deliveryLeaseMs(this.#order.backendTimeoutMs);
-      const kept = await persist(() => this.#ledger.note(token, said, leaseMs));
-      if (kept.kind === 'done') return { kind: 'paid', record: kept.record };
-      if (kept.kind !== 'unwritten') return { kind: 'in_flight' };
-      // It may have been written all the same, and the request did not leave.
-      const unsaid = record.reason === REQUEST_NOT_WRITTEN ? { reason: REQUEST_NOT_WRITTEN } : {};
-      await this.#ledger.note(holder(record), unsaid, 0).catch(() => undefined);
-      throw kept.cause;
-    }
-    await this.#ledger.release(holder(record));
-    return { kind: 'spent', state: 'undelivered', record };
+  async #stayUncertain(record: PaymentRecord, cause: string): Promise<Made> {
+    return { ...(await leaveUncertain(this.#books, record, cause)), resignSafe: this.#rail.seesChain };
   }
 
   /** Once a settlement may have begun, whatever fails leaves its outcome open: it is never an error of this call alone. */
-  async #orUncertain(record: PaymentRecord, step: () => Promise<Sale>): Promise<Sale> {
+  async #orUncertain(record: PaymentRecord, step: () => Promise<Made>): Promise<Made> {
     try {
       return await step();
     } catch (cause) {
-      return leaveUncertain(this.#ledger, record, cause);
+      return leaveUncertain(this.#books, record, cause);
     }
-  }
-
-  #recall(record: PaymentRecord): Purchase {
-    return recall(record, this.#order.offer);
   }
 }

@@ -1,25 +1,27 @@
 import type { Journal } from '../events/journal.ts';
 import { holder } from './holder.ts';
-import type { Advance, Advanced, PaymentFacts, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { LEASE_MS } from './leases.ts';
+import type { Advanced, PaymentFacts, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { NothingOwed } from './nothing-owed.ts';
+import { lookAgainMs } from './patience.ts';
 import { persist } from './persist.ts';
 import { receiptOf } from './receipt.ts';
-import { type Order, type Sale, type Uncertain, uncertain } from './sale.ts';
-import type { Settlement } from './x402/rail.ts';
-
-/**
- * On top of the backend's deadline while a settled call is delivered, milliseconds: the reader's 60 s while the merchant sends, 60 s
- * for what is left in the buffers, and a margin.
- */
-const DELIVERY_MARGIN_MS = 130_000;
+import type { Made, Order, Uncertain } from './sale.ts';
+import { passed } from './steps.ts';
+import type { Time } from './time.ts';
+import type { Settled, Settlement, Worthless } from './x402/rail.ts';
 
 /** `reason` of an undelivered record whose request certainly never reached the merchant: any method may be sent again. */
 export const REQUEST_NOT_WRITTEN = 'request_not_written';
 /** Its opposite, from the moment the request may leave. */
 export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
+/** The merchant answered, the answer is kept: nothing need be sent again. */
+export const ANSWER_KEPT = 'answer_kept';
 
-/** How long a settled record stays leased for its delivery, milliseconds: the merchant's deadline and the slowest reader's. */
-export function deliveryLeaseMs(backendTimeoutMs: number): number {
-  return backendTimeoutMs + DELIVERY_MARGIN_MS;
+/** What the steps that end a settlement share. */
+export interface Books {
+  readonly ledger: PaymentLedger;
+  readonly time: Time;
 }
 
 /**
@@ -27,84 +29,97 @@ export function deliveryLeaseMs(backendTimeoutMs: number): number {
  * moved, and the record that says so must be found again by the same proof.
  */
 export async function closeSettlement(
-  ledger: PaymentLedger,
+  books: Books,
   order: Order,
   record: PaymentRecord,
   settlement: Settlement,
-): Promise<Sale> {
+  facts: Pick<PaymentFacts, 'recovered'> = {},
+): Promise<Made> {
   switch (settlement.kind) {
     case 'settled':
-      return closeSettled(ledger, order, record, settlement.transaction);
+      return closeSettled(books, order, record, settlement, facts);
     case 'refused':
-      return closeRefused(ledger, order, record, settlement);
+      return closeRefused(books, order, record, settlement);
     default:
-      return leaveUncertain(ledger, record, settlement.cause, transactionFact(settlement.transaction));
+      return leaveUncertain(books, record, settlement.cause, transactionFact(settlement.transaction));
   }
 }
 
 /** Keeps the hash if there is one and gives the lease up, so that the same proof may ask again at once. */
 export async function leaveUncertain(
-  ledger: PaymentLedger,
+  { ledger }: Books,
   record: PaymentRecord,
   cause: unknown,
   facts: PaymentFacts = {},
 ): Promise<Uncertain> {
   try {
-    await ledger.note(holder(record), facts, 0);
+    await ledger.note({ ...holder(record), facts, leaseMs: 0, againMs: lookAgainMs(record) });
   } catch {
     // The lease ends by itself; what matters is that the answer stays "uncertain".
   }
-  return uncertain(record, cause, facts.transaction ?? record.transaction);
+  const transaction = facts.transaction ?? record.transaction;
+  return { kind: 'uncertain', record, resignSafe: true, cause, ...transactionFact(transaction) };
 }
 
 async function closeSettled(
-  ledger: PaymentLedger,
-  { journal, elapsedMs, backendTimeoutMs }: Order,
+  books: Books,
+  { journal, elapsedMs }: Order,
   record: PaymentRecord,
-  transaction: string,
-): Promise<Sale> {
+  { evidence, transaction }: Settled,
+  recovery: Pick<PaymentFacts, 'recovered'>,
+): Promise<Made> {
   const { network, amount, currency, payer } = record;
   const durationMs = elapsedMs();
+  const known = transactionFact(transaction ?? record.transaction);
   const earlier = journal.take();
   journal.record('payment.settled', {
     status: 'ok',
     paymentProvider: 'x402',
     durationMs,
-    data: { transaction, network, amount, currency, payer },
+    data: { transaction: known.transaction ?? '', network, amount, currency, payer },
   });
   const now = new Date();
-  const settled = await write(ledger, {
+  const paid = { ...record, ...known, ...recovery, evidence };
+  const command = {
     ...holder(record),
     to: 'settled',
-    leaseMs: deliveryLeaseMs(backendTimeoutMs),
-    facts: { transaction, reason: REQUEST_MAY_BE_WRITTEN },
-    receipt: receiptOf(record, { transaction, settledAt: now, at: now, durationMs, delivery: undefined }),
+    leaseMs: LEASE_MS,
+    facts: { ...known, ...recovery, evidence, reason: REQUEST_MAY_BE_WRITTEN },
+    receipt: receiptOf(paid, { settledAt: now, at: now, durationMs, delivery: undefined }),
     events: [...earlier, ...journal.take()],
-  });
-  if (settled.kind === 'done') return { kind: 'paid', record: settled.record };
+  } as const;
+  const settled = await persist(() => books.ledger.advance(command), books.time);
+  if (settled.kind === 'done') {
+    passed('settled', record.payId);
+    return { kind: 'paid', record: settled.record, kept: undefined };
+  }
   journal.putBack(earlier);
+  // Somebody took this over while it was slow: that attempt has the say, and this call may wait for it.
+  if (settled.kind === 'fenced' || settled.kind === 'illegal') return { kind: 'in_flight' };
   // The write may have happened, and the request has not left. The money has moved: no time is safe for signing anew.
-  const facts = { transaction, reason: REQUEST_NOT_WRITTEN };
-  return { ...(await leaveUncertain(ledger, record, new Unwritten('settled', settled), facts)), resignSafe: false };
+  const facts = { ...known, reason: REQUEST_NOT_WRITTEN };
+  return { ...(await leaveUncertain(books, record, new Unwritten('settled', settled), facts)), resignSafe: false };
 }
 
 async function closeRefused(
-  ledger: PaymentLedger,
+  books: Books,
   { journal }: Order,
   record: PaymentRecord,
-  { reason, transaction }: Extract<Settlement, { kind: 'refused' }>,
-): Promise<Sale> {
-  const facts = { reason, ...transactionFact(transaction) };
+  { reason, evidence, transaction }: Worthless,
+): Promise<Made> {
+  const facts = { reason, evidence, ...transactionFact(transaction) };
   const earlier = journal.take();
   recordRefusal(journal, reason, transaction);
   const events = [...earlier, ...journal.take()];
-  const refused = await write(ledger, { ...holder(record), to: 'refused', leaseMs: 0, facts, events });
-  if (refused.kind === 'done') return { kind: 'refused', phase: 'settle', recorded: true, ...facts };
+  const command = { ...holder(record), to: 'refused', leaseMs: 0, facts, events } as const;
+  const refused = await persist(() => books.ledger.advance(command), books.time);
+  if (refused.kind === 'done') return { kind: 'refused', owed: NothingOwed.refused(refused.record, true) };
   journal.putBack(earlier);
-  return leaveUncertain(ledger, record, new Unwritten('refused', refused), transactionFact(transaction));
+  if (refused.kind === 'fenced' || refused.kind === 'illegal') return { kind: 'in_flight' };
+  return leaveUncertain(books, record, new Unwritten('refused', refused), transactionFact(transaction));
 }
 
-function transactionFact(transaction: string | undefined): PaymentFacts {
+function transactionFact(transaction: string | undefined): Pick<PaymentFacts, 'transaction'> {
   return transaction === undefined ? {} : { transaction };
 }
 
@@ -116,15 +131,10 @@ export function recordRefusal(journal: Journal, reason: string, transaction: str
 
 /** The outcome is known and could not be written; for the log. */
 class Unwritten extends Error {
-  constructor(outcome: string, answer: { readonly kind: string; readonly cause?: unknown }) {
-    super(`${outcome}, but the ledger answered ${answer.kind}`, { cause: answer.cause });
+  constructor(outcome: string, answer: Exclude<Advanced, { kind: 'done' }> | { kind: 'unwritten'; cause: unknown }) {
+    super(`${outcome}, but the ledger answered ${answer.kind}`, {
+      cause: 'cause' in answer ? answer.cause : undefined,
+    });
     this.name = 'Unwritten';
   }
-}
-
-function write(
-  ledger: PaymentLedger,
-  command: Advance,
-): Promise<Advanced | { readonly kind: 'unwritten'; readonly cause: unknown }> {
-  return persist(() => ledger.advance(command));
 }

@@ -1,11 +1,25 @@
 import type { Journal } from '../events/journal.ts';
-import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './closing.ts';
+import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './closing.ts';
 import { holder } from './holder.ts';
-import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import type { Lease } from './leases.ts';
+import {
+  type Advance,
+  type KeptAnswer,
+  MAX_KEPT_BYTES,
+  type PaymentLedger,
+  type PaymentRecord,
+} from './ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from './ledger/retention.ts';
+import { deliverAgainMs, windowLeftMs } from './patience.ts';
 import { persist } from './persist.ts';
 import { type Delivery, receiptOf } from './receipt.ts';
+import { passed } from './steps.ts';
+import { REAL_TIME, type Time } from './time.ts';
 
-/** Writes down how the delivery of a paid call ended: state, receipt and events in one write. */
+/** How long the answer of a call without a key can be read, milliseconds: for the calls that wait for it and nobody else. */
+const JOINED_KEEP_MS = 10_000;
+
+/** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
 export interface DeliveryDesk {
   /** The answer was sent completely. */
   delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<void>;
@@ -18,6 +32,8 @@ export interface Undelivered {
   readonly failure: string;
   /** False only when it is certain that no byte of the request reached the merchant. */
   readonly requestWritten: boolean;
+  /** Whether the merchant may be sent the request again. */
+  readonly repeatable: boolean;
 }
 
 export interface DeliveryFacts {
@@ -28,59 +44,68 @@ export interface DeliveryFacts {
   readonly durationMs: number;
   /** What of it still waits goes with the write. */
   readonly journal: Journal;
+  /** Ends with this. */
+  readonly lease: Lease;
+  /** The merchant's whole answer, when it came and is small enough to keep. */
+  readonly answer: KeptAnswer | undefined;
 }
 
 /** `warn` is told of a delivery that could not be written: its lease will end, and the record stays collectable. */
 export function createDeliveryDesk(
   ledger: PaymentLedger,
   warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
-  now: () => Date = () => new Date(),
+  time: Pick<Time, 'sleep'> = REAL_TIME,
 ): DeliveryDesk {
   const close = async (
     record: PaymentRecord,
-    to: 'delivered' | 'undelivered',
     facts: DeliveryFacts,
     delivery: Delivery,
-    reason?: string,
+    change: Pick<Advance, 'to' | 'againMs' | 'facts' | 'keeping'>,
   ): Promise<void> => {
-    if (record.transaction === undefined) throw new Error('a settled record without a transaction');
-    const at = now();
-    const receipt = receiptOf(record, {
-      transaction: record.transaction,
-      settledAt: new Date(record.settledAt ?? at),
-      at,
-      durationMs: facts.durationMs,
-      delivery,
-      ...(facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId }),
-    });
-    const command = {
-      ...holder(record),
-      to,
-      leaseMs: 0,
-      facts: reason === undefined ? {} : { reason },
-      receipt,
-      events: facts.journal.take(),
-    };
-    const written = await persist(() => ledger.advance(command));
-    if (written.kind === 'done') return;
+    const at = new Date();
+    const resumed = facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId };
+    const settledAt = new Date(record.settledAt ?? at);
+    const receipt = receiptOf(record, { settledAt, at, durationMs: facts.durationMs, delivery, ...resumed });
+    const command = { ...holder(record), ...change, leaseMs: 0, receipt, events: facts.journal.take() };
+    const written = await persist(() => ledger.advance(command), time);
+    facts.lease.drop();
+    if (written.kind === 'done') {
+      if (change.to === 'delivered') passed('delivered', record.payId);
+      return;
+    }
     facts.journal.putBack(command.events);
     facts.journal.flush();
     warn({ payId: record.payId, err: written.kind === 'unwritten' ? written.cause : new Error(written.kind) });
   };
   return {
-    delivered: (record, facts) =>
-      close(record, 'delivered', facts, {
-        backendStatus: facts.backendStatus,
-        deliveredAt: now(),
-        failure: undefined,
-      }),
-    undelivered: (record, facts) =>
-      close(
-        record,
-        'undelivered',
-        facts,
-        { backendStatus: facts.backendStatus, deliveredAt: undefined, failure: facts.failure },
-        facts.requestWritten ? REQUEST_MAY_BE_WRITTEN : REQUEST_NOT_WRITTEN,
-      ),
+    delivered: (record, facts) => {
+      const forMs = record.keyDigest === undefined ? JOINED_KEEP_MS : RETRY_WINDOW_MS;
+      const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
+      return close(record, facts, delivery, { to: 'delivered', ...keeping(facts.answer, forMs) });
+    },
+    undelivered: (record, facts) => {
+      const delivery = { backendStatus: facts.backendStatus, deliveredAt: undefined, failure: facts.failure };
+      const forMs = windowLeftMs(record);
+      // What is kept or may not be sent again waits for its buyer; only the rest is worth a reconciler's while.
+      const again = facts.answer === undefined && facts.repeatable;
+      return close(record, facts, delivery, {
+        to: 'undelivered',
+        facts: { reason: howFar(facts) },
+        againMs: again ? deliverAgainMs(record.tries) : forMs,
+        ...keeping(facts.answer, forMs),
+      });
+    },
   };
+}
+
+/** An answer that is worth keeping, with its time; nothing otherwise. */
+export function keeping(answer: KeptAnswer | undefined, forMs: number): Pick<Advance, 'keeping'> {
+  return answer === undefined || forMs < 1 || answer.body.byteLength > MAX_KEPT_BYTES
+    ? {}
+    : { keeping: { answer, forMs } };
+}
+
+function howFar({ answer, requestWritten }: DeliveryFacts & Undelivered): string {
+  if (answer !== undefined) return ANSWER_KEPT;
+  return requestWritten ? REQUEST_MAY_BE_WRITTEN : REQUEST_NOT_WRITTEN;
 }

@@ -74,6 +74,27 @@ export function refusedResponse(offer: Offer, requestId: string, reason: string,
   };
 }
 
+/** The PAYMENT-RESPONSE summary of a settlement whose outcome is not known yet (x402.md 8.1). */
+export function pendingResponse(
+  record: PaymentRecord,
+  transaction: string | undefined,
+  requestId: string,
+): PaymentResponse {
+  const { network, amount, currency, payer } = record;
+  return {
+    success: false,
+    transaction: transaction ?? '',
+    network,
+    status: 'pending',
+    provider: 'x402',
+    amount,
+    currency,
+    payer,
+    requestId,
+    errorReason: 'settlement_pending',
+  };
+}
+
 /** `details.payment` of an error: what the buyer already paid. */
 export function paymentDetails(record: PaymentRecord): PaymentDetails {
   const { amount, currency, network, payer, state, transaction } = record;

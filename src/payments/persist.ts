@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { REAL_TIME, type Time } from './time.ts';
 
 /** Pauses between attempts, milliseconds: long enough for a store that fails over inside a script, short enough for a caller. */
 const PAUSES_MS = [50, 250, 1_000] as const;
@@ -10,12 +10,13 @@ const PAUSES_MS = [50, 250, 1_000] as const;
  */
 export async function persist<T>(
   write: () => Promise<T>,
+  time: Pick<Time, 'sleep'> = REAL_TIME,
 ): Promise<T | { readonly kind: 'unwritten'; readonly cause: unknown }> {
   for (const pause of PAUSES_MS) {
     try {
       return await write();
     } catch {
-      await delay(pause);
+      await time.sleep(pause);
     }
   }
   try {

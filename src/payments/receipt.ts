@@ -1,5 +1,5 @@
 import type { Receipt, ReceiptPayment } from '../receipts/receipt.ts';
-import type { PaymentTerms } from './ledger/ledger.ts';
+import type { PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
 
 /** How far the delivery of a paid call came. `failure` is the error code the buyer was given. */
 export interface Delivery {
@@ -8,21 +8,28 @@ export interface Delivery {
   readonly failure: string | undefined;
 }
 
+/** What of a record a receipt tells; its `transaction` is unknown only on the evidence `nonce`. */
+export type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered'>;
+
 /** The receipt of a settled payment: the same id from settlement to the last delivery attempt. */
 export function receiptOf(
-  terms: PaymentTerms,
+  terms: SettledTerms,
   facts: {
-    readonly transaction: string;
     readonly settledAt: Date;
     readonly at: Date;
     readonly durationMs: number;
     readonly delivery: Delivery | undefined;
     /** The request that collected later what an earlier one had paid. */
     readonly resumedBy?: string;
+    /** The window is over: the merchant owes the money back. */
+    readonly refundDue?: boolean;
   },
 ): Receipt {
-  const { delivery, resumedBy } = facts;
+  const { delivery, resumedBy, refundDue } = facts;
   const metadata = {
+    ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
+    ...(terms.evidence === 'nonce' ? { unconfirmed: true as const } : {}),
+    ...(refundDue === true ? { refundDue: true as const } : {}),
     ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure }),
     ...(resumedBy === undefined ? {} : { resumedFrom: terms.requestId }),
   };
@@ -36,12 +43,12 @@ export function receiptOf(
     ...(delivery?.deliveredAt === undefined ? {} : { deliveredAt: delivery.deliveredAt.toISOString() }),
     backendStatus: delivery?.backendStatus ?? 0,
     durationMs: facts.durationMs,
-    payment: paymentOf(terms, facts.transaction, facts.settledAt),
+    payment: paymentOf(terms, facts.settledAt),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
   };
 }
 
-function paymentOf(terms: PaymentTerms, transaction: string, settledAt: Date): ReceiptPayment {
+function paymentOf(terms: SettledTerms, settledAt: Date): ReceiptPayment {
   return {
     status: 'settled',
     provider: 'x402',
@@ -51,7 +58,7 @@ function paymentOf(terms: PaymentTerms, transaction: string, settledAt: Date): R
     asset: terms.asset,
     payer: terms.payer,
     payee: terms.payee,
-    externalReference: transaction,
+    externalReference: terms.transaction ?? '',
     replayKey: terms.payId,
     settledAt: settledAt.toISOString(),
   };

@@ -1,17 +1,17 @@
 import type { Journal } from '../events/journal.ts';
-import type { PaymentRecord, PaymentTerms, Reservation } from './ledger/ledger.ts';
-import type { PaymentRequirements } from './x402/wire.ts';
+import type { Lease } from './leases.ts';
+import type { KeptAnswer, PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
+import type { NothingOwed } from './nothing-owed.ts';
 
 /** What a buyer brings to the till. */
 export interface Order {
   readonly terms: PaymentTerms;
-  readonly offer: PaymentRequirements;
   /** What the local checks have against the proof; it counts unless a record has to be answered. */
   readonly refusal: string | undefined;
   readonly journal: Journal;
   /** Whether the merchant may be sent this request a second time. */
   readonly repeatable: boolean;
-  /** Total backend deadline of the resource: the settled record stays leased that long. */
+  /** Total backend deadline of the resource, milliseconds: the settled record stays leased at least that long. */
   readonly backendTimeoutMs: number;
   /** Milliseconds since the call came in. */
   readonly elapsedMs: () => number;
@@ -19,11 +19,20 @@ export interface Order {
   readonly gateOpen: () => boolean;
 }
 
+/** The money has moved; the call may be delivered. */
+export interface Paid {
+  readonly kind: 'paid';
+  readonly record: PaymentRecord;
+  /** Ends with the delivery. */
+  readonly lease: Lease;
+  /** The merchant's answer, when an earlier attempt got it and could not hand it over. */
+  readonly kept: KeptAnswer | undefined;
+}
+
 /** Money may have moved, nobody knows yet. The same proof asks again; a new one might pay twice. */
 export interface Uncertain {
   readonly kind: 'uncertain';
-  /** Unix seconds. */
-  readonly validBefore: number;
+  readonly record: PaymentRecord;
   /** Whether a new proof is safe once `validBefore` has passed without an answer. */
   readonly resignSafe: boolean;
   readonly transaction?: string;
@@ -32,16 +41,13 @@ export interface Uncertain {
 
 /** What came of it. Only `paid` may reach the merchant; only `refused` may be answered 402. */
 export type Sale =
-  | { readonly kind: 'paid'; readonly record: PaymentRecord }
-  | {
-      readonly kind: 'refused';
-      readonly reason: string;
-      readonly phase: 'verify' | 'settle';
-      readonly transaction?: string;
-      /** The refusal's event went with its transition. */
-      readonly recorded?: boolean;
-    }
+  | Paid
+  | { readonly kind: 'refused'; readonly owed: NothingOwed }
+  /** The answer that this payment bought, once more. `joined`: to a call that waited for it, not to a later one. */
+  | { readonly kind: 'again'; readonly record: PaymentRecord; readonly kept: KeptAnswer; readonly joined: boolean }
   | { readonly kind: 'in_flight' }
+  /** The same key and proof for another input. */
+  | { readonly kind: 'conflict' }
   | {
       readonly kind: 'spent';
       readonly state: 'used' | 'delivered' | 'undelivered' | 'refundDue';
@@ -51,36 +57,5 @@ export type Sale =
   | { readonly kind: 'unavailable'; readonly cause: string }
   | { readonly kind: 'gate_closed' };
 
-/** The rows of CONTRACT 4.3 for an authorization that is not the caller's to work on. */
-export function notOurs(reservation: Exclude<Reservation, { kind: 'run' }>): Sale {
-  const { record } = reservation;
-  if (reservation.kind === 'busy') return { kind: 'in_flight' };
-  if (reservation.kind === 'used') return { kind: 'spent', state: 'used', record };
-  switch (record.state) {
-    case 'refused':
-      return {
-        kind: 'refused',
-        reason: record.reason ?? 'payment_refused',
-        phase: 'settle',
-        ...(record.transaction === undefined ? {} : { transaction: record.transaction }),
-      };
-    case 'delivered':
-    case 'undelivered':
-    case 'refundDue':
-      return { kind: 'spent', state: record.state, record };
-    default:
-      return { kind: 'in_flight' };
-  }
-}
-
-/** The outcome of a record that nobody knows. */
-export function uncertain(record: PaymentRecord, cause: unknown, transaction: string | undefined): Uncertain {
-  const { validBefore } = record;
-  return {
-    kind: 'uncertain',
-    validBefore,
-    resignSafe: true,
-    cause,
-    ...(transaction === undefined ? {} : { transaction }),
-  };
-}
+/** A sale as the steps of a till make it: the lease is the till's own business until the end. */
+export type Made = Exclude<Sale, Paid> | Omit<Paid, 'lease'>;

@@ -4,9 +4,11 @@ import { canonicalJson } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
 import { receiptId } from '../receipts/id.ts';
+import { keyDigest } from './key.ts';
 import type { PaymentTerms } from './ledger/ledger.ts';
 import type { Offer } from './offers.ts';
 import { storedProof } from './recall.ts';
+import { storedRequest } from './stored-request.ts';
 import type { Proof } from './x402/rail.ts';
 
 /** What is fixed about a purchase when its authorization is reserved for the first time. */
@@ -18,14 +20,17 @@ export function paymentTerms(
     readonly request: BackendRequest;
     readonly input: JsonObject;
     readonly payment: Proof;
+    /** The caller's own key, when it brought one. */
+    readonly idempotencyKey: string | undefined;
   },
   offer: Offer,
 ): PaymentTerms {
-  const { requestId, channel, resource, request, payment } = call;
+  const { requestId, channel, resource, request, payment, idempotencyKey } = call;
   const { authorization } = payment.payload.payload;
   const { requirements, amount, currency } = offer;
   return {
     payId: payment.payId,
+    ...(idempotencyKey === undefined ? {} : { keyDigest: keyDigest(payment.payId, idempotencyKey) }),
     bind: whatIsBought(resource.id, request.method, call.input),
     requestId,
     resourceId: resource.id,
@@ -41,14 +46,8 @@ export function paymentTerms(
     nonce: authorization.nonce,
     // A second authorization under a known nonce may say anything; the ledger wants a number all the same.
     validBefore: Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER),
-    proof: storedProof(payment),
-    // Configured headers stay out: they may hold the merchant's secrets and are added again from the configuration.
-    backendRequest: JSON.stringify({
-      method: request.method,
-      path: request.path,
-      contentType: request.headers['content-type'],
-      body: request.body === undefined ? undefined : Buffer.from(request.body).toString('base64'),
-    }),
+    proof: storedProof(payment, requirements),
+    backendRequest: storedRequest(request),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { PaymentLedger } from './ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import type { Offer } from './offers.ts';
 import { decodeProof } from './x402/proof-codec.ts';
 import type { Proof } from './x402/rail.ts';
@@ -12,8 +13,16 @@ export type CarriedProof =
 
 /** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
 export type ProofVerdict =
-  /** `refusal`: what else is wrong with it, when it belongs to a record that has to be answered all the same. */
-  | { readonly kind: 'genuine'; readonly proof: Proof; readonly refusal?: string }
+  /**
+   * `refusal`: what is wrong with it all the same, when it may belong to a record that has to be answered. `key`: the caller's own
+   * name for this payment, of the payment-identifier extension.
+   */
+  | {
+      readonly kind: 'genuine';
+      readonly proof: Proof;
+      readonly refusal: string | undefined;
+      readonly key: string | undefined;
+    }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
@@ -33,18 +42,26 @@ export function createProofVerifier(
       const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
       if (decoded.kind === 'unreadable') return { kind: 'refused', reason: decoded.reason };
       const { requirements, resourceUrl } = offer;
-      const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs: now() });
+      const nowMs = now();
+      const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs });
       const { refusal } = examination;
-      if (refusal !== undefined && !(await isKnown(ledger, examination.payId)))
+      const age = nowMs - Number(decoded.payload.payload.authorization.validBefore) * 1_000;
+      // Old enough to be no new proof, young enough to have paid us before the store lost its memory: the till asks the chain.
+      const late = refusal?.reason === TOO_OLD && age >= -CLOCK_MARGIN_MS && age <= RETRY_WINDOW_MS;
+      if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId)))
         return { kind: 'refused', reason: refusal.reason };
       const signature = await examination.checkSignature();
-      return signature.kind === 'genuine' && refusal !== undefined
-        ? { ...signature, refusal: refusal.reason }
-        : signature;
+      // The first check that failed is the one to name.
+      if (signature.kind === 'refused' && refusal !== undefined) return { kind: 'refused', reason: refusal.reason };
+      if (signature.kind !== 'genuine') return signature;
+      return { ...signature, refusal: refusal?.reason, key: decoded.paymentIdentifier };
     },
   };
 }
 
+const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
+/** More than what must be left of a new proof: the same reason is given to one that lives too long. */
+const CLOCK_MARGIN_MS = 10_000;
 const ILLEGIBLE = { kind: 'unreadable', reason: 'invalid_payload' } as const;
 
 /**

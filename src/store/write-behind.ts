@@ -35,6 +35,8 @@ export interface WriteBehind<T extends Entry> {
 export interface WriteBehindOptions {
   /** Told once when the store begins to fail, not for every attempt. */
   readonly onError?: (cause: unknown) => void;
+  /** Told of every loss: how many entries, and how many in all. */
+  readonly onDrop?: (entries: number, inAll: number) => void;
   readonly delayMs?: number;
   readonly batchSize?: number;
   readonly maxWaiting?: number;
@@ -52,6 +54,7 @@ export function createWriteBehind<T extends Entry>(
 class Queue<T extends Entry> implements WriteBehind<T> {
   readonly #write: WriteBatch<T>;
   readonly #onError: (cause: unknown) => void;
+  readonly #onDrop: (entries: number, inAll: number) => void;
   readonly #delayMs: number;
   readonly #batchSize: number;
   readonly #maxWaiting: number;
@@ -70,6 +73,7 @@ class Queue<T extends Entry> implements WriteBehind<T> {
   constructor(write: WriteBatch<T>, options: WriteBehindOptions) {
     this.#write = write;
     this.#onError = options.onError ?? (() => undefined);
+    this.#onDrop = options.onDrop ?? (() => undefined);
     this.#delayMs = options.delayMs ?? BATCH_DELAY_MS;
     this.#batchSize = options.batchSize ?? BATCH_SIZE;
     this.#maxWaiting = options.maxWaiting ?? MAX_WAITING;
@@ -78,13 +82,13 @@ class Queue<T extends Entry> implements WriteBehind<T> {
 
   push(entry: T): void {
     if (this.#closed) {
-      this.#dropped += 1;
+      this.#drop(1);
       return;
     }
     this.#waiting.push(entry);
     if (this.#waiting.length + this.#batch.length > this.#maxWaiting) {
       this.#waiting.shift();
-      this.#dropped += 1;
+      this.#drop(1);
     }
     if (this.#failures > 0 || this.#sending !== undefined) return;
     if (this.#waiting.length >= this.#batchSize) this.#schedule(0);
@@ -107,13 +111,19 @@ class Queue<T extends Entry> implements WriteBehind<T> {
     this.#closed = true;
     await this.flush();
     this.#unschedule();
-    this.#dropped += this.#left();
+    this.#drop(this.#left());
     this.#waiting = [];
     this.#batch = [];
   }
 
   dropped(): number {
     return this.#dropped;
+  }
+
+  #drop(entries: number): void {
+    if (entries === 0) return;
+    this.#dropped += entries;
+    this.#onDrop(entries, this.#dropped);
   }
 
   #left(): number {

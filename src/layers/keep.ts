@@ -1,0 +1,33 @@
+import { Readable } from 'node:stream';
+import { relayedHeaders } from '../merchant/headers.ts';
+import type { BackendAnswer } from '../merchant/types.ts';
+import { type KeptAnswer, MAX_KEPT_BYTES } from '../payments/ledger/ledger.ts';
+
+/**
+ * Collects an answer while somebody else reads it. Call it before the reader is attached, in the same turn; the result gives the
+ * whole answer once it has ended, and undefined when it broke off or is too large to keep.
+ */
+export function collect(answer: BackendAnswer): () => KeptAnswer | undefined {
+  const { status, headers, body } = answer;
+  let chunks: Uint8Array[] | undefined = [];
+  let bytes = 0;
+  let whole = false;
+  body.on('data', (chunk: Uint8Array) => {
+    bytes += chunk.byteLength;
+    // What is too large is not held back in memory either.
+    if (bytes > MAX_KEPT_BYTES) chunks = undefined;
+    else chunks?.push(chunk);
+  });
+  body.once('end', () => {
+    whole = true;
+  });
+  return () =>
+    whole && chunks !== undefined
+      ? { status, headers: relayedHeaders(headers, { free: false, status }), body: Buffer.concat(chunks) }
+      : undefined;
+}
+
+/** A kept answer in the shape of a fresh one. */
+export function asAnswer({ status, headers, body }: KeptAnswer): BackendAnswer {
+  return { status, headers, body: Readable.from(body.byteLength === 0 ? [] : [body], { objectMode: false }) };
+}

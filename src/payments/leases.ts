@@ -1,0 +1,71 @@
+import { holder } from './holder.ts';
+import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { REAL_TIME, type Time } from './time.ts';
+
+/**
+ * How long a record stays with an attempt that no longer says that it lives, milliseconds. Short, because it is what a buyer waits
+ * after a `kill -9`; long enough to outlive a store that restarts or fails over.
+ */
+export const LEASE_MS = 7_000;
+/** Between two renewals, milliseconds. An attempt that is younger than this needs none. */
+const RENEW_EVERY_MS = 2_000;
+
+/** The hold of one running attempt on its record. */
+export interface Lease {
+  /** No more renewals; the write that ends the attempt gives the lease itself up. May be called again. */
+  drop(): void;
+}
+
+/** Keeps the leases of this process's running attempts alive. A process that dies, hangs or is paused loses them by itself. */
+export interface Leases {
+  /** `atMostMs`: longer than all deadlines of the attempt together, so that a bug cannot hold a record for ever. */
+  hold(record: PaymentRecord, atMostMs: number): Lease;
+  /** Gives up everything still held: a process that ends must not make others wait. Never rejects. */
+  releaseAll(): Promise<void>;
+}
+
+interface Held {
+  readonly record: PaymentRecord;
+  readonly since: number;
+  readonly until: number;
+}
+
+export function createLeases(ledger: Pick<PaymentLedger, 'renew' | 'note'>, time: Time = REAL_TIME): Leases {
+  const held = new Set<Held>();
+  let running = false;
+
+  const renewals = async (): Promise<void> => {
+    while (held.size > 0) {
+      await time.sleep(RENEW_EVERY_MS);
+      const now = time.now();
+      await Promise.all([...held].map((one) => renewed(one, now)));
+    }
+    running = false;
+  };
+  const renewed = async (one: Held, now: number): Promise<void> => {
+    if (now >= one.until) held.delete(one);
+    else if (now - one.since >= RENEW_EVERY_MS) {
+      // A store that is silent may be back before the lease ends: only its "no" ends the renewals.
+      const still = await ledger.renew(one.record, LEASE_MS).catch(() => true);
+      if (!still) held.delete(one);
+    }
+  };
+
+  return {
+    hold(record, atMostMs) {
+      const since = time.now();
+      const one = { record, since, until: since + atMostMs };
+      held.add(one);
+      if (!running) {
+        running = true;
+        void renewals();
+      }
+      return { drop: () => void held.delete(one) };
+    },
+    async releaseAll() {
+      const left = [...held];
+      held.clear();
+      await Promise.allSettled(left.map(({ record }) => ledger.note({ ...holder(record), leaseMs: 0 })));
+    },
+  };
+}

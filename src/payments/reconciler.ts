@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import type { Journal } from '../events/journal.ts';
+import type { Cashier } from './cashier.ts';
+import { holder } from './holder.ts';
+import { LEASE_MS } from './leases.ts';
+import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from './ledger/retention.ts';
+import { BACKGROUND_TRIES, LONGEST_WAIT_MS, lookAgainMs, MOST_TRIES, windowLeftMs } from './patience.ts';
+import { receiptOf } from './receipt.ts';
+import type { Order, Paid } from './sale.ts';
+import { REAL_TIME, type Time } from './time.ts';
+
+/** Between two looks at the work list, milliseconds; random within, so that the replicas do not meet (CONTRACT 4.3). */
+const LOOK_EVERY_MS = { from: 300, to: 600 } as const;
+/** Records worked on at the same time: what a settlement waits for is seldom this process. */
+const AT_ONCE = 8;
+
+/** What a reconciler works with. */
+export interface ReconcilerParts {
+  readonly ledger: PaymentLedger;
+  readonly cashier: Cashier;
+  /** A call's journal, to go on where the lost attempt stopped. */
+  readonly journalOf: (record: PaymentRecord) => Journal;
+  /** Whether the merchant may be sent this record's request again, and for how long it may take, milliseconds. */
+  readonly deliverable: (record: PaymentRecord) => { readonly repeatable: boolean; readonly timeoutMs: number };
+  /** Delivers what is paid and has no buyer waiting. Ends the lease. */
+  readonly deliver: (paid: Paid, journal: Journal) => Promise<void>;
+  readonly gateOpen: () => boolean;
+  /** Told what went wrong with one record; it will be looked at again. */
+  readonly warn: (facts: { readonly payId?: string; readonly err: unknown }) => void;
+  readonly time?: Time;
+  /** 0 to below 1. */
+  readonly random?: () => number;
+}
+
+/** Finishes what attempts left behind: ended leases, uncertain settlements, undelivered calls that may be repeated, refunds due. */
+export interface Reconciler {
+  /** One look at the work list; resolves when what it found is done. Never rejects. */
+  round(): Promise<void>;
+  /** Looks again and again until `stop`. */
+  start(): void;
+  /** No new look; resolves when what runs is done, or after `atMostMs`. */
+  stop(atMostMs: number): Promise<void>;
+}
+
+export function createReconciler(parts: ReconcilerParts): Reconciler {
+  const { time = REAL_TIME, random = Math.random } = parts;
+  const active = new Map<string, Promise<void>>();
+  let stopped = false;
+
+  const look = async (): Promise<void> => {
+    const free = AT_ONCE - active.size;
+    if (free <= 0 || !parts.gateOpen()) return;
+    try {
+      for (const record of await parts.ledger.due(free)) if (!active.has(record.payId)) begin(record);
+    } catch (err) {
+      parts.warn({ err });
+    }
+  };
+  const begin = (record: PaymentRecord): void => {
+    const { payId } = record;
+    const work = finish(parts, record)
+      .catch((err: unknown) => parts.warn({ payId, err }))
+      .finally(() => active.delete(payId));
+    active.set(payId, work);
+  };
+  const done = async (): Promise<void> => void (await Promise.all(active.values()));
+  const loop = async (): Promise<void> => {
+    while (!stopped) {
+      // One settlement that hangs must not keep the others waiting: what a look found is not awaited here.
+      await look();
+      await time.sleep(LOOK_EVERY_MS.from + random() * (LOOK_EVERY_MS.to - LOOK_EVERY_MS.from));
+    }
+  };
+  return {
+    async round() {
+      await look();
+      await done();
+    },
+    start: () => void loop(),
+    async stop(atMostMs) {
+      stopped = true;
+      await Promise.race([done(), time.sleep(atMostMs)]);
+    },
+  };
+}
+
+/** Goes on with one record as its buyer would, through the same reservation: whoever is first works on it. */
+async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<void> {
+  const { ledger, cashier, deliver, journalOf } = parts;
+  if (record.state === 'reserved') return forget(ledger, record);
+  if (owesRefund(record)) return refund(ledger, record);
+  if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) return leaveToBuyer(ledger, record);
+  const journal = journalOf(record);
+  const sale = await cashier.take(orderFrom(parts, record, journal));
+  if (sale.kind === 'uncertain' && lookAgainMs(sale.record) === LONGEST_WAIT_MS)
+    parts.warn({ payId: record.payId, err: sale.cause });
+  if (sale.kind !== 'paid') return;
+  try {
+    if (sale.kept === undefined) await deliver(sale, journal);
+    else await wait(ledger, sale.record);
+  } finally {
+    sale.lease.drop();
+  }
+}
+
+/** Nothing to do before the buyer comes or the window ends. */
+async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
+  await ledger.note({ ...holder(held), leaseMs: 0, againMs: windowLeftMs(held) });
+}
+
+function orderFrom({ deliverable, gateOpen }: ReconcilerParts, record: PaymentRecord, journal: Journal): Order {
+  const { repeatable, timeoutMs } = deliverable(record);
+  const began = performance.now();
+  return {
+    terms: record,
+    refusal: undefined,
+    journal,
+    repeatable,
+    backendTimeoutMs: timeoutMs,
+    elapsedMs: () => Math.round(performance.now() - began),
+    gateOpen,
+  };
+}
+
+/** Nothing was sent: the buyer can bring the same proof again. */
+async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record);
+  if (held?.state === 'reserved') await ledger.discard(holder(held), []);
+}
+
+/** The merchant failed too often for more tries behind the buyer's back. */
+async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record);
+  if (held !== undefined) await wait(ledger, held);
+}
+
+async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record);
+  if (held?.state !== 'undelivered') return;
+  const at = new Date();
+  const receipt = receiptOf(held, {
+    settledAt: new Date(held.settledAt ?? at),
+    at,
+    durationMs: 0,
+    delivery: undefined,
+    refundDue: true,
+  });
+  await ledger.advance({ ...holder(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
+}
+
+/** A record is looked at when it is due, so that is the least that the store's clock can say now. */
+function owesRefund({ state, settledAt, dueAt, tries }: PaymentRecord): boolean {
+  return state === 'undelivered' && (dueAt >= (settledAt ?? dueAt) + RETRY_WINDOW_MS || tries >= MOST_TRIES);
+}
+
+async function takeOver(ledger: PaymentLedger, terms: PaymentRecord): Promise<PaymentRecord | undefined> {
+  const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
+  return reservation.kind === 'run' ? reservation.record : undefined;
+}

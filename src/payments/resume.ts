@@ -1,0 +1,68 @@
+import { ANSWER_KEPT, type Books, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './closing.ts';
+import { holder } from './holder.ts';
+import { LEASE_MS } from './leases.ts';
+import type { PaymentFacts, PaymentRecord } from './ledger/ledger.ts';
+import { windowLeftMs } from './patience.ts';
+import { persist } from './persist.ts';
+import { receiptOf } from './receipt.ts';
+import type { Made, Order } from './sale.ts';
+
+/** The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. */
+export async function resume(books: Books, order: Order, record: PaymentRecord): Promise<Made> {
+  const kept = record.reason === ANSWER_KEPT ? await books.ledger.kept(record.payId) : undefined;
+  const facts = adoptedKey(order, record);
+  if (kept !== undefined) return collect(books, record, facts, kept);
+  if (order.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
+    // Said before the request leaves, so that a crash on the way cannot let it out a second time.
+    return collect(books, record, { ...facts, reason: REQUEST_MAY_BE_WRITTEN }, undefined);
+  }
+  return leaveToBuyer(books, order, record);
+}
+
+async function collect(
+  { ledger, time }: Books,
+  record: PaymentRecord,
+  facts: PaymentFacts,
+  kept: Extract<Made, { kind: 'paid' }>['kept'],
+): Promise<Made> {
+  const command = { ...holder(record), facts, leaseMs: LEASE_MS };
+  const written = await persist(() => ledger.note(command), time);
+  if (written.kind === 'done') return { kind: 'paid', record: written.record, kept };
+  if (written.kind !== 'unwritten') return { kind: 'in_flight' };
+  // It may have been written all the same, and the request did not leave.
+  const unsaid = record.reason === undefined ? {} : { reason: record.reason };
+  await ledger.note({ ...holder(record), facts: unsaid, leaseMs: 0 }).catch(() => undefined);
+  throw written.cause;
+}
+
+/** Nothing here may be sent again, so nobody need look at it before its window ends. */
+async function leaveToBuyer({ ledger, time }: Books, order: Order, record: PaymentRecord): Promise<Made> {
+  const parked = { ...holder(record), leaseMs: 0, againMs: windowLeftMs(record) };
+  if (record.state === 'undelivered') {
+    await ledger.note(parked);
+    return { kind: 'spent', state: 'undelivered', record };
+  }
+  // The attempt that was to deliver it died, and nobody has said so yet.
+  const at = new Date();
+  const command = {
+    ...parked,
+    to: 'undelivered',
+    receipt: receiptOf(record, {
+      settledAt: new Date(record.settledAt ?? at),
+      at,
+      durationMs: order.elapsedMs(),
+      delivery: { backendStatus: 0, deliveredAt: undefined, failure: 'BACKEND_ERROR' },
+    }),
+    events: order.journal.take(),
+  } as const;
+  const written = await persist(() => ledger.advance(command), time);
+  if (written.kind === 'unwritten') throw written.cause;
+  return written.kind === 'done'
+    ? { kind: 'spent', state: 'undelivered', record: written.record }
+    : { kind: 'in_flight' };
+}
+
+/** A key that comes with a later call guards the answer from then on. */
+function adoptedKey({ terms }: Order, record: PaymentRecord): PaymentFacts {
+  return record.keyDigest === undefined && terms.keyDigest !== undefined ? { keyDigest: terms.keyDigest } : {};
+}

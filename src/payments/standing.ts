@@ -1,0 +1,48 @@
+import type { PaymentLedger, PaymentRecord, PaymentTerms, Reservation } from './ledger/ledger.ts';
+import { NothingOwed } from './nothing-owed.ts';
+import type { Sale } from './sale.ts';
+
+/** The rows of CONTRACT 4.3 for an authorization that is not this call's to work on. */
+export async function answerStanding(
+  ledger: Pick<PaymentLedger, 'kept'>,
+  reservation: Exclude<Reservation, { kind: 'run' }>,
+  { keyDigest }: Pick<PaymentTerms, 'keyDigest'>,
+  joined: boolean,
+): Promise<Sale> {
+  const { kind, record } = reservation;
+  const hasKey = keyDigest !== undefined && keyDigest === record.keyDigest;
+  switch (kind) {
+    case 'busy':
+      return { kind: 'in_flight' };
+    case 'used':
+      return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
+    case 'guarded':
+      // Somebody works on it, or it waits for its buyer; without the key this is neither.
+      return record.state === 'undelivered' ? { kind: 'spent', state: record.state, record } : { kind: 'in_flight' };
+    case 'ended':
+      return ended(ledger, record, hasKey, joined);
+  }
+}
+
+async function ended(
+  ledger: Pick<PaymentLedger, 'kept'>,
+  record: PaymentRecord,
+  hasKey: boolean,
+  joined: boolean,
+): Promise<Sale> {
+  switch (record.state) {
+    case 'refused':
+      return { kind: 'refused', owed: NothingOwed.refused(record, false) };
+    case 'delivered': {
+      // The proof is public once it is on chain: without its key the answer goes only to calls that came while it was being made.
+      const mayHave = hasKey || (joined && record.keyDigest === undefined);
+      const kept = mayHave ? await ledger.kept(record.payId) : undefined;
+      if (kept !== undefined) return { kind: 'again', record, kept, joined: joined && !hasKey };
+      return { kind: 'spent', state: 'delivered', record };
+    }
+    case 'refundDue':
+      return { kind: 'spent', state: 'refundDue', record };
+    default:
+      return { kind: 'in_flight' };
+  }
+}

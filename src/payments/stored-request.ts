@@ -1,0 +1,31 @@
+import type { BackendRequest } from '../merchant/types.ts';
+
+/** What a record keeps of the request to the merchant. Body as base64. */
+interface StoredRequest {
+  readonly method: BackendRequest['method'];
+  readonly path: string;
+  readonly contentType?: string | undefined;
+  readonly body?: string | undefined;
+}
+
+/** Configured headers stay out: they may hold the merchant's secrets and are added again from the configuration. */
+export function storedRequest({ method, path, headers, body }: BackendRequest): string {
+  return JSON.stringify({
+    method,
+    path,
+    contentType: headers['content-type'],
+    body: body === undefined ? undefined : Buffer.from(body).toString('base64'),
+  } satisfies StoredRequest);
+}
+
+/** The request that was paid for, with the headers that are configured now. */
+export function recalledRequest(stored: string, configured: Readonly<Record<string, string>>): BackendRequest {
+  // Written by this gateway from a request that it had built.
+  const { method, path, contentType, body } = JSON.parse(stored) as StoredRequest;
+  return {
+    method,
+    path,
+    headers: { ...configured, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
+    body: body === undefined ? undefined : Buffer.from(body, 'base64'),
+  };
+}

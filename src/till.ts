@@ -1,0 +1,88 @@
+import type { RequestHandler } from 'express';
+import type { ResourceConfig } from './catalogue/settings.ts';
+import { type EventSink, type Journal, openJournal } from './events/journal.ts';
+import { counted } from './layers/counted.ts';
+import { repeatable } from './layers/repeat.ts';
+import { settle } from './layers/settle.ts';
+import { verify } from './layers/verify.ts';
+import type { Exchange } from './merchant/types.ts';
+import { createCashier, type StoreLossPolicy } from './payments/cashier.ts';
+import type { DeliveryDesk } from './payments/delivery.ts';
+import { joining } from './payments/join.ts';
+import { createLeases } from './payments/leases.ts';
+import type { PaymentLedger, PaymentRecord } from './payments/ledger/ledger.ts';
+import type { Offers } from './payments/offers.ts';
+import { createReconciler } from './payments/reconciler.ts';
+import { type Deliverable, fetchForBuyer } from './payments/redelivery.ts';
+import { createProofVerifier } from './payments/verifier.ts';
+import type { X402Rail } from './payments/x402/create-rail.ts';
+import type { Lifecycle } from './sidecar/lifecycle.ts';
+import type { Log } from './telemetry/log.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+
+/** What takes payments is made of. */
+export interface TillParts {
+  readonly ledger: PaymentLedger;
+  readonly rail: X402Rail;
+  readonly onStoreLoss: StoreLossPolicy;
+  readonly resources: readonly ResourceConfig[];
+  readonly offers: Offers;
+  readonly events: EventSink;
+  readonly exchange: Exchange;
+  readonly desk: DeliveryDesk;
+  readonly lifecycle: Lifecycle;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Everything between a challenge and the merchant. */
+export interface Till {
+  /** In the order a call passes them. */
+  readonly layers: readonly RequestHandler[];
+  /** No new background work; resolves when what runs is done, or after `atMostMs`. */
+  stopReconciling(atMostMs: number): Promise<void>;
+  /** Gives up what this process still holds, so that another need not wait for the leases to end. */
+  releaseLeases(): Promise<void>;
+}
+
+/** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
+export function openTill(parts: TillParts): Till {
+  const { ledger, rail, onStoreLoss, offers, lifecycle, log, metrics } = parts;
+  const leases = createLeases(ledger);
+  const cashier = createCashier({ ledger, rail, leases, onStoreLoss });
+  const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger);
+  const resources = new Map(parts.resources.map((resource) => [resource.id, deliverable(resource)]));
+  const reconciler = createReconciler({
+    ledger,
+    cashier,
+    gateOpen: () => lifecycle.accepting(),
+    journalOf: (record) => journalOf(record, parts.events),
+    deliverable: ({ resourceId }) => resources.get(resourceId) ?? NOT_SOLD,
+    deliver: (paid, journal) =>
+      fetchForBuyer(paid, resources.get(paid.record.resourceId), journal, parts.exchange, parts.desk),
+    warn: (facts) => {
+      metrics.notReconciled();
+      log.warn(facts, 'a payment waits to be reconciled');
+    },
+  });
+  reconciler.start();
+  return {
+    layers: [
+      counted(lifecycle, verify(offers, verifier)),
+      counted(lifecycle, settle(offers, joining(cashier, ledger), lifecycle)),
+    ],
+    stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
+    releaseLeases: () => leases.releaseAll(),
+  };
+}
+
+function journalOf({ requestId, resourceId, channel }: PaymentRecord, events: EventSink): Journal {
+  return openJournal({ requestId, resourceId, adapter: channel }, events);
+}
+
+const NOT_SOLD = { repeatable: false, timeoutMs: 0 };
+
+function deliverable({ backend }: ResourceConfig): Deliverable {
+  const { timeoutMs, maxResponseBytes, headers } = backend;
+  return { repeatable: repeatable({ backend }), timeoutMs, maxResponseBytes, headers };
+}
