@@ -256,7 +256,7 @@ describe('what the merchant answers reaches the agent', () => {
     assert.deepEqual([receipt.backendStatus, receipt.metadata?.backendErrorCode], [200, 'CLIENT_GONE']);
 
     const before = await seller.income();
-    const called = seller.merchant.requests.filter(({ path }) => path.startsWith('/held')).length;
+    const called = seller.merchant.requests.filter(({ url }) => url.startsWith('/held')).length;
     const again = await eventually(async () => {
       const answer = await seller.shop.invoke('held', {}, { 'payment-signature': proof, 'x-request-id': 'collecting' });
       return answer.status === 409 ? undefined : answer;
@@ -270,7 +270,7 @@ describe('what the merchant answers reaches the agent', () => {
       ['resource.requested', 'resource.delivered'],
       'the merchant had answered, and the answer was kept',
     );
-    assert.equal(seller.merchant.requests.filter(({ path }) => path.startsWith('/held')).length, called);
+    assert.equal(seller.merchant.requests.filter(({ url }) => url.startsWith('/held')).length, called);
     const collected = await receiptWhen(seller.shop, 'collecting', true);
     assert.deepEqual([collected.id, collected.metadata?.resumedFrom], [receipt.id, requestId]);
     assert.equal((await receiptWhen(seller.shop, requestId, true)).id, receipt.id, 'found by the paying request too');

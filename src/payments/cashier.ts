@@ -12,7 +12,8 @@ import type { Made, Order, Sale } from './sale.ts';
 import { answerStanding } from './standing.ts';
 import { passed } from './steps.ts';
 import { REAL_TIME, type Time } from './time.ts';
-import type { PaymentRail, SettlementHistory, SignedTransaction } from './x402/rail.ts';
+import { writeAhead } from './write-ahead.ts';
+import type { PaymentRail, SettlementHistory } from './x402/rail.ts';
 
 /** All deadlines of a sale together, without the merchant's: chain (3 s), verify (6.5 s), settle (60 s), the slowest reader (130 s). */
 const SALE_BOUND_MS = 200_000;
@@ -67,7 +68,7 @@ class Till {
     if (!this.#order.gateOpen()) return { kind: 'gate_closed' };
     const { terms, backendTimeoutMs } = this.#order;
     const reservation = await this.#ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
-    if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, terms, joined);
+    if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, this.#order, joined);
     const { record } = reservation;
     passed('reserved', record.payId);
     const lease = this.#leases.hold(record, SALE_BOUND_MS + backendTimeoutMs);
@@ -168,15 +169,9 @@ class Till {
       await this.#ledger.note({ ...holder(record), leaseMs: 0 });
       return { kind: 'gate_closed' };
     }
-    const writeAhead = async ({ hash, raw }: SignedTransaction): Promise<void> => {
-      const facts = { transaction: hash, rawTransaction: raw };
-      const noted = await this.#ledger.note({ ...holder(record), facts, leaseMs: LEASE_MS });
-      if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
-      passed('signed', record.payId);
-    };
     const { proof, requirements } = recall(record);
     passed('sending', record.payId);
-    const settlement = await this.#rail.settle(proof, requirements, writeAhead, history);
+    const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), history);
     passed('answered', record.payId);
     return closeSettlement(this.#books, this.#order, record, settlement);
   }
@@ -184,7 +179,7 @@ class Till {
   /** Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open authorization may be sent again. */
   async #resolve(record: PaymentRecord): Promise<Made> {
     const { proof, requirements } = recall(record);
-    const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
+    const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
     if (shown.kind === 'unknown') return this.#stayUncertain(record, shown.cause);
     if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);
     return this.#settle(record, { sentBefore: true });

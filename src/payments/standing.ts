@@ -1,15 +1,22 @@
-import type { PaymentLedger, PaymentRecord, PaymentTerms, Reservation } from './ledger/ledger.ts';
+import type { PaymentLedger, PaymentRecord, Reservation } from './ledger/ledger.ts';
 import { NothingOwed } from './nothing-owed.ts';
-import type { Sale } from './sale.ts';
+import type { Order, Sale } from './sale.ts';
+
+/**
+ * A call that came while the answer was being made has joined it, also when its turn came only afterwards. Both clocks count whole
+ * milliseconds, and a call that came right after the delivery must not pass for one that came before.
+ */
+const CLOCK_GRAIN_MS = 2;
 
 /** The rows of CONTRACT 4.3 for an authorization that is not this call's to work on. */
 export async function answerStanding(
   ledger: Pick<PaymentLedger, 'kept'>,
   reservation: Exclude<Reservation, { kind: 'run' }>,
-  { keyDigest }: Pick<PaymentTerms, 'keyDigest'>,
+  { terms, elapsedMs }: Pick<Order, 'terms' | 'elapsedMs'>,
   joined: boolean,
 ): Promise<Sale> {
   const { kind, record } = reservation;
+  const { keyDigest } = terms;
   const hasKey = keyDigest !== undefined && keyDigest === record.keyDigest;
   switch (kind) {
     case 'busy':
@@ -20,7 +27,7 @@ export async function answerStanding(
       // Somebody works on it, or it waits for its buyer; without the key this is neither.
       return record.state === 'undelivered' ? { kind: 'spent', state: record.state, record } : { kind: 'in_flight' };
     case 'ended':
-      return ended(ledger, record, hasKey, joined);
+      return ended(ledger, record, hasKey, joined || elapsedMs() - reservation.endedMs > CLOCK_GRAIN_MS);
   }
 }
 

@@ -6,6 +6,7 @@ const NUMBERS: ReadonlySet<string> = new Set([
   'validBefore',
   'fence',
   'leaseUntil',
+  'dueAt',
   'tries',
   'reservedAt',
   'changedAt',
@@ -34,8 +35,10 @@ export function reservationOf(reply: unknown): Reservation {
   switch (kind) {
     case 'run':
     case 'used':
-    case 'ended':
+    case 'guarded':
       return { kind, record };
+    case 'ended':
+      return { kind, record, endedMs: Number(clock) - record.changedAt };
     case 'busy':
       return { kind, record, leaseLeftMs: record.leaseUntil - Number(clock) };
     default:
@@ -59,7 +62,7 @@ export function standingOf(kind: unknown, detail: unknown): Exclude<Advanced, { 
     case 'illegal':
       return { kind, state: detail as PaymentRecord['state'] };
     case 'corrupt':
-      throw new LedgerCorruption(`without ${String(detail)}`);
+      throw new LedgerCorruption(`${String(detail)} is missing`);
     default:
       throw new LedgerCorruption('unknown reply to a write');
   }
