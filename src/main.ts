@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
+import { UsageError } from './cli/usage-error.ts';
 import { ConfigError } from './problems/problem.ts';
 
 const USAGE = `acg <command> [--config FILE]
@@ -7,15 +8,25 @@ const USAGE = `acg <command> [--config FILE]
   serve        run the gateway (default)
   validate     check the configuration and say what it means
   healthcheck  exit 0 when the gateway of this configuration is up
+  reconcile --from-chain [--since BLOCK|ISO8601] [--dry-run]
+               write the receipts that the chain shows and a lost store forgot; without --since of the last 30 days
 
 The configuration is --config, else AGENT_COMMERCE_CONFIG, else config.yaml.
 `;
+
+const RECONCILE_OPTIONS = ['from-chain', 'since', 'dry-run'] as const;
 
 /** Exit codes: 0 done, 1 failed, 64 wrong usage, 78 wrong configuration (sysexits). */
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { config: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+    options: {
+      config: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+      'from-chain': { type: 'boolean' },
+      since: { type: 'string' },
+      'dry-run': { type: 'boolean' },
+    },
   });
   const [command = 'serve', ...rest] = positionals;
   if (values.help === true) {
@@ -24,6 +35,8 @@ async function main(): Promise<number> {
   }
   const args = values.config === undefined ? {} : { config: values.config };
   if (rest.length > 0) return misused(`unexpected argument ${rest[0]}`);
+  const foreign = command === 'reconcile' ? undefined : RECONCILE_OPTIONS.find((name) => values[name] !== undefined);
+  if (foreign !== undefined) return misused(`--${foreign} belongs to reconcile`);
   // Loaded on demand: a configuration check need not start a web server.
   switch (command) {
     case 'serve':
@@ -35,6 +48,12 @@ async function main(): Promise<number> {
     case 'healthcheck':
       await (await import('./cli/healthcheck.ts')).healthcheck(args);
       return 0;
+    case 'reconcile': {
+      const { since, 'from-chain': fromChain = false, 'dry-run': dryRun = false } = values;
+      const wanted = { ...args, fromChain, dryRun, ...(since === undefined ? {} : { since }) };
+      await (await import('./cli/reconcile.ts')).reconcile(wanted);
+      return 0;
+    }
     default:
       return misused(`unknown command ${command}`);
   }
@@ -51,6 +70,8 @@ try {
   if (thrown instanceof ConfigError) {
     process.stderr.write(`${thrown.message}\n`);
     process.exitCode = 78;
+  } else if (thrown instanceof UsageError) {
+    process.exitCode = misused(thrown.message);
   } else if (thrown instanceof TypeError && 'code' in thrown && String(thrown.code).startsWith('ERR_PARSE_ARGS')) {
     process.exitCode = misused(thrown.message);
   } else {

@@ -13,8 +13,18 @@ export interface FacilitatorCall {
 /** An answer that a facilitator should never give, or that a network makes of it. */
 export type ScriptedAnswer =
   | { readonly kind: 'json'; readonly status?: number; readonly body: unknown }
-  | { readonly kind: 'text'; readonly status?: number; readonly type: string; readonly body: string }
-  | { readonly kind: 'redirect'; readonly location: string }
+  | {
+      readonly kind: 'text';
+      readonly status?: number;
+      readonly type: string;
+      readonly body: string | Uint8Array;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
+  | { readonly kind: 'redirect'; readonly status?: number; readonly location: string; readonly body?: unknown }
+  /** Bytes instead of an HTTP answer; then the connection ends. */
+  | { readonly kind: 'raw'; readonly bytes: string }
+  /** A head, the beginning of a verdict, and then one space after another for ever. */
+  | { readonly kind: 'drip' }
   /** Reads the request and never answers. */
   | { readonly kind: 'hang' }
   /** Breaks the connection after the request was read. */
@@ -30,6 +40,9 @@ export interface HostileFacilitator {
   script(scripts: { readonly verify?: Script; readonly settle?: Script; readonly supported?: Script }): void;
   stop(): Promise<void>;
 }
+
+/** Between two bytes of a drip, milliseconds. */
+const DRIP_PAUSE_MS = 20;
 
 /** A well-formed hash of a transaction that does not exist. */
 export const INVENTED_TRANSACTION = `0x${'ab'.repeat(32)}`;
@@ -112,11 +125,22 @@ function give(response: ServerResponse, answer: ScriptedAnswer): void {
       response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
       return;
     case 'text':
-      response.writeHead(answer.status ?? 200, { 'content-type': answer.type }).end(answer.body);
+      response.writeHead(answer.status ?? 200, { 'content-type': answer.type, ...answer.headers }).end(answer.body);
       return;
     case 'redirect':
-      response.writeHead(302, { location: answer.location }).end();
+      response
+        .writeHead(answer.status ?? 302, { location: answer.location, 'content-type': 'application/json' })
+        .end(JSON.stringify(answer.body ?? {}));
       return;
+    case 'raw':
+      response.socket?.end(answer.bytes);
+      return;
+    case 'drip': {
+      response.writeHead(200, { 'content-type': 'application/json' }).write('{"isValid":true,"success":true');
+      const drops = setInterval(() => response.write(' '), DRIP_PAUSE_MS);
+      response.once('close', () => clearInterval(drops));
+      return;
+    }
     case 'reset':
       response.socket?.resetAndDestroy();
       return;

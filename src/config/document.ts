@@ -17,7 +17,7 @@ export interface ConfigDocument {
   readonly management?: { readonly host?: string; readonly port?: number };
   readonly backend: { readonly baseUrl: string; readonly allowNonLoopback?: boolean; readonly headers?: HeaderMap };
   readonly storage: {
-    readonly redis?: { readonly url: string };
+    readonly redis?: RedisDocument;
     readonly sqlite?: { readonly path: string };
     readonly replicas?: number;
     readonly eventsMaxLength?: number;
@@ -33,6 +33,21 @@ export interface ConfigDocument {
   readonly authorization?: { readonly ap2?: { readonly enabled?: boolean } };
   readonly resources: Readonly<Record<string, ResourceDocument>>;
   readonly limits?: { readonly maxInFlight?: number; readonly maxStreams?: number };
+}
+
+export interface RedisDocument {
+  readonly url?: string;
+  readonly sentinel?: {
+    readonly name: string;
+    readonly nodes: readonly string[];
+    readonly username?: string;
+    readonly password?: string;
+  };
+  readonly cluster?: { readonly nodes: readonly string[] };
+  readonly username?: string;
+  readonly password?: string;
+  readonly tls?: { readonly ca?: string; readonly servername?: string };
+  readonly replicas?: number;
 }
 
 export type HeaderMap = Readonly<Record<string, string>>;
@@ -54,15 +69,18 @@ export interface X402Document {
   readonly rpcUrl?: string;
   readonly allowMainnet?: boolean;
   readonly localSignatureCheck?: boolean;
+  readonly confirm?: 'receipt' | 'facilitator';
+  readonly onStoreLoss?: 'deliver' | 'refuse';
   readonly facilitator: FacilitatorDocument;
 }
 
+export interface EndpointDocument {
+  readonly url: string;
+  readonly auth?: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
+}
+
 export type FacilitatorDocument =
-  | {
-      readonly mode: 'remote';
-      readonly url: string;
-      readonly auth?: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
-    }
+  | (EndpointDocument & { readonly mode: 'remote'; readonly fallbacks?: readonly EndpointDocument[] })
   | { readonly mode: 'local'; readonly privateKey: string };
 
 export interface ResourceDocument {

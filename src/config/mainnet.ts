@@ -28,10 +28,15 @@ export function checkMainnet(config: X402Config, allowed: boolean, facts: Mainne
   const refuse = (key: string, message: string): void => problems.add(`payments.x402.${key}`, message);
   if (!allowed) refuse('allowMainnet', 'must be true to take real money on this network');
   const { facilitator } = config;
-  if (facilitator.mode === 'remote' && !facilitator.url.toLowerCase().startsWith('https://'))
-    refuse('facilitator.url', 'must be https on a mainnet');
+  if (facilitator.mode === 'remote') {
+    const named = facilitator.fallbacks.map(({ url }, index) => [`fallbacks[${index}].url`, url] as const);
+    for (const [key, url] of [['url', facilitator.url] as const, ...named])
+      if (!url.toLowerCase().startsWith('https://')) refuse(`facilitator.${key}`, 'must be https on a mainnet');
+  }
   if (facilitator.mode === 'local' && !facts.keyFromFile)
     refuse('facilitator.privateKey', `must come from a mounted file on a mainnet: "\${file:/path}"`);
+  if (config.rpcUrl !== undefined && config.confirm === 'facilitator')
+    refuse('confirm', 'must be receipt on a mainnet: every payment is checked on the chain');
   if (config.rpcUrl === undefined) refuse('rpcUrl', 'is missing: on a mainnet every payment is checked on the chain');
   const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
   if (usdc !== undefined && config.asset !== usdc.address)

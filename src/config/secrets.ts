@@ -1,3 +1,4 @@
+import type { RedisSettings } from '../store/settings.ts';
 import type { GatewayConfig } from './config.ts';
 
 /** Shorter than this a value is no secret worth its false alarms, characters. */
@@ -13,17 +14,25 @@ export function secretsOf(config: GatewayConfig): readonly string[] {
   const found = [
     ...server.adminTokens,
     ...headers.flatMap((named) => Object.values(named)),
-    ...(storage.engine.kind === 'redis' ? urlSecrets(storage.engine.url) : []),
+    ...(storage.engine.kind === 'redis' ? redisSecrets(storage.engine) : []),
     ...(x402?.rpcUrl === undefined ? [] : urlSecrets(x402.rpcUrl)),
     ...(x402 === undefined ? [] : facilitatorSecrets(x402.facilitator)),
   ];
   return [...new Set(found)].filter((secret) => secret.length >= SHORTEST_SECRET);
 }
 
+function redisSecrets(settings: RedisSettings): readonly string[] {
+  const sentinel = 'sentinel' in settings ? settings.sentinel.password : undefined;
+  const passwords = [settings.password, sentinel].filter((password) => password !== undefined);
+  return 'url' in settings ? [...passwords, ...urlSecrets(settings.url)] : passwords;
+}
+
 function facilitatorSecrets(facilitator: NonNullable<GatewayConfig['x402']>['facilitator']): readonly string[] {
   if (facilitator.mode === 'local') return [facilitator.privateKey, facilitator.privateKey.slice(2)];
-  const token = facilitator.auth.type === 'bearer' ? [facilitator.auth.token] : [];
-  return [...token, ...urlSecrets(facilitator.url)];
+  return [facilitator, ...facilitator.fallbacks].flatMap(({ url, auth }) => [
+    ...(auth.type === 'bearer' ? [auth.token] : []),
+    ...urlSecrets(url),
+  ]);
 }
 
 /** Passwords, and the long parts of path and query in which node providers put their keys. */

@@ -1,7 +1,8 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { ProblemList } from '../problems/problem.ts';
 import type { StorageConfig } from '../store/settings.ts';
-import type { ConfigDocument } from './document.ts';
+import type { ConfigDocument, RedisDocument } from './document.ts';
+import { deriveRedis } from './redis.ts';
 
 const STORAGE = schema.properties.storage.properties;
 
@@ -10,8 +11,7 @@ export function deriveStorage(document: ConfigDocument, problems: ProblemList): 
   const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, receiptsMaxLength } = document.storage;
   if (sqlite !== undefined && replicas > 1)
     problems.add('storage.replicas', 'must be 1 with sqlite; several replicas need storage.redis');
-  const engine: StorageConfig['engine'] | undefined =
-    redis !== undefined ? { kind: 'redis', url: redis.url } : sqlite && { kind: 'sqlite', path: sqlite.path };
+  const engine = redis === undefined ? sqlite && embedded(sqlite.path) : server(redis, problems);
   return (
     engine && {
       engine,
@@ -20,4 +20,13 @@ export function deriveStorage(document: ConfigDocument, problems: ProblemList): 
       replicas,
     }
   );
+}
+
+function embedded(path: string): StorageConfig['engine'] {
+  return { kind: 'sqlite', path };
+}
+
+function server(redis: RedisDocument, problems: ProblemList): StorageConfig['engine'] | undefined {
+  const settings = deriveRedis(redis, problems);
+  return settings && { kind: 'redis', ...settings };
 }

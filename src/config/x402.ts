@@ -1,9 +1,15 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { eip155ChainId, KNOWN_NETWORKS } from '../payments/networks.ts';
 import { domainSeparator } from '../payments/x402/domain.ts';
-import type { DeploymentMode, FacilitatorConfig, X402Config } from '../payments/x402/settings.ts';
+import type {
+  Confirmation,
+  DeploymentMode,
+  FacilitatorConfig,
+  FacilitatorEndpoint,
+  X402Config,
+} from '../payments/x402/settings.ts';
 import type { ProblemList } from '../problems/problem.ts';
-import type { FacilitatorDocument, X402Document } from './document.ts';
+import type { EndpointDocument, FacilitatorDocument, X402Document } from './document.ts';
 import { isLoopbackUrl } from './endpoints.ts';
 import { checksumAddress } from './fields.ts';
 import { checkMainnet, type MainnetFacts } from './mainnet.ts';
@@ -32,7 +38,9 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
     payTo,
     maxTimeoutSeconds: document.maxTimeoutSeconds ?? X402.maxTimeoutSeconds.default,
     rpcUrl,
-    facilitator: facilitator(document.facilitator),
+    facilitator: facilitator(document.facilitator, problems),
+    confirm: confirmation(document, rpcUrl, problems),
+    onStoreLoss: document.onStoreLoss ?? 'deliver',
     localSignatureCheck: document.localSignatureCheck ?? X402.localSignatureCheck.default,
     mode,
     domainSeparator: domainSeparator({
@@ -64,7 +72,9 @@ function deploymentMode(
     );
     return undefined;
   }
-  const ours = facilitator.mode === 'local' || isLoopbackUrl(facilitator.url);
+  const ours =
+    facilitator.mode === 'local' ||
+    [facilitator, ...(facilitator.fallbacks ?? [])].every(({ url }) => isLoopbackUrl(url));
   if (ours && rpcUrl !== undefined && isLoopbackUrl(rpcUrl)) return 'local';
   const known = KNOWN_NETWORKS.get(network);
   if (known !== undefined) return known.mode;
@@ -73,9 +83,37 @@ function deploymentMode(
   return undefined;
 }
 
-function facilitator(document: FacilitatorDocument): FacilitatorConfig {
+function facilitator(document: FacilitatorDocument, problems: ProblemList): FacilitatorConfig {
   if (document.mode === 'local') return { mode: 'local', privateKey: document.privateKey };
-  return { mode: 'remote', url: document.url.replace(/\/+$/, ''), auth: document.auth ?? { type: 'none' } };
+  const fallbacks = (document.fallbacks ?? []).map(endpoint);
+  const config = { mode: 'remote', ...endpoint(document), fallbacks } as const;
+  const seen = new Set([new URL(config.url).href]);
+  for (const [index, { url }] of fallbacks.entries()) {
+    const { href } = new URL(url);
+    if (seen.has(href)) problems.add(`${AT}.facilitator.fallbacks[${index}].url`, 'is there already; name another one');
+    seen.add(href);
+  }
+  return config;
+}
+
+function endpoint({ url, auth }: EndpointDocument): FacilitatorEndpoint {
+  return { url: url.replace(/\/+$/, ''), auth: auth ?? { type: 'none' } };
+}
+
+/** The chain decides wherever there is one to ask, unless the merchant says otherwise. */
+function confirmation(
+  { confirm, facilitator: { mode } }: X402Document,
+  rpcUrl: string | undefined,
+  problems: ProblemList,
+): Confirmation {
+  if (confirm === 'receipt' && rpcUrl === undefined)
+    problems.add(
+      `${AT}.confirm`,
+      'must be facilitator, or set rpcUrl: receipts are read through a node of the network',
+    );
+  if (confirm === 'facilitator' && mode === 'local')
+    problems.add(`${AT}.confirm`, 'must be receipt: a local facilitator reads the outcome from the chain');
+  return confirm ?? (rpcUrl === undefined ? 'facilitator' : 'receipt');
 }
 
 /** Canonical USDC with another EIP-712 domain can never be paid: every signature would be for another token. */

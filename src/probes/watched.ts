@@ -21,8 +21,7 @@ export function watched(parts: {
     name: 'x402',
     kind: 'payment-provider',
     async look() {
-      const cause = await x402.check();
-      return cause === undefined ? { found: 'ok' } : { found: 'unreachable', cause };
+      return (await x402.check()) ?? { found: 'ok' };
     },
   });
   return {

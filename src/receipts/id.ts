@@ -3,9 +3,10 @@ import { randomBytes } from 'node:crypto';
 /**
  * A fresh receipt id: `receipt_` + UUIDv7 (RFC 9562, 5.7), whose first 48 bits are Unix milliseconds, so that ids sort by time
  * and a receipt's id alone is its place in the book.
+ * @param random 16 bytes; given where the same receipt must get the same id again
  */
-export function receiptId(nowMs: number = Date.now()): string {
-  const bytes = randomBytes(16);
+export function receiptId(nowMs: number = Date.now(), random: Uint8Array = randomBytes(16)): string {
+  const bytes = Buffer.from(random);
   bytes.writeUIntBE(nowMs, 0, 6);
   bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
   bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);

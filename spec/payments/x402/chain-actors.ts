@@ -12,21 +12,41 @@ export interface ChainActors {
   buyer(units?: bigint): Promise<{ readonly account: PrivateKeyAccount; readonly proof: Proof }>;
   /** A stranger who saw the proof submits it; resolves to the transaction. */
   submit(proof: Proof): Promise<Hex>;
+  /** The same without a block that takes it, until `mine`; resolves to the transaction. */
+  broadcast(proof: Proof): Promise<Hex>;
+  /** Takes what was broadcast into a block. */
+  mine(): Promise<void>;
   /** The payer takes the authorization back. */
   cancel(account: PrivateKeyAccount, proof: Proof): Promise<void>;
   /** The payer spends the same nonce on a transfer to itself. */
   spendOnSelf(account: PrivateKeyAccount, proof: Proof): Promise<void>;
 }
 
+/** Given, because an estimate fails while another transaction with the same authorization waits. */
+const UNMINED_GAS = '0x30d40';
+
 export function chainActors(chain: ChainAccess, terms: Terms): ChainActors {
-  const submit = async ({ payload, signedBy }: Proof): Promise<Hex> => {
-    const stranger = freshAccount().address;
+  const stranger = async ({ payload, signedBy }: Proof) => {
+    const from = freshAccount().address;
     const { authorization, signature } = payload.payload;
-    await chain.fundGas(stranger);
-    return chain.send(stranger, chain.token.address, transferCall(authorization, signature, signedBy) as Hex);
+    await chain.fundGas(from);
+    return { from, to: chain.token.address, data: transferCall(authorization, signature, signedBy) as Hex };
+  };
+  const submit = async (proof: Proof): Promise<Hex> => {
+    const { from, to, data } = await stranger(proof);
+    return chain.send(from, to, data);
   };
   return {
     submit,
+    async broadcast(proof) {
+      const transaction = { ...(await stranger(proof)), gas: UNMINED_GAS };
+      await chain.request('evm_setAutomine', [false]);
+      return (await chain.request('eth_sendTransaction', [transaction])) as Hex;
+    },
+    async mine() {
+      await chain.request('evm_mine', []);
+      await chain.request('evm_setAutomine', [true]);
+    },
     async buyer(units = PRICE_UNITS) {
       const account = freshAccount();
       if (units > 0n) await chain.mint(account.address, units);

@@ -32,6 +32,8 @@ describe('opening the rail', () => {
     mode: 'local',
     rpcUrl: local.rpcUrl,
     facilitator: { mode: 'local', privateKey: local.relayerKey },
+    confirm: 'receipt',
+    onStoreLoss: 'deliver',
     ...changes,
   });
 
@@ -58,15 +60,15 @@ describe('opening the rail', () => {
     let fault: Fault = 'fail';
     const node = await startFaultyNode(local.rpcUrl, () => fault);
     const rail = await createRail(config({ assetDecimals: 18, rpcUrl: node.url }), silentLog);
-    assert.match((await rail.check()) ?? '', /no JSON-RPC answer/);
+    assert.match((await rail.check())?.cause ?? '', /no JSON-RPC answer/);
     fault = 'pass';
-    assert.match((await rail.check()) ?? '', /assetDecimals is 6, not 18/);
+    assert.match((await rail.check())?.cause ?? '', /assetDecimals is 6, not 18/);
     await rail.close();
     await node.stop();
   });
 
   it('lets no facilitator overrule a local check, and does not even ask it', async () => {
-    const facilitator = { mode: 'remote', url: approving.url, auth: { type: 'none' } } as const;
+    const facilitator = { mode: 'remote', url: approving.url, auth: { type: 'none' }, fallbacks: [] } as const;
     const rail = await createRail(config({ facilitator }), silentLog);
     const account = freshAccount();
     const good = await payloadFor(account, terms);

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { toEventSelector } from 'viem';
+import { getAddress, toEventSelector } from 'viem';
 import {
   AUTHORIZATION_CANCELED,
   AUTHORIZATION_USED,
   findPayment,
   type Log,
+  paymentsIn,
   topic,
 } from '../../../src/payments/x402/evidence.ts';
-import { fromBlocks, MAX_BLOCKS_BACK } from '../../../src/payments/x402/log-range.ts';
+import { firstBlockSince, fromBlocks, MAX_BLOCKS_BACK } from '../../../src/payments/x402/log-range.ts';
 import { freshAddress } from './signing.ts';
 
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
@@ -73,6 +74,56 @@ describe('the log pair that proves a payment', () => {
     const logs = [used(), moved()].map((draft, logIndex) => ({ ...draft, logIndex }));
     assert.equal(findPayment({ transactionHash: '0x', succeeded: false, logs }, payment), 'absent');
   });
+});
+
+describe('the payments that a receipt shows', () => {
+  const shown = (drafts: readonly Draft[], succeeded = true) => {
+    const logs = drafts.map((draft, logIndex) => ({ ...draft, logIndex })).toReversed();
+    return paymentsIn({ transactionHash: '0x', succeeded, logs }, { asset: getAddress(asset), payTo });
+  };
+  const another = freshAddress();
+  it('are the pairs to the payee, each with its own payer, nonce and sum', () => {
+    const logs = [
+      used(),
+      moved(),
+      used(another, otherNonce),
+      moved({ source: another, units: '7' }),
+      used(another),
+      moved({ source: another, to: freshAddress() }),
+    ];
+    assert.deepEqual(shown(logs), [
+      { from, nonce, units: 10_000n },
+      { from: another, nonce: otherNonce, units: 7n },
+    ]);
+  });
+  const none: readonly (readonly [what: string, logs: readonly Draft[]])[] = [
+    ['a plain transfer', [moved()]],
+    ['an authorization that moved nothing', [used(), moved({ units: '0' })]],
+    ['an authorization with no transfer', [used()]],
+    ['a transfer by somebody else', [used(), moved({ source: another })]],
+    ['a transfer before the authorization', [moved(), used()]],
+    ['a transfer that stands further behind', [used(), moved({ to: another }), moved()]],
+    ['another token', [{ ...used(), address: another }, moved({ by: another })]],
+  ];
+  for (const [what, logs] of none) it(`${what}: none`, () => assert.deepEqual(shown(logs), []));
+  it('are none when the transaction failed', () => assert.deepEqual(shown([used(), moved()], false), []));
+});
+
+describe('the first block of a time', () => {
+  // A block every other second, from second 100 on.
+  const blockAt = async (number: bigint) => ({ number, timestamp: 100 + 2 * Number(number), baseFee: 0n });
+  const rows: readonly (readonly [since: number, first: bigint])[] = [
+    [0, 0n],
+    [100, 0n],
+    [101, 1n],
+    [102, 1n],
+    [2_100, 1_000n],
+    [2_101, 1_001n],
+  ];
+  for (const [since, first] of rows)
+    it(`${since} s is ${first}`, async () => {
+      assert.equal(await firstBlockSince(since, await blockAt(1_000n), blockAt), first);
+    });
 });
 
 describe('the search for a log', () => {

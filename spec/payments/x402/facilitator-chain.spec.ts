@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createChain } from '../../../src/payments/x402/chain.ts';
-import { createRemoteRail } from '../../../src/payments/x402/facilitator.ts';
-import type { Proof } from '../../../src/payments/x402/rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/rail.ts';
 import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
 import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../../support/facilitator.ts';
@@ -15,6 +14,7 @@ import {
 } from '../../support/hostile-facilitator.ts';
 import { type ChainActors, chainActors } from './chain-actors.ts';
 import { json, noWriteAhead } from './hostile-answers.ts';
+import { remoteRail } from './remote.ts';
 import { offerFor, PRICE_UNITS, type Terms, termsFor } from './signing.ts';
 
 const SPENT = 'invalid_exact_evm_nonce_already_used';
@@ -25,7 +25,7 @@ describe('a facilitator, checked against the chain', () => {
   let rpc: Rpc;
   let official: Facilitator;
   let between: HostileFacilitator;
-  let rail: ReturnType<typeof createRemoteRail>;
+  let rail: PaymentRail & { close(): Promise<void> };
   let terms: Terms;
   let offer: ReturnType<typeof offerFor>;
   let actors: ChainActors;
@@ -38,12 +38,8 @@ describe('a facilitator, checked against the chain', () => {
     official = await startFacilitator(local);
     between = await startHostileFacilitator(terms.network);
     rpc = createRpc(local.rpcUrl);
-    rail = createRemoteRail({
-      facilitator: { mode: 'remote', url: between.url, auth: { type: 'none' } },
-      network: terms.network,
-      chain: createChain(rpc),
-      deadlines: { verifyMs: 5_000, settleMs: 2_000, confirmMs: 200 },
-    });
+    const deadlines = { verifyMs: 5_000, settleMs: 2_000, confirmMs: 200 };
+    rail = remoteRail([between.url], { network: terms.network, chain: createChain(rpc), deadlines });
   });
   after(async () => {
     await rail.close();

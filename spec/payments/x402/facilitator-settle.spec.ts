@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { createRemoteRail } from '../../../src/payments/x402/facilitator.ts';
-import type { Proof, SettlementHistory } from '../../../src/payments/x402/rail.ts';
+import type { PaymentRail, Proof, SettlementHistory } from '../../../src/payments/x402/rail.ts';
 import {
   type HostileFacilitator,
   INVENTED_TRANSACTION,
   type ScriptedAnswer,
   startHostileFacilitator,
 } from '../../support/hostile-facilitator.ts';
-import { DEADLINES, json, noWriteAhead } from './hostile-answers.ts';
-import { freshAccount, freshAddress, genuineProof, offerFor, termsFor } from './signing.ts';
+import { json, noWriteAhead } from './hostile-answers.ts';
+import { remoteRail } from './remote.ts';
+import { freshAccount, freshAddress, genuineProof, nowSeconds, offerFor, termsFor } from './signing.ts';
 
 const terms = termsFor();
 const offer = offerFor(terms);
@@ -35,18 +35,12 @@ const denied = (errorReason: unknown, changes: object = {}): object => ({
 
 describe('what a facilitator says about a settlement, with no chain to ask', () => {
   let facilitator: HostileFacilitator;
-  let rail: ReturnType<typeof createRemoteRail>;
+  let rail: PaymentRail & { close(): Promise<void> };
   let proof: Proof;
 
   before(async () => {
     facilitator = await startHostileFacilitator(network);
-    const auth = { type: 'none' } as const;
-    rail = createRemoteRail({
-      facilitator: { mode: 'remote', url: facilitator.url, auth },
-      network,
-      chain: undefined,
-      deadlines: DEADLINES,
-    });
+    rail = remoteRail([facilitator.url], { network });
     proof = await genuineProof(account, terms);
   });
   after(async () => {
@@ -60,13 +54,17 @@ describe('what a facilitator says about a settlement, with no chain to ask', () 
   };
 
   const rows: readonly (readonly [what: string, answer: ScriptedAnswer, outcome: object])[] = [
-    ['success', json(settled()), { kind: 'settled', transaction: hash }],
-    ['success without a payer', json(settled({ payer: undefined })), { kind: 'settled', transaction: hash }],
-    ['success in a 5xx', json(settled(), 500), { kind: 'settled', transaction: hash }],
+    ['success', json(settled()), { kind: 'settled', evidence: 'claim', transaction: hash }],
+    [
+      'success without a payer',
+      json(settled({ payer: undefined })),
+      { kind: 'settled', evidence: 'claim', transaction: hash },
+    ],
+    ['success in a 5xx', json(settled(), 500), { kind: 'settled', evidence: 'claim', transaction: hash }],
     [
       'success, hash in capitals',
       json(settled({ transaction: `0x${'AB'.repeat(32)}` })),
-      { kind: 'settled', transaction: hash },
+      { kind: 'settled', evidence: 'claim', transaction: hash },
     ],
     ['success on another network', json(settled({ network: 'eip155:1' })), { kind: 'uncertain' }],
     ['success on no network', json(settled({ network: undefined })), { kind: 'uncertain' }],
@@ -75,16 +73,20 @@ describe('what a facilitator says about a settlement, with no chain to ask', () 
     ['success with a hash that is no text', json(settled({ transaction: { toString: 1 } })), { kind: 'uncertain' }],
     ['success for another payer', json(settled({ payer: freshAddress() })), { kind: 'uncertain', transaction: hash }],
     ['success for a payer that is no text', json(settled({ payer: 7 })), { kind: 'uncertain', transaction: hash }],
-    ['definite refusal', json(denied('insufficient_funds')), { kind: 'refused', reason: 'insufficient_funds' }],
+    [
+      'definite refusal',
+      json(denied('insufficient_funds')),
+      { kind: 'refused', reason: 'insufficient_funds', evidence: 'unsent' },
+    ],
     [
       'definite refusal in a 4xx',
       json(denied('insufficient_funds'), 400),
-      { kind: 'refused', reason: 'insufficient_funds' },
+      { kind: 'refused', reason: 'insufficient_funds', evidence: 'unsent' },
     ],
     [
       'definite refusal in words of the packages',
       json(denied('invalid_exact_evm_recipient_mismatch')),
-      { kind: 'refused', reason: 'invalid_exact_evm_payload_recipient_mismatch' },
+      { kind: 'refused', reason: 'invalid_exact_evm_payload_recipient_mismatch', evidence: 'unsent' },
     ],
     [
       'refusal with a hash',
@@ -118,6 +120,40 @@ describe('what a facilitator says about a settlement, with no chain to ask', () 
   it('a definite refusal of a second attempt proves nothing about the first', async () => {
     const settlement = await settle(json(denied('insufficient_funds')), { sentBefore: true });
     assert.equal(settlement.kind, 'uncertain');
+  });
+
+  describe('that an earlier attempt may have sent', () => {
+    const SPENT = 'invalid_exact_evm_nonce_already_used';
+    const sentBefore = true;
+    it('is paid when its nonce is used, with the hash if one is named', async () => {
+      const settlement = { kind: 'settled', evidence: 'nonce' };
+      assert.deepEqual(await settle(json(denied(SPENT)), { sentBefore }), settlement);
+      const inOtherWords = json(denied('invalid_exact_evm_payload_nonce_already_used', { transaction: hash }), 400);
+      assert.deepEqual(await settle(inOtherWords, { sentBefore }), { ...settlement, transaction: hash });
+    });
+
+    it('stays uncertain when no verdict says so', async () => {
+      assert.equal((await settle(json(denied(SPENT), 503), { sentBefore })).kind, 'uncertain');
+      assert.equal((await settle(json({ error: SPENT }), { sentBefore })).kind, 'uncertain');
+    });
+
+    it('is asked of /verify once it is too late to send it again', async () => {
+      const old = await genuineProof(account, terms, { validBefore: String(nowSeconds()) });
+      const reconciled = (reason: string, history?: SettlementHistory, known?: string) => {
+        facilitator.script({ verify: () => json({ isValid: false, invalidReason: reason }) });
+        return rail.reconcile(old, offer, known, history);
+      };
+      assert.deepEqual(await reconciled(SPENT, { sentBefore }), { kind: 'settled', evidence: 'nonce' });
+      const transaction = hash;
+      assert.deepEqual(await reconciled(SPENT, { sentBefore }, hash), {
+        kind: 'settled',
+        evidence: 'nonce',
+        transaction,
+      });
+      const expired = 'invalid_exact_evm_payload_authorization_valid_before';
+      assert.equal((await reconciled(expired, { sentBefore })).kind, 'unknown');
+      assert.equal((await reconciled(SPENT)).kind, 'unknown');
+    });
   });
 
   it('is asked once, even when the connection breaks', async () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { gzipSync } from 'node:zlib';
 import { MAX_VERDICT_BYTES } from '../../../src/payments/x402/facilitator.ts';
 import type { ScriptedAnswer } from '../../support/hostile-facilitator.ts';
 
@@ -8,12 +9,18 @@ export const DEADLINES = { verifyMs: 400, settleMs: 400, confirmMs: 100 };
 export const noWriteAhead = async (): Promise<void> => assert.fail('a remote rail signs nothing');
 
 export const json = (body: unknown, status = 200): ScriptedAnswer => ({ kind: 'json', status, body });
-export const text = (body: string, type = 'application/json', status = 200): ScriptedAnswer => ({
-  kind: 'text',
-  type,
-  body,
-  status,
-});
+export const text = (
+  body: string | Uint8Array,
+  type = 'application/json',
+  status = 200,
+  headers: Readonly<Record<string, string>> = {},
+): ScriptedAnswer => ({ kind: 'text', type, body, status, headers });
+
+const APPROVAL = '{"isValid":true,"success":true}';
+const CHUNKED = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+const GZIP = { 'content-encoding': 'gzip' };
+/** What a bomb unfolds to, bytes; folded it fits under the cap. */
+const BOMB_BYTES = 40_000_000;
 
 /** What no verdict can be read from, at either endpoint. */
 export const NO_VERDICT: readonly (readonly [what: string, answer: ScriptedAnswer])[] = [
@@ -34,7 +41,24 @@ export const NO_VERDICT: readonly (readonly [what: string, answer: ScriptedAnswe
     'just above the cap',
     text(JSON.stringify({ isValid: true, success: true, padding: 'x'.repeat(MAX_VERDICT_BYTES) })),
   ],
+  ['403', json({ error: 'forbidden' }, 403)],
+  ['404', json({ error: 'not found' }, 404)],
+  ['402 with an offer of its own', json({ x402Version: 2, accepts: [] }, 402)],
+  ['502 with HTML', text('<html>502 Bad Gateway</html>', 'text/html', 502)],
+  ['204', text('', 'application/json', 204)],
+  ['the verdict one level down', json({ result: { isValid: true, success: true } })],
+  ['two verdicts behind one another', text(`${APPROVAL}${APPROVAL}`)],
+  ['bytes that are no UTF-8', text(Uint8Array.of(0x22, 0xff, 0xfe, 0x22))],
+  ['brackets without end', text('['.repeat(60_000))],
+  ['a gzip bomb', text(gzipSync(Buffer.alloc(BOMB_BYTES, ' ')), 'application/json', 200, GZIP)],
+  ['a compressed verdict that nobody asked for', text(gzipSync(APPROVAL), 'application/json', 200, GZIP)],
   ['a redirect', { kind: 'redirect', location: 'http://127.0.0.1:9/verify' }],
+  ['a redirect to itself', { kind: 'redirect', status: 307, location: '/settle' }],
+  ['a redirect for ever', { kind: 'redirect', status: 301, location: '' }],
+  ['chunks that are none', { kind: 'raw', bytes: `${CHUNKED}zz\r\n${APPROVAL}\r\n0\r\n\r\n` }],
+  ['half an answer', { kind: 'raw', bytes: `HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n${APPROVAL}` }],
+  ['no HTTP at all', { kind: 'raw', bytes: 'SSH-2.0-OpenSSH_9.6\r\n' }],
+  ['a drip', { kind: 'drip' }],
   ['silence', { kind: 'hang' }],
   ['a reset after the request', { kind: 'reset' }],
 ];

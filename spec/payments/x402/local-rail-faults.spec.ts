@@ -41,6 +41,7 @@ describe('the local rail when the chain or its node is slow, deaf or down', () =
     await local.request('evm_mine', []);
     assert.deepEqual(await rail.reconcile(proof, offer, outcome.transaction), {
       kind: 'settled',
+      evidence: 'logs',
       transaction: outcome.transaction,
     });
   });
@@ -53,7 +54,7 @@ describe('the local rail when the chain or its node is slow, deaf or down', () =
     const throughLoss = createRpc(lossy.url);
     const losing = await createLocalRail({ rpc: throughLoss, chain, terms, privateKey: local.relayerKey });
     const { outcome, written } = await settle(proof, losing);
-    assert.deepEqual(outcome, { kind: 'settled', transaction: written[0]?.hash });
+    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction: written[0]?.hash });
     assert.equal(await local.balanceOf(account.address), 0n);
     await throughLoss.close();
     await lossy.stop();

@@ -83,7 +83,7 @@ describe('the local rail on a real chain', () => {
     const { proof } = await actors.buyer();
     const transaction = await actors.submit(proof);
     const { outcome, written } = await settle(proof);
-    assert.deepEqual(outcome, { kind: 'settled', transaction });
+    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction });
     assert.equal(written.length, 0);
   });
 
@@ -93,14 +93,14 @@ describe('the local rail on a real chain', () => {
     const outcome = await rail.settle(proof, offer, async () => {
       transaction = await actors.submit(proof);
     });
-    assert.deepEqual(outcome, { kind: 'settled', transaction });
+    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction });
   });
 
   it('refuses a cancelled authorization: the nonce is spent, nobody was paid', async () => {
     const { account, proof } = await actors.buyer();
     await actors.cancel(account, proof);
     const { outcome } = await settle(proof);
-    assert.equal(outcome.kind === 'refused' && outcome.reason, SPENT);
+    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
     assert.equal((await rail.reconcile(proof, offer, undefined)).kind, 'refused');
   });
 
@@ -108,7 +108,7 @@ describe('the local rail on a real chain', () => {
     const { account, proof } = await actors.buyer();
     await actors.spendOnSelf(account, proof);
     const { outcome } = await settle(proof);
-    assert.equal(outcome.kind === 'refused' && outcome.reason, SPENT);
+    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
     assert.match(outcome.transaction ?? '', HASH);
     assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
   });
@@ -116,7 +116,7 @@ describe('the local rail on a real chain', () => {
   it('refuses one cancelled between simulation and broadcast, although its own transaction was mined', async () => {
     const { account, proof } = await actors.buyer();
     const outcome = await rail.settle(proof, offer, () => actors.cancel(account, proof));
-    assert.equal(outcome.kind === 'refused' && outcome.reason, SPENT);
+    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
   });
 
   it('refuses a payer without funds before anything is sent, but not after an earlier attempt', async () => {
@@ -124,7 +124,7 @@ describe('the local rail on a real chain', () => {
     const refusal = { kind: 'refused', reason: 'insufficient_funds' } as const;
     assert.deepEqual(await rail.verify(proof, offer), { ...refusal, nonceSpent: false });
     const { outcome, written } = await settle(proof);
-    assert.deepEqual(outcome, refusal);
+    assert.deepEqual(outcome, { ...refusal, evidence: 'unsent' });
     assert.equal(written.length, 0);
     assert.equal((await settle(proof, rail, { sentBefore: true })).outcome.kind, 'uncertain');
   });
@@ -132,7 +132,11 @@ describe('the local rail on a real chain', () => {
   it('refuses an expired authorization before anything is sent', async () => {
     const proof = await genuineProof(freshAccount(), terms, { validBefore: '1' });
     const { outcome, written } = await settle(proof);
-    assert.deepEqual(outcome, { kind: 'refused', reason: 'invalid_exact_evm_payload_authorization_valid_before' });
+    assert.deepEqual(outcome, {
+      kind: 'refused',
+      reason: 'invalid_exact_evm_payload_authorization_valid_before',
+      evidence: 'unsent',
+    });
     assert.equal(written.length, 0);
   });
 
@@ -149,6 +153,6 @@ describe('the local rail on a real chain', () => {
     assert.equal(await rail.check(), undefined);
     const privateKey = `0x${randomBytes(32).toString('hex')}`;
     const poor = await createLocalRail({ rpc, chain, terms, privateKey });
-    assert.match((await poor.check()) ?? '', /out of gas/);
+    assert.match((await poor.check())?.cause ?? '', /out of gas/);
   });
 });

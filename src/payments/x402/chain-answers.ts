@@ -78,6 +78,20 @@ export function readLogs(value: Json | undefined): readonly { readonly log: Log;
   });
 }
 
+/** The transactions that logs belong to, each with its block. */
+export function readLogPlaces(
+  value: Json | undefined,
+): readonly { readonly transactionHash: string; readonly blockNumber: bigint }[] {
+  if (!Array.isArray(value)) throw new UnreadableAnswer('logs');
+  return value.map((item: Json) => {
+    const log = readObject(item, 'log');
+    return {
+      transactionHash: readHash(log['transactionHash']),
+      blockNumber: readQuantity(log['blockNumber'], 'block number'),
+    };
+  });
+}
+
 function readHash(value: Json | undefined): string {
   if (!isTransactionHash(value)) throw new UnreadableAnswer('transaction hash');
   return value.toLowerCase();

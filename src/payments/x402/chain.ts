@@ -37,7 +37,7 @@ export type Evidence =
 
 export type WorthlessReason = typeof SPENT | typeof EXPIRED;
 
-const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
+export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 
 /** Reads the chain. Nothing here moves money. */
 export interface Chain {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Chain, EvidenceQuery } from './chain.ts';
+import { decided } from './evidence-query.ts';
 import type { Settlement } from './rail.ts';
 
 /** Between two looks at the chain, milliseconds: quick at first, then at the pace of blocks. */
@@ -18,12 +19,8 @@ export async function confirmPayment(
 ): Promise<Settlement> {
   const ends = performance.now() + waitMs;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
-    const evidence = await chain.readEvidence(query);
-    if (evidence.kind === 'paid') return { kind: 'settled', transaction: evidence.transaction };
-    if (evidence.kind === 'worthless') {
-      const { reason, transaction } = evidence;
-      return { kind: 'refused', reason, ...(transaction === undefined ? {} : { transaction }) };
-    }
+    const shown = decided(await chain.readEvidence(query));
+    if (shown !== undefined) return shown;
     const left = ends - performance.now();
     if (left <= 0) {
       const transaction = query.knownTransaction;

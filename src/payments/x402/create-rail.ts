@@ -1,10 +1,10 @@
 import { type AssetDifference, checkAsset } from './asset-check.ts';
 import { type Chain, createChain } from './chain.ts';
-import { createRemoteRail } from './facilitator.ts';
 import { createLocalRail } from './local-rail.ts';
 import { rememberCode } from './payer-code.ts';
 import type { PaymentRail } from './rail.ts';
 import { prepareRecovery, type RecoveryEngine } from './recover.ts';
+import { createRemoteRail } from './remote-rail.ts';
 import { createRpc, type Rpc } from './rpc.ts';
 import type { X402Config } from './settings.ts';
 import { type Candidate, createExaminer, type Examination } from './verify.ts';
@@ -72,7 +72,7 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
       try {
         await comparison?.();
       } catch (error) {
-        return error instanceof Error ? error.message : 'the chain node failed';
+        return { found: 'unreachable', cause: error instanceof Error ? error.message : 'the chain node failed' };
       }
       return rail.check();
     },
@@ -88,9 +88,9 @@ async function railOf(
   rpc: Rpc | undefined,
   chain: Chain | undefined,
 ): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
-  const { facilitator, network } = config;
+  const { facilitator, network, confirm } = config;
   if (facilitator.mode === 'remote') {
-    const rail = createRemoteRail({ facilitator, network, chain });
+    const rail = createRemoteRail({ facilitator, network, chain, confirm });
     return { rail, close: () => rail.close() };
   }
   if (rpc === undefined || chain === undefined) throw new Error('a local facilitator needs an RPC URL');

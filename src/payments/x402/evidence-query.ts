@@ -1,5 +1,5 @@
-import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
-import type { Proof, Reading } from './rail.ts';
+import { type Chain, type Evidence, type EvidenceQuery, EXPIRED } from './chain.ts';
+import type { Proof, Reading, Settled, Worthless } from './rail.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from './window.ts';
 import type { PaymentRequirements } from './wire.ts';
 
@@ -31,20 +31,21 @@ export function paysOffer({ payload }: Proof, offer: PaymentRequirements): boole
 
 /** The chain's evidence in the words of the rail. */
 export async function readingOf(chain: Chain, query: EvidenceQuery): Promise<Reading> {
-  return reading(await chain.readEvidence(query));
+  const evidence = await chain.readEvidence(query);
+  return decided(evidence) ?? (evidence.kind === 'unknown' ? evidence : { kind: 'open' });
 }
 
-function reading(evidence: Evidence): Reading {
+/** What the chain shows for good; undefined while it can still change. */
+export function decided(evidence: Evidence): Settled | Worthless | undefined {
   switch (evidence.kind) {
     case 'paid':
-      return { kind: 'settled', transaction: evidence.transaction };
+      return { kind: 'settled', evidence: 'logs', transaction: evidence.transaction };
     case 'worthless': {
       const { reason, transaction } = evidence;
-      return { kind: 'refused', reason, ...(transaction === undefined ? {} : { transaction }) };
+      const how = reason === EXPIRED ? 'expired' : 'elsewhere';
+      return { kind: 'refused', reason, evidence: how, ...(transaction === undefined ? {} : { transaction }) };
     }
-    case 'open':
-      return { kind: 'open' };
-    case 'unknown':
-      return evidence;
+    default:
+      return undefined;
   }
 }

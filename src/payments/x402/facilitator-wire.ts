@@ -16,16 +16,20 @@ export type VerifyAnswer =
   | { readonly kind: 'invalid'; readonly reason: string }
   | { readonly kind: 'none'; readonly cause: string };
 
-/** `claimed`: the facilitator says it settled. A `transaction` is well-formed and of our network. */
+/**
+ * `claimed`: the facilitator says it settled. A `transaction` is well-formed and of our network. `unsent`: there was no connection, so
+ * the request certainly did not reach it.
+ */
 export type SettleAnswer =
   | { readonly kind: 'claimed'; readonly transaction: string }
   | {
       readonly kind: 'denied';
       readonly reason: string;
-      readonly transaction: string | undefined /** Whether a hash was given, well-formed or not. */;
+      readonly transaction: string | undefined;
+      /** Whether a hash was given, well-formed or not. */
       readonly namedTransaction: boolean;
     }
-  | { readonly kind: 'none'; readonly cause: string; readonly transaction?: string };
+  | { readonly kind: 'none'; readonly cause: string; readonly transaction?: string; readonly unsent?: boolean };
 
 /**
  * What `/verify` and `/settle` are sent. Both copies of the requirement are ours, and of what the buyer echoed only the URL (equal

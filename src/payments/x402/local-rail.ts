@@ -60,9 +60,10 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
 
     async check() {
       try {
-        return await outOfGas(relayer, chain);
+        const cause = await outOfGas(relayer, chain);
+        return cause === undefined ? undefined : { found: 'unreachable', cause };
       } catch (error) {
-        return textOf(error);
+        return { found: 'unreachable', cause: textOf(error) };
       }
     },
   };
@@ -87,7 +88,7 @@ async function unsimulated(
   offer: PaymentRequirements,
 ): Promise<Settlement> {
   if (verdict.kind === 'unavailable') return { kind: 'uncertain', cause: verdict.cause };
-  if (!sentBefore && !verdict.nonceSpent) return { kind: 'refused', reason: verdict.reason };
+  if (!sentBefore && !verdict.nonceSpent) return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
   return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation said ${verdict.reason}`);
 }
 

@@ -40,6 +40,25 @@ async function firstBlock(head: Head, since: number, blockAt: (number: bigint) =
   return back >= head.number ? 0n : head.number - back;
 }
 
-function quantity(value: bigint): string {
+/**
+ * The first block that is not older than `since` (Unix seconds), found by halving; one past the head when there is none.
+ * @throws when a block cannot be read
+ */
+export async function firstBlockSince(
+  since: number,
+  head: Head,
+  blockAt: (number: bigint) => Promise<Head>,
+): Promise<bigint> {
+  let [low, high] = [0n, head.number + 1n];
+  while (low < high) {
+    const middle = (low + high) / 2n;
+    if ((await blockAt(middle)).timestamp >= since) high = middle;
+    else low = middle + 1n;
+  }
+  return low;
+}
+
+/** A number as nodes read it. */
+export function quantity(value: bigint): string {
   return `0x${value.toString(16)}`;
 }

@@ -1,3 +1,4 @@
+import type { PaidEvidence, WorthlessEvidence } from '../ledger/ledger.ts';
 import type { PaymentPayload, PaymentRequirements } from './wire.ts';
 
 /** A proof that passed the local checks. */
@@ -14,19 +15,31 @@ export type RailVerdict =
   | { readonly kind: 'refused'; readonly reason: string; readonly nonceSpent: boolean }
   | { readonly kind: 'unavailable'; readonly cause: string };
 
-/**
- * `refused` is a promise that the authorization can never move money again (CONTRACT 4.3, the 402 promise);
- * everything that is neither proven paid nor proven worthless is `uncertain`.
- */
+/** The authorization moved the money to us. The hash is unknown only when the evidence is `nonce`. */
+export interface Settled {
+  readonly kind: 'settled';
+  readonly evidence: PaidEvidence;
+  readonly transaction?: string;
+}
+
+/** A promise that the authorization can never move money to us any more (CONTRACT 4.3, the 402 promise). */
+export interface Worthless {
+  readonly kind: 'refused';
+  readonly reason: string;
+  readonly evidence: WorthlessEvidence;
+  readonly transaction?: string;
+}
+
+/** Everything that is neither proven paid nor proven worthless is `uncertain`. */
 export type Settlement =
-  | { readonly kind: 'settled'; readonly transaction: string }
-  | { readonly kind: 'refused'; readonly reason: string; readonly transaction?: string }
+  | Settled
+  | Worthless
   | { readonly kind: 'uncertain'; readonly cause: string; readonly transaction?: string };
 
 /** What the chain shows for an authorization. `open`: unspent and still valid, so sending it (again) is safe; `unknown`: no reading. */
 export type Reading =
-  | { readonly kind: 'settled'; readonly transaction: string }
-  | { readonly kind: 'refused'; readonly reason: string; readonly transaction?: string }
+  | Settled
+  | Worthless
   | { readonly kind: 'open' }
   | { readonly kind: 'unknown'; readonly cause: string };
 
@@ -45,6 +58,12 @@ export interface SettlementHistory {
   readonly sentBefore: boolean;
 }
 
+/** What is wrong with a provider. `degraded`: it still serves. The cause is for the log. */
+export interface RailFault {
+  readonly found: 'degraded' | 'unreachable';
+  readonly cause: string;
+}
+
 /** A way money moves. It can refuse what the local checks accepted, never accept what they refused. */
 export interface PaymentRail {
   readonly facilitator: 'local' | 'remote';
@@ -59,8 +78,16 @@ export interface PaymentRail {
     writeAhead: (transaction: SignedTransaction) => Promise<void>,
     history?: SettlementHistory,
   ): Promise<Settlement>;
-  /** What the chain shows for this authorization now (deadline 3 s). `knownTransaction` from an earlier attempt, if any. */
-  reconcile(proof: Proof, offer: PaymentRequirements, knownTransaction: string | undefined): Promise<Reading>;
-  /** For readiness: undefined when the provider answers, else the cause for the log. */
-  check(): Promise<string | undefined>;
+  /**
+   * What the chain shows for this authorization now (deadline 3 s). `knownTransaction` from an earlier attempt, if any. Without a
+   * chain, and only for what may have been sent before, a facilitator's "nonce already used" counts as paid.
+   */
+  reconcile(
+    proof: Proof,
+    offer: PaymentRequirements,
+    knownTransaction: string | undefined,
+    history?: SettlementHistory,
+  ): Promise<Reading>;
+  /** For readiness: undefined when all is well. */
+  check(): Promise<RailFault | undefined>;
 }

@@ -6,6 +6,9 @@ const UNKNOWN_REASON = 'payment_refused';
 /** The authorization was used before, maybe to pay us. */
 export const NONCE_ALREADY_USED = 'invalid_exact_evm_nonce_already_used';
 
+/** The facilitator broadcast and has not seen the outcome: not a refusal, although it comes as one. */
+export const SETTLEMENT_PENDING = 'settlement_pending';
+
 /** Words of the published packages and older texts, and the token of the specification each stands for. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['invalid_exact_evm_signature', 'invalid_exact_evm_payload_signature'],

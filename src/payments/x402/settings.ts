@@ -14,17 +14,32 @@ export interface X402Config {
   readonly maxTimeoutSeconds: number;
   readonly rpcUrl: string | undefined;
   readonly facilitator: FacilitatorConfig;
+  readonly confirm: Confirmation;
+  /** What an authorization gets that has no record although the chain shows that it paid us (CONTRACT 4.3). */
+  readonly onStoreLoss: 'deliver' | 'refuse';
   readonly localSignatureCheck: boolean;
   readonly mode: DeploymentMode;
   /** EIP-712 domain separator of the asset, 32 bytes as 0x-hex. */
   readonly domainSeparator: string;
 }
 
-/** Who settles: a facilitator over HTTP that holds its own key, or this gateway with a key that pays gas only. */
+/**
+ * What makes a claimed settlement one: `receipt` the log pair on chain; `facilitator` its well-formed claim. Whatever is not a claim is
+ * asked of the chain in both cases, when there is one.
+ */
+export type Confirmation = 'receipt' | 'facilitator';
+
+/** A facilitator over HTTP. No trailing slash. */
+export interface FacilitatorEndpoint {
+  readonly url: string;
+  readonly auth: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
+}
+
+/** Who settles: facilitators over HTTP that hold keys of their own, or this gateway with a key that pays gas only. */
 export type FacilitatorConfig =
-  | {
+  | (FacilitatorEndpoint & {
       readonly mode: 'remote';
-      readonly url: string;
-      readonly auth: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
-    }
+      /** Asked in this order when the ones before give no verdict. */
+      readonly fallbacks: readonly FacilitatorEndpoint[];
+    })
   | { readonly mode: 'local' /** 32 bytes 0x-hex. */; readonly privateKey: string };

@@ -1,0 +1,26 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { ended } from '../support/child.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+/** What a run of the command line came to. */
+export interface CommandRun {
+  readonly code: number | null;
+  /** Lines of stdout. */
+  readonly lines: readonly string[];
+  readonly errors: string;
+}
+
+/** Runs `acg` in this folder with an empty environment, and waits for its end. */
+export async function acg(folder: string, args: readonly string[]): Promise<CommandRun> {
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: {}, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [out, errors]: [Buffer[], Buffer[]] = [[], []];
+  child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
+  const closed = new Promise((resolve) => child.once('close', resolve));
+  const { code } = await ended(child);
+  await closed;
+  const lines = Buffer.concat(out).toString().split('\n').filter(Boolean);
+  return { code, lines, errors: Buffer.concat(errors).toString() };
+}

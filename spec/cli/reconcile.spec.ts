@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { getAddress, type Hex } from 'viem';
+import { RECEIPT_ID, type Receipt } from '../../src/receipts/receipt.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { terms as paymentTerms } from '../payments/ledger/samples.ts';
+import type { Terms } from '../payments/x402/signing.ts';
+import type { Chain } from '../support/chain.ts';
+import { CURRENCY, worldConfig, writeConfig } from '../support/config.ts';
+import { startRedis } from '../support/redis.ts';
+import { acg, type CommandRun } from './acg.ts';
+import { startPaidChain } from './paid-chain.ts';
+
+const MERCHANT_ID = 'market-shop';
+const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 1_000, replicas: 1 };
+
+type Engine = Parameters<typeof openStore>[0]['engine'];
+
+describe('acg reconcile --from-chain', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-reconcile-'));
+  const sqlite = { kind: 'sqlite', path: join(folder, 'lost.db') } as const;
+  let chain: Chain;
+  let terms: Terms;
+  let payer: string;
+  let paid: ReadonlyMap<string, string>;
+  let halfway: number;
+
+  before(async () => {
+    ({ chain, terms, payer, paid, halfway } = await startPaidChain());
+  });
+  after(async () => {
+    await chain.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const configFile = async (
+    storage: { readonly sqlite: { readonly path: string } } | { readonly redis: { readonly url: string } },
+  ) => {
+    const config = worldConfig({
+      merchantUrl: 'http://127.0.0.1:3000',
+      chain,
+      storage,
+      facilitator: { mode: 'local' },
+      ports: { agents: 8402, management: 8403 },
+      payTo: terms.payTo,
+    });
+    const path = join(folder, `${Object.keys(storage)[0]}.yaml`);
+    await writeConfig(path, config);
+    return path;
+  };
+  const reconcile = async (
+    ...args: readonly string[]
+  ): Promise<CommandRun & { readonly receipts: readonly Receipt[] }> => {
+    const run = await acg(folder, ['reconcile', '--from-chain', ...args]);
+    return { ...run, receipts: run.lines.map((line) => JSON.parse(line) as Receipt) };
+  };
+  const withStore = async <T>(engine: Engine, use: (store: Store) => Promise<T>) => {
+    const store = await openStore({ engine, merchantId: MERCHANT_ID, ...LIMITS });
+    try {
+      return await use(store);
+    } finally {
+      await store.close();
+    }
+  };
+  const bookOf = (engine: Engine) =>
+    withStore(engine, async ({ receipts }) => (await receipts.page({ limit: 500 })).receipts);
+  const newestFirst = (a: Receipt, b: Receipt): number => (a.id < b.id ? 1 : -1);
+  const keys = (receipts: readonly Receipt[]) => receipts.map(({ payment }) => payment?.replayKey);
+
+  it('rebuilds the receipts of exactly the payments, once', async () => {
+    const path = await configFile({ sqlite: { path: sqlite.path } });
+    const dry = await reconcile('--dry-run', '--config', path);
+    assert.deepEqual([dry.code, keys(dry.receipts)], [0, [...paid.keys()]], dry.errors);
+    assert.deepEqual(await bookOf(sqlite), []);
+
+    // One of them the book still knows; an authorization with a record gets its receipt from the ledger.
+    const known = [...paid.keys()].at(-1);
+    const remembered = dry.receipts.find(({ payment }) => payment?.replayKey === known) ?? assert.fail('not found');
+    const [inLedger = ''] = paid.keys();
+    await withStore(sqlite, async ({ receipts, ledger }) => {
+      await receipts.write([
+        { ...remembered, id: remembered.id.replace(/.$/, 'f'), requestId: 'req_1', delivered: true },
+      ]);
+      await ledger.reserve({ terms: { ...paymentTerms(), payId: inLedger }, owner: 'o', leaseMs: 1_000 });
+    });
+    const first = await reconcile('--config', path);
+    const expected = [...paid.keys()].filter((key) => key !== known && key !== inLedger);
+    assert.deepEqual([first.code, keys(first.receipts)], [0, expected], first.errors);
+    assert.match(first.errors, /6 payments, 2 known already, 4 receipts written\n$/);
+    const book = await bookOf(sqlite);
+    assert.deepEqual(new Set(keys(book)), new Set([known, ...expected]));
+    assert.equal(book.length, expected.length + 1);
+    const times = book.map(({ payment }) => payment?.settledAt ?? '');
+    assert.deepEqual(times, times.toSorted().toReversed(), 'newest first, by the time of the chain');
+
+    const second = await reconcile('--config', path);
+    assert.deepEqual([second.code, second.receipts], [0, []]);
+    assert.deepEqual(await bookOf(sqlite), book);
+  });
+
+  it('says what the chain knows, and no more', async () => {
+    const path = await configFile({ sqlite: { path: ':memory:' } });
+    const { receipts } = await reconcile('--config', path);
+    for (const receipt of receipts) {
+      const { payment } = receipt;
+      assert.match(receipt.id, RECEIPT_ID);
+      const block = (await chain.request('eth_getTransactionReceipt', [payment?.externalReference])) as {
+        blockNumber: Hex;
+      };
+      const { timestamp } = (await chain.request('eth_getBlockByNumber', [block.blockNumber, false])) as {
+        timestamp: Hex;
+      };
+      assert.deepEqual(receipt, {
+        id: receipt.id,
+        requestId: `chain_${payment?.replayKey.slice(0, 32)}`,
+        resourceId: receipt.resourceId,
+        protocol: 'http',
+        at: receipt.at,
+        delivered: false,
+        backendStatus: 0,
+        durationMs: 0,
+        payment: {
+          status: 'settled',
+          provider: 'x402',
+          amount: payment?.amount,
+          currency: CURRENCY,
+          network: terms.network,
+          asset: terms.asset,
+          payer: getAddress(payer),
+          payee: getAddress(terms.payTo),
+          externalReference: paid.get(payment?.replayKey ?? ''),
+          replayKey: payment?.replayKey,
+          settledAt: new Date(Number(timestamp) * 1_000).toISOString(),
+        },
+        metadata: { recovered: 'chain' },
+      });
+    }
+    const sold = receipts.map(({ resourceId, payment }) => [resourceId, payment?.amount]);
+    assert.deepEqual(sold, [
+      ['market_report', '0.01'],
+      ['market_report', '0.01'],
+      ['price_list', '0.005'],
+      ['unknown', '0.001'],
+      ['unknown', '1.234567'],
+      ['market_report', '0.01'],
+    ]);
+    assert.deepEqual(
+      receipts.map(({ id }) => id.slice(0, 21)).toSorted(),
+      receipts.map(({ id }) => id.slice(0, 21)),
+    );
+  });
+
+  it('begins where it is told', async () => {
+    const path = await configFile({ sqlite: { path: ':memory:' } });
+    const since = async (value: string) => (await reconcile('--since', value, '--config', path)).receipts.length;
+    assert.equal(await since(String(halfway + 1)), 5);
+    const halfAnHour = new Date(Date.now() + 1_800_000).toISOString();
+    assert.equal(await since(halfAnHour), 5);
+    assert.equal(await since('2020-01-31'), 6);
+    // One month and a day later everything is older than what is looked through unasked.
+    const snapshot = await chain.request('evm_snapshot', []);
+    await chain.request('evm_increaseTime', [31 * 86_400]);
+    await chain.request('evm_mine', []);
+    assert.equal((await reconcile('--config', path)).receipts.length, 0);
+    await chain.request('evm_revert', [snapshot]);
+  });
+
+  it('works on Redis as well', async () => {
+    const redis = await startRedis();
+    try {
+      const path = await configFile({ redis: { url: redis.url } });
+      const first = await reconcile('--config', path);
+      assert.deepEqual(keys(first.receipts), [...paid.keys()], first.errors);
+      assert.deepEqual(await bookOf({ kind: 'redis', url: redis.url }), first.receipts.toSorted(newestFirst));
+      assert.deepEqual((await reconcile('--config', path)).receipts, []);
+    } finally {
+      await redis.stop();
+    }
+  });
+});

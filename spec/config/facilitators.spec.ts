@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { secretsOf } from '../../src/config/secrets.ts';
+import { type Changes, load, MAINNET, problems } from './document.ts';
+
+const X = 'payments.x402';
+const F = `${X}.facilitator`;
+const NODE = { [`${X}.rpcUrl`]: 'https://rpc.example' };
+const LOCAL = { mode: 'local', privateKey: `0x${'1'.repeat(64)}` };
+const fallback = (url: unknown, more: object = {}): Changes => ({ [`${F}.fallbacks`]: [{ url, ...more }] });
+const many = (count: number): Changes => ({
+  [`${F}.fallbacks`]: Array.from({ length: count }, (_, i) => ({ url: `https://f${i}.example` })),
+});
+
+describe('who confirms a settlement', () => {
+  const rows: readonly (readonly [what: string, changes: Changes, confirm: string])[] = [
+    ['the chain, when there is a node', NODE, 'receipt'],
+    ['the chain, when there is a node and it is said aloud', { ...NODE, [`${X}.confirm`]: 'receipt' }, 'receipt'],
+    ['the facilitator, when there is none', {}, 'facilitator'],
+    ['the facilitator, when the merchant says so', { ...NODE, [`${X}.confirm`]: 'facilitator' }, 'facilitator'],
+    ['the chain, when the gateway settles', { ...NODE, [F]: LOCAL }, 'receipt'],
+  ];
+  for (const [what, changes, confirm] of rows)
+    it(`${what}: ${confirm}`, () => assert.equal(load(changes).x402?.confirm, confirm));
+});
+
+describe('a payment that the store has lost', () => {
+  it('is delivered, unless the merchant refuses', () => {
+    assert.equal(load({}).x402?.onStoreLoss, 'deliver');
+    assert.equal(load({ [`${X}.onStoreLoss`]: 'refuse' }).x402?.onStoreLoss, 'refuse');
+  });
+});
+
+describe('several facilitators', () => {
+  it('are asked in the order of the file, without credentials unless given', () => {
+    const auth = { type: 'bearer', token: 'second-token' };
+    const facilitator = load({
+      ...fallback('https://two.example/x402/', { auth }),
+      [`${F}.url`]: 'https://one.example/',
+    }).x402?.facilitator;
+    assert.deepEqual(facilitator, {
+      mode: 'remote',
+      url: 'https://one.example',
+      auth: { type: 'none' },
+      fallbacks: [{ url: 'https://two.example/x402', auth }],
+    });
+    assert.deepEqual(load(many(4)).x402?.facilitator.mode, 'remote');
+  });
+
+  it('keep their tokens and the keys in their paths out of the log', () => {
+    const config = load(
+      fallback('https://two.example/v1/0123456789abcdef0123', { auth: { type: 'bearer', token: 'second-token' } }),
+    );
+    const secrets = secretsOf(config);
+    for (const secret of ['second-token', '0123456789abcdef0123']) assert.ok(secrets.includes(secret), secret);
+  });
+
+  it('are this machine only when all of them are', () => {
+    const local = { [`${X}.rpcUrl`]: 'http://127.0.0.1:8545', [`${F}.url`]: 'http://localhost:4020' };
+    assert.equal(load({ ...local, ...fallback('http://localhost:4021') }).x402?.mode, 'local');
+    assert.equal(load({ ...local, ...fallback('https://two.example') }).x402?.mode, 'testnet');
+  });
+});
+
+describe('start-up refuses (facilitators)', () => {
+  const at = `${F}.fallbacks[0].url`;
+  const rows: readonly (readonly [rule: string, changes: Changes, path: string, message: RegExp])[] = [
+    ['receipts without a node', { [`${X}.confirm`]: 'receipt' }, `${X}.confirm`, /or set rpcUrl/],
+    ['another confirmation', { [`${X}.confirm`]: 'hope' }, `${X}.confirm`, /must be receipt .* or facilitator/],
+    [
+      'the word of a facilitator that is this gateway',
+      { ...NODE, [F]: LOCAL, [`${X}.confirm`]: 'facilitator' },
+      `${X}.confirm`,
+      /must be receipt/,
+    ],
+    [
+      "real money on a facilitator's word",
+      { ...MAINNET, [`${X}.confirm`]: 'facilitator' },
+      `${X}.confirm`,
+      /must be receipt on a mainnet/,
+    ],
+    ['real money over plain http', { ...MAINNET, ...fallback('http://two.example') }, at, /https on a mainnet/],
+    [
+      'another policy on store loss',
+      { [`${X}.onStoreLoss`]: 'forget' },
+      `${X}.onStoreLoss`,
+      /must be deliver or refuse/,
+    ],
+    ['the same facilitator twice', fallback('https://Facilitator.example/'), at, /is there already/],
+    [
+      'the same fallback twice',
+      { [`${F}.fallbacks`]: [{ url: 'https://two.example' }, { url: 'https://two.example:443/' }] },
+      `${F}.fallbacks[1].url`,
+      /is there already/,
+    ],
+    ['more than four fallbacks', many(5), `${F}.fallbacks`, /at most 4/],
+    ['a fallback on metadata', fallback('http://169.254.169.254'), at, /link-local/],
+    ['a fallback with a query', fallback('https://two.example/?key=1'), at, /query/],
+    ['a fallback that is no URL', fallback('two.example'), at, /absolute http/],
+    ['a fallback without a URL', { [`${F}.fallbacks`]: [{}] }, at, /is missing: the URL/],
+    [
+      'a fallback with a bearer and no token',
+      fallback('https://two.example', { auth: { type: 'bearer' } }),
+      `${F}.fallbacks[0].auth.token`,
+      /is missing/,
+    ],
+    [
+      'fallbacks of a local facilitator',
+      { ...NODE, [F]: { ...LOCAL, fallbacks: [] } },
+      `${F}.fallbacks`,
+      /is not used here/,
+    ],
+  ];
+  for (const [rule, changes, path, message] of rows)
+    it(rule, () => {
+      const found = problems(changes);
+      const problem = found.find((candidate) => candidate.path === path);
+      assert.ok(problem, `no problem at ${path}, but: ${JSON.stringify(found)}`);
+      assert.match(problem.message, message);
+    });
+});

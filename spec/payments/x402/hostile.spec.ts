@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { PrivateKeyAccount } from 'viem';
+import type { PaymentRail, Proof, Settlement } from '../../../src/payments/x402/rail.ts';
+import {
+  type HostileFacilitator,
+  INVENTED_TRANSACTION,
+  type ScriptedAnswer,
+  startHostileFacilitator,
+} from '../../support/hostile-facilitator.ts';
+import { NO_VERDICT, noWriteAhead } from './hostile-answers.ts';
+import { LIES, type Lie } from './hostile-lies.ts';
+import { remoteRail } from './remote.ts';
+import { genuineProof, nowSeconds } from './signing.ts';
+import { openStage, type Stage } from './stage.ts';
+
+/** What is true, whatever the facilitator says about it. */
+const FATES = ['open', 'paid', 'under way', 'cancelled'] as const;
+type Fate = (typeof FATES)[number];
+
+const ANSWERS: readonly (readonly [what: string, lie: Lie])[] = [
+  ...LIES,
+  ...NO_VERDICT.map(([what, answer]): readonly [string, Lie] => [what, () => answer]),
+];
+
+describe('a hostile facilitator over a real chain', () => {
+  let stage: Stage;
+  let liar: HostileFacilitator;
+  let rail: PaymentRail & { close(): Promise<void> };
+  let account: PrivateKeyAccount;
+  let foreign: string;
+
+  before(async () => {
+    stage = await openStage();
+    liar = await startHostileFacilitator(stage.terms.network);
+    const deadlines = { verifyMs: 400, settleMs: 400, confirmMs: 30 };
+    rail = remoteRail([liar.url], { network: stage.terms.network, chain: stage.chain, deadlines });
+    // Rich enough for every payment below, so that none fails for want of money.
+    ({ account } = await stage.actors.buyer(10n ** 12n));
+    foreign = await stage.actors.submit(await genuineProof(account, stage.terms));
+  });
+  after(async () => {
+    await rail.close();
+    await liar.stop();
+    await stage.close();
+  });
+
+  const bring = async (fate: Fate, proof: Proof): Promise<string> => {
+    if (fate === 'paid') return stage.actors.submit(proof);
+    if (fate === 'under way') return stage.actors.broadcast(proof);
+    if (fate === 'cancelled') await stage.actors.cancel(account, proof);
+    return INVENTED_TRANSACTION;
+  };
+  const answering = (answer: ScriptedAnswer): void => {
+    liar.script({ settle: () => answer, verify: () => answer });
+  };
+
+  for (const [what, lie] of ANSWERS)
+    it(`that answers "${what}" decides nothing: the chain does`, async () => {
+      for (const fate of FATES) {
+        const proof = await genuineProof(account, stage.terms);
+        const transaction = await bring(fate, proof);
+        answering(lie({ network: stage.terms.network, payer: account.address, transaction, foreign }));
+        const asked = liar.calls.length;
+        const settlement = await rail.settle(proof, stage.offer, noWriteAhead);
+        assert.equal(liar.calls.length, asked + 1, `${fate}: /settle is asked once`);
+        assert.deepEqual(said(settlement), truth(fate, transaction), fate);
+        if (fate !== 'under way') continue;
+        await stage.actors.mine();
+        const reading = await rail.reconcile(proof, stage.offer, settlement.transaction);
+        assert.deepEqual(reading, { kind: 'settled', evidence: 'logs', transaction }, 'mined afterwards');
+      }
+    });
+
+  for (const [what, lie] of ANSWERS)
+    it(`that answers /verify with "${what}" cannot make a payment that was made look unpaid`, async () => {
+      const proof = await genuineProof(account, stage.terms);
+      const transaction = await stage.actors.submit(proof);
+      const answer = lie({ network: stage.terms.network, payer: account.address, transaction, foreign });
+      answering(answer.kind === 'json' ? { ...answer, body: asVerdict(answer.body) } : answer);
+      const verdict = await rail.verify(proof, stage.offer);
+      assert.ok(verdict.kind !== 'refused' || verdict.nonceSpent, JSON.stringify(verdict));
+    });
+
+  it('cannot keep an authorization alive that no block can take any more', async () => {
+    const validBefore = nowSeconds() + 60;
+    const proof = await genuineProof(account, stage.terms, { validBefore: String(validBefore) });
+    const snapshot = await stage.local.request('evm_snapshot', []);
+    await stage.local.request('evm_setNextBlockTimestamp', [validBefore]);
+    await stage.local.request('evm_mine', []);
+    for (const [, lie] of LIES) {
+      const at = { network: stage.terms.network, payer: account.address, transaction: INVENTED_TRANSACTION, foreign };
+      answering(lie(at));
+      const settlement = await rail.settle(proof, stage.offer, noWriteAhead);
+      assert.equal(settlement.kind === 'refused' && settlement.evidence, 'expired');
+    }
+    await stage.local.request('evm_revert', [snapshot]);
+  });
+});
+
+/** The kind, and what proves it; causes and unproven hashes are for the log. */
+function said(settlement: Settlement): object {
+  const { kind, transaction } = settlement;
+  return kind === 'uncertain'
+    ? { kind }
+    : { kind, evidence: settlement.evidence, ...(kind === 'settled' ? { transaction } : {}) };
+}
+
+function truth(fate: Fate, transaction: string): object {
+  switch (fate) {
+    case 'paid':
+      return { kind: 'settled', evidence: 'logs', transaction };
+    case 'cancelled':
+      return { kind: 'refused', evidence: 'elsewhere' };
+    default:
+      return { kind: 'uncertain' };
+  }
+}
+
+/** The same lie in the words of `/verify`. */
+function asVerdict(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  const { success: isValid, errorReason: invalidReason, ...rest } = body as Readonly<Record<string, unknown>>;
+  return { isValid, invalidReason, ...rest };
+}

@@ -1,0 +1,174 @@
+import type { GatewayConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { checkAsset } from '../payments/x402/asset-check.ts';
+import { type Head, readHead } from '../payments/x402/chain-answers.ts';
+import { type Price, receiptFromChain } from '../payments/x402/chain-receipt.ts';
+import { AssetMismatch } from '../payments/x402/create-rail.ts';
+import { firstBlockSince, quantity } from '../payments/x402/log-range.ts';
+import { paymentsTo } from '../payments/x402/payment-logs.ts';
+import { createRpc, type Rpc } from '../payments/x402/rpc.ts';
+import type { X402Config } from '../payments/x402/settings.ts';
+import { ConfigError } from '../problems/problem.ts';
+import type { Receipt } from '../receipts/receipt.ts';
+import { openStore } from '../store/open.ts';
+import type { Store } from '../store/store.ts';
+import { UsageError } from './usage-error.ts';
+
+/** How far back without `--since`: as long as receipts can be found by their request. Seconds. */
+const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;
+/** Receipts written at once; what was written before a failure stays. */
+const BATCH = 100;
+/** The largest page of the book. */
+const PAGE = 500;
+/** Between two lines of progress, milliseconds. */
+const PROGRESS_EVERY_MS = 2_000;
+
+export interface ReconcileArgs {
+  readonly config?: string;
+  readonly fromChain: boolean;
+  /** A block number, or ISO 8601; without a time of day midnight UTC. */
+  readonly since?: string;
+  readonly dryRun: boolean;
+}
+
+/**
+ * `acg reconcile --from-chain`: after a loss of the store, writes a receipt for every payment that the chain shows and neither the
+ * book nor the ledger knows. One JSON line each on stdout; a second run finds nothing left to do.
+ * @throws UsageError, ConfigError; Error when node or store do not answer
+ */
+export async function reconcile(args: ReconcileArgs): Promise<void> {
+  if (!args.fromChain) throw new UsageError('say from where: reconcile --from-chain');
+  const since = args.since === undefined ? undefined : readSince(args.since);
+  const config = loadConfig({ path: args.config, env: process.env });
+  const { x402, rpcUrl } = chainOf(config);
+  const rpc = createRpc(rpcUrl);
+  try {
+    const differences = await checkAsset(rpc, x402);
+    if (differences.length > 0) throw new AssetMismatch(differences);
+    const store = await openStore({ ...config.storage, merchantId: config.merchant.id });
+    try {
+      const health = await store.check();
+      if (health.status !== 'ok' && health.status !== 'degraded')
+        throw new Error(`the store (${store.name}) cannot be used: ${health.cause}`);
+      await rebuild({ config, x402, rpc, store, since, write: !args.dryRun });
+    } finally {
+      await store.close();
+    }
+  } finally {
+    await rpc.close();
+  }
+}
+
+interface Rebuilding {
+  readonly config: GatewayConfig;
+  readonly x402: X402Config;
+  readonly rpc: Rpc;
+  readonly store: Store;
+  readonly since: Since | undefined;
+  readonly write: boolean;
+}
+
+async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): Promise<void> {
+  const head = await blockAt(rpc, 'latest');
+  const first = await firstBlock(rpc, head, since);
+  const known = await replayKeysOf(store);
+  const prices = pricesOf(config);
+  const counts = { found: 0, known: 0, missing: 0 };
+  let batch: Receipt[] = [];
+  const flush = async (): Promise<void> => {
+    if (write && batch.length > 0) await store.receipts.write(batch);
+    for (const receipt of batch) process.stdout.write(`${JSON.stringify(receipt)}\n`);
+    batch = [];
+  };
+  const { asset, payTo } = x402;
+  const search = { asset, payTo, first, last: head.number };
+  for await (const payment of paymentsTo(rpc, search, progress(head.number))) {
+    counts.found += 1;
+    const receipt = receiptFromChain(payment, x402, prices, new Date());
+    if (await isKnown(receipt, known, store)) counts.known += 1;
+    else {
+      counts.missing += 1;
+      batch.push(receipt);
+    }
+    if (batch.length === BATCH) await flush();
+  }
+  await flush();
+  const did = write ? 'written' : 'missing (dry run, nothing was written)';
+  process.stderr.write(
+    `blocks ${first} to ${head.number}: ${counts.found} payments, ${counts.known} known already, ${counts.missing} receipts ${did}\n`,
+  );
+}
+
+/** A record in the ledger has its own receipt, or gets it with its next change of state. */
+async function isKnown({ payment }: Receipt, book: ReadonlySet<string>, { ledger }: Store): Promise<boolean> {
+  const replayKey = payment?.replayKey ?? '';
+  if (book.has(replayKey)) return true;
+  const record = await ledger.read(replayKey);
+  if (record?.state === 'refused')
+    process.stderr.write(`warning: ${replayKey} was refused, and the chain shows it paid\n`);
+  return record !== undefined && record.state !== 'refused';
+}
+
+async function replayKeysOf({ receipts }: Store): Promise<ReadonlySet<string>> {
+  const keys = new Set<string>();
+  let cursor: string | undefined;
+  do {
+    const page = await receipts.page({ limit: PAGE, ...(cursor === undefined ? {} : { cursor }) });
+    for (const { payment } of page.receipts) if (payment !== undefined) keys.add(payment.replayKey);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return keys;
+}
+
+function pricesOf({ resources }: GatewayConfig): readonly Price[] {
+  return resources.flatMap(({ id, pricing }) =>
+    pricing.type === 'free' ? [] : [{ resourceId: id, units: pricing.units, currency: pricing.currency }],
+  );
+}
+
+/** @throws ConfigError when there is no chain to ask */
+function chainOf({ x402 }: GatewayConfig): { readonly x402: X402Config; readonly rpcUrl: string } {
+  if (x402 === undefined)
+    throw new ConfigError([{ path: 'payments.x402', message: 'is missing: without it nothing was ever paid' }]);
+  const { rpcUrl } = x402;
+  if (rpcUrl !== undefined) return { x402, rpcUrl };
+  const message = 'is missing: receipts are rebuilt from the logs of the chain, through a node of the network';
+  throw new ConfigError([{ path: 'payments.x402.rpcUrl', message }]);
+}
+
+type Since = { readonly block: bigint } | { readonly seconds: number };
+
+const ISO_8601 = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
+
+/** @throws UsageError */
+function readSince(text: string): Since {
+  if (/^\d{1,18}$/.test(text)) return { block: BigInt(text) };
+  const milliseconds = ISO_8601.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(milliseconds)) return { seconds: Math.floor(milliseconds / 1_000) };
+  throw new UsageError('--since must be a block number, or ISO 8601 such as 2026-01-31 or 2026-01-31T12:00:00Z');
+}
+
+/** @throws UsageError when that block is not there yet */
+async function firstBlock(rpc: Rpc, head: Head, since: Since | undefined): Promise<bigint> {
+  const from = since ?? { seconds: head.timestamp - DEFAULT_REACH_SECONDS };
+  const first =
+    'block' in from
+      ? from.block
+      : await firstBlockSince(from.seconds, head, (number) => blockAt(rpc, quantity(number)));
+  if (first > head.number) throw new UsageError(`--since lies after the newest block, ${head.number}`);
+  return first;
+}
+
+async function blockAt(rpc: Rpc, number: string): Promise<Head> {
+  return readHead(await rpc.call('eth_getBlockByNumber', [number, false]));
+}
+
+/** A line now and then: a long search must not look dead. */
+function progress(last: bigint): (searched: bigint) => void {
+  let told = performance.now();
+  return function tell(searched) {
+    if (performance.now() - told < PROGRESS_EVERY_MS) return;
+    told = performance.now();
+    process.stderr.write(`block ${searched} of ${last}\n`);
+  };
+}
