@@ -29,6 +29,13 @@ describe('the configured secrets', () => {
     assert.ok(!secrets.some((secret) => secret.length < 8 || secret.includes('example')));
   });
 
+  it('a password for Redis and one for its sentinels count too', () => {
+    const nodes = ['sentinel-1:26379'];
+    const sentinel = { name: 'shop', nodes, username: 'watcher', password: 'sentinel-password' };
+    const secrets = secretsOf(load({ storage: { redis: { sentinel, username: 'shop', password: 'redis-password' } } }));
+    assert.ok(secrets.includes('sentinel-password') && secrets.includes('redis-password'));
+  });
+
   it('a relayer key counts with and without its 0x', () => {
     const key = `0x${'7'.repeat(64)}`;
     const secrets = secretsOf(

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { type Store, StoreError } from '../../src/store/store.ts';
 import { event, move, terms } from '../payments/ledger/samples.ts';
+import { until } from '../support/redis-replicas.ts';
 import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
 
 /** Longest a caller waits for a store that is away, milliseconds. */
@@ -106,13 +107,21 @@ describe('when Redis fails', () => {
     ['maxmemory-policy', 'allkeys-lru', /noeviction/],
     ['appendonly', 'no', /appendonly/],
   ] as const)
-    it(`a server with ${name} ${value} is degraded`, async () => {
+    it(`a server with ${name} ${value} is degraded, and the log says so at the start`, async (t) => {
+      const log: object[] = [];
+      const warn = (fields: object) => void log.push(fields);
       // The setup is looked at once a minute, so by a store that has not looked yet.
-      const fresh = await openRedisStore({ url: bed.server.url, merchantId: 'shop', limits: REDIS_LIMITS });
-      const health = await underSetting(name, value, () => fresh.check());
-      await fresh.close();
+      const health = await underSetting(name, value, async () => {
+        const options = { url: bed.server.url, merchantId: 'shop', limits: REDIS_LIMITS };
+        const fresh = await openRedisStore({ ...options, log: { info: warn, warn } });
+        t.after(() => fresh.close());
+        await until(async () => log.length > 0, 'the log says nothing');
+        return fresh.check();
+      });
       assert.equal(health.status, 'degraded');
       assert.match(health.status === 'degraded' ? health.cause : '', cause);
+      assert.equal(log.length, 1);
+      assert.match(JSON.stringify(log[0]), cause);
     });
 
   /** A setting of the server for as long as `work` takes. */

@@ -34,6 +34,8 @@ export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Default: the file named by GATEWAY_ENTRY (for example a bundle), else src/main.ts of this project. */
   readonly entry?: string;
+  /** Arguments for Node itself, for example a module to load first. */
+  readonly execArgv?: readonly string[];
   readonly readyTimeoutMs?: number;
 }
 
@@ -48,7 +50,7 @@ const MAX_LOG_LINES = 10_000;
 /** Starts the gateway and waits until GET /ready is 200. @throws Error with the gateway's own output when it is not. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayProcess> {
   const entry = options.entry ?? process.env['GATEWAY_ENTRY'] ?? join(PROJECT, 'src/main.ts');
-  const child = spawn(process.execPath, [entry, 'serve', '--config', options.configPath], {
+  const child = spawn(process.execPath, [...(options.execArgv ?? []), entry, 'serve', '--config', options.configPath], {
     cwd: PROJECT,
     // A clean environment: variables of the developer's shell must not configure a test.
     env: { PATH: process.env['PATH'] ?? '', ...options.env },

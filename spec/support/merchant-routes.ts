@@ -122,11 +122,8 @@ export const MERCHANT_ROUTES: readonly Route[] = [
     response.write('0123456789', () => response.socket?.destroy());
   }),
   route('GET', '/silent', () => undefined),
-  /** Answers once the test lets it. */
-  route('GET', '/held', async (_, response, stage) => {
-    await stage.released();
-    json(response, 200, { held: true });
-  }),
+  route('GET', '/held', held),
+  route('POST', '/held', held),
 ];
 
 /** What every other path gets. */
@@ -136,6 +133,12 @@ export const NOT_FOUND: Pick<Route, 'answer'> = {
 
 function route(method: string, path: string, answer: Route['answer']): Route {
   return { method, pattern: new RegExp(`^${path}$`), answer };
+}
+
+/** Answers once the test lets it. */
+async function held(_: MerchantRequest, response: ServerResponse, stage: MerchantStage): Promise<void> {
+  await stage.released();
+  json(response, 200, { held: true });
 }
 
 function fail({ url }: MerchantRequest, response: ServerResponse): void {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { ended, terminate } from './child.ts';
-import { redisServer } from './install-redis.ts';
+import { type RedisServer, redisServer } from './install-redis.ts';
 import { leash } from './leash.ts';
 
 /** A real Redis of one test, on a unix socket of its own. */
@@ -23,6 +23,8 @@ export interface TestRedis {
 }
 
 export interface RedisOptions {
+  /** A port of 127.0.0.1 beside the socket, for servers that other servers must reach. */
+  readonly port?: number;
   /** Further arguments, for example `['--maxmemory', '10mb']`; a repeated setting wins over ours. */
   readonly args?: readonly string[];
 }
@@ -32,16 +34,16 @@ const MAX_SOCKET_PATH = 100;
 const READY_TIMEOUT_MS = 10_000;
 const STOP_GRACE_MS = 2_000;
 const READY = /ready to accept connections/i;
+/** Looked for once in a process: tests that kill servers start many. */
+let installed: Promise<RedisServer> | undefined;
 
 /** Starts a redis-server with an append-only file, written every second. Never skips: throws when there is no server. */
 export async function startRedis(options: RedisOptions = {}): Promise<TestRedis> {
-  const { program, env } = await redisServer();
   const directory = mkdtempSync(join(tmpdir(), 'acg-redis-'));
   const socketPath = join(directory, 'r.sock');
   if (socketPath.length > MAX_SOCKET_PATH) throw new Error('TMPDIR is too long for a unix socket');
-  const args = settings(directory, socketPath, options.args ?? []);
-  const start = () =>
-    started(spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }));
+  const args = settings(directory, socketPath, options);
+  const start = () => spawnServer(args, READY);
   let server = await start().catch((thrown: unknown) => {
     rmSync(directory, { recursive: true, force: true });
     throw thrown;
@@ -66,9 +68,10 @@ export async function startRedis(options: RedisOptions = {}): Promise<TestRedis>
   };
 }
 
-function settings(directory: string, socketPath: string, more: readonly string[]): readonly string[] {
+function settings(directory: string, socketPath: string, { port, args = [] }: RedisOptions): readonly string[] {
   const own: readonly (readonly [string, string])[] = [
-    ['port', '0'],
+    ['port', String(port ?? 0)],
+    ['bind', '127.0.0.1'],
     ['unixsocket', socketPath],
     ['dir', directory],
     ['save', ''],
@@ -77,19 +80,22 @@ function settings(directory: string, socketPath: string, more: readonly string[]
     ['maxmemory-policy', 'noeviction'],
     ['daemonize', 'no'],
   ];
-  return [...own.flatMap(([name, value]) => [`--${name}`, value]), ...more];
+  return [...own.flatMap(([name, value]) => [`--${name}`, value]), ...args];
 }
 
-/** Resolves when the server takes connections. @throws Error with its last lines when it ends or stays silent. */
-async function started(child: ChildProcess): Promise<ChildProcess> {
+/** Runs redis-server until a line of its output says that it is ready. @throws Error with its last lines when none does. */
+export async function spawnServer(args: readonly string[], ready: RegExp): Promise<ChildProcess> {
+  installed ??= redisServer();
+  const { program, env } = await installed;
+  const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   leash(child);
   const lines: string[] = [];
-  const ready = new Promise<undefined>((resolve) => {
+  const spoken = new Promise<undefined>((resolve) => {
     for (const stream of [child.stdout, child.stderr]) {
       if (stream === null) continue;
       createInterface({ input: stream }).on('line', (line) => {
         if (lines.push(line) > 20) lines.shift();
-        if (READY.test(line)) resolve(undefined);
+        if (ready.test(line)) resolve(undefined);
       });
     }
   });
@@ -101,7 +107,7 @@ async function started(child: ChildProcess): Promise<ChildProcess> {
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve('did not become ready'), READY_TIMEOUT_MS);
   });
-  const problem = await Promise.race([ready, failed, late]);
+  const problem = await Promise.race([spoken, failed, late]);
   clearTimeout(timer);
   if (problem === undefined) return child;
   child.kill('SIGKILL');

@@ -40,6 +40,7 @@ const OPERATIONS: readonly Operation[] = [
   { id: 'broken', name: 'Broken off', path: '/broken' },
   { id: 'silent', name: 'Silent', path: '/silent', timeoutMs: 500 },
   { id: 'held', name: 'Held', path: '/held', timeoutMs: 20_000 },
+  { id: 'held_post', name: 'Held', method: 'POST', path: '/held', timeoutMs: 20_000 },
 ];
 
 /** Every operation twice: `<id>` is paid, `free_<id>` is not; and `cities`, free. */

@@ -12,7 +12,7 @@ export async function openStore(
   const { engine, merchantId, eventsMaxLength, receiptsMaxLength } = config;
   const limits = { eventsMaxLength, receiptsMaxLength };
   if (engine.kind === 'sqlite') return openedFile(engine.path, limits);
-  return openRedisStore({ url: engine.url, merchantId, limits, ...(log === undefined ? {} : { log }) });
+  return openRedisStore({ ...engine, merchantId, limits, ...(log === undefined ? {} : { log }) });
 }
 
 /** An operator should not have to guess which path it was. */

@@ -1,5 +1,5 @@
-import { hostname } from 'node:os';
-import { Redis, type RedisOptions } from 'ioredis';
+import type { RedisSettings } from '../settings.ts';
+import { createClient, type RedisClient } from './client.ts';
 import { redacted } from './failure.ts';
 import { loadScripts } from './script.ts';
 
@@ -9,49 +9,23 @@ export interface StoreLog {
   warn(fields: object, message: string): void;
 }
 
-/** After this long without an answer a command fails with an unknown outcome, milliseconds. */
-const COMMAND_TIMEOUT_MS = 500;
-/** A reply that is due this long means that the peer is gone, milliseconds. */
-const SOCKET_TIMEOUT_MS = 2_000;
-const CONNECT_TIMEOUT_MS = 2_000;
-const RECONNECT_FIRST_MS = 50;
-const RECONNECT_LONGEST_MS = 1_000;
-const RECONNECT_JITTER_MS = 100;
 /** How long opening waits for a connection before it leaves that to the background, milliseconds. */
 const FIRST_CONNECTION_MS = 1_000;
 
-const SETTINGS = {
-  // Reject at once and never send again: a command whose answer was lost may have run, and only the caller knows its token.
-  maxRetriesPerRequest: 0,
-  enableOfflineQueue: false,
-  commandTimeout: COMMAND_TIMEOUT_MS,
-  socketTimeout: SOCKET_TIMEOUT_MS,
-  connectTimeout: CONNECT_TIMEOUT_MS,
-  enableReadyCheck: true,
-  lazyConnect: true,
-  retryStrategy: (attempt: number) =>
-    Math.min(RECONNECT_FIRST_MS * 2 ** Math.min(attempt, 10), RECONNECT_LONGEST_MS) +
-    Math.floor(Math.random() * RECONNECT_JITTER_MS),
-  // After a failover the old primary still answers, but it refuses writes.
-  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
-} satisfies RedisOptions;
-
 /**
  * Connects in the background: resolves when the connection is ready, when the first attempt failed, or after 1 s, so that a
- * gateway starts (and says that it is not ready) while its Redis is still down.
- * `url` is redis://, rediss:// or unix:///path/of.sock.
+ * gateway starts (and says that it is not ready) while its Redis is still down. `use`: see `createClient`.
  */
-export async function connect(url: string, log: StoreLog | undefined): Promise<Redis> {
-  const options = { ...SETTINGS, connectionName: `acg-cmd-${hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-')}` };
-  const socket = socketPath(url);
-  const redis = socket === undefined ? new Redis(url, options) : new Redis({ ...options, path: socket });
-  report(redis, log);
-  redis.on('ready', () => loadScripts(redis));
+export async function connect(settings: RedisSettings, use: string, log: StoreLog | undefined): Promise<RedisClient> {
+  const redis = createClient(settings, use);
+  report(redis, log, encrypted(settings));
+  redis.on('ready', () => void loadScripts(redis));
   const first = new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, FIRST_CONNECTION_MS).unref();
     redis.once('ready', () => {
       clearTimeout(timer);
-      resolve();
+      // A cluster is ready before its nodes are connected; a command would then find none.
+      loadScripts(redis).then(resolve, resolve);
     });
   });
   const failed = new Promise<void>((resolve) => redis.connect().catch(() => resolve()));
@@ -59,25 +33,40 @@ export async function connect(url: string, log: StoreLog | undefined): Promise<R
   return redis;
 }
 
-function socketPath(url: string): string | undefined {
-  return url.startsWith('unix://') ? decodeURIComponent(url.slice('unix://'.length)) : undefined;
-}
-
 /** One line when the connection is lost and one when it is back. The cause is only in the error event, not in rejected commands. */
-function report(redis: Redis, log: StoreLog | undefined): void {
+function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): void {
   let reported = false;
-  redis.on('error', (error: unknown) => {
-    if (!reported) log?.warn({ err: redacted(error) }, 'redis is not reachable');
+  let served = false;
+  const lost = (thrown: unknown) => {
+    if (reported) return;
     reported = true;
-  });
+    const err = redacted(thrown);
+    const { sign, hint } = MISUNDERSTOOD[tls ? 'tls' : 'plain'];
+    log?.warn({ err, ...(!served && sign.test(err.message) ? { hint } : {}) }, 'redis is not reachable');
+  };
+  // What a cluster throws only says that no node answered; why is with the last of them.
+  redis.on('error', (thrown: unknown) => lost((thrown as { lastNodeError?: unknown })?.lastNodeError ?? thrown));
+  // A server may also close the connection without a word, and then there is no error.
+  redis.on('reconnecting', () => lost(new Error('the connection was closed')));
   redis.on('ready', () => {
+    served = true;
     if (reported) log?.info({}, 'redis is reachable');
     reported = false;
   });
 }
 
+/** What becomes of a first message that the server does not understand: it hangs up, or waits for the rest of a line. */
+const MISUNDERSTOOD = {
+  plain: { sign: /ECONNRESET|EPIPE|closed/, hint: 'the server may expect TLS: use rediss:// or storage.redis.tls' },
+  tls: { sign: /ECONNRESET|ETIMEDOUT|wrong version/, hint: 'the server may not speak TLS on this port' },
+} as const;
+
+function encrypted(settings: RedisSettings): boolean {
+  return settings.tls !== undefined || ('url' in settings && settings.url.startsWith('rediss:'));
+}
+
 /** Lets running commands finish, then closes. */
-export async function disconnect(redis: Redis): Promise<void> {
+export async function disconnect(redis: RedisClient): Promise<void> {
   if (redis.status === 'ready') await redis.quit().catch(() => undefined);
   redis.disconnect();
 }

@@ -2,6 +2,8 @@
 export interface RedisKeys {
   /** Hash: one payment record. */
   readonly payment: (payId: string) => string;
+  /** String: the answer kept with a payment, gone after its own time. */
+  readonly kept: (payId: string) => string;
   /** Sorted set: payId by the time at which a reconciler should look, milliseconds. */
   readonly open: string;
   /** Stream: events as JSON in field `e`. */
@@ -22,6 +24,7 @@ export function redisKeys(merchantId: string): RedisKeys {
   const tag = `{acg:${merchantId}}`;
   return {
     payment: (payId) => `${tag}:pay:${payId}`,
+    kept: (payId) => `${tag}:res:${payId}`,
     open: `${tag}:open`,
     events: `${tag}:ev`,
     receipts: `${tag}:rcpt`,

@@ -1,7 +1,12 @@
-import type { Redis } from 'ioredis';
-import type { EventDraft } from '../../events/event.ts';
-import { assertLease, assertTerms, REQUIRED } from '../../payments/ledger/invariants.ts';
-import type { Advance, Holder, PaymentFacts, PaymentLedger, PaymentState } from '../../payments/ledger/ledger.ts';
+import { assertFacts, assertLease, assertPause, assertTerms, REQUIRED } from '../../payments/ledger/invariants.ts';
+import type {
+  Advance,
+  Advanced,
+  Note,
+  PaymentFacts,
+  PaymentLedger,
+  PaymentState,
+} from '../../payments/ledger/ledger.ts';
 import { RECORD_RETENTION_MS, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
 import {
   DELIVERING_STATES,
@@ -11,24 +16,44 @@ import {
   OPEN_STATES,
   sourcesOf,
 } from '../../payments/ledger/table.ts';
+import type { Receipt } from '../../receipts/receipt.ts';
 import { eventJson } from '../event-json.ts';
 import type { StoreLimits } from '../store.ts';
+import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
+import { keptForm, keptFrom } from './kept.ts';
 import type { RedisKeys } from './keys.ts';
-import { advancedOf, parts, recordFrom, reservationOf, standingOf } from './reply.ts';
-import { DISCARD, RESERVE, WRITE } from './script.ts';
+import { runReplicated } from './replication.ts';
+import { advancedOf, parts, reservationOf, standingOf } from './reply.ts';
+import { DISCARD, RENEW, RESERVE, run, WRITE } from './script.ts';
+import { dueRecords, readRecord } from './work-list.ts';
 
-/** The ledger in Redis: each method is one script, and each script knows the table only as the lists it is given. */
-export function redisLedger(redis: Redis, keys: RedisKeys, limits: StoreLimits): PaymentLedger {
+/**
+ * The ledger in Redis: each write is one script, and each script knows the table only as the lists it is given. `replicated`: a
+ * connection of its own on which the writes around a settlement wait for a replica; absent, they do not.
+ */
+export function redisLedger(
+  { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },
+  keys: RedisKeys,
+  limits: StoreLimits,
+): PaymentLedger {
   const { eventsMaxLength, receiptsMaxLength } = limits;
   const shared = { retentionMs: RECORD_RETENTION_MS, eventsMaxLength, receiptsMaxLength };
 
-  const write = async (held: Holder, change: Change) => {
-    assertLease(change.leaseMs);
-    const { payId, owner, fence, step } = held;
-    const plan = { ...shared, payId, owner, fence, step, ...change };
-    const touched = [keys.payment(payId), keys.open, keys.events, keys.receipts, keys.receiptIndex];
-    return advancedOf(await WRITE(redis, touched, plan));
+  const write = async (command: Advance | Note, change: Change): Promise<Advanced> => {
+    const { payId, owner, fence, step, leaseMs, againMs = 0, facts = {}, keeping } = command;
+    assertLease(leaseMs);
+    assertPause(againMs);
+    assertFacts(change.to, facts);
+    const kept = keeping && keptForm(keeping);
+    const events = (command.events ?? []).map(eventJson);
+    const held = { payId, owner, fence, step, leaseMs, againMs, facts, events };
+    const plan = { ...shared, ...held, ...change, keepMs: kept?.keepMs };
+    const { open, receipts, receiptIndex } = keys;
+    const touched = [keys.payment(payId), open, keys.events, receipts, receiptIndex, keys.kept(payId)];
+    const execution = { keys: touched, plan, bytes: kept?.bytes };
+    const waits = replicated !== undefined && change.to !== undefined && WAITING.has(change.to);
+    return advancedOf(await (waits ? runReplicated(replicated, WRITE, execution) : run(redis, WRITE, execution)));
   };
 
   return {
@@ -38,71 +63,82 @@ export function redisLedger(redis: Redis, keys: RedisKeys, limits: StoreLimits):
       const { payId } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
       const plan = { ...shared, workRetentionMs: WORK_RETENTION_MS, payId, owner, leaseMs, terms, ...states };
-      return reservationOf(await RESERVE(redis, [keys.payment(payId), keys.open], plan));
+      const execution = { keys: [keys.payment(payId), keys.open], plan };
+      const reservation = reservationOf(await run(redis, RESERVE, execution));
+      // Who takes an uncertain settlement over may send it: that it is `settling` must be safe first, whoever wrote it.
+      if (replicated === undefined || reservation.kind !== 'run' || reservation.record.state !== 'settling')
+        return reservation;
+      return reservationOf(await runReplicated(replicated, RESERVE, execution));
     },
-    advance: (command) => write(command, movement(command)),
-    note: (held, facts, leaseMs) => write(held, inPlace(facts, leaseMs)),
-    release: (held) => write(held, inPlace({}, 0)),
+    advance: async (command) => write(command, movement(command)),
+    note: async (command) => write(command, inPlace(command.facts)),
+    async renew({ payId, owner, fence }, leaseMs) {
+      assertLease(leaseMs);
+      return (
+        (await run(redis, RENEW, {
+          keys: [keys.payment(payId), keys.open],
+          plan: { payId, owner, fence, leaseMs },
+        })) === 1
+      );
+    },
     async discard({ payId, owner, fence }, events) {
       const plan = { ...shared, payId, owner, fence, events: events.map(eventJson) };
-      const [kind, detail] = parts(await DISCARD(redis, [keys.payment(payId), keys.open, keys.events], plan));
+      const [kind, detail] = parts(
+        await run(redis, DISCARD, { keys: [keys.payment(payId), keys.open, keys.events], plan }),
+      );
       if (kind === 'gone') return { kind };
       const standing = standingOf(kind, detail);
       return standing.kind === 'lost' ? { kind: 'gone' } : standing;
     },
-    async read(payId) {
-      const fields = Object.entries(await answered(redis.hgetall(keys.payment(payId))));
-      return fields.length === 0 ? undefined : recordFrom(fields);
+    read: (payId) => readRecord(redis, keys, payId),
+    async kept(payId) {
+      const bytes = await answered(redis.getBuffer(keys.kept(payId)));
+      return bytes === null ? undefined : keptFrom(bytes);
     },
+    due: (limit) => dueRecords(redis, keys, limit),
   };
 }
 
-/** What write.lua is told beside the holder. */
+/** Between them money moves: a failover that forgot one of them would forget a payment. */
+const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled']);
+
+/** What write.lua is told of the table beside what the holder said. */
 interface Change {
   readonly from: readonly PaymentState[];
   readonly to?: PaymentState;
   readonly final: boolean;
-  readonly leaseMs: number;
-  readonly facts: PaymentFacts;
   readonly failedDelivery: boolean;
   readonly stampSettled: boolean;
   readonly required: readonly string[];
   /** Replaced where a record has them. */
   readonly forget: Readonly<Record<string, string>>;
   readonly receipt?: { readonly id: string; readonly json: string };
-  readonly events: readonly string[];
 }
 
-function movement({ to, leaseMs, facts = {}, receipt, events }: Advance): Change {
+function movement({ to, receipt }: Advance): Change {
   return {
     from: sourcesOf(to),
     to,
     final: isFinal(to),
-    leaseMs,
-    facts,
     failedDelivery: to === 'undelivered',
     stampSettled: to === 'settled',
     required: REQUIRED[to],
     forget: isFinal(to) ? FORGOTTEN : {},
     ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
-    events: events.map((event: EventDraft) => eventJson(event)),
   };
 }
 
-function receiptFields(receipt: { readonly id: string }) {
+function receiptFields(receipt: Receipt) {
   return { id: receipt.id, json: JSON.stringify(receipt) };
 }
 
-function inPlace(facts: PaymentFacts, leaseMs: number): Change {
+function inPlace(facts: PaymentFacts = {}): Change {
   return {
     from: notableIn(facts),
     final: false,
-    leaseMs,
-    facts,
     failedDelivery: false,
     stampSettled: false,
     required: [],
     forget: {},
-    events: [],
   };
 }

@@ -1,3 +1,4 @@
+import type { RedisSettings } from '../settings.ts';
 import type { Store, StoreLimits } from '../store.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';
 import { redisFeed } from './feed.ts';
@@ -5,26 +6,32 @@ import { redisHealth } from './health.ts';
 import { redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisReceipts } from './receipts.ts';
+import { REPLICAS_TO_WAIT } from './replication.ts';
+import { reportWeaknesses } from './setup.ts';
 
 /**
- * Opens the store of one merchant in Redis (>= 7.0) or Valkey. `url` is redis://, rediss:// or unix:///path/of.sock.
- * Resolves within about a second also when the server is down: it connects in the background, and `check` tells.
+ * Opens the store of one merchant in Redis (>= 7.0) or Valkey. Resolves within about a second also when the server is down: it
+ * connects in the background, and `check` tells.
  */
-export async function openRedisStore(options: {
-  readonly url: string;
-  readonly merchantId: string;
-  readonly limits: StoreLimits;
-  readonly log?: StoreLog;
-}): Promise<Store> {
-  const { url, merchantId, limits, log } = options;
+export async function openRedisStore(
+  options: RedisSettings & { readonly merchantId: string; readonly limits: StoreLimits; readonly log?: StoreLog },
+): Promise<Store> {
+  const { merchantId, limits, log, replicas = 0 } = options;
   const keys = redisKeys(merchantId);
-  const redis = await connect(url, log);
+  const [redis, replicated] = await Promise.all([
+    connect(options, 'cmd', log),
+    // The other one has told the log already.
+    replicas >= REPLICAS_TO_WAIT ? connect(options, 'wait', undefined) : undefined,
+  ]);
+  if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
   return {
     name: 'redis',
-    ledger: redisLedger(redis, keys, limits),
+    ledger: redisLedger({ redis, replicated }, keys, limits),
     feed: redisFeed(redis, keys, limits),
     receipts: redisReceipts(redis, keys, limits),
-    check: redisHealth(redis, keys),
-    close: () => disconnect(redis),
+    check: redisHealth(redis, keys, replicas),
+    close: async () => {
+      await Promise.all([disconnect(redis), replicated && disconnect(replicated)]);
+    },
   };
 }

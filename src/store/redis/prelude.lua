@@ -29,7 +29,6 @@ local function read_hash(key)
   return hash
 end
 
--- Writes the fields and answers { kind, now, field, value, ... } with the whole record.
 local function save(key, fields)
   local flat = {}
   for name, value in pairs(fields) do
@@ -39,24 +38,31 @@ local function save(key, fields)
   redis.call('HSET', key, unpack(flat))
 end
 
+-- { kind, clock, record }, the record as field, value, field, value.
 local function answer(kind, now, key)
   return { kind, whole(now), redis.call('HGETALL', key) }
 end
 
-local function lease_end(now, lease_ms)
-  if lease_ms == 0 then return '0' end
-  return whole(now + lease_ms)
+-- A lease of 0 is none: then a reconciler may look as soon as the pause is over.
+local function lease(fields, now, lease_ms, again_ms)
+  fields.leaseUntil = '0'
+  if lease_ms > 0 then fields.leaseUntil = whole(now + lease_ms) end
+  fields.dueAt = whole(now + lease_ms + again_ms)
 end
 
--- Renews how long a record lives, and when a reconciler should look at it; `due` nil takes it off the work list.
-local function schedule(key, open, record_id, now, valid_before, due)
-  local until_ms = math.max(tonumber(valid_before) * 1000, now) + plan.retentionMs
-  redis.call('PEXPIRE', key, whole(until_ms - now))
-  if due == nil then
+-- The score of the work list is always the `dueAt` of the record.
+local function list_work(open, record_id, due_at)
+  if due_at == '0' then
     redis.call('ZREM', open, record_id)
   else
-    redis.call('ZADD', open, due, record_id)
+    redis.call('ZADD', open, due_at, record_id)
   end
+end
+
+-- Renews how long a record lives.
+local function keep_alive(key, now, valid_before)
+  local until_ms = math.max(tonumber(valid_before) * 1000, now) + plan.retentionMs
+  redis.call('PEXPIRE', key, whole(until_ms - now))
 end
 
 local function append_events(key)

@@ -4,12 +4,11 @@ local now = clock()
 local record = read_hash(key)
 
 local function claim(fields)
-  fields.leaseUntil = lease_end(now, plan.leaseMs)
+  lease(fields, now, plan.leaseMs, 0)
   fields.changedAt = whole(now)
   save(key, fields)
-  local due = fields.leaseUntil
-  if due == '0' then due = fields.changedAt end
-  schedule(key, open, plan.payId, now, plan.terms.validBefore, due)
+  keep_alive(key, now, plan.terms.validBefore)
+  list_work(open, plan.payId, fields.dueAt)
   -- Time takes the records away, but not their entries in the work list.
   redis.call('ZREMRANGEBYSCORE', open, '-inf', whole(now - plan.workRetentionMs))
   return answer('run', now, key)
@@ -30,14 +29,19 @@ end
 plan.terms.validBefore = record.validBefore
 if record.bind ~= plan.terms.bind then return answer('used', now, key) end
 if not listed(plan.openStates, record.state) then return answer('ended', now, key) end
+if record.keyDigest ~= nil and record.keyDigest ~= plan.terms.keyDigest then return answer('guarded', now, key) end
 
-local lease = tonumber(record.leaseUntil)
+local lease_until = tonumber(record.leaseUntil)
 if record.owner == plan.owner then
-  if lease > now then return answer('run', now, key) end
+  if lease_until > now then
+    -- Changes nothing, but gives a WAIT on this connection something to wait for.
+    if plan.again then redis.call('HSET', key, 'owner', plan.owner) end
+    return answer('run', now, key)
+  end
   return claim({})
 end
-if lease > now then return answer('busy', now, key) end
+if lease_until > now then return answer('busy', now, key) end
 
 local tries = tonumber(record.tries)
-if lease ~= 0 and listed(plan.deliveringStates, record.state) then tries = tries + 1 end
+if lease_until ~= 0 and listed(plan.deliveringStates, record.state) then tries = tries + 1 end
 return claim({ owner = plan.owner, fence = whole(tonumber(record.fence) + 1), tries = whole(tries) })

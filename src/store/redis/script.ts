@@ -1,45 +1,43 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
+import { Cluster } from 'ioredis';
+import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 
 const PRELUDE = readFileSync(new URL('./prelude.lua', import.meta.url), 'utf8');
 
-/** A script on the server. `plan` reaches it as one JSON document; all keys are declared. @throws StoreError */
-export type Script = (redis: Redis, keys: readonly string[], plan: object) => Promise<unknown>;
-
-const SOURCES: string[] = [];
-
-/**
- * Teaches a server that just became ready all scripts. Without it the first use of each is sent twice, and a command that was sent
- * after it may overtake it: events would stand in the wrong order.
- */
-export function loadScripts(redis: Redis): void {
-  // A server that does not allow this still gets every script with its first use.
-  for (const source of SOURCES) redis.script('LOAD', source).catch(() => undefined);
+/** A script that a server may know by its digest. */
+export interface Script {
+  readonly source: string;
+  readonly sha: string;
 }
+
+/** One execution: every key is declared. `plan` reaches the script as one JSON document, `bytes` beside it as they are. */
+export interface Execution {
+  readonly keys: readonly string[];
+  readonly plan: object;
+  readonly bytes?: Buffer | undefined;
+}
+
+const SCRIPTS: Script[] = [];
 
 function script(body: string): Script {
   const source = `${PRELUDE}\n${body}`;
-  const sha = createHash('sha1').update(source).digest('hex');
-  SOURCES.push(source);
-  return (redis, keys, plan) => answered(evaluate(redis, source, sha, keys, JSON.stringify(plan)));
-}
-
-async function evaluate(redis: Redis, source: string, sha: string, keys: readonly string[], plan: string) {
-  try {
-    return await redis.evalsha(sha, keys.length, ...keys, plan);
-  } catch (thrown) {
-    // A server that restarted has forgotten the script; nothing has run.
-    if (!(thrown instanceof Error) || !thrown.message.startsWith('NOSCRIPT')) throw thrown;
-    return redis.eval(source, keys.length, ...keys, plan);
-  }
+  const made = { source, sha: createHash('sha1').update(source).digest('hex') };
+  SCRIPTS.push(made);
+  return made;
 }
 
 /** payment, open */
 export const RESERVE = script(readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
-/** payment, open, events, receipts, receipt index */
+/** payment, open, events, receipts, receipt index, kept answer */
 export const WRITE = script(readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
+/** payment, open */
+export const RENEW = script(readFileSync(new URL('./renew.lua', import.meta.url), 'utf8'));
+/** open */
+export const DUE = script(readFileSync(new URL('./due.lua', import.meta.url), 'utf8'));
+/** payment, open */
+export const FORGET = script(readFileSync(new URL('./forget.lua', import.meta.url), 'utf8'));
 /** payment, open, events */
 export const DISCARD = script(readFileSync(new URL('./discard.lua', import.meta.url), 'utf8'));
 /** events, batch */
@@ -48,3 +46,35 @@ export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.ur
 export const RECEIPT = script(readFileSync(new URL('./receipt.lua', import.meta.url), 'utf8'));
 /** ready */
 export const CHECK = script(readFileSync(new URL('./check.lua', import.meta.url), 'utf8'));
+
+/**
+ * Teaches the servers that just became ready all scripts. Without it the first use of each is sent twice, and a command that was
+ * sent after it may overtake it: events would stand in the wrong order. Never rejects: a server that does not allow this still gets
+ * every script with its first use.
+ */
+export async function loadScripts(redis: RedisClient): Promise<void> {
+  const servers = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  const loads = servers.flatMap((server) => SCRIPTS.map(({ source }) => server.script('LOAD', source)));
+  await Promise.allSettled(loads);
+}
+
+/** Runs a script. @throws StoreError */
+export function run(redis: RedisClient, script: Script, execution: Execution): Promise<unknown> {
+  return answered(evaluate(redis, script, execution));
+}
+
+async function evaluate(redis: RedisClient, { source, sha }: Script, execution: Execution): Promise<unknown> {
+  const given = operands(execution);
+  try {
+    return await redis.evalsha(sha, execution.keys.length, ...given);
+  } catch (thrown) {
+    // A server that restarted has forgotten the script; nothing has run.
+    if (!(thrown instanceof Error) || !thrown.message.startsWith('NOSCRIPT')) throw thrown;
+    return redis.eval(source, execution.keys.length, ...given);
+  }
+}
+
+/** What follows the number of keys. */
+export function operands({ keys, plan, bytes }: Execution): readonly (string | Buffer)[] {
+  return [...keys, JSON.stringify(plan), ...(bytes === undefined ? [] : [bytes])];
+}

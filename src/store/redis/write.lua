@@ -1,5 +1,6 @@
--- KEYS: payment, open, events, receipts, receipt index. A guarded change of one record with everything that must become true
--- with it; the twin of `advance`, `note` and `release` in table.ts. Without `plan.to` the record stays in its state.
+-- KEYS: payment, open, events, receipts, receipt index, kept answer. ARGV[2]: the bytes of an answer to keep. A guarded change of
+-- one record with everything that must become true with it; the twin of `advance` and `note` in table.ts. Without `plan.to` the
+-- record stays in its state.
 local key, open = KEYS[1], KEYS[2]
 local now = clock()
 local record = read_hash(key)
@@ -10,15 +11,26 @@ if record == nil then
   return { 'lost' }
 end
 if record.owner ~= plan.owner or tonumber(record.fence) ~= plan.fence then return { 'fenced' } end
-if record.step == plan.step then return answer('done', now, key) end
+if record.step == plan.step then
+  -- Changes nothing, but gives a WAIT on this connection something to wait for.
+  if plan.again then redis.call('HSET', key, 'step', plan.step) end
+  return answer('done', now, key)
+end
 if not listed(plan.from, record.state) then return { 'illegal', record.state } end
 
 local fields = plan.facts
+for name, value in pairs(fields) do
+  if value == '' then return { 'corrupt', name } end
+end
 fields.state = plan.to or record.state
 fields.step = plan.step
 fields.changedAt = whole(now)
-fields.leaseUntil = '0'
-if not plan.final then fields.leaseUntil = lease_end(now, plan.leaseMs) end
+if plan.final then
+  fields.leaseUntil = '0'
+  fields.dueAt = '0'
+else
+  lease(fields, now, plan.leaseMs, plan.againMs)
+end
 if plan.failedDelivery then fields.tries = whole(tonumber(record.tries) + 1) end
 if plan.stampSettled then fields.settledAt = whole(now) end
 
@@ -31,10 +43,11 @@ for _, name in ipairs(plan.required) do
 end
 
 save(key, fields)
-local due = fields.leaseUntil
-if due == '0' then due = fields.changedAt end
-if plan.final then due = nil end
-schedule(key, open, plan.payId, now, record.validBefore, due)
+keep_alive(key, now, record.validBefore)
+list_work(open, plan.payId, fields.dueAt)
 put_receipt(KEYS[4], KEYS[5])
 append_events(KEYS[3])
+-- Without a new answer an older one stays for the rest of its own time.
+if plan.keepMs == 0 then redis.call('DEL', KEYS[6]) end
+if plan.keepMs and plan.keepMs > 0 then redis.call('SET', KEYS[6], ARGV[2], 'PX', whole(plan.keepMs)) end
 return answer('done', now, key)

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
+import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+
+const RESOURCE = 'market_report';
+const INPUT = { city: 'Zurich' };
+
+let group: ReplicatedRedis;
+let official: Facilitator;
+/** The official one, with a book of what it was asked. */
+let facilitator: HostileFacilitator;
+let seller: Seller;
+
+before(async () => {
+  group = await startReplicatedRedis(2);
+  seller = await openSeller(async (chain) => {
+    official = await startFacilitator(chain);
+    facilitator = await startHostileFacilitator(`eip155:${chain.chainId}`);
+    const relay = relayTo(official.url);
+    facilitator.script({ verify: relay, settle: relay, supported: relay });
+    const { url } = group.primary.server;
+    return {
+      facilitator: { mode: 'remote', url: facilitator.url },
+      storage: { redis: { url } },
+      overrides: { storage: { redis: { replicas: 2 } } },
+    };
+  });
+});
+after(async () => {
+  await seller?.close();
+  await facilitator?.stop();
+  await official?.stop();
+  await group?.stop();
+});
+
+const settleCalls = () => facilitator.calls.filter(({ path }) => path === '/settle').length;
+
+describe('a gateway whose store keeps two replicas', () => {
+  it('sends nothing to the facilitator while no replica can know of it, and sells again as soon as one can', async () => {
+    const { shop } = seller;
+    const proof = await seller.proof(RESOURCE, INPUT);
+    const pay = () => shop.invoke(RESOURCE, INPUT, { 'payment-signature': proof });
+    group.cutOff();
+    const refused = await pay();
+    const body = (await refused.json()) as { readonly code?: string };
+    assert.equal(refused.status, 503, JSON.stringify(body));
+    assert.equal(body.code, 'STORAGE_ERROR');
+    assert.equal(settleCalls(), 0);
+
+    // The reconciler takes the record over, as if the lease had ended by itself, and must not send it either.
+    const { admin } = group.primary;
+    const [key = ''] = await admin.keys('*:pay:*');
+    const payId = key.slice(key.lastIndexOf(':') + 1);
+    assert.equal(await admin.hget(key, 'state'), 'settling');
+    const endLease = async () => {
+      await admin.hset(key, { leaseUntil: 1, dueAt: 1 });
+      await admin.zadd(key.replace(/pay:.*$/, 'open'), 1, payId);
+    };
+    await endLease();
+    await until(async () => Number(await admin.hget(key, 'fence')) > 1, 'nobody took the record over');
+    await endLease();
+    await until(async () => Number(await admin.hget(key, 'fence')) > 2, 'nobody took the record over again');
+    assert.equal(settleCalls(), 0);
+    assert.equal(await seller.income(), 0n);
+
+    await group.reach();
+    await endLease();
+    let answer = await pay();
+    await until(async () => {
+      if (answer.status === 200) return true;
+      answer = await pay();
+      return false;
+    }, 'the proof was never taken');
+    assert.equal(answer.status, 200);
+    assert.equal(settleCalls(), 1);
+    assert.ok((await seller.income()) > 0n);
+  });
+});

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import type { Redis } from 'ioredis';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { event, move, terms } from '../payments/ledger/samples.ts';
+import type { TestRedis } from '../support/redis.ts';
+import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.ts';
+import { startLine } from '../support/redis-proxy.ts';
+import { until } from '../support/redis-replicas.ts';
+import { storeContract } from './contract.ts';
+import { CLUSTER_RIGHTS, leastRights } from './least-rights.ts';
+import { LEASE_MS, LIMITS } from './opened.ts';
+
+/** Longest a caller waits for a store that is away, milliseconds. */
+const PROMPT_MS = 1_000;
+
+let cluster: RedisCluster;
+before(async () => {
+  cluster = await startRedisCluster();
+});
+after(() => cluster.stop());
+
+const open = (merchantId: string = randomUUID()) =>
+  openRedisStore({ cluster: { nodes: cluster.nodes }, merchantId, limits: LIMITS });
+
+// Each group of it is another merchant, so they lie on different nodes.
+storeContract('redis cluster', open);
+
+interface Member {
+  readonly admin: Redis;
+  readonly server: TestRedis;
+}
+
+describe('a cluster', () => {
+  const members = (): readonly Member[] =>
+    cluster.admins.map((admin, i) => ({ admin, server: cluster.servers[i] ?? assert.fail() }));
+
+  /** The node that has keys of the merchant; there must be one. */
+  async function ownerOf(merchantId: string): Promise<Member> {
+    const held = await Promise.all(
+      members().map(async (member) => ({ member, keys: await member.admin.keys(`{acg:${merchantId}}:*`) })),
+    );
+    const owners = held.filter(({ keys }) => keys.length > 0);
+    assert.equal(owners.length, 1, 'the keys of a merchant lie on one node');
+    return owners[0]?.member ?? assert.fail();
+  }
+
+  async function opened(t: TestContext) {
+    const merchantId = randomUUID();
+    const store = await open(merchantId);
+    t.after(() => store.close());
+    const { record } = await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    return { merchantId, store, record };
+  }
+
+  it('holds all keys of a merchant on one node, whichever node it is', async (t) => {
+    const owners = new Set<Member['server']>();
+    for (let tried = 0; owners.size < 3; tried += 1) {
+      assert.ok(tried < 60, 'some node is never used');
+      const { merchantId, store, record } = await opened(t);
+      assert.equal((await store.ledger.advance(move(record, 'settling'))).kind, 'done');
+      await store.check();
+      owners.add((await ownerOf(merchantId)).server);
+    }
+  });
+
+  it('a slot that moved to another node is found there, without an error', async (t) => {
+    const merchantId = randomUUID();
+    const store = await open(merchantId);
+    t.after(() => store.close());
+    await store.check();
+    const owner = await ownerOf(merchantId);
+    await owner.admin.del(`{acg:${merchantId}}:ready`);
+    const slot = Number(await owner.admin.call('CLUSTER', 'KEYSLOT', `{acg:${merchantId}}`));
+    const next = members().find(({ admin }) => admin !== owner.admin) ?? assert.fail();
+    const id = String(await next.admin.call('CLUSTER', 'MYID'));
+    for (const { admin } of [next, owner]) await admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id);
+    const { record } = await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    assert.equal((await store.ledger.advance(move(record, 'settling'))).kind, 'done');
+    assert.equal((await ownerOf(merchantId)).server, next.server);
+  });
+
+  it('a node that hangs and dies: a command is refused soon, not sent again, and served once the node is back', async (t) => {
+    const { merchantId, store, record } = await opened(t);
+    const { ledger, feed } = store;
+    const { server } = await ownerOf(merchantId);
+    const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
+    process.kill(server.pid, 'SIGSTOP');
+    const sent = performance.now();
+    await assert.rejects(ledger.advance(command), StoreError);
+    const ms = performance.now() - sent;
+    assert.ok(ms < PROMPT_MS, `${ms} ms`);
+    await server.kill();
+    assert.notEqual((await store.check()).status, 'ok');
+    await server.restart();
+    await until(async () => (await store.check()).status === 'ok', 'the store does not recover');
+    assert.equal((await ledger.read(record.payId))?.state, 'reserved');
+    assert.equal((await ledger.advance(command)).kind, 'done');
+    assert.equal((await feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
+  });
+
+  it('a command whose answer is lost is not sent again by the client', async (t) => {
+    const { merchantId } = await opened(t);
+    const { admin } = await ownerOf(merchantId);
+    const [, port] = (await admin.config('GET', 'port')) as readonly string[];
+    const line = await startLine({ host: '127.0.0.1', port: Number(port) });
+    t.after(() => line.stop());
+    // The node names the line as its address, so the client goes through it.
+    await admin.config('SET', 'cluster-announce-port', String(line.port));
+    const nodes = [{ host: '127.0.0.1', port: line.port }];
+    const store = await openRedisStore({ cluster: { nodes }, merchantId, limits: LIMITS });
+    t.after(() => store.close());
+    const lost = line.loseReply();
+    // Without a number, so the store could not tell a second one.
+    await assert.rejects(store.feed.append([event('resource.requested', 'r')]), StoreError);
+    await lost;
+    await until(async () => (await store.check()).status === 'ok', 'the store does not reconnect');
+    assert.equal((await store.feed.page({ limit: 10 })).events.length, 1);
+    await admin.config('SET', 'cluster-announce-port', '0');
+  });
+
+  it('asks the node that has our slot how it is set up, not any other', async (t) => {
+    const { merchantId } = await opened(t);
+    const owner = await ownerOf(merchantId);
+    for (const { admin } of members()) {
+      await admin.config('SET', 'appendonly', 'no');
+      const fresh = await open(merchantId);
+      t.after(() => fresh.close());
+      const { status } = await fresh.check();
+      assert.equal(status, admin === owner.admin ? 'degraded' : 'ok');
+      await admin.config('SET', 'appendonly', 'yes');
+    }
+  });
+
+  it('needs the same rights as one server, and those to ask who has which slot', async (t) => {
+    const merchantId = randomUUID();
+    const rights = [...leastRights(merchantId), ...CLUSTER_RIGHTS];
+    for (const { admin } of members()) await admin.call('ACL', 'SETUSER', 'gateway', 'on', '>secret', ...rights);
+    const login = { username: 'gateway', password: 'secret' };
+    const store = await openRedisStore({ cluster: { nodes: cluster.nodes }, ...login, merchantId, limits: LIMITS });
+    t.after(() => store.close());
+    assert.deepEqual(await store.check(), { status: 'ok' });
+    const { record } = await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    assert.equal((await store.ledger.advance(move(record, 'settling'))).kind, 'done');
+  });
+});

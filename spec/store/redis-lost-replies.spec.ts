@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import { type Store, StoreError } from '../../src/store/store.ts';
+import { event, holder, move, receipt, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { type RedisLine, startLine } from '../support/redis-proxy.ts';
+import { until } from '../support/redis-replicas.ts';
+import { LEASE_MS } from './opened.ts';
+import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+
+const TAG = '{acg:shop}:';
+const ANSWER = { status: 200, headers: { 'content-type': 'text/plain' }, body: Buffer.from('paid for') };
+
+const bed = redisBed();
+let line: RedisLine;
+let store: Store;
+
+/** Everything that a command may touch, as it lies there. */
+async function everything(payId: string): Promise<unknown> {
+  const { redis } = bed;
+  return {
+    record: await redis.hgetall(`${TAG}pay:${payId}`),
+    due: await redis.zscore(`${TAG}open`, payId),
+    kept: await redis.get(`${TAG}res:${payId}`),
+    events: await redis.xrange(`${TAG}ev`, '-', '+'),
+    receipts: await redis.hgetall(`${TAG}rcpt`),
+    receiptIds: await redis.zrange(`${TAG}rcpt:ids`, '0', '-1'),
+  };
+}
+
+/** Brings a record of the bed into a state. */
+async function inState(to: 'reserved' | 'settling' | 'settled'): Promise<PaymentRecord> {
+  let record = await bed.reserved();
+  const path = to === 'settled' ? (['settling', 'settled'] as const) : to === 'settling' ? (['settling'] as const) : [];
+  for (const state of path) {
+    const answer = await bed.store.ledger.advance(move(record, state));
+    record = answer.kind === 'done' ? answer.record : assert.fail(answer.kind);
+  }
+  return record;
+}
+
+type Sent = (record: PaymentRecord) => () => Promise<unknown>;
+
+/** Each makes one command with its tokens, which is then sent twice. */
+const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' | 'settled', sent: Sent])[] = [
+  [
+    'a change of state with its events',
+    'reserved',
+    (record) => {
+      const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
+      return () => store.ledger.advance(command);
+    },
+  ],
+  [
+    'a settlement with receipt, event and a kept answer',
+    'settling',
+    (record) => {
+      const command = move(record, 'settled', {
+        facts: { transaction: TRANSACTION, evidence: 'logs' },
+        receipt: receipt(record.receiptId, record.requestId),
+        events: [event('payment.settled', record.requestId)],
+        keeping: { answer: ANSWER, forMs: LEASE_MS },
+      });
+      return () => store.ledger.advance(command);
+    },
+  ],
+  [
+    'a delivery that failed',
+    'settled',
+    (record) => {
+      const command = move(record, 'undelivered', { facts: { reason: 'timeout' } });
+      return () => store.ledger.advance(command);
+    },
+  ],
+  [
+    'a note with facts, events and a kept answer',
+    'settling',
+    (record) => {
+      const command = {
+        ...holder(record),
+        leaseMs: LEASE_MS,
+        againMs: 500,
+        facts: { transaction: TRANSACTION, rawTransaction: '0x02f8' },
+        events: [event('backend.called', record.requestId)],
+        keeping: { answer: ANSWER, forMs: LEASE_MS },
+      };
+      return () => store.ledger.note(command);
+    },
+  ],
+  [
+    'a discarded reservation with its event',
+    'reserved',
+    (record) => {
+      const held = holder(record);
+      return () => store.ledger.discard(held, [event('payment.rejected', record.requestId)]);
+    },
+  ],
+  [
+    'a numbered batch of events',
+    'reserved',
+    (record) => {
+      const batch = { queue: randomUUID(), sequence: 1 };
+      return () => store.feed.append([event('resource.requested', record.requestId)], batch);
+    },
+  ],
+  [
+    'a written receipt',
+    'reserved',
+    (record) => () => store.receipts.write([receipt(record.receiptId, record.requestId)]),
+  ],
+];
+
+/** Sends it with its answer lost. */
+async function sentWithoutAnswer(send: () => Promise<unknown>): Promise<void> {
+  const lost = line.loseReply();
+  await assert.rejects(send(), StoreError);
+  await lost;
+  await until(async () => (await store.check()).status === 'ok', 'the store does not reconnect');
+}
+
+describe('a command whose answer is lost, sent again', () => {
+  before(async () => {
+    line = await startLine({ path: bed.server.socketPath });
+    store = await openRedisStore({ url: `redis://127.0.0.1:${line.port}`, merchantId: 'shop', limits: REDIS_LIMITS });
+  });
+  after(async () => {
+    await store.close();
+    await line.stop();
+  });
+
+  for (const [name, from, sent] of COMMANDS)
+    it(`changes the store once: ${name}`, async () => {
+      const record = await inState(from);
+      const before = await everything(record.payId);
+      const send = sent(record);
+      await sentWithoutAnswer(send);
+      const once = await everything(record.payId);
+      const answer = await send();
+      assert.deepEqual(await everything(record.payId), once);
+      // To its sender the repeated one is the one that was done.
+      if (answer !== undefined) assert.match((answer as { readonly kind: string }).kind, /^(done|gone)$/);
+      assert.notDeepEqual(once, before, 'the first one has to have arrived');
+    });
+
+  it('gives a first reservation to who asked for it', async () => {
+    const wanted = { terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS };
+    await sentWithoutAnswer(() => store.ledger.reserve(wanted));
+    const again = await store.ledger.reserve(wanted);
+    assert.partialDeepStrictEqual(again, { kind: 'run', record: { owner: wanted.owner, fence: 1, state: 'reserved' } });
+  });
+
+  it('takes a lease over once', async () => {
+    const record = await inState('settling');
+    await bed.store.ledger.note({ ...holder(record), leaseMs: 0 });
+    const wanted = { terms: record, owner: randomUUID(), leaseMs: LEASE_MS };
+    await sentWithoutAnswer(() => store.ledger.reserve(wanted));
+    assert.partialDeepStrictEqual(await store.ledger.reserve(wanted), { kind: 'run', record: { fence: 2 } });
+  });
+
+  it('renews a lease and nothing else', async () => {
+    const record = await inState('settling');
+    await sentWithoutAnswer(() => store.ledger.renew(record, LEASE_MS));
+    assert.equal(await store.ledger.renew(record, LEASE_MS), true);
+    const now = (await store.ledger.read(record.payId)) ?? assert.fail('gone');
+    const { leaseUntil, dueAt } = now;
+    assert.deepEqual({ ...record, leaseUntil, dueAt }, now);
+  });
+});

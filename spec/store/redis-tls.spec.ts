@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import type { RedisSettings } from '../../src/store/settings.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { event, holder, move, receipt, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { createAuthority } from '../support/certificates.ts';
+import { freePorts } from '../support/child.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { until } from '../support/redis-replicas.ts';
+import { leastRights } from './least-rights.ts';
+import { LEASE_MS } from './opened.ts';
+import { REDIS_LIMITS } from './redis-bed.ts';
+
+const PASSWORD = 'correct-horse-battery';
+const authority = createAuthority('a private authority');
+const stranger = createAuthority('another one');
+const directory = mkdtempSync(join(tmpdir(), 'acg-tls-'));
+
+let server: TestRedis;
+let port: number;
+let plainPort: number;
+
+before(async () => {
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(directory, name), text, { mode: 0o600 });
+    return join(directory, name);
+  };
+  const { certificate, key } = authority.issue();
+  [port = 0, plainPort = 0] = await freePorts(2);
+  server = await startRedis({
+    port: plainPort,
+    args: [
+      ...['--tls-port', String(port), '--tls-auth-clients', 'no'],
+      ...['--tls-cert-file', file('server.pem', certificate), '--tls-key-file', file('server.key', key)],
+      ...['--tls-ca-cert-file', file('ca.pem', authority.certificate)],
+      ...['--user', 'default', 'off', '--user', 'gateway', 'on', `>${PASSWORD}`, ...leastRights('shop')],
+    ],
+  });
+});
+after(async () => {
+  await server?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const LOGIN = { username: 'gateway', password: PASSWORD };
+const TRUST = { ca: authority.certificate };
+
+/** A store and what it told the log, every property of every error included. */
+async function opened(t: TestContext, settings: RedisSettings) {
+  const log: string[] = [];
+  const line = (fields: object, message: string) => {
+    const { err } = fields as { readonly err?: Error };
+    const all = err === undefined ? '' : ` ${err.stack} ${JSON.stringify({ ...err })}`;
+    log.push(`${message} ${JSON.stringify(fields)}${all}`);
+  };
+  const made = await openRedisStore({
+    ...settings,
+    merchantId: 'shop',
+    limits: REDIS_LIMITS,
+    log: { info: line, warn: line },
+  });
+  t.after(() => made.close());
+  return { store: made, log };
+}
+
+describe('Redis over TLS, as a user with the least rights', () => {
+  it('takes every command that a gateway sends', async (t) => {
+    const { store, log } = await opened(t, { url: `rediss://127.0.0.1:${port}`, ...LOGIN, tls: TRUST });
+    const { ledger, feed, receipts } = store;
+    const { record } = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    assert.deepEqual(await ledger.discard(holder(record), []), { kind: 'gone' });
+    const { record: next } = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    await ledger.advance(move(next, 'settling', { events: [event('payment.verified', 'r')] }));
+    assert.equal(await ledger.renew(next, LEASE_MS), true);
+    const answer = { status: 200, headers: {}, body: new Uint8Array([0, 1, 2]) };
+    await ledger.advance(
+      move(next, 'settled', {
+        facts: { transaction: TRANSACTION, evidence: 'logs' },
+        receipt: receipt(next.receiptId, 'r'),
+        keeping: { answer, forMs: LEASE_MS },
+      }),
+    );
+    assert.deepEqual(await ledger.kept(next.payId), answer);
+    await ledger.note({ ...holder(next), leaseMs: 0 });
+    assert.deepEqual(
+      (await ledger.due(10)).map(({ payId }) => payId),
+      [next.payId],
+    );
+    await feed.append([event('resource.requested', 'r')]);
+    assert.equal((await feed.page({ limit: 5 })).events.length, 2);
+    assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);
+    assert.deepEqual(await store.check(), { status: 'ok' });
+    assert.deepEqual(log, []);
+  });
+
+  it('takes TLS from its settings as well as from the URL, and the name that the certificate must have', async (t) => {
+    const settings = { url: `redis://127.0.0.1:${port}`, ...LOGIN, tls: { ...TRUST, servername: 'localhost' } };
+    assert.deepEqual(await (await opened(t, settings)).store.check(), { status: 'ok' });
+  });
+
+  it('takes user and password from the URL', async (t) => {
+    const settings = { url: `rediss://gateway:${PASSWORD}@127.0.0.1:${port}`, tls: TRUST };
+    assert.deepEqual(await (await opened(t, settings)).store.check(), { status: 'ok' });
+  });
+
+  const url = () => `rediss://127.0.0.1:${port}`;
+  const refused: readonly (readonly [name: string, settings: () => RedisSettings, told: RegExp])[] = [
+    [
+      'an authority that did not sign the certificate',
+      () => ({ url: url(), ...LOGIN, tls: { ca: stranger.certificate } }),
+      /certificate/,
+    ],
+    ['no authority named', () => ({ url: url(), ...LOGIN }), /certificate/],
+    [
+      'another name than that of the certificate',
+      () => ({ url: url(), ...LOGIN, tls: { ...TRUST, servername: 'redis.example' } }),
+      /altnames/,
+    ],
+    ['plain text on a TLS port', () => ({ url: `redis://127.0.0.1:${port}`, ...LOGIN }), /storage\.redis\.tls/],
+    [
+      'TLS on a plain port',
+      () => ({ url: `rediss://127.0.0.1:${plainPort}`, ...LOGIN, tls: TRUST }),
+      /may not speak TLS/,
+    ],
+    [
+      'TLS to a port where nobody listens',
+      () => ({ url: 'rediss://127.0.0.1:1', ...LOGIN, tls: TRUST }),
+      /ECONNREFUSED/,
+    ],
+    [
+      'a wrong password',
+      () => ({ url: url(), username: 'gateway', password: `${PASSWORD}-not`, tls: TRUST }),
+      /WRONGPASS/,
+    ],
+    [
+      'a wrong password in the URL',
+      () => ({ url: `rediss://gateway:${PASSWORD}-not@127.0.0.1:${port}`, tls: TRUST }),
+      /WRONGPASS/,
+    ],
+    ['no password', () => ({ url: url(), tls: TRUST }), /NOAUTH/],
+    [
+      'a cluster that is none',
+      () => ({ cluster: { nodes: [{ host: '127.0.0.1', port }] }, ...LOGIN, tls: TRUST }),
+      /./,
+    ],
+    [
+      'sentinels that are none',
+      () => ({ sentinel: { name: 'shop', nodes: [{ host: '127.0.0.1', port }], ...LOGIN }, ...LOGIN, tls: TRUST }),
+      /./,
+    ],
+  ];
+  for (const [name, settings, told] of refused)
+    it(`${name}: unreachable, with one clear line and no password`, async (t) => {
+      const { store, log } = await opened(t, settings());
+      const health = await store.check();
+      assert.equal(health.status, 'unreachable');
+      const error = await store.ledger.read(terms().payId).then(
+        () => assert.fail('answered'),
+        (thrown: unknown) => thrown,
+      );
+      assert.ok(error instanceof StoreError);
+      await until(async () => log.length > 0, 'the log says nothing');
+      assert.match(log[0] ?? '', told);
+      assert.match(log[0] ?? '', /^redis is not reachable/);
+      const { cause } = error;
+      assert.ok(cause instanceof Error);
+      for (const text of [...log, JSON.stringify(health), `${cause.stack} ${JSON.stringify({ ...cause })}`])
+        assert.ok(!text.includes(PASSWORD), text);
+      assert.equal(log.length, 1);
+    });
+});

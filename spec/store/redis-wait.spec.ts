@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import { type Store, StoreError } from '../../src/store/store.ts';
+import { event, holder, move, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
+import { LEASE_MS, LIMITS } from './opened.ts';
+
+let group: ReplicatedRedis;
+let store: Store;
+
+const open = (replicas = 2, log: string[] = []): Promise<Store> => {
+  const line = (fields: object, message: string) => void log.push(`${message} ${JSON.stringify(fields)}`);
+  return openRedisStore({
+    url: group.primary.server.url,
+    replicas,
+    merchantId: 'shop',
+    limits: LIMITS,
+    log: { info: line, warn: line },
+  });
+};
+
+/** A store of one test, closed whatever becomes of it. */
+async function own(t: TestContext, replicas?: number, log?: string[]): Promise<Store> {
+  const opened = await open(replicas, log);
+  t.after(() => opened.close());
+  return opened;
+}
+
+async function reserved(one: Store = store): Promise<PaymentRecord> {
+  const answer = await one.ledger.reserve({ terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS });
+  return answer.kind === 'run' ? answer.record : assert.fail(answer.kind);
+}
+
+async function settling(): Promise<PaymentRecord> {
+  const answer = await store.ledger.advance(move(await reserved(), 'settling'));
+  return answer.kind === 'done' ? answer.record : assert.fail(answer.kind);
+}
+
+async function whileCutOff<T>(work: () => Promise<T>): Promise<T> {
+  group.cutOff();
+  try {
+    return await work();
+  } finally {
+    await group.reach();
+  }
+}
+
+describe('a primary with two replicas', () => {
+  before(async () => {
+    group = await startReplicatedRedis(2);
+    store = await open();
+  });
+  after(async () => {
+    await store?.close();
+    await group?.stop();
+  });
+
+  it('a settlement is on a replica when it is told as begun, and as done', async () => {
+    const begun = await settling();
+    const held = async () =>
+      Promise.all(group.replicas.map(({ admin }) => admin.hget(`{acg:shop}:pay:${begun.payId}`, 'state')));
+    assert.ok((await held()).includes('settling'));
+    const done = move(begun, 'settled', { facts: { transaction: TRANSACTION, evidence: 'logs' } });
+    assert.equal((await store.ledger.advance(done)).kind, 'done');
+    assert.ok((await held()).includes('settled'));
+  });
+
+  it('with the replicas cut off a settlement does not begin, however often it is asked and by whom', async (t) => {
+    const record = await reserved();
+    const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
+    await whileCutOff(async () => {
+      await assert.rejects(store.ledger.advance(command), StoreError);
+      // The same step again changes nothing, and has to wait all the same; also over a connection that has written nothing yet.
+      await assert.rejects(store.ledger.advance(command), StoreError);
+      const fresh = await own(t);
+      await assert.rejects(fresh.ledger.advance(command), StoreError);
+    });
+    assert.equal((await store.ledger.advance(command)).kind, 'done');
+    assert.equal((await store.feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
+  });
+
+  it('and is not taken over by one who could then send it', async () => {
+    const [begun, waiting] = [await settling(), await reserved()];
+    for (const record of [begun, waiting]) await store.ledger.note({ ...holder(record), leaseMs: 0 });
+    const again = (record: PaymentRecord) => ({ terms: record, owner: randomUUID(), leaseMs: LEASE_MS });
+    const taking = again(begun);
+    await whileCutOff(async () => {
+      await assert.rejects(store.ledger.reserve(taking), StoreError);
+      await assert.rejects(store.ledger.reserve(taking), StoreError);
+      // Nothing was sent for this one, and nothing will be before it is `settling`.
+      assert.equal((await store.ledger.reserve(again(waiting))).kind, 'run');
+    });
+    assert.partialDeepStrictEqual(await store.ledger.reserve(taking), { kind: 'run', record: { fence: 2 } });
+  });
+
+  it('a refusal needs no replica', async () => {
+    const begun = await settling();
+    await whileCutOff(async () => {
+      const strange = { ...begun, owner: 'other' };
+      assert.deepEqual(await store.ledger.advance(move(strange, 'settled')), { kind: 'fenced' });
+    });
+  });
+
+  it('other writes do not wait', async () => {
+    const begun = await settling();
+    await whileCutOff(async () => {
+      const facts = { transaction: TRANSACTION };
+      assert.equal((await store.ledger.note({ ...holder(begun), leaseMs: LEASE_MS, facts })).kind, 'done');
+      assert.equal(await store.ledger.renew(begun, LEASE_MS), true);
+    });
+  });
+
+  it('with one replica configured nothing waits: its loss would stop the sales', async (t) => {
+    const one = await own(t, 1);
+    await whileCutOff(async () => {
+      assert.equal((await one.ledger.advance(move(await reserved(one), 'settling'))).kind, 'done');
+    });
+  });
+
+  it('a primary that has forgotten the scripts is taught them, and the write still waits', async () => {
+    const record = await reserved();
+    await group.primary.admin.script('FLUSH');
+    const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
+    assert.equal((await store.ledger.advance(command)).kind, 'done');
+    assert.equal((await store.feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
+    await whileCutOff(async () => {
+      const next = await reserved();
+      await group.primary.admin.script('FLUSH');
+      await assert.rejects(store.ledger.advance(move(next, 'settling')), StoreError);
+    });
+  });
+
+  it('fewer replicas than configured are degraded, and told once at the start', async (t) => {
+    const log: string[] = [];
+    const three = await own(t, 3, log);
+    assert.partialDeepStrictEqual(await three.check(), { status: 'degraded', cause: '2 of 3 replicas are online' });
+    await until(async () => log.length > 0, 'the log says nothing');
+    assert.deepEqual(log, ['redis may lose payments as it is set up {"weak":["2 of 3 replicas are online"]}']);
+    const fresh = await own(t);
+    assert.deepEqual(await fresh.check(), { status: 'ok' });
+  });
+});

@@ -1,0 +1,109 @@
+import { hostname } from 'node:os';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import type { RedisSettings } from '../settings.ts';
+import { readRedisUrl } from './url.ts';
+
+/** One server or a cluster: both take the same commands. */
+export type RedisClient = Redis | Cluster;
+
+/** After this long without an answer a command fails with an unknown outcome, milliseconds. */
+const COMMAND_TIMEOUT_MS = 500;
+/** A reply that is due this long means that the peer is gone, milliseconds. */
+const SOCKET_TIMEOUT_MS = 2_000;
+const CONNECT_TIMEOUT_MS = 2_000;
+const RECONNECT_FIRST_MS = 50;
+const RECONNECT_LONGEST_MS = 1_000;
+const RECONNECT_JITTER_MS = 100;
+/** Pause when no sentinel knew a primary, milliseconds: short, the failover that is awaited takes seconds. */
+const SENTINEL_PAUSE_MS = 250;
+/** How often a command may be sent on to another node. A node that sends it on has not executed it. */
+const MAX_REDIRECTIONS = 3;
+const TRY_AGAIN_MS = 50;
+
+const COMMANDS = {
+  // Reject at once and never send again: a command whose answer was lost may have run, and only the caller knows its token.
+  maxRetriesPerRequest: 0,
+  commandTimeout: COMMAND_TIMEOUT_MS,
+  socketTimeout: SOCKET_TIMEOUT_MS,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  enableReadyCheck: true,
+  // Would need rights of its own, under names that older servers do not know.
+  disableClientInfo: true,
+} satisfies RedisOptions;
+
+const SERVER = {
+  ...COMMANDS,
+  enableOfflineQueue: false,
+  lazyConnect: true,
+  retryStrategy: reconnectPause,
+  // After a failover the old primary still answers, but it refuses writes.
+  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+} satisfies RedisOptions;
+
+function reconnectPause(attempt: number): number {
+  const pause = Math.min(RECONNECT_FIRST_MS * 2 ** Math.min(attempt, 10), RECONNECT_LONGEST_MS);
+  return pause + Math.floor(Math.random() * RECONNECT_JITTER_MS);
+}
+
+/**
+ * A client that is not connected yet. `use` becomes part of the name under which the server lists the connection.
+ * @throws Error for a URL that is none; the configuration has refused it before
+ */
+export function createClient(settings: RedisSettings, use: string): RedisClient {
+  const connectionName = `acg-${use}-${hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-')}`;
+  const named = { connectionName, ...credentials(settings) };
+  if ('cluster' in settings) return clusterClient(settings.cluster.nodes, { ...named, ...encryption(settings) });
+  if ('sentinel' in settings) return sentinelClient(settings, { ...named, ...encryption(settings) });
+  const reading = readRedisUrl(settings.url);
+  if (!reading.ok) throw new Error(`the URL of Redis ${reading.message}`);
+  const { at, tls, db, username, password } = reading.url;
+  const said = { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) };
+  const database = db === undefined ? {} : { db };
+  return new Redis({ ...SERVER, ...named, ...said, ...database, ...encryption(settings, tls), ...at });
+}
+
+/** What a connection has that others do not. */
+type Own = Pick<RedisOptions, 'connectionName' | 'username' | 'password' | 'tls'>;
+
+function sentinelClient(settings: Extract<RedisSettings, { sentinel: unknown }>, own: Own): Redis {
+  const { name, nodes, username, password } = settings.sentinel;
+  return new Redis({
+    ...SERVER,
+    ...own,
+    name,
+    role: 'master',
+    sentinels: nodes.map(({ host, port }) => ({ host, port })),
+    sentinelRetryStrategy: () => SENTINEL_PAUSE_MS,
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    ...(username === undefined ? {} : { sentinelUsername: username }),
+    ...(password === undefined ? {} : { sentinelPassword: password }),
+    ...(own.tls === undefined ? {} : { sentinelTLS: own.tls, enableTLSForSentinelMode: true }),
+  });
+}
+
+function clusterClient(nodes: readonly { readonly host: string; readonly port: number }[], own: Own): Cluster {
+  return new Cluster([...nodes], {
+    redisOptions: { ...COMMANDS, ...own },
+    enableOfflineQueue: false,
+    enableReadyCheck: true,
+    lazyConnect: true,
+    scaleReads: 'master',
+    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+    clusterRetryStrategy: reconnectPause,
+    maxRedirections: MAX_REDIRECTIONS,
+    retryDelayOnTryAgain: TRY_AGAIN_MS,
+    // A connection that broke may have carried the command: 0 refuses to send it again.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    // Names stay names, so that certificates can be checked against them.
+    dnsLookup: (address, found) => found(null, address),
+  });
+}
+
+function credentials({ username, password }: RedisSettings): Own {
+  return { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) };
+}
+
+function encryption({ tls }: RedisSettings, wanted = false): Own {
+  return tls === undefined && !wanted ? {} : { tls: { ...tls } };
+}

@@ -1,0 +1,69 @@
+import type { RedisClient } from './client.ts';
+import type { StoreLog } from './connection.ts';
+import type { RedisKeys } from './keys.ts';
+
+/** Share of `maxmemory` above which an operator should know. */
+const MEMORY_WARN_SHARE = 0.85;
+const SECTIONS = ['memory', 'persistence', 'replication'] as const;
+/** A replica that is connected and caught up, in the words of INFO. */
+const ONLINE_REPLICA = /^slave\d+:.*\bstate=online\b/;
+
+/**
+ * Why the server that holds our keys may lose payments as it is set up; empty when nothing is known against it. Managed servers may
+ * refuse INFO: what cannot be known is no weakness. Never rejects.
+ */
+export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: number): Promise<readonly string[]> {
+  // In a cluster the key leads all four to the node that has our slot.
+  const [memory, persistence, replication] = SECTIONS;
+  const pipeline = redis.pipeline().get(keys.ready).info(memory).info(persistence).info(replication);
+  const results = await pipeline.exec().catch(() => undefined);
+  // Refused, or the key lives elsewhere by now: then the rest is about a stranger.
+  if (results === null || results === undefined || results[0]?.[0]) return [];
+  const lines = results.slice(1).flatMap(([error, text]) => (error ? [] : String(text).split('\r\n')));
+  return [...ofMemory(fieldsOf(lines)), ...ofPersistence(fieldsOf(lines)), ...ofReplicas(lines, replicas)];
+}
+
+/** Tells the log once how the server is weak, and again when a reconnect (a failover, perhaps) finds something else. */
+export function reportWeaknesses(redis: RedisClient, keys: RedisKeys, replicas: number, log: StoreLog): void {
+  let told = '';
+  const look = async (): Promise<void> => {
+    const weak = await weaknesses(redis, keys, replicas);
+    const telling = weak.join('; ');
+    if (telling !== '' && telling !== told) log.warn({ weak }, 'redis may lose payments as it is set up');
+    told = telling;
+  };
+  redis.on('ready', () => void look());
+  if (redis.status === 'ready') void look();
+}
+
+function fieldsOf(lines: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(
+    lines.map((line) => {
+      const at = line.indexOf(':');
+      return [line.slice(0, at), line.slice(at + 1)];
+    }),
+  );
+}
+
+function ofMemory(info: ReadonlyMap<string, string>): readonly string[] {
+  const policy = info.get('maxmemory_policy');
+  const limit = Number(info.get('maxmemory') ?? 0);
+  const full = limit > 0 && Number(info.get('used_memory') ?? 0) > limit * MEMORY_WARN_SHARE;
+  return [
+    ...(policy === undefined || policy === 'noeviction'
+      ? []
+      : [`maxmemory-policy ${policy} may evict the replay guard; set noeviction`]),
+    ...(full ? ['memory is nearly full'] : []),
+  ];
+}
+
+function ofPersistence(info: ReadonlyMap<string, string>): readonly string[] {
+  if (info.get('aof_enabled') === '0') return ['appendonly is off: a restart forgets payments'];
+  return info.get('aof_last_write_status') === 'err' ? ['the append-only file cannot be written'] : [];
+}
+
+function ofReplicas(lines: readonly string[], wanted: number): readonly string[] {
+  if (wanted === 0 || !lines.some((line) => line.startsWith('connected_slaves:'))) return [];
+  const online = lines.filter((line) => ONLINE_REPLICA.test(line)).length;
+  return online < wanted ? [`${online} of ${wanted} replicas are online`] : [];
+}
