@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { event, holder, move, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { event, holder, keptAnswer, move, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { LEASE_MS, type OpenStore, opened } from './opened.ts';
+
+const CORRUPT = { name: 'LedgerCorruption' };
 
 export function ledgerContract(name: string, open: OpenStore): void {
   describe(`${name}: the payment ledger`, () => {
@@ -95,7 +97,11 @@ export function ledgerContract(name: string, open: OpenStore): void {
     it('keeps a transaction that was written ahead', async () => {
       const { ledger } = store();
       const settling = done(await ledger.advance(move(await reserved(), 'settling')));
-      await ledger.note(holder(settling), { transaction: TRANSACTION, rawTransaction: '0x02f8' }, LEASE_MS);
+      await ledger.note({
+        ...holder(settling),
+        facts: { transaction: TRANSACTION, rawTransaction: '0x02f8' },
+        leaseMs: LEASE_MS,
+      });
       assert.partialDeepStrictEqual(await ledger.read(settling.payId), {
         state: 'settling',
         transaction: TRANSACTION,
@@ -118,10 +124,37 @@ export function ledgerContract(name: string, open: OpenStore): void {
       const { ledger } = store();
       const record = await reserved();
       const settling = done(await ledger.advance(move(record, 'settling')));
-      await ledger.release(holder(settling));
+      await ledger.note({ ...holder(settling), leaseMs: 0 });
       const taken = await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS });
       assert.partialDeepStrictEqual(taken, { kind: 'run', record: { state: 'settling', fence: 2, owner: 'other' } });
-      assert.deepEqual(await ledger.note(holder(settling), {}, LEASE_MS), { kind: 'fenced' });
+      assert.deepEqual(await ledger.note({ ...holder(settling), leaseMs: LEASE_MS }), { kind: 'fenced' });
+    });
+
+    it('appends the events of a note, once', async () => {
+      const { ledger, feed } = store();
+      const record = await reserved();
+      const command = { ...holder(record), leaseMs: LEASE_MS, events: [event('backend.called', record.requestId)] };
+      const answers = [await ledger.note(command), await ledger.note(command)];
+      assert.deepEqual(answers[1], answers[0]);
+      assert.equal((await feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
+    });
+
+    it('guards a record with the key that came first', async () => {
+      const { ledger } = store();
+      const wanted = terms(undefined, { keyDigest: sha256('key') });
+      const asking = (keyDigest?: string) => {
+        const { keyDigest: _own, ...rest } = wanted;
+        const asked = keyDigest === undefined ? rest : { ...rest, keyDigest };
+        return ledger.reserve({ terms: asked, owner: randomUUID(), leaseMs: 0 });
+      };
+      assert.equal((await asking(sha256('key'))).kind, 'run');
+      assert.equal((await ledger.read(wanted.payId))?.keyDigest, sha256('key'));
+      for (const strange of [undefined, sha256('other key')])
+        assert.partialDeepStrictEqual(await asking(strange), {
+          kind: 'guarded',
+          record: { payId: wanted.payId, fence: 1 },
+        });
+      assert.partialDeepStrictEqual(await asking(sha256('key')), { kind: 'run', record: { fence: 2 } });
     });
 
     it('updates the receipt of a delivery that succeeds later', async () => {
@@ -137,9 +170,44 @@ export function ledgerContract(name: string, open: OpenStore): void {
       assert.deepEqual((await receipts.page({ limit: 10, requestId })).receipts, [last]);
       assert.equal((await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS })).kind, 'ended');
     });
+
+    it('writes no evidence that does not fit, and nothing that came with it', async () => {
+      const { ledger, feed } = store();
+      const settling = done(await ledger.advance(move(await reserved(), 'settling')));
+      const { payId, requestId } = settling;
+      const events = [event('payment.settled', requestId)];
+      const keeping = { answer: keptAnswer(), forMs: LEASE_MS };
+      for (const facts of [
+        {},
+        { evidence: 'logs' },
+        { evidence: 'expired', transaction: TRANSACTION },
+        { transaction: TRANSACTION },
+      ] as const)
+        await assert.rejects(ledger.advance(move(settling, 'settled', { facts, events, keeping })), CORRUPT);
+      for (const facts of [{}, { evidence: 'unsent' }, { evidence: 'nonce', reason: 'used' }] as const)
+        await assert.rejects(ledger.advance(move(settling, 'refused', { facts, events, keeping })), CORRUPT);
+      await assert.rejects(
+        ledger.note({ ...holder(settling), leaseMs: 0, facts: { evidence: 'logs' }, events, keeping }),
+        CORRUPT,
+      );
+      assert.deepEqual(await ledger.read(payId), settling);
+      assert.equal(await ledger.kept(payId), undefined);
+      assert.deepEqual(await feed.page({ limit: 10, requestId }), { events: [] });
+    });
+
+    it('remembers evidence and a recovery', async () => {
+      const { ledger } = store();
+      const settling = done(await ledger.advance(move(await reserved(), 'settling')));
+      const facts = { evidence: 'nonce', recovered: 'chain' } as const;
+      const settled = done(await ledger.advance(move(settling, 'settled', { facts })));
+      assert.deepEqual(await ledger.read(settled.payId), settled);
+      assert.partialDeepStrictEqual(settled, facts);
+      assert.equal(settled.transaction, undefined);
+    });
   });
 }
 
-function done(answer: { readonly kind: string; readonly record?: PaymentRecord }): PaymentRecord {
+/** The record of a write that was done. */
+export function done(answer: { readonly kind: string; readonly record?: PaymentRecord }): PaymentRecord {
   return answer.kind === 'done' && answer.record !== undefined ? answer.record : assert.fail(answer.kind);
 }

@@ -3,11 +3,13 @@ import { describe, it } from 'node:test';
 import { feedContract } from './contract-feed.ts';
 import { ledgerContract } from './contract-ledger.ts';
 import { receiptContract } from './contract-receipts.ts';
+import { workContract } from './contract-work.ts';
 import { type OpenStore, opened } from './opened.ts';
 
 /** What every engine owes its callers: the same suite runs against each. */
 export function storeContract(name: string, open: OpenStore): void {
   ledgerContract(name, open);
+  workContract(name, open);
   feedContract(name, open);
   receiptContract(name, open);
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
+import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import { RECORD_RETENTION_MS } from '../../src/payments/ledger/retention.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { type Store, StoreError } from '../../src/store/store.ts';
-import { event, move, receipt, terms } from '../payments/ledger/samples.ts';
+import { event, holder, keptAnswer, move, receipt, sha256, terms } from '../payments/ledger/samples.ts';
 
 const LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 100 };
 const NOW = 1_800_000_000_000;
@@ -49,30 +49,6 @@ describe('the embedded store', () => {
     await second.close();
   });
 
-  it('remembers what it acknowledged when its process is killed', () => {
-    const path = file();
-    const wanted = terms();
-    const script = `
-      const { openSqliteStore } = await import(${JSON.stringify(import.meta.resolve('../../src/store/sqlite/open.ts'))});
-      const store = openSqliteStore({ path: ${JSON.stringify(path)}, limits: ${JSON.stringify(LIMITS)} });
-      await store.ledger.reserve({ terms: ${JSON.stringify(wanted)}, owner: 'buyer', leaseMs: 60_000 });
-      process.kill(process.pid, 'SIGKILL');`;
-    const { signal } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], { timeout: 20_000 });
-    assert.equal(signal, 'SIGKILL');
-    const db = new DatabaseSync(path);
-    assert.equal(db.prepare('SELECT count(*) AS n FROM payments WHERE pay_id = ?').get(wanted.payId)?.['n'], 1);
-    db.close();
-  });
-
-  it('syncs every commit of the write-ahead log', async () => {
-    const path = file();
-    const store = open(path);
-    const db = new DatabaseSync(path);
-    assert.equal(db.prepare('PRAGMA journal_mode').get()?.['journal_mode'], 'wal');
-    db.close();
-    await store.close();
-  });
-
   for (const [what, sql, message] of [
     ['of a newer release', 'PRAGMA user_version = 99', /schema version 99/],
     ['of another application', 'PRAGMA application_id = 7', /another application/],
@@ -102,6 +78,48 @@ describe('the embedded store', () => {
     const db = new DatabaseSync(path);
     assert.equal(db.prepare('SELECT count(*) AS n FROM payments').get()?.['n'], 1);
     db.close();
+  });
+
+  it('forgets a kept answer when its time is over, and deletes it with a later reservation', async () => {
+    const path = file();
+    let now = NOW;
+    const store = open(path, () => now);
+    const { record } = await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: 0 });
+    const keeping = { answer: keptAnswer(), forMs: 1_000 };
+    await store.ledger.note({ ...holder(record), leaseMs: 0, keeping });
+    now = NOW + 999;
+    assert.ok(await store.ledger.kept(record.payId));
+    now += 1;
+    assert.equal(await store.ledger.kept(record.payId), undefined);
+    await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: 0 });
+    await store.close();
+    const db = new DatabaseSync(path);
+    assert.equal(db.prepare('SELECT count(*) AS n FROM answers').get()?.['n'], 0);
+    db.close();
+  });
+
+  it('lists what is due to the millisecond, past what it cannot read', async () => {
+    const path = file();
+    let now = NOW;
+    const store = open(path, () => now);
+    const leases = [30, 10, 20];
+    for (const leaseMs of leases)
+      await store.ledger.reserve({ terms: terms(`due ${leaseMs}`), owner: 'buyer', leaseMs });
+    const due = async (limit = 10) => (await store.ledger.due(limit)).map(({ dueAt }) => dueAt - NOW);
+    now = NOW + 9;
+    assert.deepEqual(await due(), []);
+    now = NOW + 10;
+    assert.deepEqual(await due(), [10]);
+    now = NOW + 30;
+    assert.deepEqual(await due(), [10, 20, 30]);
+    const db = new DatabaseSync(path);
+    db.prepare("UPDATE payments SET record = '{}' WHERE pay_id = ?").run(sha256('due 10'));
+    db.close();
+    assert.deepEqual(await due(1), [20]);
+    assert.deepEqual(await due(), [20, 30]);
+    assert.deepEqual(await due(0), []);
+    await assert.rejects(store.ledger.read(sha256('due 10')), LedgerCorruption);
+    await store.close();
   });
 
   it('gives growing positions to events while its clock goes back', async () => {

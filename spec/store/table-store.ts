@@ -1,8 +1,15 @@
 import type { EventDraft } from '../../src/events/event.ts';
-import type { PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { advance, discard, note, type Outcome, release, reserve } from '../../src/payments/ledger/table.ts';
+import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/store.ts';
+
+/** What becomes true with a change of a record. */
+interface Carried {
+  readonly receipt?: Receipt;
+  readonly keeping?: Keeping;
+  readonly events?: readonly EventDraft[];
+}
 
 /** The pure table over maps: what the engines are compared with. Pages know one filter, the request. */
 export function tableStore(now: () => number): Store {
@@ -10,32 +17,38 @@ export function tableStore(now: () => number): Store {
   const receipts = new Map<string, Receipt>();
   const events: EventDraft[] = [];
 
-  const settle = <Answer>(
-    payId: string,
-    outcome: Outcome<Answer>,
-    more: readonly EventDraft[],
-    receipt?: Receipt,
-  ): Answer => {
+  const answers = new Map<string, { readonly answer: KeptAnswer; readonly until: number }>();
+
+  const settle = <Answer>(payId: string, outcome: Outcome<Answer>, carried: Carried = {}): Answer => {
     const { answer, record, changed } = outcome;
     if (!changed) return answer;
+    const { receipt, keeping } = carried;
     if (record === undefined) records.delete(payId);
     else records.set(payId, record);
     if (receipt !== undefined) receipts.set(receipt.id, receipt);
-    events.push(...more);
+    if (keeping !== undefined) answers.set(payId, { answer: keeping.answer, until: now() + keeping.forMs });
+    events.push(...(carried.events ?? []));
     return answer;
   };
   const ledger: PaymentLedger = {
     reserve: async (command) => {
       const { payId } = command.terms;
-      return settle(payId, reserve(records.get(payId), command, now()), []);
+      return settle(payId, reserve(records.get(payId), command, now()));
     },
-    advance: async (command) =>
-      settle(command.payId, advance(records.get(command.payId), command, now()), command.events, command.receipt),
-    note: async (held, facts, leaseMs) =>
-      settle(held.payId, note(records.get(held.payId), { ...held, facts, leaseMs }, now()), []),
-    release: async (held) => settle(held.payId, release(records.get(held.payId), held, now()), []),
-    discard: async (held, more) => settle(held.payId, discard(records.get(held.payId), held), more),
+    advance: async (command) => settle(command.payId, advance(records.get(command.payId), command, now()), command),
+    note: async (command) => settle(command.payId, note(records.get(command.payId), command, now()), command),
+    renew: async (claim, leaseMs) => settle(claim.payId, renew(records.get(claim.payId), { ...claim, leaseMs }, now())),
+    discard: async (held, more) => settle(held.payId, discard(records.get(held.payId), held), { events: more }),
     read: async (payId) => records.get(payId),
+    kept: async (payId) => {
+      const kept = answers.get(payId);
+      return kept !== undefined && kept.until > now() ? kept.answer : undefined;
+    },
+    due: async (limit) =>
+      [...records.values()]
+        .filter(({ dueAt }) => dueAt !== 0 && dueAt <= now())
+        .sort((a, b) => a.dueAt - b.dueAt || (a.payId < b.payId ? -1 : 1))
+        .slice(0, limit),
   };
   return {
     name: 'sqlite',
@@ -47,7 +60,7 @@ export function tableStore(now: () => number): Store {
       page: async ({ requestId }) => ({
         events: events
           .map((event, i) => ({ id: `evt_0-${i}`, ...event }))
-          .filter((event) => event.requestId === requestId)
+          .filter((event) => requestId === undefined || event.requestId === requestId)
           .reverse(),
       }),
     },
@@ -57,7 +70,7 @@ export function tableStore(now: () => number): Store {
       },
       page: async ({ requestId }) => ({
         receipts: [...receipts.values()]
-          .filter((receipt) => receipt.requestId === requestId)
+          .filter((receipt) => requestId === undefined || receipt.requestId === requestId)
           .sort((a, b) => (a.id < b.id ? 1 : -1)),
       }),
     },

@@ -1,6 +1,17 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { EventDraft, EventType } from '../../../src/events/event.ts';
-import type { Advance, Holder, PaymentRecord, PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
+import { assertRecord } from '../../../src/payments/ledger/invariants.ts';
+import type {
+  Advance,
+  Holder,
+  KeptAnswer,
+  PaymentFacts,
+  PaymentRecord,
+  PaymentState,
+  PaymentTerms,
+  Reserve,
+} from '../../../src/payments/ledger/ledger.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/table.ts';
 import { receiptId } from '../../../src/receipts/id.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 
@@ -34,15 +45,46 @@ export function terms(name: string = randomUUID(), changes: Partial<PaymentTerms
   };
 }
 
+/** A moment of the store's clock, milliseconds, and the lease that runs then. */
+export const NOW = 1_800_000_000_000;
+export const LEASE_MS = 10_000;
+
+/** A record in a state, held by `buyer` under fence 1 until NOW + 10 s. */
+export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {}): PaymentRecord {
+  const paid = !['reserved', 'settling', 'refused'].includes(state);
+  const open = TRANSITIONS[state].length > 0;
+  return assertRecord({
+    ...terms('one'),
+    state,
+    owner: 'buyer',
+    fence: 1,
+    leaseUntil: open ? NOW + LEASE_MS : 0,
+    dueAt: open ? NOW + LEASE_MS : 0,
+    step: 'before',
+    tries: 0,
+    reservedAt: NOW - 1_000,
+    changedAt: NOW - 500,
+    ...(paid ? { transaction: TRANSACTION, settledAt: NOW - 600, evidence: 'logs' } : {}),
+    ...(state === 'refused' ? { evidence: 'unsent', reason: 'insufficient_funds' } : {}),
+    ...changes,
+  });
+}
+
 /** A fresh command under the tokens of a record. */
 export function holder(record: PaymentRecord, step: string = randomUUID()): Holder {
   return { payId: record.payId, owner: record.owner, fence: record.fence, step };
 }
 
 export function move(record: PaymentRecord, to: Advance['to'], more: Partial<Advance> = {}): Advance {
-  const facts = to === 'settled' ? { facts: { transaction: TRANSACTION } } : {};
-  return { ...holder(record), to, leaseMs: 60_000, events: [], ...facts, ...more };
+  const facts = WITH_EVIDENCE[to];
+  return { ...holder(record), to, leaseMs: 60_000, events: [], ...(facts === undefined ? {} : { facts }), ...more };
 }
+
+/** The least that must be known to come into a state. */
+const WITH_EVIDENCE: Readonly<Partial<Record<PaymentState, PaymentFacts>>> = {
+  settled: { evidence: 'logs', transaction: TRANSACTION },
+  refused: { evidence: 'unsent', reason: 'insufficient_funds' },
+};
 
 export function event(type: EventType, requestId: string, more: Partial<EventDraft> = {}): EventDraft {
   return { type, requestId, resourceId: 'market_report', at: '2026-01-02T03:04:05.678Z', ...more };
@@ -60,4 +102,19 @@ export function receipt(id: string, requestId: string, more: Partial<Receipt> = 
     durationMs: 12,
     ...more,
   };
+}
+
+/** An answer with everything that is easily lost on the way: a repeated header, letters outside ASCII, bytes that are no text. */
+export function keptAnswer(body: string | Uint8Array = 'Zürich'): KeptAnswer {
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(`${body}\0\u{1f4b6}`) : body;
+  return {
+    status: 203,
+    headers: { 'content-type': 'text/plain; charset=utf-8', link: ['</a>; rel=next', '</b>; rel=last'] },
+    body: bytes,
+  };
+}
+
+/** Asks for the payment of `inState` under another owner's name, or for another purchase with its authorization. */
+export function ask(owner: string, changes: Partial<PaymentTerms> = {}): Reserve {
+  return { terms: terms('one', changes), owner, leaseMs: LEASE_MS };
 }

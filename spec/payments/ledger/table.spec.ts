@@ -1,36 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { assertRecord, LedgerCorruption, MAX_LEASE_MS } from '../../../src/payments/ledger/invariants.ts';
+import { LedgerCorruption, MAX_LEASE_MS } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { dueAt, expiresAt, RECORD_RETENTION_MS } from '../../../src/payments/ledger/retention.ts';
-import { advance, discard, note, release, reserve, TRANSITIONS } from '../../../src/payments/ledger/table.ts';
-import { holder, move, sha256, TRANSACTION, terms } from './samples.ts';
+import { advance, discard, note, reserve, TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import { ask, holder, inState, LEASE_MS, move, NOW, sha256, TRANSACTION, terms } from './samples.ts';
 
-const NOW = 1_800_000_000_000;
-const LEASE_MS = 10_000;
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
 const LAWFUL = STATES.flatMap((from) => TRANSITIONS[from].map((to) => `${from} -> ${to}`));
-
-/** A record in a state, held by `buyer` under fence 1 until NOW + 10 s. */
-function inState(state: PaymentState, changes: Partial<PaymentRecord> = {}): PaymentRecord {
-  const paid = !['reserved', 'settling', 'refused'].includes(state);
-  const open = TRANSITIONS[state].length > 0;
-  return assertRecord({
-    ...terms('one'),
-    state,
-    owner: 'buyer',
-    fence: 1,
-    leaseUntil: open ? NOW + LEASE_MS : 0,
-    step: 'before',
-    tries: 0,
-    reservedAt: NOW - 1_000,
-    changedAt: NOW - 500,
-    ...(paid ? { transaction: TRANSACTION, settledAt: NOW - 600 } : {}),
-    ...changes,
-  });
-}
-
-const ask = (owner: string, bind = terms('one').bind) => ({ terms: terms('one', { bind }), owner, leaseMs: LEASE_MS });
 
 describe('the table of payment states', () => {
   it('is the one of the contract', () => {
@@ -67,21 +43,16 @@ describe('the table of payment states', () => {
     assert.equal(advance(record, move(record, 'settled'), NOW).record?.settledAt, NOW);
   });
 
-  it('a final state gives the lease up, whatever was asked for', () => {
-    const record = inState('settled');
-    assert.equal(advance(record, move(record, 'delivered'), NOW).record?.leaseUntil, 0);
-  });
-
-  it('a payment without a transaction cannot become settled', () => {
-    const record = inState('settling');
-    assert.throws(() => advance(record, move(record, 'settled', { facts: {} }), NOW), LedgerCorruption);
-  });
-
-  it('a transaction written ahead of its broadcast is enough to become settled', () => {
-    const record = inState('settling', { transaction: TRANSACTION });
-    const { answer } = advance(record, move(record, 'settled', { facts: {} }), NOW);
-    assert.equal(answer.kind, 'done');
-  });
+  for (const [from, to] of [
+    ['settling', 'refused'],
+    ['settled', 'delivered'],
+    ['undelivered', 'refundDue'],
+  ] as const)
+    it(`${to} gives the lease up and is never due again, whatever was asked for`, () => {
+      const record = inState(from);
+      const { record: after } = advance(record, { ...move(record, to), leaseMs: 1_000, againMs: 1_000 }, NOW);
+      assert.partialDeepStrictEqual(after, { leaseUntil: 0, dueAt: 0 });
+    });
 });
 
 describe('reserving an authorization', () => {
@@ -95,7 +66,7 @@ describe('reserving an authorization', () => {
 
   it('terms are fixed then: a later caller finds the first request and the first receipt', () => {
     const record = inState('undelivered', { leaseUntil: 0 });
-    const later = { ...ask('other'), terms: terms('one', { requestId: 'req_later' }) };
+    const later = ask('other', { requestId: 'req_later' });
     const { answer } = reserve(record, later, NOW);
     assert.equal(answer.kind, 'run');
     assert.equal(answer.record.requestId, record.requestId);
@@ -111,7 +82,7 @@ describe('reserving an authorization', () => {
 
   for (const state of STATES) {
     it(`${state}: an authorization that bought something else is used`, () => {
-      const { answer, changed } = reserve(inState(state), ask('other', sha256('something else')), NOW);
+      const { answer, changed } = reserve(inState(state), ask('other', { bind: sha256('something else') }), NOW);
       assert.equal(answer.kind, 'used');
       assert.equal(changed, false);
     });
@@ -141,6 +112,7 @@ describe('reserving an authorization', () => {
   }
 
   for (const [what, changes] of Object.entries({
+    'a key digest that is the key itself': { keyDigest: 'key' },
     'a pay id that is no digest': { payId: 'ABC' },
     'a bind that is no digest': { bind: '' },
     'a receipt id without time': { receiptId: 'receipt_1' },
@@ -149,7 +121,7 @@ describe('reserving an authorization', () => {
     'no payee': { payee: '' },
   }))
     it(`terms with ${what} are refused before anything is written`, () => {
-      assert.throws(() => reserve(undefined, { ...ask('buyer'), terms: terms('one', changes) }, NOW), LedgerCorruption);
+      assert.throws(() => reserve(undefined, ask('buyer', changes), NOW), LedgerCorruption);
     });
 
   for (const leaseMs of [-1, 0.5, MAX_LEASE_MS + 1])
@@ -164,8 +136,6 @@ describe('writing under a token', () => {
       advance(record, { ...move(held, 'settling'), step: 'now' }, NOW),
     note: (record: PaymentRecord | undefined, held = inState('reserved')) =>
       note(record, { ...holder(held, 'now'), facts: { reason: 'slow' }, leaseMs: 1 }, NOW),
-    release: (record: PaymentRecord | undefined, held = inState('reserved')) =>
-      release(record, holder(held, 'now'), NOW),
   };
 
   for (const [name, command] of Object.entries(commands)) {
@@ -214,21 +184,5 @@ describe('writing under a token', () => {
     const second = advance(first, move(first, 'undelivered', { leaseMs: 0 }), NOW).record;
     assert.equal(first.tries, 1);
     assert.equal(second?.tries, 2);
-  });
-});
-
-describe('how long a record is kept', () => {
-  it('25 hours after the end of its validity or its last change, whichever is later', () => {
-    const { validBefore } = terms('one', { validBefore: NOW / 1_000 + 120 });
-    const early = inState('reserved', { validBefore });
-    assert.equal(expiresAt(early), NOW + 120_000 + RECORD_RETENTION_MS);
-    assert.equal(expiresAt({ ...early, changedAt: NOW + 500_000 }), NOW + 500_000 + RECORD_RETENTION_MS);
-    assert.equal(RECORD_RETENTION_MS, 90_000_000);
-  });
-
-  it('a reconciler looks when the lease ends, at once when it was given up, and never at a final record', () => {
-    assert.equal(dueAt(inState('settling')), NOW + LEASE_MS);
-    assert.equal(dueAt(inState('settling', { leaseUntil: 0 })), NOW - 500);
-    assert.equal(dueAt(inState('delivered')), undefined);
   });
 });

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
 import { StoreError } from '../store.ts';
+import { groupCommit } from './group-commit.ts';
 import { migrate } from './schema.ts';
 
 /** How long a write waits for another process that holds the file, milliseconds. */
@@ -15,40 +16,34 @@ const OWN_ERRORS = [LedgerCorruption, RangeError] as const;
 export interface Database {
   readonly db: DatabaseSync;
   /**
-   * Runs `work` in one transaction with one reading of the store's clock; all of it becomes durable or none.
-   * Whoever awaits it may be answered later than the work ran: several works could share a commit here (group commit).
+   * Runs `work` with one reading of the store's clock; all of it becomes durable or none, and the answer comes when it is durable.
+   * Works of one turn of the event loop share a commit. `work` may use `db` and must not wait.
    */
   write<T>(work: (now: number) => T): Promise<T>;
+  /** Sees what was answered before, and never what is not committed. */
   read<T>(work: (now: number) => T): Promise<T>;
+  /** What was asked for before is committed and answered. */
   close(): void;
 }
 
 /** Opens or creates the file and its directory. @throws Error when it cannot be used. */
 export function openDatabase(path: string, now: () => number): Database {
   const db = openFile(path);
-  const begin = db.prepare('BEGIN IMMEDIATE');
-  const commit = db.prepare('COMMIT');
-  const rollback = db.prepare('ROLLBACK');
+  const group = groupCommit(db);
   return {
     db,
-    async write(work) {
-      return translated(() => {
-        begin.run();
-        try {
-          const result = work(now());
-          commit.run();
-          return result;
-        } catch (thrown) {
-          if (db.isTransaction) rollback.run();
-          throw thrown;
-        }
-      });
-    },
+    write: (work) => group.write(() => work(now())).catch(rethrown),
     async read(work) {
-      return translated(() => work(now()));
+      try {
+        return work(now());
+      } catch (thrown) {
+        return rethrown(thrown);
+      }
     },
     close() {
-      if (db.isOpen) db.close();
+      if (!db.isOpen) return;
+      group.drain();
+      db.close();
     },
   };
 }
@@ -71,11 +66,9 @@ function openFile(path: string): DatabaseSync {
   }
 }
 
-function translated<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (thrown) {
-    if (OWN_ERRORS.some((own) => thrown instanceof own)) throw thrown;
-    throw new StoreError(thrown);
-  }
+/** @throws StoreError for whatever the engine threw. */
+function rethrown(thrown: unknown): never {
+  if (OWN_ERRORS.some((own) => thrown instanceof own)) throw thrown;
+  // A transaction that failed is rolled back, also one that failed in its commit.
+  throw new StoreError(thrown, false);
 }

@@ -1,17 +1,15 @@
-import { assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
-import type { PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
-import { dueAt, expiresAt } from '../../payments/ledger/retention.ts';
-import { advance, discard, note, type Outcome, release, reserve } from '../../payments/ledger/table.ts';
+import type { Keeping, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
+import { advance, discard, note, type Outcome, renew, reserve } from '../../payments/ledger/table.ts';
+import { answerRows } from './answers.ts';
 import type { Database } from './database.ts';
 import type { AppendEvents } from './feed.ts';
 import type { PutReceipt } from './receipts.ts';
-
-/** Expired records deleted along with one reservation: more than one, so that the table shrinks after a rush. */
-const PURGE_BATCH = 20;
+import { paymentRows } from './records.ts';
 
 /** The ledger in SQLite: the pure table between a read and a write of one transaction. */
 export function sqliteLedger(database: Database, append: AppendEvents, put: PutReceipt): PaymentLedger {
   const rows = paymentRows(database);
+  const answers = answerRows(database);
   /** Applies a pure command; `and` is what becomes true with it, and only when the command changed something. */
   const apply = <Answer>(
     payId: string,
@@ -26,25 +24,40 @@ export function sqliteLedger(database: Database, append: AppendEvents, put: PutR
       and(now);
       return answer;
     });
+  const keep = (payId: string, keeping: Keeping | undefined, now: number): void => {
+    if (keeping !== undefined) answers.put(payId, keeping, now);
+  };
 
   return {
     reserve: (command) =>
       apply(
         command.terms.payId,
         (record, now) => reserve(record, command, now),
-        (now) => rows.purge(now),
+        (now) => {
+          rows.purge(now);
+          answers.purge(now);
+        },
       ),
     advance: (command) =>
       apply(
         command.payId,
         (record, now) => advance(record, command, now),
         (now) => {
+          keep(command.payId, command.keeping, now);
           if (command.receipt !== undefined) put(command.receipt);
           append(command.events, now);
         },
       ),
-    note: (held, facts, leaseMs) => apply(held.payId, (record, now) => note(record, { ...held, facts, leaseMs }, now)),
-    release: (held) => apply(held.payId, (record, now) => release(record, held, now)),
+    note: (command) =>
+      apply(
+        command.payId,
+        (record, now) => note(record, command, now),
+        (now) => {
+          keep(command.payId, command.keeping, now);
+          append(command.events ?? [], now);
+        },
+      ),
+    renew: (claim, leaseMs) => apply(claim.payId, (record, now) => renew(record, { ...claim, leaseMs }, now)),
     discard: (held, events) =>
       apply(
         held.payId,
@@ -52,44 +65,7 @@ export function sqliteLedger(database: Database, append: AppendEvents, put: PutR
         (now) => append(events, now),
       ),
     read: (payId) => database.read((now) => rows.read(payId, now)),
+    kept: (payId) => database.read((now) => answers.read(payId, now)),
+    due: (limit) => database.read((now) => rows.due(now, limit)),
   };
-}
-
-function paymentRows({ db }: Database) {
-  const select = db.prepare('SELECT record FROM payments WHERE pay_id = ? AND expires_at > ?');
-  const upsert = db.prepare(
-    `INSERT INTO payments (pay_id, expires_at, due_at, record) VALUES (?, ?, ?, ?)
-     ON CONFLICT (pay_id) DO UPDATE SET expires_at = excluded.expires_at, due_at = excluded.due_at, record = excluded.record`,
-  );
-  const remove = db.prepare('DELETE FROM payments WHERE pay_id = ?');
-  const purge = db.prepare(
-    `DELETE FROM payments WHERE pay_id IN (SELECT pay_id FROM payments WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
-  );
-  return {
-    read(payId: string, now: number): PaymentRecord | undefined {
-      const row = select.get(payId, now);
-      return row === undefined ? undefined : parseRecord(String(row['record']));
-    },
-    write(record: PaymentRecord): void {
-      upsert.run(record.payId, expiresAt(record), dueAt(record) ?? null, JSON.stringify(record));
-    },
-    remove(payId: string): void {
-      remove.run(payId);
-    },
-    purge(now: number): void {
-      purge.run(now);
-    },
-  };
-}
-
-/** @throws LedgerCorruption */
-function parseRecord(json: string): PaymentRecord {
-  let record: unknown;
-  try {
-    record = JSON.parse(json);
-  } catch {
-    throw new LedgerCorruption('the record is no JSON');
-  }
-  if (typeof record !== 'object' || record === null) throw new LedgerCorruption('the record is no object');
-  return assertRecord(record);
 }

@@ -2,11 +2,9 @@ import type { DatabaseSync } from 'node:sqlite';
 
 /** Written into the file, so that a foreign database is not mistaken for ours ("ACG1"). */
 const APPLICATION_ID = 0x41434731;
-/** Grows by one with every entry of MIGRATIONS. */
-const SCHEMA_VERSION = 1;
 
-/** Step n leads from version n to n + 1. */
-const MIGRATIONS: readonly string[] = [
+/** Step n leads from version n to n + 1. A step that was released never changes. */
+export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE payments (
     pay_id     TEXT PRIMARY KEY,
@@ -35,7 +33,29 @@ const MIGRATIONS: readonly string[] = [
 
   CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), token TEXT NOT NULL);
   `,
+  // Records learned when they are due and how their end is known. What was stored without is known by the weakest word that fits.
+  `
+  CREATE TABLE answers (
+    pay_id     TEXT PRIMARY KEY,
+    expires_at INTEGER NOT NULL,
+    status     INTEGER NOT NULL,
+    headers    TEXT NOT NULL,
+    body       BLOB NOT NULL
+  );
+  CREATE INDEX answers_expiry ON answers (expires_at);
+
+  UPDATE payments SET record = CASE
+    WHEN NOT json_valid(record) THEN record
+    WHEN json_extract(record, '$.state') IN ('settled', 'delivered', 'undelivered', 'refundDue')
+      THEN json_set(record, '$.dueAt', coalesce(due_at, 0), '$.evidence', 'claim')
+    WHEN json_extract(record, '$.state') = 'refused'
+      THEN json_set(record, '$.dueAt', 0, '$.evidence', 'unsent',
+                    '$.reason', coalesce(json_extract(record, '$.reason'), 'settlement_refused'))
+    ELSE json_set(record, '$.dueAt', coalesce(due_at, 0))
+  END;
+  `,
 ];
+const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Creates or migrates the tables. @throws Error for a foreign database and for one of a newer version. */
 export function migrate(db: DatabaseSync): void {
@@ -48,7 +68,8 @@ export function migrate(db: DatabaseSync): void {
   if (version === SCHEMA_VERSION) return;
   db.exec('BEGIN IMMEDIATE');
   try {
-    for (const step of MIGRATIONS.slice(version)) db.exec(step);
+    // Asked again under the lock: a process that is just being replaced may have been faster.
+    for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) db.exec(step);
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
   } catch (thrown) {
     db.exec('ROLLBACK');

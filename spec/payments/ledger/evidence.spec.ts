@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { assertRecord, LedgerCorruption } from '../../../src/payments/ledger/invariants.ts';
+import type { Evidence, PaymentFacts, PaymentState } from '../../../src/payments/ledger/ledger.ts';
+import { advance, note, TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import { holder, inState, move, NOW, TRANSACTION } from './samples.ts';
+
+const STATES = Object.keys(TRANSITIONS) as PaymentState[];
+
+describe('evidence', () => {
+  const PAID: readonly Evidence[] = ['logs', 'claim', 'nonce'];
+  const WORTHLESS: readonly Evidence[] = ['expired', 'elsewhere', 'unsent'];
+  const everything = { transaction: TRANSACTION, reason: 'because' };
+  const settling = (facts: PaymentFacts, to: PaymentState = 'settled') => {
+    const record = inState('settling', { transaction: TRANSACTION });
+    return () => advance(record, move(record, to, { facts }), NOW);
+  };
+
+  for (const evidence of [...PAID, ...WORTHLESS]) {
+    const paid = PAID.includes(evidence);
+    it(`${evidence} makes a payment ${paid ? 'settled, never refused' : 'refused, never settled'}`, () => {
+      const [lawful, unlawful] = paid ? (['settled', 'refused'] as const) : (['refused', 'settled'] as const);
+      assert.equal(settling({ ...everything, evidence }, lawful)().answer.kind, 'done');
+      assert.throws(settling({ ...everything, evidence }, unlawful), LedgerCorruption);
+    });
+    it(`${evidence} comes with no other change, and with no note`, () => {
+      const record = inState('settled');
+      for (const to of ['delivered', 'undelivered'] as const)
+        assert.throws(() => advance(record, move(record, to, { facts: { evidence } }), NOW), LedgerCorruption);
+      assert.throws(() => note(record, { ...holder(record), facts: { evidence }, leaseMs: 0 }, NOW), LedgerCorruption);
+    });
+    it(`${evidence} of a record that was read belongs to its state`, () => {
+      for (const state of STATES) {
+        const allowed = state === 'refused' ? !paid : paid && !['reserved', 'settling'].includes(state);
+        const record = { ...inState(state), evidence };
+        if (allowed) assert.equal(assertRecord(record), record);
+        else assert.throws(() => assertRecord(record), LedgerCorruption);
+      }
+    });
+  }
+
+  it('no end is believed without it', () => {
+    assert.throws(settling(everything), LedgerCorruption);
+    assert.throws(settling(everything, 'refused'), LedgerCorruption);
+  });
+  it('settled names its transaction with the change, also when one was written ahead', () => {
+    assert.throws(settling({ evidence: 'logs' }), LedgerCorruption);
+    assert.throws(settling({ evidence: 'claim' }), LedgerCorruption);
+  });
+  it('a nonce that is used where no chain is asked needs no transaction', () => {
+    const record = inState('settling');
+    const { answer } = advance(record, move(record, 'settled', { facts: { evidence: 'nonce' } }), NOW);
+    assert.partialDeepStrictEqual(answer, { kind: 'done', record: { evidence: 'nonce', settledAt: NOW } });
+  });
+  it('refused names its reason with the change', () => {
+    assert.throws(settling({ evidence: 'expired' }, 'refused'), LedgerCorruption);
+  });
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { assertRecord } from '../../../src/payments/ledger/invariants.ts';
+import { isFinal } from '../../../src/payments/ledger/table.ts';
+import { applied, type Step, walk, walks } from './walk.ts';
+
+const RUNS = 2_000;
+/** A rule that hardly ever applies would prove nothing. */
+const LEAST_APPLIED = 100;
+const PAID = ['logs', 'claim', 'nonce'];
+const WORTHLESS = ['expired', 'elsewhere', 'unsent'];
+const AFTER_PAYMENT = ['settled', 'delivered', 'undelivered', 'refundDue'];
+
+/** Checks one step; false when it says nothing about it. */
+type Rule = (step: Step) => boolean;
+
+const RULES: Readonly<Record<string, Rule>> = {
+  'a fence never falls': ({ before, after }) => {
+    if (before === undefined || after === undefined) return false;
+    assert.ok(after.fence === before.fence || after.fence === before.fence + 1);
+    return true;
+  },
+  'a final state never changes, nor anything with it': ({ before, after }) => {
+    if (before === undefined || !isFinal(before.state)) return false;
+    assert.equal(after, before);
+    return true;
+  },
+  'what was paid says how that is known, and nothing before': ({ after }) => {
+    if (after === undefined || after.state === 'refused') return false;
+    if (AFTER_PAYMENT.includes(after.state)) assert.ok(PAID.includes(String(after.evidence)));
+    else assert.equal(after.evidence, undefined);
+    return true;
+  },
+  'refused says why no money can move, and is never said after settled': ({ after, visited }) => {
+    if (after?.state !== 'refused') return false;
+    assert.ok(WORTHLESS.includes(String(after.evidence)));
+    assert.ok(after.reason);
+    for (const state of AFTER_PAYMENT) assert.ok(!visited.has(state as never));
+    return true;
+  },
+  'evidence, once there, is never another': ({ before, after }) => {
+    if (before?.evidence === undefined) return false;
+    assert.equal(after?.evidence, before.evidence);
+    return true;
+  },
+  'what was settling is never deleted': ({ before, after, visited }) => {
+    if (before === undefined || before.state === 'reserved') return false;
+    assert.ok(after !== undefined && visited.has('settling'));
+    return true;
+  },
+  'delivered comes only after settled': ({ after, visited }) => {
+    if (after?.state !== 'delivered') return false;
+    assert.ok(visited.has('settled'));
+    return true;
+  },
+  'the same command twice is the command once, in answer and record': ({ call, now, outcome }) => {
+    // Giving a lease up by renewing it for no time is no lease to renew the second time.
+    if (outcome === undefined || (call.kind === 'renew' && call.leaseMs === 0)) return false;
+    const again = applied(outcome.record, call, now);
+    assert.deepEqual(again.answer, outcome.answer);
+    assert.deepEqual(again.record, outcome.record);
+    return outcome.changed;
+  },
+  'a write that comes again later changes nothing and is answered the same': ({ call, now, outcome }) => {
+    if (outcome === undefined || call.kind === 'reserve' || call.kind === 'renew') return false;
+    const again = applied(outcome.record, call, now + 1_000_000);
+    assert.deepEqual(again, { answer: outcome.answer, record: outcome.record, changed: false });
+    return outcome.changed;
+  },
+  'an owner who was taken over from changes nothing any more, with any command': ({ call, now, after, former }) => {
+    if (after === undefined || call.kind === 'reserve') return false;
+    for (const { payId, owner, fence, step } of former) {
+      // Its own last step as well: what was applied must not tell it that it still holds.
+      const claim = { payId, owner, fence };
+      const late = [
+        { kind: 'renew', claim, leaseMs: 1_000 },
+        { kind: 'discard', holder: { ...claim, step }, events: [] },
+        { kind: 'note', command: { ...claim, step, leaseMs: 1_000 } },
+        { kind: 'advance', command: { ...claim, step, leaseMs: 1_000, to: 'delivered', events: [] } },
+      ] as const;
+      for (const old of late) {
+        const { answer, record, changed } = applied(after, old, now);
+        assert.deepEqual(answer, old.kind === 'renew' ? false : { kind: 'fenced' });
+        assert.ok(record === after && !changed);
+      }
+    }
+    return former.length > 0;
+  },
+  'nobody gets a record whose lease runs for somebody else': ({ call, now, before, after }) => {
+    if (call.kind !== 'reserve' || before === undefined || before.leaseUntil <= now) return false;
+    if (before.owner === call.command.owner) return false;
+    assert.equal(after, before);
+    return true;
+  },
+  'due is what is open, and never before its lease ends': ({ after }) => {
+    if (after === undefined) return false;
+    assert.equal(after.dueAt === 0, isFinal(after.state));
+    assert.ok(after.dueAt >= after.leaseUntil);
+    return true;
+  },
+  'a lease that runs never ends earlier by being renewed for longer': ({ call, now, before, after, outcome }) => {
+    if (call.kind !== 'renew' || outcome?.answer !== true || before === undefined) return false;
+    assert.ok(before.leaseUntil > now);
+    if (now + call.leaseMs >= before.leaseUntil) assert.ok((after?.leaseUntil ?? 0) >= before.leaseUntil);
+    return true;
+  },
+  'tries only grow, by one at a time': ({ before, after }) => {
+    if (before === undefined || after === undefined) return false;
+    assert.ok(after.tries === before.tries || after.tries === before.tries + 1);
+    return after.tries > before.tries;
+  },
+  'what was bought, by whom and for how much never changes': ({ before, after }) => {
+    if (before === undefined || after === undefined) return false;
+    for (const name of ['bind', 'requestId', 'receiptId', 'payer', 'payee', 'asset', 'units', 'nonce'] as const)
+      assert.equal(after[name], before[name]);
+    if (!isFinal(after.state)) assert.equal(after.proof, before.proof);
+    return true;
+  },
+  'what is written is sound, and what is not written is not touched': ({ before, after, outcome }) => {
+    if (outcome?.changed === true && after !== undefined) assertRecord(after);
+    else if (outcome?.changed !== true) assert.equal(after, before);
+    return outcome?.changed === true;
+  },
+};
+
+describe('whatever is asked of the table, in any order', () => {
+  for (const [name, rule] of Object.entries(RULES))
+    it(name, (t) => {
+      let steps = 0;
+      let appliedTo = 0;
+      const show = (step: Step): void => {
+        if (rule(step)) appliedTo += 1;
+      };
+      fc.assert(
+        fc.property(walks, (drawn) => {
+          steps += walk(drawn, show);
+        }),
+        { numRuns: RUNS },
+      );
+      t.diagnostic(`${steps} steps, ${appliedTo} of them under the rule`);
+      assert.ok(appliedTo >= LEAST_APPLIED, `the rule applied to ${appliedTo} steps only`);
+    });
+});

@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import type { EventDraft } from '../../src/events/event.ts';
+import type {
+  Advance,
+  Advanced,
+  Claim,
+  Discarded,
+  Evidence,
+  Holder,
+  Note,
+  PaymentFacts,
+  PaymentLedger,
+  PaymentRecord,
+  PaymentState,
+  PaymentTerms,
+  Reservation,
+  Reserve,
+} from '../../src/payments/ledger/ledger.ts';
+import { event, keptAnswer, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import type { Command, Writer } from './commands.ts';
+
+/** The two authorizations of one sequence, which nobody has used before. */
+export interface Subject {
+  readonly requestId: string;
+  readonly offered: readonly [PaymentTerms, PaymentTerms];
+}
+
+/** One call of the port, with all its bytes: the same for every store, and for a repetition. */
+export type Call =
+  | { readonly kind: 'reserve'; readonly command: Reserve }
+  | { readonly kind: 'advance'; readonly command: Advance }
+  | { readonly kind: 'note'; readonly command: Note }
+  | { readonly kind: 'renew'; readonly claim: Claim; readonly leaseMs: number }
+  | { readonly kind: 'discard'; readonly holder: Holder; readonly events: readonly EventDraft[] };
+
+/** What a store answers to a call. */
+export type Answer = Reservation | Advanced | Discarded | boolean;
+
+export function newSubject(): Subject {
+  const requestId = randomUUID();
+  return { requestId, offered: [terms(`${requestId}-0`, { requestId }), terms(`${requestId}-1`, { requestId })] };
+}
+
+/** Turns a drawn command into a call. `record` is what the table holds, so that all stores are sent the same tokens. */
+export function callOf(command: Command, { requestId, offered }: Subject, record: PaymentRecord | undefined): Call {
+  const subject = offered[command.payment];
+  const { leaseMs } = command;
+  if (command.kind === 'reserve') {
+    const bind = command.otherBind ? sha256('something else') : subject.bind;
+    const key = command.key === 'none' ? {} : { keyDigest: sha256(command.key) };
+    return { kind: 'reserve', command: { terms: { ...subject, ...key, bind }, owner: command.owner, leaseMs } };
+  }
+  const claim = { payId: subject.payId, ...writerOf(command.writer, record) };
+  const holder = { ...claim, step: command.step };
+  const events = [event('backend.called', requestId, { data: { step: command.step } })];
+  if (command.kind === 'renew') return { kind: 'renew', claim, leaseMs };
+  if (command.kind === 'discard') return { kind: 'discard', holder, events };
+  const { againMs, keeping } = command;
+  const to = command.kind === 'advance' ? command.to : undefined;
+  const writing = {
+    ...holder,
+    leaseMs,
+    ...(againMs === undefined ? {} : { againMs }),
+    facts: factsOf(command, to),
+    ...(keeping === undefined ? {} : { keeping: { answer: keptAnswer(keeping.text), forMs: keeping.forMs } }),
+  };
+  if (command.kind === 'note') return { kind: 'note', command: { ...writing, ...(command.events ? { events } : {}) } };
+  const told = receipt(subject.receiptId, requestId, { backendStatus: command.serial });
+  const carried = command.receipt ? { receipt: told } : {};
+  return { kind: 'advance', command: { ...writing, to: command.to, events, ...carried } };
+}
+
+export function payIdOf(call: Call): string {
+  switch (call.kind) {
+    case 'reserve':
+      return call.command.terms.payId;
+    case 'advance':
+    case 'note':
+      return call.command.payId;
+    case 'renew':
+      return call.claim.payId;
+    case 'discard':
+      return call.holder.payId;
+  }
+}
+
+export function send(ledger: PaymentLedger, call: Call): Promise<Answer> {
+  switch (call.kind) {
+    case 'reserve':
+      return ledger.reserve(call.command);
+    case 'advance':
+      return ledger.advance(call.command);
+    case 'note':
+      return ledger.note(call.command);
+    case 'renew':
+      return ledger.renew(call.claim, call.leaseMs);
+    case 'discard':
+      return ledger.discard(call.holder, call.events);
+  }
+}
+
+function writerOf(writer: Writer, record: PaymentRecord | undefined): Pick<Claim, 'owner' | 'fence'> {
+  const { owner, fence } = record ?? { owner: 'ada', fence: 1 };
+  switch (writer) {
+    case 'owner':
+      return { owner, fence };
+    case 'former':
+      return { owner: 'ada', fence: Math.max(1, fence - 1) };
+    case 'stranger':
+      return { owner: 'mallory', fence };
+    case 'later':
+      return { owner, fence: fence + 1 };
+  }
+}
+
+function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: PaymentState | undefined): PaymentFacts {
+  const { transaction, rawTransaction, reason, recovered, key } = command;
+  const evidence = command.evidence === 'fitting' ? fitting(to, command.step) : command.evidence;
+  return {
+    ...(transaction ? { transaction: TRANSACTION } : {}),
+    ...(rawTransaction ? { rawTransaction: '0x02f8' } : {}),
+    ...(reason === undefined ? {} : { reason }),
+    ...(evidence === undefined ? {} : { evidence }),
+    ...(recovered ? { recovered: 'chain' } : {}),
+    ...(key ? { keyDigest: sha256('first') } : {}),
+  };
+}
+
+function fitting(to: PaymentState | undefined, seed: string): Evidence | undefined {
+  const third = Number(seed.split('-')[1]) % 3;
+  if (to === 'settled') return (['logs', 'claim', 'nonce'] as const)[third];
+  if (to === 'refused') return (['expired', 'elsewhere', 'unsent'] as const)[third];
+  return undefined;
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
+import { after, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { EventType } from '../../src/events/event.ts';
+import type { Receipt } from '../../src/receipts/receipt.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { leash } from '../support/leash.ts';
+import { CARRIED, type Stage, WAY } from './sales.ts';
+
+const KILLS = 12;
+const CALLERS = 16;
+/** Acknowledged writes that a life may see before it is killed, at most. */
+const LONGEST_LIFE = 400;
+const LIMITS = { eventsMaxLength: 1_000_000, receiptsMaxLength: 1_000_000 };
+const SALES = fileURLToPath(import.meta.resolve('./sales-main.ts'));
+const directory = mkdtempSync(join(tmpdir(), 'acg-kill-'));
+
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+describe('the embedded store under kill -9', () => {
+  it(`keeps all it acknowledged, and nothing by halves, over ${KILLS} lives of one file`, async () => {
+    const path = join(directory, 'gateway.db');
+    const acknowledged = new Map<string, Stage>();
+    for (let life = 0; life < KILLS; life += 1) {
+      await liveAndDie(path, `life-${life}`, 1 + randomInt(LONGEST_LIFE), acknowledged);
+      const store = openSqliteStore({ path, limits: LIMITS });
+      await check(store, path, acknowledged);
+      await store.close();
+    }
+    // What was cut off between two states is the point of it all.
+    const reached = new Set(acknowledged.values());
+    assert.deepEqual(reached, new Set(WAY));
+  });
+});
+
+/** Kills a process that sells, after `lines` acknowledged writes. What it had printed by then is read to the end. */
+async function liveAndDie(path: string, life: string, lines: number, acknowledged: Map<string, Stage>): Promise<void> {
+  const child = spawn(process.execPath, [SALES, path, life, `${CALLERS}`], { stdio: ['ignore', 'pipe', 'inherit'] });
+  leash(child);
+  const ending = new Promise<NodeJS.Signals | null>((resolve) =>
+    child.once('exit', (_code, signal) => resolve(signal)),
+  );
+  let read = 0;
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [payId = '', state] = line.split(' ');
+    // The last line may have been cut off.
+    if (WAY.includes(state as Stage)) acknowledged.set(payId, state as Stage);
+    read += 1;
+    if (read === lines) child.kill('SIGKILL');
+  }
+  assert.equal(await ending, 'SIGKILL');
+  assert.ok(read >= lines);
+}
+
+async function check(store: Store, path: string, acknowledged: ReadonlyMap<string, Stage>): Promise<void> {
+  const db = new DatabaseSync(path, { readOnly: true });
+  assert.deepEqual(db.prepare('PRAGMA integrity_check').all(), [{ __proto__: null, integrity_check: 'ok' }]);
+  const payIds = db
+    .prepare('SELECT pay_id FROM payments')
+    .all()
+    .map((row) => String(row['pay_id']));
+  db.close();
+  const there = new Set(payIds);
+  for (const payId of acknowledged.keys()) assert.ok(there.has(payId), 'an acknowledged payment is lost');
+  const { events, receipts } = await trails(store);
+  for (const payId of payIds) {
+    const record = (await store.ledger.read(payId)) ?? assert.fail();
+    const stage = record.state as Stage;
+    const least = acknowledged.get(payId) ?? 'reserved';
+    assert.ok(WAY.indexOf(stage) >= WAY.indexOf(least), `${least} was acknowledged, ${stage} is there`);
+    const { receipt, ...wanted } = CARRIED[stage];
+    const found = receipts.get(record.requestId);
+    assert.deepEqual(
+      { events: events.get(record.requestId) ?? [], kept: (await store.ledger.kept(payId)) !== undefined },
+      wanted,
+    );
+    if (receipt === undefined) assert.equal(found, undefined);
+    else assert.partialDeepStrictEqual(found, { id: record.receiptId, ...receipt });
+  }
+}
+
+/** All events by request, oldest first, and all receipts. */
+async function trails({ feed, receipts }: Store) {
+  const events = new Map<string, EventType[]>();
+  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+    const page = await feed.page({ limit: 500, ...(cursor === undefined ? {} : { cursor }) });
+    for (const { requestId, type } of page.events) events.set(requestId, [type, ...(events.get(requestId) ?? [])]);
+    cursor = page.nextCursor;
+  }
+  const found = new Map<string, Receipt>();
+  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+    const page = await receipts.page({ limit: 500, ...(cursor === undefined ? {} : { cursor }) });
+    for (const receipt of page.receipts) found.set(receipt.requestId, receipt);
+    cursor = page.nextCursor;
+  }
+  return { events, receipts: found };
+}
