@@ -53,8 +53,8 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   readonly idempotencyKey: string | undefined;
   /** What the local checks have against it although it belongs to a record; undefined for a proof that is right. */
   readonly refusal: string | undefined;
-  /** What a failure has to say about a settlement that nobody knows the end of. */
-  readonly pending?: PaymentResponse;
+  /** What a failure has to say about money that moved, or may have moved. */
+  readonly said?: PaymentResponse;
 }
 
 /** The call may reach the merchant: it is free, or its payment is settled. */

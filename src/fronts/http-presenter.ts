@@ -63,17 +63,20 @@ async function relay(res: Response, answer: BackendAnswer, paid: boolean): Promi
  */
 function sendThrough(res: Response, body: BackendAnswer['body']): Promise<boolean> {
   return new Promise((resolve) => {
+    // From here on the merchant's clock no longer runs, and nothing else would ever give up on a reader who stopped.
+    const awaitReader = (): void => {
+      const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
+      res.once('close', () => clearTimeout(patience));
+    };
     res.once('finish', () => resolve(true));
     res.once('close', () => {
       body.unpipe(res);
+      // Nobody reads any more: a timer that starts now would have nothing that ends it.
+      body.off('end', awaitReader);
       resolve(res.writableFinished);
     });
     body.once('error', () => res.destroy());
-    // From here on the merchant's clock no longer runs, and nothing else would ever give up on a reader who stopped.
-    body.once('end', () => {
-      const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
-      res.once('close', () => clearTimeout(patience));
-    });
+    body.once('end', awaitReader);
     body.pipe(res);
   });
 }

@@ -37,12 +37,13 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
       return;
     }
     const { record, lease } = funding;
-    const kept = collected?.();
+    const { answer: kept, tooLarge = false } = collected?.() ?? {};
     const facts = { requestId: call.requestId, backendStatus: answer.status, durationMs, journal, lease, answer: kept };
     passed('relayed', record.payId);
     if (finished) await desk.delivered(record, facts);
     else {
-      const again = repeatable(call.resource);
+      // What is too large to be kept waits for its buyer.
+      const again = repeatable(call.resource) && !tooLarge;
       await desk.undelivered(record, { ...facts, failure: CLIENT_GONE, requestWritten: true, repeatable: again });
     }
   };

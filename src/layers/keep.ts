@@ -3,11 +3,17 @@ import { relayedHeaders } from '../merchant/headers.ts';
 import type { BackendAnswer } from '../merchant/types.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../payments/ledger/ledger.ts';
 
+/** What was collected: nothing when the answer broke off, or when it is too large. */
+export interface Collected {
+  readonly answer: KeptAnswer | undefined;
+  readonly tooLarge: boolean;
+}
+
 /**
- * Collects an answer while somebody else reads it. Call it before the reader is attached, in the same turn; the result gives the
- * whole answer once it has ended, and undefined when it broke off or is too large to keep.
+ * Collects an answer while somebody else reads it. Call it before the reader is attached, in the same turn; the result is worth
+ * asking once the answer has ended.
  */
-export function collect(answer: BackendAnswer): () => KeptAnswer | undefined {
+export function collect(answer: BackendAnswer): () => Collected {
   const { status, headers, body } = answer;
   let chunks: Uint8Array[] | undefined = [];
   let bytes = 0;
@@ -21,10 +27,13 @@ export function collect(answer: BackendAnswer): () => KeptAnswer | undefined {
   body.once('end', () => {
     whole = true;
   });
-  return () =>
-    whole && chunks !== undefined
-      ? { status, headers: relayedHeaders(headers, { free: false, status }), body: Buffer.concat(chunks) }
-      : undefined;
+  return () => ({
+    answer:
+      whole && chunks !== undefined
+        ? { status, headers: relayedHeaders(headers, { free: false, status }), body: Buffer.concat(chunks) }
+        : undefined,
+    tooLarge: chunks === undefined,
+  });
 }
 
 /** A kept answer in the shape of a fresh one. */

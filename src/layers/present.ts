@@ -32,7 +32,7 @@ export function present(onFailure: FailureListener): ErrorRequestHandler {
 
 /** What a failed call still has to say about the buyer's money. */
 function paymentOf(call: Exclude<Call, { readonly stage: 'received' }>): PaymentResponse | undefined {
-  if (call.stage === 'proven') return call.pending;
+  if (call.stage === 'proven') return call.said;
   return 'funding' in call && call.funding.kind === 'paid' ? call.funding.response : undefined;
 }
 

@@ -5,11 +5,12 @@ import type { Cashier } from '../payments/cashier.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
 import type { Paid, Sale } from '../payments/sale.ts';
 import { paymentTerms } from '../payments/terms.ts';
+import type { PaymentResponse } from '../payments/x402/wire.ts';
 import { StoreError } from '../store/store.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { elapsedMs } from './elapsed.ts';
 import { asAnswer } from './keep.ts';
-import { repeatable } from './repeat.ts';
+import { repeatable, retryUntil } from './repeat.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
 export interface SettlementGate {
@@ -44,18 +45,24 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): 
     } else if (sale.kind === 'refused') askForPayment(call, offer, sale.owed);
     else if (sale.kind === 'again') await answerAgain(call, sale);
     else {
-      if (sale.kind === 'uncertain')
-        advanceCall(res, { ...call, pending: pendingResponse(sale.record, sale.transaction, call.requestId) });
+      const said = saidOfMoney(sale, call.requestId);
+      if (said !== undefined) advanceCall(res, { ...call, said });
       throw unsold(sale);
     }
   };
 }
 
 function fund(res: Response, call: ProvenCall, { record, lease, kept }: Paid): void {
-  const { payment: _proof, refusal: _refusal, pending: _pending, ...prepared } = call;
+  const { payment: _proof, refusal: _refusal, said: _said, ...prepared } = call;
   const funding = { kind: 'paid', record, lease, response: settledResponse(record, call.requestId) } as const;
   if (kept === undefined) advanceCall(res, { ...prepared, stage: 'funded', funding });
   else advanceCall(res, { ...prepared, stage: 'answered', funding, answer: asAnswer(kept), keptBefore: true });
+}
+
+/** PAYMENT-RESPONSE of a failure after money moved, or may have moved. */
+function saidOfMoney(sale: Sale, requestId: string): PaymentResponse | undefined {
+  if (sale.kind === 'uncertain') return pendingResponse(sale.record, sale.transaction, requestId);
+  return sale.kind === 'failed' ? settledResponse(sale.record, requestId) : undefined;
 }
 
 /** The answer that was delivered before, with the words it was delivered with. */
@@ -86,6 +93,16 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): Ga
         message: 'Another call with this proof is still running.',
         retryable: true,
         details: { state: 'in_flight' },
+        headers: { 'retry-after': '1' },
+      });
+    case 'failed':
+      return new GatewayError('BACKEND_ERROR', {
+        retryable: sale.retryable,
+        details: {
+          state: 'undelivered',
+          payment: paymentDetails(sale.record),
+          ...(sale.retryable ? { retryUntil: retryUntil(sale.record) } : {}),
+        },
         headers: { 'retry-after': '1' },
       });
     case 'conflict':

@@ -14,6 +14,7 @@ import { passed } from './steps.ts';
 import { REAL_TIME, type Time } from './time.ts';
 import { writeAhead } from './write-ahead.ts';
 import type { PaymentRail, SettlementHistory } from './x402/rail.ts';
+import { VALID_BEFORE_MARGIN_SECONDS, type WindowReason } from './x402/window.ts';
 
 /** All deadlines of a sale together, without the merchant's: chain (3 s), verify (6.5 s), settle (60 s), the slowest reader (130 s). */
 const SALE_BOUND_MS = 200_000;
@@ -67,31 +68,33 @@ class Till {
   async take(joined: boolean): Promise<Sale> {
     if (!this.#order.gateOpen()) return { kind: 'gate_closed' };
     const { terms, backendTimeoutMs } = this.#order;
+    // Before the store is asked: the way of its reply is no waiting for somebody's answer.
+    const waitedMs = this.#order.elapsedMs();
     const reservation = await this.#ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
-    if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, this.#order, joined);
+    if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, terms, { joined, waitedMs });
     const { record } = reservation;
     passed('reserved', record.payId);
     const lease = this.#leases.hold(record, SALE_BOUND_MS + backendTimeoutMs);
     let made: Made | undefined;
     try {
-      made = await this.#work(record);
+      made = await this.#work(record, joined);
     } finally {
       if (made?.kind !== 'paid') lease.drop();
     }
     return made.kind === 'paid' ? { ...made, lease } : made;
   }
 
-  #work(record: PaymentRecord): Promise<Made> {
+  #work(record: PaymentRecord, joined: boolean): Promise<Made> {
     switch (record.state) {
-      case 'reserved':
+      case 'reserved': {
         // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
-        return this.#order.refusal === undefined
-          ? this.#verify(record)
-          : this.#perhapsForgotten(record, this.#order.refusal, 'late');
+        const refusal = this.#order.refusal ?? tooLate(record);
+        return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');
+      }
       case 'settling':
         return this.#orUncertain(record, () => this.#resolve(record));
       default:
-        return resume(this.#books, this.#order, record);
+        return resume(this.#books, this.#order, record, joined);
     }
   }
 
@@ -104,9 +107,9 @@ class Till {
       return this.#perhapsForgotten(record, verdict.reason, 'spent');
     if (verdict.kind === 'refused') return this.#refuse(record, verdict.reason);
     passed('verified', record.payId);
-    const settling = await this.#enterSettling(record, true);
-    if (settling === undefined) return { kind: 'in_flight' };
-    return this.#orUncertain(settling, () => this.#settle(settling, { sentBefore: false }));
+    // The gate may have closed while the rail verified. From the next write on another process may settle this.
+    if (!this.#order.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
+    return this.#enterSettling(record, true, (settling) => this.#settle(settling, { sentBefore: false }));
   }
 
   #refuse(record: PaymentRecord, reason: string): Promise<Made> {
@@ -119,8 +122,15 @@ class Till {
     return discarded.kind === 'gone' ? sale(discarded) : { kind: 'in_flight' };
   }
 
-  /** The write before anything is sent. Undefined when another attempt took over. @throws when the store is silent */
-  async #enterSettling(record: PaymentRecord, verified: boolean): Promise<PaymentRecord | undefined> {
+  /**
+   * The write before anything is sent, and then what it is for. When the write may stand although nobody confirmed it, a reconciler
+   * may settle what this call did not: then the outcome is open. @throws when the store is silent and nothing was written
+   */
+  async #enterSettling(
+    record: PaymentRecord,
+    verified: boolean,
+    then: (settling: PaymentRecord) => Promise<Made>,
+  ): Promise<Made> {
     const { journal } = this.#order;
     const earlier = journal.take();
     if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
@@ -129,12 +139,15 @@ class Till {
     const settling = await persist(() => this.#ledger.advance(step), this.#books.time);
     if (settling.kind === 'done') {
       passed('settling', record.payId);
-      return settling.record;
+      return this.#orUncertain(settling.record, () => then(settling.record));
     }
     journal.putBack(earlier);
-    if (settling.kind === 'unwritten') throw settling.cause;
+    if (settling.kind === 'unwritten') {
+      if (settling.mayStand) return leaveUncertain(this.#books, record, settling.cause);
+      throw settling.cause;
+    }
     if (settling.kind === 'illegal') throw new Error(`illegal transition ${settling.state} -> settling`);
-    return undefined;
+    return { kind: 'in_flight' };
   }
 
   /**
@@ -156,19 +169,14 @@ class Till {
     const withinWindow = record.reservedAt <= record.validBefore * 1_000 + RETRY_WINDOW_MS;
     if (this.#onStoreLoss === 'refuse' || !withinWindow)
       return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
-    const settling = await this.#enterSettling(record, false);
-    if (settling === undefined) return { kind: 'in_flight' };
-    return this.#orUncertain(settling, () =>
+    return this.#enterSettling(record, false, (settling) =>
       closeSettlement(this.#books, this.#order, settling, shown, { recovered: 'chain' }),
     );
   }
 
   async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Made> {
-    // The gate may have closed while the rail verified. Nothing was sent, so the lease is all there is to give back.
-    if (!this.#order.gateOpen()) {
-      await this.#ledger.note({ ...holder(record), leaseMs: 0 });
-      return { kind: 'gate_closed' };
-    }
+    // Nothing is sent from here any more, but another process will find the record and go on with it.
+    if (!this.#order.gateOpen()) return leaveUncertain(this.#books, record, 'the gateway is closing');
     const { proof, requirements } = recall(record);
     passed('sending', record.payId);
     const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), history);
@@ -198,4 +206,13 @@ class Till {
       return leaveUncertain(this.#books, record, cause);
     }
   }
+}
+
+/**
+ * The window once more, on the clock that all processes share: a copy of this proof may have been told that its time is over and that
+ * a new one is wanted, so an attempt that was slow to come here must not begin after that.
+ */
+function tooLate({ reservedAt, validBefore }: PaymentRecord): WindowReason | undefined {
+  const inTime = reservedAt <= (validBefore - VALID_BEFORE_MARGIN_SECONDS) * 1_000;
+  return inTime ? undefined : 'invalid_exact_evm_payload_authorization_valid_before';
 }

@@ -1,9 +1,11 @@
 import type { Journal } from '../events/journal.ts';
 import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './closing.ts';
 import { holder } from './holder.ts';
+import { deliveredAfterAll } from './late-delivery.ts';
 import type { Lease } from './leases.ts';
 import {
   type Advance,
+  type Advanced,
   type KeptAnswer,
   MAX_KEPT_BYTES,
   type PaymentLedger,
@@ -11,7 +13,7 @@ import {
 } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { deliverAgainMs, windowLeftMs } from './patience.ts';
-import { persist } from './persist.ts';
+import { PATIENT_PAUSES_MS, persist, type Unwritten } from './persist.ts';
 import { type Delivery, receiptOf } from './receipt.ts';
 import { passed } from './steps.ts';
 import { REAL_TIME, type Time } from './time.ts';
@@ -66,8 +68,16 @@ export function createDeliveryDesk(
     const resumed = facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId };
     const settledAt = new Date(record.settledAt ?? at);
     const receipt = receiptOf(record, { settledAt, at, durationMs: facts.durationMs, delivery, ...resumed });
-    const command = { ...holder(record), ...change, leaseMs: 0, receipt, events: facts.journal.take() };
-    const written = await persist(() => ledger.advance(command), time);
+    const said = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
+    const command = { ...said, ...holder(record) };
+    let written: Advanced | Unwritten;
+    if (change.to === 'undelivered') written = await persist(() => ledger.advance(command), time);
+    else {
+      // Nobody waits for this write, and without it goods and refund would both be due.
+      written = await persist(() => ledger.advance(command), time, PATIENT_PAUSES_MS);
+      if (written.kind === 'fenced' || written.kind === 'illegal')
+        written = (await deliveredAfterAll(ledger, time, record, said).catch(() => undefined)) ?? written;
+    }
     facts.lease.drop();
     if (written.kind === 'done') {
       if (change.to === 'delivered') passed('delivered', record.payId);

@@ -9,37 +9,42 @@ export const JOIN_MS = 3_000;
 /** Between two looks at the running call's record, milliseconds: quick at first, because most calls are. */
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 200;
+const PAUSE_GROWTH = 1.5;
 
 /**
- * A cashier whose copies of one proof wait for the first one instead of being turned away: they then have its answer, or go on where
- * it failed. All copies of a process share one look at the record.
+ * A cashier whose copies of one proof wait for the first one instead of being turned away: they then have its answer, or hear
+ * that it failed. All copies of a process share one look at the record.
  */
 export function joining(cashier: Cashier, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Cashier {
   const looks = new Map<string, Promise<void>>();
-  const look = (payId: string): Promise<void> => {
+  const look = (payId: string, after: number): Promise<void> => {
     const shared = looks.get(payId);
     if (shared !== undefined) return shared;
-    const mine = untilIdle(ledger, payId, time).finally(() => looks.delete(payId));
+    const mine = untilIdle(ledger, payId, after, time).finally(() => looks.delete(payId));
     looks.set(payId, mine);
     return mine;
   };
   return {
     async take(order): Promise<Sale> {
       const ends = time.now() + JOIN_MS;
-      for (let joined = false; ; joined = true) {
-        const sale = await cashier.take(order, joined);
+      for (let takes = 0; ; takes += 1) {
+        const sale = await cashier.take(order, takes > 0);
         const left = ends - time.now();
-        if (sale.kind !== 'in_flight' || left <= 0) return sale;
-        await Promise.race([look(order.terms.payId), time.sleep(left)]);
+        if (sale.kind !== 'in_flight' || sale.alone === true || left <= 0) return sale;
+        await Promise.race([look(order.terms.payId, takes), time.sleep(left)]);
       }
     },
   };
 }
 
-/** Resolves when nobody works on the record any more, and at the latest when no joined call still waits. Never rejects. */
-async function untilIdle(ledger: Pick<PaymentLedger, 'read'>, payId: string, time: Time): Promise<void> {
+/**
+ * Resolves when nobody works on the record any more, and at the latest when no joined call still waits. Never rejects. `after` so many
+ * takes in vain it starts slower: a record that only its key opens is idle, and yet no caller's to take.
+ */
+async function untilIdle(ledger: Pick<PaymentLedger, 'read'>, payId: string, after: number, time: Time): Promise<void> {
   const ends = time.now() + JOIN_MS;
-  for (let pause = FIRST_PAUSE_MS; time.now() < ends; pause = Math.min(1.5 * pause, LONGEST_PAUSE_MS)) {
+  for (let looks = after; time.now() < ends; looks += 1) {
+    const pause = Math.min(FIRST_PAUSE_MS * PAUSE_GROWTH ** looks, LONGEST_PAUSE_MS);
     await time.sleep(pause);
     // A store that is silent says nothing; the next take will have its error.
     const record = await ledger.read(payId).catch(() => undefined);

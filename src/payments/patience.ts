@@ -8,8 +8,10 @@ export const LONGEST_WAIT_MS = 60_000;
 const SHARE_OF_AGE = 1 / 4;
 /** Deliveries by the reconciler are tried this often before they are left to the buyer. */
 export const BACKGROUND_TRIES = 6;
-/** After this many failed deliveries the merchant owes a refund, whatever is left of the window. */
+/** After this many failed deliveries the merchant owes a refund, whatever is left of the window, */
 export const MOST_TRIES = 100;
+/** unless they were all made in one rush, which says nothing about the merchant, milliseconds after the settlement. */
+export const SHORTEST_WINDOW_MS = 60 * 60 * 1_000;
 
 /** When to look again at a settlement whose outcome is open, milliseconds from now. Times are the store's own. */
 export function lookAgainMs({ changedAt, reservedAt }: PaymentRecord): number {

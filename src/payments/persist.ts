@@ -1,7 +1,16 @@
 import { REAL_TIME, type Time } from './time.ts';
 
 /** Pauses between attempts, milliseconds: long enough for a store that fails over inside a script, short enough for a caller. */
-const PAUSES_MS = [50, 250, 1_000] as const;
+const PAUSES_MS: readonly number[] = [50, 250, 1_000];
+/** The same where no caller waits: a store that restarts or fails over must not cost the write. */
+export const PATIENT_PAUSES_MS: readonly number[] = [50, 250, 1_000, 2_000, 4_000, 8_000, 15_000];
+
+/** `mayStand`: whether one of the attempts may have been written all the same. */
+export interface Unwritten {
+  readonly kind: 'unwritten';
+  readonly cause: unknown;
+  readonly mayStand: boolean;
+}
 
 /**
  * Repeats a write that must not be lost once money has moved. The command carries one step token, so a repetition after a lost
@@ -11,17 +20,22 @@ const PAUSES_MS = [50, 250, 1_000] as const;
 export async function persist<T>(
   write: () => Promise<T>,
   time: Pick<Time, 'sleep'> = REAL_TIME,
-): Promise<T | { readonly kind: 'unwritten'; readonly cause: unknown }> {
-  for (const pause of PAUSES_MS) {
+  pauses: readonly number[] = PAUSES_MS,
+): Promise<T | Unwritten> {
+  let mayStand = false;
+  for (let attempt = 0; ; attempt += 1) {
     try {
       return await write();
-    } catch {
+    } catch (cause) {
+      mayStand ||= !neverStood(cause);
+      const pause = pauses[attempt];
+      if (pause === undefined) return { kind: 'unwritten', cause, mayStand };
       await time.sleep(pause);
     }
   }
-  try {
-    return await write();
-  } catch (cause) {
-    return { kind: 'unwritten', cause };
-  }
+}
+
+/** Stores say so on their errors; whatever says nothing may stand. */
+function neverStood(cause: unknown): boolean {
+  return cause instanceof Error && 'mayStand' in cause && cause.mayStand === false;
 }

@@ -5,15 +5,25 @@ import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
-import { BACKGROUND_TRIES, LONGEST_WAIT_MS, lookAgainMs, MOST_TRIES, windowLeftMs } from './patience.ts';
+import { DELIVERING_STATES } from './ledger/table.ts';
+import {
+  BACKGROUND_TRIES,
+  LONGEST_WAIT_MS,
+  lookAgainMs,
+  MOST_TRIES,
+  SHORTEST_WINDOW_MS,
+  windowLeftMs,
+} from './patience.ts';
 import { receiptOf } from './receipt.ts';
 import type { Order, Paid } from './sale.ts';
 import { REAL_TIME, type Time } from './time.ts';
 
 /** Between two looks at the work list, milliseconds; random within, so that the replicas do not meet (CONTRACT 4.3). */
 const LOOK_EVERY_MS = { from: 300, to: 600 } as const;
-/** Records worked on at the same time: what a settlement waits for is seldom this process. */
-const AT_ONCE = 8;
+/** Most records of one look. */
+const BATCH = 64;
+/** Records worked on at the same time, by what they wait for: a merchant that hangs must not hold settlements up. */
+const AT_ONCE = { settlement: 8, delivery: 4 } as const;
 
 /** What a reconciler works with. */
 export interface ReconcilerParts {
@@ -45,26 +55,32 @@ export interface Reconciler {
 
 export function createReconciler(parts: ReconcilerParts): Reconciler {
   const { time = REAL_TIME, random = Math.random } = parts;
-  const active = new Map<string, Promise<void>>();
+  const active = new Map<string, { readonly lane: Lane; readonly work: Promise<void> }>();
   let stopped = false;
+  let silent = false;
 
   const look = async (): Promise<void> => {
-    const free = AT_ONCE - active.size;
-    if (free <= 0 || !parts.gateOpen()) return;
+    if (!parts.gateOpen() || !LANES.some(hasRoom)) return;
     try {
-      for (const record of await parts.ledger.due(free)) if (!active.has(record.payId)) begin(record);
+      for (const record of await parts.ledger.due(BATCH))
+        if (!active.has(record.payId) && hasRoom(laneOf(record))) begin(record);
+      silent = false;
     } catch (err) {
-      parts.warn({ err });
+      // A store that is away is worth one line, not two a second.
+      if (!silent) parts.warn({ err });
+      silent = true;
     }
   };
+  const hasRoom = (lane: Lane): boolean =>
+    [...active.values()].filter((one) => one.lane === lane).length < AT_ONCE[lane];
   const begin = (record: PaymentRecord): void => {
     const { payId } = record;
     const work = finish(parts, record)
       .catch((err: unknown) => parts.warn({ payId, err }))
       .finally(() => active.delete(payId));
-    active.set(payId, work);
+    active.set(payId, { lane: laneOf(record), work });
   };
-  const done = async (): Promise<void> => void (await Promise.all(active.values()));
+  const done = async (): Promise<void> => void (await Promise.all([...active.values()].map(({ work }) => work)));
   const loop = async (): Promise<void> => {
     while (!stopped) {
       // One settlement that hangs must not keep the others waiting: what a look found is not awaited here.
@@ -83,6 +99,13 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       await Promise.race([done(), time.sleep(atMostMs)]);
     },
   };
+}
+
+type Lane = keyof typeof AT_ONCE;
+const LANES = Object.keys(AT_ONCE) as Lane[];
+
+function laneOf({ state }: PaymentRecord): Lane {
+  return DELIVERING_STATES.includes(state) ? 'delivery' : 'settlement';
 }
 
 /** Goes on with one record as its buyer would, through the same reservation: whoever is first works on it. */
@@ -132,7 +155,8 @@ async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<voi
 /** The merchant failed too often for more tries behind the buyer's back. */
 async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
   const held = await takeOver(ledger, record);
-  if (held !== undefined) await wait(ledger, held);
+  // A record that was lost meanwhile begins anew as a reservation, and that must not wait for a day.
+  if (held?.state === 'undelivered') await wait(ledger, held);
 }
 
 async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
@@ -151,7 +175,9 @@ async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<voi
 
 /** A record is looked at when it is due, so that is the least that the store's clock can say now. */
 function owesRefund({ state, settledAt, dueAt, tries }: PaymentRecord): boolean {
-  return state === 'undelivered' && (dueAt >= (settledAt ?? dueAt) + RETRY_WINDOW_MS || tries >= MOST_TRIES);
+  const since = dueAt - (settledAt ?? dueAt);
+  const hopeless = tries >= MOST_TRIES && since >= SHORTEST_WINDOW_MS;
+  return state === 'undelivered' && (since >= RETRY_WINDOW_MS || hopeless);
 }
 
 async function takeOver(ledger: PaymentLedger, terms: PaymentRecord): Promise<PaymentRecord | undefined> {

@@ -1,7 +1,7 @@
 import type { Journal } from '../events/journal.ts';
 import { backendHeaders, relayedHeaders } from '../merchant/headers.ts';
 import { classify } from '../merchant/outcome.ts';
-import { type BackendAnswer, BackendError, type Exchange } from '../merchant/types.ts';
+import { type BackendAnswer, BackendError, type BackendFailure, type Exchange } from '../merchant/types.ts';
 import type { DeliveryDesk } from './delivery.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from './ledger/ledger.ts';
 import type { Paid } from './sale.ts';
@@ -31,7 +31,9 @@ export async function fetchForBuyer(
   const began = performance.now();
   const fetched = resource === undefined ? NOT_SOLD : await fetchAnswer(record, resource, exchange);
   const durationMs = Math.round(performance.now() - began);
-  const repeatable = resource?.repeatable ?? false;
+  // What is too large to keep stays so: only its buyer can have it.
+  const tooLarge = fetched.kind === 'failed' && fetched.reason === 'response_too_large';
+  const repeatable = !tooLarge && (resource?.repeatable ?? false);
   const facts = { requestId: record.requestId, durationMs, journal, lease, repeatable };
   if (fetched.kind === 'answer') {
     const { answer } = fetched;
@@ -48,7 +50,15 @@ export async function fetchForBuyer(
   const { status, reason, requestWritten } = fetched;
   const data = { code: 'BACKEND_ERROR', ...(status === 0 ? {} : { status }), ...(reason === '' ? {} : { reason }) };
   journal.record('backend.failed', { status: 'error', durationMs, data });
-  const failed = { failure: 'BACKEND_ERROR', backendStatus: status, requestWritten, answer: undefined };
+  // What is too large to be kept need not be fetched again before its buyer is there to take it.
+  const again = repeatable && reason !== TOO_LARGE;
+  const failed = {
+    repeatable: again,
+    failure: 'BACKEND_ERROR',
+    backendStatus: status,
+    requestWritten,
+    answer: undefined,
+  };
   await desk.undelivered(record, { ...facts, ...failed });
 }
 
@@ -57,6 +67,7 @@ type Fetched =
   /** `status` 0 when no answer came; `reason` in the words of CONTRACT 1.2, empty when the status says it. */
   | { readonly kind: 'failed'; readonly status: number; readonly reason: string; readonly requestWritten: boolean };
 
+const TOO_LARGE: BackendFailure = 'response_too_large';
 const NOT_SOLD = { kind: 'failed', status: 0, reason: 'not_sold', requestWritten: false } as const;
 
 async function fetchAnswer(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Fetched> {

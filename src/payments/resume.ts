@@ -2,19 +2,25 @@ import { ANSWER_KEPT, type Books, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } 
 import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
 import type { PaymentFacts, PaymentRecord } from './ledger/ledger.ts';
-import { windowLeftMs } from './patience.ts';
+import { deliverAgainMs, windowLeftMs } from './patience.ts';
 import { persist } from './persist.ts';
 import { receiptOf } from './receipt.ts';
 import type { Made, Order } from './sale.ts';
 
-/** The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. */
-export async function resume(books: Books, order: Order, record: PaymentRecord): Promise<Made> {
+/**
+ * The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. `joined`: this call
+ * has just waited for a delivery that failed; were each of its copies to try again, the merchant would have to bear them all.
+ */
+export async function resume(books: Books, order: Order, record: PaymentRecord, joined: boolean): Promise<Made> {
   const kept = record.reason === ANSWER_KEPT ? await books.ledger.kept(record.payId) : undefined;
-  const facts = adoptedKey(order, record);
-  if (kept !== undefined) return collect(books, record, facts, kept);
+  if (kept !== undefined) return collect(books, record, {}, kept);
+  if (joined && record.state === 'undelivered') {
+    await books.ledger.note({ ...holder(record), leaseMs: 0, againMs: deliverAgainMs(record.tries) });
+    return { kind: 'failed', record, retryable: order.repeatable || record.reason === REQUEST_NOT_WRITTEN };
+  }
   if (order.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
     // Said before the request leaves, so that a crash on the way cannot let it out a second time.
-    return collect(books, record, { ...facts, reason: REQUEST_MAY_BE_WRITTEN }, undefined);
+    return collect(books, record, { reason: REQUEST_MAY_BE_WRITTEN }, undefined);
   }
   return leaveToBuyer(books, order, record);
 }
@@ -60,9 +66,4 @@ async function leaveToBuyer({ ledger, time }: Books, order: Order, record: Payme
   return written.kind === 'done'
     ? { kind: 'spent', state: 'undelivered', record: written.record }
     : { kind: 'in_flight' };
-}
-
-/** A key that comes with a later call guards the answer from then on. */
-function adoptedKey({ terms }: Order, record: PaymentRecord): PaymentFacts {
-  return record.keyDigest === undefined && terms.keyDigest !== undefined ? { keyDigest: terms.keyDigest } : {};
 }

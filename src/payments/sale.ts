@@ -45,7 +45,10 @@ export type Sale =
   | { readonly kind: 'refused'; readonly owed: NothingOwed }
   /** The answer that this payment bought, once more. `joined`: to a call that waited for it, not to a later one. */
   | { readonly kind: 'again'; readonly record: PaymentRecord; readonly kept: KeptAnswer; readonly joined: boolean }
-  | { readonly kind: 'in_flight' }
+  /** `alone`: there is nothing to wait for, because its answer would not be for this call. */
+  | { readonly kind: 'in_flight'; readonly alone?: true }
+  /** The call that this one waited for was paid and not delivered. */
+  | { readonly kind: 'failed'; readonly record: PaymentRecord; readonly retryable: boolean }
   /** The same key and proof for another input. */
   | { readonly kind: 'conflict' }
   | {

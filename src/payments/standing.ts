@@ -1,6 +1,6 @@
-import type { PaymentLedger, PaymentRecord, Reservation } from './ledger/ledger.ts';
+import type { PaymentLedger, PaymentRecord, PaymentTerms, Reservation } from './ledger/ledger.ts';
 import { NothingOwed } from './nothing-owed.ts';
-import type { Order, Sale } from './sale.ts';
+import type { Sale } from './sale.ts';
 
 /**
  * A call that came while the answer was being made has joined it, also when its turn came only afterwards. Both clocks count whole
@@ -8,15 +8,17 @@ import type { Order, Sale } from './sale.ts';
  */
 const CLOCK_GRAIN_MS = 2;
 
-/** The rows of CONTRACT 4.3 for an authorization that is not this call's to work on. */
+/**
+ * The rows of CONTRACT 4.3 for an authorization that is not this call's to work on. `waitedMs`: how long the call had been here when
+ * it asked the ledger.
+ */
 export async function answerStanding(
   ledger: Pick<PaymentLedger, 'kept'>,
   reservation: Exclude<Reservation, { kind: 'run' }>,
-  { terms, elapsedMs }: Pick<Order, 'terms' | 'elapsedMs'>,
-  joined: boolean,
+  { keyDigest }: Pick<PaymentTerms, 'keyDigest'>,
+  call: { readonly joined: boolean; readonly waitedMs: number },
 ): Promise<Sale> {
   const { kind, record } = reservation;
-  const { keyDigest } = terms;
   const hasKey = keyDigest !== undefined && keyDigest === record.keyDigest;
   switch (kind) {
     case 'busy':
@@ -25,9 +27,11 @@ export async function answerStanding(
       return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
     case 'guarded':
       // Somebody works on it, or it waits for its buyer; without the key this is neither.
-      return record.state === 'undelivered' ? { kind: 'spent', state: record.state, record } : { kind: 'in_flight' };
+      return record.state === 'undelivered'
+        ? { kind: 'spent', state: record.state, record }
+        : { kind: 'in_flight', alone: true };
     case 'ended':
-      return ended(ledger, record, hasKey, joined || elapsedMs() - reservation.endedMs > CLOCK_GRAIN_MS);
+      return ended(ledger, record, hasKey, call.joined || call.waitedMs - reservation.endedMs > CLOCK_GRAIN_MS);
   }
 }
 

@@ -18,11 +18,15 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Thrown by every port when the store gave no answer. The write may or may not have happened. */
+/** Thrown by every port when the store gave no answer. */
 export class StoreError extends Error {
-  constructor(cause: unknown) {
+  /** False only when it is certain that nothing was written; otherwise the write may or may not stand. */
+  readonly mayStand: boolean;
+
+  constructor(cause: unknown, mayStand = true) {
     super('the store did not answer', { cause });
     this.name = 'StoreError';
+    this.mayStand = mayStand;
   }
 }
 

@@ -1,5 +1,13 @@
 import { RECEIPT_ID } from '../../receipts/receipt.ts';
-import type { Evidence, PaymentFacts, PaymentRecord, PaymentState, PaymentTerms } from './ledger.ts';
+import {
+  type Evidence,
+  type Keeping,
+  MAX_KEPT_BYTES,
+  type PaymentFacts,
+  type PaymentRecord,
+  type PaymentState,
+  type PaymentTerms,
+} from './ledger.ts';
 
 /** Longest lease anyone may ask for, milliseconds: a mistake in a deadline must not lock a buyer out for hours. */
 export const MAX_LEASE_MS = 600_000;
@@ -141,6 +149,15 @@ export function assertLease(leaseMs: number): void {
 export function assertPause(againMs: number): void {
   if (!Number.isSafeInteger(againMs) || againMs < 0 || againMs > MAX_PAUSE_MS)
     throw new RangeError(`a pause is 0 to ${MAX_PAUSE_MS} ms`);
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+export function assertKeeping(keeping: Keeping | undefined): void {
+  if (keeping === undefined) return;
+  const { answer, forMs } = keeping;
+  if (!Number.isSafeInteger(forMs) || forMs < 0) throw new RangeError('an answer is kept for whole milliseconds');
+  if (answer.body.byteLength > MAX_KEPT_BYTES)
+    throw new RangeError(`an answer over ${MAX_KEPT_BYTES} bytes is not kept`);
 }
 
 /**

@@ -93,7 +93,8 @@ export interface Reserve {
 
 /**
  * `run`: the caller owns the record now (new, its own again, or taken over after the lease ended) and finds its state in it.
- * `busy`: somebody else works on it. `used`: the authorization bought something else. `ended`: nothing is left to do.
+ * `busy`: somebody else works on it. `used`: the authorization bought something else. `ended`: nothing is left to do, since `endedMs`
+ * milliseconds.
  * `guarded`: there is something left, but only for who brings the key that came first.
  */
 export type Reservation =
@@ -101,7 +102,7 @@ export type Reservation =
   | { readonly kind: 'busy'; readonly record: PaymentRecord; readonly leaseLeftMs: number }
   | { readonly kind: 'used'; readonly record: PaymentRecord }
   | { readonly kind: 'guarded'; readonly record: PaymentRecord }
-  | { readonly kind: 'ended'; readonly record: PaymentRecord };
+  | { readonly kind: 'ended'; readonly record: PaymentRecord; readonly endedMs: number };
 
 /** Who works on a record. */
 export interface Claim {
@@ -145,7 +146,6 @@ export interface PaymentFacts {
   readonly reason?: string;
   readonly evidence?: Evidence;
   readonly recovered?: 'chain';
-  readonly keyDigest?: string;
 }
 
 /** `fenced`: another owner took over. `illegal`: the table has no such transition. `lost`: the record is gone. */

@@ -1,4 +1,4 @@
-import { assertFacts, assertLease, assertPause, assertRecord, assertTerms } from './invariants.ts';
+import { assertFacts, assertKeeping, assertLease, assertPause, assertRecord, assertTerms } from './invariants.ts';
 import type {
   Advance,
   Advanced,
@@ -66,7 +66,7 @@ export function reserve(record: PaymentRecord | undefined, command: Reserve, now
   const terms = assertTerms(command.terms);
   if (record === undefined) return running(freshRecord(terms, command, now));
   if (record.bind !== terms.bind) return standing({ kind: 'used', record });
-  if (isFinal(record.state)) return standing({ kind: 'ended', record });
+  if (isFinal(record.state)) return standing({ kind: 'ended', record, endedMs: now - record.changedAt });
   if (record.keyDigest !== undefined && record.keyDigest !== terms.keyDigest)
     return standing({ kind: 'guarded', record });
   const live = record.leaseUntil > now;
@@ -93,6 +93,7 @@ export function advance(record: PaymentRecord | undefined, command: Advance, now
   assertLease(leaseMs);
   assertPause(againMs);
   assertFacts(to, facts);
+  assertKeeping(command.keeping);
   return written(record, command, sourcesOf(to), (held) => ({
     ...held,
     ...known(facts),
@@ -111,6 +112,7 @@ export function note(record: PaymentRecord | undefined, command: Note, now: numb
   assertLease(leaseMs);
   assertPause(againMs);
   assertFacts(undefined, facts);
+  assertKeeping(command.keeping);
   return written(record, command, notableIn(facts), (held) => ({
     ...held,
     ...known(facts),

@@ -45,6 +45,9 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async settle(proof, offer, writeAhead, history = { sentBefore: false }) {
       const ends = performance.now() + settleDeadlineMs;
       if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
+      // The code of such a payer may say yes when it is asked and no in a block, for gas that we pay: it is sent once.
+      if (history.sentBefore && proof.signedBy === 'contract')
+        return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
       const verdict = await verify(proof, offer);
       if (verdict.kind !== 'valid') return unsimulated(verdict, history.sentBefore, chain, proof, offer);
       const { data, gas } = transferOf(proof);

@@ -11,6 +11,8 @@ const REVERT_TEXTS: readonly (readonly [text: RegExp, reason: string])[] = [
   [/not yet valid/i, 'invalid_exact_evm_payload_authorization_valid_after'],
   [/signature/i, 'invalid_exact_evm_payload_signature'],
 ];
+/** "authorization is used or canceled", "authorization is used". */
+const SPENT_TEXT = /authorization.*(?:used|cancell?ed)/i;
 const UNEXPLAINED = 'invalid_exact_evm_transaction_simulation_failed';
 
 /** A transfer that is tried out and not sent. */
@@ -46,6 +48,8 @@ async function explain(rpc: Rpc, { asset, authorization }: Simulation, text: str
     ]);
     if (readQuantity(spent, 'authorization state') !== 0n)
       return { kind: 'refused', reason: NONCE_ALREADY_USED, nonceSpent: true };
+    // The state may be a block behind the simulation: a node that names the cause is believed far enough to ask the chain.
+    if (SPENT_TEXT.test(text)) return { kind: 'refused', reason: NONCE_ALREADY_USED, nonceSpent: true };
     const known = REVERT_TEXTS.find(([pattern]) => pattern.test(text));
     if (known !== undefined) return { kind: 'refused', reason: known[1], nonceSpent: false };
     const short = readQuantity(balance, 'balance') < BigInt(value);

@@ -15,11 +15,15 @@ export function redacted(thrown: unknown): Error {
   return typeof code === 'string' ? Object.assign(error, { code }) : error;
 }
 
+/** What the client says of a command that it never wrote to a connection, because there was none. */
+const NEVER_LEFT = /^(?:Stream isn't writeable|Cluster isn't ready)/;
+
 /** @throws StoreError for whatever the client threw. */
 export async function answered<T>(reply: Promise<T>): Promise<T> {
   try {
     return await reply;
   } catch (thrown) {
-    throw new StoreError(redacted(thrown));
+    const cause = redacted(thrown);
+    throw new StoreError(cause, !NEVER_LEFT.test(cause.message));
   }
 }
