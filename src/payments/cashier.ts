@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { beginSettling, orUncertain } from './begin-settling.ts';
 import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { NothingOwed } from './nothing-owed.ts';
-import { persist } from './persist.ts';
 import { recall } from './recall.ts';
 import { resume } from './resume.ts';
 import type { Made, Order, Sale } from './sale.ts';
@@ -92,7 +92,7 @@ class Till {
         return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');
       }
       case 'settling':
-        return this.#orUncertain(record, () => this.#resolve(record));
+        return orUncertain(this.#books, record, () => this.#resolve(record));
       default:
         return resume(this.#books, this.#order, record, joined);
     }
@@ -109,7 +109,9 @@ class Till {
     passed('verified', record.payId);
     // The gate may have closed while the rail verified. From the next write on another process may settle this.
     if (!this.#order.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
-    return this.#enterSettling(record, true, (settling) => this.#settle(settling, { sentBefore: false }));
+    return beginSettling(this.#books, this.#order, record, true, (settling) =>
+      this.#settle(settling, { sentBefore: false }),
+    );
   }
 
   #refuse(record: PaymentRecord, reason: string): Promise<Made> {
@@ -120,34 +122,6 @@ class Till {
   async #giveUp(record: PaymentRecord, sale: (gone: { readonly kind: 'gone' }) => Made): Promise<Made> {
     const discarded = await this.#ledger.discard(holder(record), []);
     return discarded.kind === 'gone' ? sale(discarded) : { kind: 'in_flight' };
-  }
-
-  /**
-   * The write before anything is sent, and then what it is for. When the write may stand although nobody confirmed it, a reconciler
-   * may settle what this call did not: then the outcome is open. @throws when the store is silent and nothing was written
-   */
-  async #enterSettling(
-    record: PaymentRecord,
-    verified: boolean,
-    then: (settling: PaymentRecord) => Promise<Made>,
-  ): Promise<Made> {
-    const { journal } = this.#order;
-    const earlier = journal.take();
-    if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
-    const events = [...earlier, ...journal.take()];
-    const step = { ...holder(record), to: 'settling', leaseMs: LEASE_MS, events } as const;
-    const settling = await persist(() => this.#ledger.advance(step), this.#books.time);
-    if (settling.kind === 'done') {
-      passed('settling', record.payId);
-      return this.#orUncertain(settling.record, () => then(settling.record));
-    }
-    journal.putBack(earlier);
-    if (settling.kind === 'unwritten') {
-      if (settling.mayStand) return leaveUncertain(this.#books, record, settling.cause);
-      throw settling.cause;
-    }
-    if (settling.kind === 'illegal') throw new Error(`illegal transition ${settling.state} -> settling`);
-    return { kind: 'in_flight' };
   }
 
   /**
@@ -169,7 +143,7 @@ class Till {
     const withinWindow = record.reservedAt <= record.validBefore * 1_000 + RETRY_WINDOW_MS;
     if (this.#onStoreLoss === 'refuse' || !withinWindow)
       return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
-    return this.#enterSettling(record, false, (settling) =>
+    return beginSettling(this.#books, this.#order, record, false, (settling) =>
       closeSettlement(this.#books, this.#order, settling, shown, { recovered: 'chain' }),
     );
   }
@@ -196,15 +170,6 @@ class Till {
   /** Without a chain to ask, a refusal may mean that we were paid: then no time is safe for signing anew. */
   async #stayUncertain(record: PaymentRecord, cause: string): Promise<Made> {
     return { ...(await leaveUncertain(this.#books, record, cause)), resignSafe: this.#rail.seesChain };
-  }
-
-  /** Once a settlement may have begun, whatever fails leaves its outcome open: it is never an error of this call alone. */
-  async #orUncertain(record: PaymentRecord, step: () => Promise<Made>): Promise<Made> {
-    try {
-      return await step();
-    } catch (cause) {
-      return leaveUncertain(this.#books, record, cause);
-    }
   }
 }
 

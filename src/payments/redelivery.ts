@@ -31,9 +31,7 @@ export async function fetchForBuyer(
   const began = performance.now();
   const fetched = resource === undefined ? NOT_SOLD : await fetchAnswer(record, resource, exchange);
   const durationMs = Math.round(performance.now() - began);
-  // What is too large to keep stays so: only its buyer can have it.
-  const tooLarge = fetched.kind === 'failed' && fetched.reason === 'response_too_large';
-  const repeatable = !tooLarge && (resource?.repeatable ?? false);
+  const repeatable = resource?.repeatable ?? false;
   const facts = { requestId: record.requestId, durationMs, journal, lease, repeatable };
   if (fetched.kind === 'answer') {
     const { answer } = fetched;
