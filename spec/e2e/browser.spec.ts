@@ -4,6 +4,11 @@ import { openSeller, type Seller } from '../support/seller.ts';
 
 const ORIGIN = 'https://dashboard.example:8443';
 
+/** What a page may send (CONTRACT 3, CORS). */
+const MAY_SEND =
+  'content-type payment-signature agent-authorization idempotency-key x-request-id authorization a2a-version api-version ' +
+  'request-id mcp-protocol-version last-event-id';
+
 describe('browsers', () => {
   let seller: Seller;
   before(async () => {
@@ -19,7 +24,10 @@ describe('browsers', () => {
     assert.equal(answer.status, 200);
     assert.equal(answer.headers.get('access-control-allow-origin'), ORIGIN);
     assert.equal(answer.headers.get('vary'), 'Origin');
-    assert.match(answer.headers.get('access-control-expose-headers') ?? '', /payment-required, payment-response/);
+    assert.equal(
+      answer.headers.get('access-control-expose-headers'),
+      'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed',
+    );
     await answer.arrayBuffer();
   });
 
@@ -27,7 +35,8 @@ describe('browsers', () => {
     const answer = await listing({ origin: ORIGIN, 'access-control-request-method': 'POST' }, 'OPTIONS');
     assert.equal(answer.status, 204);
     assert.equal(answer.headers.get('access-control-allow-methods'), 'GET, POST, OPTIONS');
-    assert.match(answer.headers.get('access-control-allow-headers') ?? '', /payment-signature/);
+    const allowed = new Set((answer.headers.get('access-control-allow-headers') ?? '').split(', '));
+    for (const name of MAY_SEND.split(' ')) assert.ok(allowed.has(name), name);
     assert.equal(answer.headers.get('access-control-max-age'), '600');
     assert.equal(answer.headers.get('access-control-allow-credentials'), null);
   });

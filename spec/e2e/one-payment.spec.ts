@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { startRedis } from '../support/redis.ts';
+import { receiptWhen } from '../support/books.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
-import { openShop } from '../support/shop.ts';
+import { ask } from './ask.ts';
+import { bring, replayed } from './bring.ts';
 import { SPELLINGS, spellingsOfOneAuthorization } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
-const PRICE_UNITS = 10_000n;
+/** What `held` costs. */
+const PRICE_UNITS = 1_000n;
 
 describe('one authorization is one payment', () => {
   let seller: Seller;
@@ -27,49 +28,32 @@ describe('one authorization is one payment', () => {
     assert.deepEqual(statuses, Object.fromEntries(SPELLINGS.map(({ name, accepted }) => [name, accepted ? 200 : 402])));
   });
 
-  it('twenty spellings of one signature in parallel: one settlement, one call to the merchant', async () => {
+  it('twenty spellings of one signature in parallel: one settlement, one call to the merchant, twenty equal answers', async () => {
+    const { shop, merchant } = seller;
     const before = await seller.income();
-    seller.merchant.forget();
-    const spellings = spellingsOfOneAuthorization(await seller.proof('market_report', INPUT));
+    const spellings = spellingsOfOneAuthorization(await seller.proof('held'));
     assert.equal(new Set(spellings).size, 20);
-    const answers = await Promise.all(
-      spellings.map((proof) => seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof })),
-    );
-    const counts = new Map<number, number>();
-    for (const answer of answers) {
-      counts.set(answer.status, (counts.get(answer.status) ?? 0) + 1);
-      await answer.arrayBuffer();
-    }
+    merchant.hold();
+    merchant.forget();
+    const arrived = merchant.nextRequest('/held');
+    const answers = spellings.map((proof) => bring(shop, 'held', {}, { proof }));
+    await arrived;
+    // Answered on a connection that was opened last: all the others are with the gateway.
+    await ask(shop.url, { method: 'GET', path: '/health', headers: {} });
+    merchant.release();
+    const [first, ...others] = await Promise.all(answers);
+    assert.deepEqual([first?.status, first?.bytes.toString()], [200, '{"held":true}']);
+    for (const { status, bytes, payment } of others)
+      assert.deepEqual([status, bytes, payment], [first?.status, first?.bytes, first?.payment]);
     assert.equal((await seller.income()) - before, PRICE_UNITS);
-    assert.equal(seller.merchant.requests.length, 1);
-    assert.deepEqual(Object.fromEntries(counts), { 200: 1, 409: 19 });
+    assert.equal(merchant.requests.length, 1);
   });
-});
 
-describe('two gateways over one Redis', () => {
-  it('twenty spellings of one authorization, half to each: one settlement, one call to the merchant', async () => {
-    const redis = await startRedis();
-    const storage = { redis: { url: redis.url } };
-    const payTo = privateKeyToAddress(generatePrivateKey());
-    const first = await openSeller({ storage, payTo });
-    const facilitator = { mode: 'local' } as const;
-    const second = await openShop({ chain: first.chain, merchantUrl: first.merchant.url, facilitator, storage, payTo });
-    try {
-      const spellings = spellingsOfOneAuthorization(await first.proof('market_report', INPUT));
-      const answers = await Promise.all(
-        spellings.map((proof, at) =>
-          (at % 2 === 0 ? first.shop : second).invoke('market_report', INPUT, { 'payment-signature': proof }),
-        ),
-      );
-      const statuses = answers.map(({ status }) => status).sort();
-      for (const answer of answers) await answer.arrayBuffer();
-      assert.deepEqual(statuses, [200, ...Array<number>(19).fill(409)]);
-      assert.equal(await first.income(), PRICE_UNITS);
-      assert.equal(first.merchant.requests.length, 1);
-    } finally {
-      await second.close();
-      await first.close();
-      await redis.stop();
-    }
+  it('a copy that comes after the delivery has not joined it: 409', async () => {
+    const proof = await seller.proof('market_report', INPUT);
+    const first = await bring(seller.shop, 'market_report', INPUT, { proof });
+    await receiptWhen(seller.shop, first.requestId, true);
+    for (const spelling of spellingsOfOneAuthorization(proof))
+      replayed(await bring(seller.shop, 'market_report', INPUT, { proof: spelling }), 'delivered');
   });
 });

@@ -9,6 +9,11 @@ export interface Payload {
 
 export const decode = (header: string): Payload => JSON.parse(Buffer.from(header, 'base64').toString()) as Payload;
 export const encode = (payload: unknown): string => Buffer.from(JSON.stringify(payload)).toString('base64');
+/** The same proof under a name: extensions are not signed. */
+export function named(proof: string, id: unknown): string {
+  return encode({ ...decode(proof), extensions: { 'payment-identifier': { info: { required: false, id } } } });
+}
+
 export const OTHER = `0x${'12'.repeat(20)}`;
 export const seconds = (): number => Math.floor(Date.now() / 1_000);
 

@@ -4,6 +4,7 @@ import { eventually } from '../support/books.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
+import { ask } from './ask.ts';
 
 interface Conflict {
   readonly code: string;
@@ -67,18 +68,31 @@ describe('the same proof again is answered by its record', () => {
     assert.equal(await seller.income(), before);
   });
 
-  it('running: 409 "in_flight", retryable', async () => {
-    seller.merchant.hold();
-    const arrived = seller.merchant.nextRequest('/held');
+  it('running: waits for it and has its answer; after three seconds 409 "in_flight", retryable', async () => {
+    const { merchant } = seller;
+    merchant.hold();
+    const arrived = merchant.nextRequest('/held');
     const proof = await seller.proof('held');
     const first = bring('held', {}, proof);
     await arrived;
+    const since = performance.now();
     const answer = await bring('held', {}, proof);
+    assert.ok(performance.now() - since > 2_900);
     assert.equal(answer.headers.get('retry-after'), '1');
     const body = await conflict(answer);
     assert.deepEqual([body.details.state, body.retryable], ['in_flight', true]);
-    seller.merchant.release();
-    assert.equal((await first).status, 200);
+    const joined = bring('held', {}, proof);
+    // Answered on a connection that was opened last: the other one is with the gateway.
+    await ask(seller.shop.url, { method: 'GET', path: '/health', headers: {} });
+    merchant.release();
+    const answers = await Promise.all([first, joined]);
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200],
+    );
+    const [one, two] = answers.map(({ headers }) => headers.get('payment-response'));
+    assert.equal(one, two);
+    for (const { body: stream } of answers) await stream?.cancel();
   });
 
   it('undelivered, a method that may be repeated: collected with the same proof and the same Idempotency-Key', async () => {

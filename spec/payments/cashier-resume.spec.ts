@@ -1,83 +1,114 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createDeliveryDesk } from '../../src/payments/delivery.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import type { Sale } from '../../src/payments/sale.ts';
 import { StoreError } from '../../src/store/store.ts';
-import { HASH, tillOfEachTest } from './till.ts';
+import { keptAnswer, sha256 } from './ledger/samples.ts';
+import { tillOfEachTest } from './till.ts';
 
-describe('the cashier, later', () => {
+describe('the gate', () => {
   const till = tillOfEachTest();
-  const { order, take, later, state, broken, silent } = till;
+  const { take, record, broken } = till;
 
-  describe('the gate', () => {
-    it('closed: nothing is even reserved', async () => {
+  it('closed: nothing is even reserved', async () => {
+    till.gateOpen = false;
+    assert.equal((await take()).kind, 'gate_closed');
+    assert.deepEqual([await record(), till.peer.names()], [undefined, []]);
+  });
+
+  it('that closes while the rail verifies: nothing is sent, and the proof works at once on the next pod', async () => {
+    till.peer.script.verify = async () => {
       till.gateOpen = false;
-      assert.equal((await take()).kind, 'gate_closed');
-      assert.deepEqual([await state(), till.peer.names()], [undefined, []]);
-    });
-
-    it('that closes while the rail verifies: nothing is sent, and the proof works on the next pod', async () => {
-      till.peer.script.verify = async () => {
-        till.gateOpen = false;
-        return { kind: 'valid' };
-      };
-      assert.equal((await take()).kind, 'gate_closed');
-      assert.deepEqual(till.peer.names(), ['verify']);
-      till.gateOpen = true;
-      till.peer.script.verify = async () => ({ kind: 'valid' });
-      assert.equal((await take()).kind, 'paid');
-    });
-  });
-
-  describe('leases', () => {
-    it('hold while the rail verifies, settles and the merchant delivers; after that the next attempt takes over', async () => {
-      const during = async (ms: number): Promise<Sale['kind']> => {
-        later(ms);
-        return (await take()).kind;
-      };
-      till.peer.script.verify = async () => {
-        assert.equal(await during(9_500), 'in_flight');
-        return { kind: 'valid' };
-      };
-      till.peer.script.settle = async () => {
-        assert.equal(await during(60_000), 'in_flight');
-        return { kind: 'settled', transaction: HASH };
-      };
-      assert.equal((await take()).kind, 'paid');
-      assert.equal(await during(10_000 + 120_000), 'in_flight');
-      assert.equal(await during(60_000), 'paid', 'a delivery that died is resumed');
-    });
-  });
-
-  describe('a payment that was not delivered', () => {
-    const fail = async (requestWritten: boolean): Promise<void> => {
-      const sale = await take();
-      assert.ok(sale.kind === 'paid');
-      const desk = createDeliveryDesk(till.ledger, () => assert.fail('written'));
-      const facts = { requestId: 'r', backendStatus: 0, durationMs: 1, journal: order().journal };
-      await desk.undelivered(sale.record, { ...facts, failure: 'BACKEND_ERROR', requestWritten });
+      return { kind: 'valid' };
     };
+    assert.equal((await take()).kind, 'gate_closed');
+    assert.deepEqual(till.peer.names(), ['verify']);
+    assert.equal(await till.state(), undefined, 'no other process may go on with it');
+    till.gateOpen = true;
+    till.peer.script.verify = async () => ({ kind: 'valid' });
+    assert.equal((await take()).kind, 'paid');
+  });
 
-    it('is collected when the merchant may be asked twice', async () => {
-      await fail(true);
-      assert.equal((await take()).kind, 'paid');
-      assert.deepEqual(till.peer.names(), ['verify', 'settle']);
-    });
+  it('that closes when the settlement was begun: another process may go on, so the outcome is open', async () => {
+    const advance: PaymentLedger['advance'] = async (command) => {
+      const answer = await till.ledger.advance(command);
+      till.gateOpen = false;
+      return answer;
+    };
+    assert.equal((await take({}, broken({ advance }))).kind, 'uncertain');
+    assert.deepEqual(till.peer.names(), ['verify']);
+  });
+});
 
-    it('is not sent twice to a merchant who may not be', async () => {
-      await fail(true);
-      const sale = await take({ repeatable: false });
-      assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
-    });
+describe('a payment that was not delivered', () => {
+  const till = tillOfEachTest();
+  const { take, pay, desk, facts, later, record, receipts, broken, silent } = till;
 
-    it('is sent when it certainly never reached the merchant, once: a crash on the way must not let it out again', async () => {
-      await fail(false);
-      assert.equal((await take({ repeatable: false })).kind, 'paid');
-      later(300_000);
-      const sale = await take({ repeatable: false });
-      assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
-    });
+  const fail = async (requestWritten: boolean): Promise<void> => {
+    const sale = await pay();
+    const failed = { failure: 'BACKEND_ERROR', requestWritten, repeatable: false } as const;
+    await desk().undelivered(sale.record, { ...facts(sale, { backendStatus: 0 }), ...failed });
+  };
+
+  it('is collected when the merchant may be asked twice', async () => {
+    await fail(true);
+    assert.equal((await take()).kind, 'paid');
+    assert.deepEqual(till.peer.names(), ['verify', 'settle']);
+  });
+
+  it('is not sent twice to a merchant who may not be', async () => {
+    await fail(true);
+    const sale = await take({ repeatable: false });
+    assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
+    assert.equal((await record())?.leaseUntil, 0);
+  });
+
+  it('is sent when it certainly never reached the merchant, once: a crash on the way must not let it out again', async () => {
+    await fail(false);
+    assert.equal((await take({ repeatable: false })).kind, 'paid');
+    later(8_000);
+    const sale = await take({ repeatable: false });
+    assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
+  });
+
+  it('whose buyer left is handed the answer that was kept, without another call to the merchant, whatever the method', async () => {
+    const sale = await pay();
+    const answer = keptAnswer();
+    const left = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: false } as const;
+    await desk().undelivered(sale.record, { ...facts(sale, { answer }), ...left });
+    const again = await take({ repeatable: false });
+    assert.ok(again.kind === 'paid');
+    assert.deepEqual({ ...again.kept, body: [...(again.kept?.body ?? [])] }, { ...answer, body: [...answer.body] });
+    later(8_000);
+    const afterCrash = await take({ repeatable: false });
+    assert.ok(afterCrash.kind === 'paid' && afterCrash.kept !== undefined, 'and is not lost on a second way');
+  });
+
+  it('and whose attempt died before it could say so: a method that may not be repeated waits as undelivered, for its merchant', async () => {
+    await pay();
+    later(8_000);
+    const sale = await take({ repeatable: false });
+    assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
+    const { state, dueAt = 0, settledAt = 0, leaseUntil } = (await record()) ?? {};
+    assert.deepEqual([state, dueAt - settledAt, leaseUntil], ['undelivered', 24 * 60 * 60 * 1_000, 0]);
+    assert.deepEqual(
+      (await receipts()).map(({ delivered, metadata }) => [delivered, metadata]),
+      [[false, { backendErrorCode: 'BACKEND_ERROR' }]],
+    );
+  });
+
+  it('a key that comes with a later call locks nobody out: an onlooker may have brought it', async () => {
+    await fail(true);
+    assert.equal((await take({ terms: { ...till.terms, keyDigest: sha256('a key') } })).kind, 'paid');
+    assert.equal((await record())?.keyDigest, undefined);
+    later(8_000);
+    assert.equal((await take()).kind, 'paid');
+  });
+
+  it('a copy that only waited for it does not try again: the merchant must not bear a herd', async () => {
+    await fail(true);
+    const copy = await till.cashier().take(till.order(), true);
+    assert.ok(copy.kind === 'failed' && copy.retryable);
+    assert.equal((await take()).kind, 'paid', 'who comes by himself collects');
   });
 
   it('written, but every reply lost: the request has not left, so the same proof collects whatever the method', async () => {
@@ -86,49 +117,14 @@ describe('the cashier, later', () => {
       return command.to === 'settled' ? silent() : answer;
     };
     assert.equal((await take({ repeatable: false }, broken({ advance }))).kind, 'uncertain');
-    assert.equal(await state(), 'settled');
-    const note: PaymentLedger['note'] = async (...command) => {
-      await till.ledger.note(...command);
+    assert.equal((await record())?.state, 'settled');
+    const note: PaymentLedger['note'] = async (command) => {
+      await till.ledger.note(command);
       return silent();
     };
     await assert.rejects(take({ repeatable: false }, broken({ note })), StoreError);
     assert.equal((await take({ repeatable: false })).kind, 'paid');
-    later(300_000);
+    later(8_000);
     assert.equal((await take({ repeatable: false })).kind, 'spent', 'now it may have left');
-  });
-
-  it('a proof that was let through for a record which is gone is refused after all', async () => {
-    const refused = await take({ refusal: 'invalid_exact_evm_payload_authorization_valid_before' });
-    assert.deepEqual(refused, {
-      kind: 'refused',
-      reason: 'invalid_exact_evm_payload_authorization_valid_before',
-      phase: 'verify',
-    });
-    assert.deepEqual([await state(), till.peer.names()], [undefined, []]);
-  });
-
-  it('what is delivered is over, and the record forgets the proof and the request', async () => {
-    const sale = await take();
-    assert.ok(sale.kind === 'paid');
-    const desk = createDeliveryDesk(till.ledger, () => assert.fail('written'));
-    const { journal } = order();
-    await desk.delivered(sale.record, { requestId: till.terms.requestId, backendStatus: 200, durationMs: 1, journal });
-    const record = await till.ledger.read(till.terms.payId);
-    assert.deepEqual([record?.state, record?.proof, record?.backendRequest], ['delivered', '{}', '{}']);
-    const again = await take();
-    assert.ok(again.kind === 'spent' && again.state === 'delivered');
-  });
-
-  it('a delivery that cannot be written is told, and its events still reach the feed', async () => {
-    const sale = await take();
-    assert.ok(sale.kind === 'paid');
-    const told: string[] = [];
-    const desk = createDeliveryDesk(broken({ advance: silent }), ({ payId }) => void told.push(payId));
-    await desk.delivered(sale.record, { requestId: 'r', backendStatus: 200, durationMs: 1, journal: order().journal });
-    assert.deepEqual(told, [till.terms.payId]);
-    assert.deepEqual(
-      till.flushed.map(({ type }) => type),
-      ['resource.requested'],
-    );
   });
 });

@@ -1,49 +1,101 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { beforeEach, describe, it } from 'node:test';
-import { createCashier } from '../../src/payments/cashier.ts';
+import { describe, it } from 'node:test';
+import { keyDigest } from '../../src/payments/key.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
+import { NothingOwed } from '../../src/payments/nothing-owed.ts';
 import type { Sale } from '../../src/payments/sale.ts';
-import type { Reading } from '../../src/payments/x402/rail.ts';
-import type { PaymentRequirements } from '../../src/payments/x402/wire.ts';
+import { PAYMENT_CHANNEL } from '../../src/payments/steps.ts';
 import { StoreError } from '../../src/store/store.ts';
-import { HASH, OFFER, tillOfEachTest } from './till.ts';
+import { HASH, PAID } from './scripted-rail.ts';
+import { stepsOf } from './steps.ts';
+import { freshTerms, tillOfEachTest } from './till.ts';
+
+const UNSENT = { kind: 'refused', reason: 'insufficient_funds', evidence: 'unsent' } as const;
+const NO_FUNDS = { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false } as const;
+
+/** What a 402 would say. */
+function refusal(sale: Sale): unknown {
+  assert.ok(sale.kind === 'refused', `${sale.kind} is no refusal`);
+  assert.ok(NothingOwed.is(sale.owed));
+  const { reason, phase, recorded } = sale.owed;
+  return { reason, phase, recorded };
+}
+
+/** The store says that it certainly wrote nothing. */
+const away = async (): Promise<never> => {
+  throw new StoreError(new Error('no connection'), false);
+};
 
 describe('the cashier', () => {
   const till = tillOfEachTest();
-  const { order, take, later, state, types, broken, silent } = till;
+  const { order, take, later, record, state, types, receipts, broken, silent } = till;
 
   it('paid: verify, then settle, with state, receipt and events in the same writes', async () => {
     const sale = await take();
-    assert.equal(sale.kind, 'paid');
+    assert.ok(sale.kind === 'paid' && sale.kept === undefined);
     assert.deepEqual(till.peer.asked, [
       { what: 'verify', amount: '7' },
       { what: 'settle', amount: '7', sentBefore: false },
     ]);
-    assert.equal(await state(), 'settled');
+    const { state, evidence, transaction } = sale.record;
+    assert.deepEqual([state, evidence, transaction], ['settled', 'logs', HASH]);
     assert.deepEqual(await types(), ['resource.requested', 'payment.verified', 'payment.settled']);
-    const { receipts } = await till.store.receipts.page({ limit: 5 });
+    const [receipt, ...others] = await receipts();
     assert.deepEqual(
-      receipts.map(({ id, delivered, payment }) => [id, delivered, payment?.externalReference]),
-      [[till.terms.receiptId, false, HASH]],
+      [receipt?.id, receipt?.delivered, receipt?.payment?.externalReference, receipt?.metadata, others.length],
+      [till.terms.receiptId, false, HASH, undefined, 0],
     );
     assert.deepEqual(till.flushed, [], 'nothing went another way');
+  });
+
+  it('tells every step of a payment when it has passed it', async () => {
+    const steps = stepsOf(PAYMENT_CHANNEL, till.terms.payId);
+    till.peer.script.settle = async (write) => {
+      await write({ hash: HASH, raw: '0xraw' });
+      return PAID;
+    };
+    await take();
+    assert.deepEqual(steps.end(), ['reserved', 'verified', 'settling', 'sending', 'signed', 'answered', 'settled']);
+  });
+
+  it('the lease stays with a call that was paid, and with no other', async () => {
+    assert.equal((await take()).kind, 'paid');
+    assert.deepEqual([...till.held], [till.terms.payId]);
+    till.held.clear();
+    for (const settle of [async () => UNSENT, async () => ({ kind: 'uncertain', cause: 'cut' }) as const]) {
+      till.terms = freshTerms();
+      till.peer.script.settle = settle;
+      await take();
+      assert.deepEqual([...till.held], []);
+    }
+    till.terms = freshTerms();
+    await assert.rejects(take({}, broken({ advance: away })));
+    assert.deepEqual([...till.held], []);
+  });
+
+  it('a facilitator that only says that the nonce is used: paid without a transaction, and the receipt says so', async () => {
+    till.peer.script.settle = async () => ({ kind: 'settled', evidence: 'nonce' });
+    const sale = await take();
+    assert.ok(sale.kind === 'paid' && sale.record.transaction === undefined);
+    const [receipt] = await receipts();
+    assert.deepEqual([receipt?.payment?.externalReference, receipt?.metadata?.unconfirmed], ['', true]);
   });
 
   it('the transaction is in the ledger before it is sent, and is not sent when it cannot be', async () => {
     till.peer.script.settle = async (write) => {
       await write({ hash: HASH, raw: '0xraw' });
-      assert.equal((await till.ledger.read(till.terms.payId))?.transaction, HASH);
-      return { kind: 'settled', transaction: HASH };
+      const { transaction, rawTransaction } = (await record()) ?? {};
+      assert.deepEqual([transaction, rawTransaction], [HASH, '0xraw']);
+      return PAID;
     };
     assert.equal((await take()).kind, 'paid');
 
-    till.terms = { ...till.terms, payId: randomBytes(32).toString('hex') };
+    till.terms = freshTerms();
     let sent = false;
     till.peer.script.settle = async (write) => {
       await write({ hash: HASH, raw: '0xraw' });
       sent = true;
-      return { kind: 'settled', transaction: HASH };
+      return PAID;
     };
     const fenced = broken({ note: async () => ({ kind: 'fenced' }) });
     assert.equal((await take({}, fenced)).kind, 'uncertain');
@@ -52,15 +104,17 @@ describe('the cashier', () => {
 
   describe('refusals', () => {
     it('before anything was sent: the reservation is gone, the proof may come again', async () => {
-      till.peer.script.verify = async () => ({ kind: 'refused', reason: 'insufficient_funds', nonceSpent: false });
-      assert.deepEqual(await take(), { kind: 'refused', reason: 'insufficient_funds', phase: 'verify' });
-      assert.equal(await state(), undefined);
+      till.peer.script.verify = async () => NO_FUNDS;
+      assert.deepEqual(refusal(await take()), { reason: 'insufficient_funds', phase: 'verify', recorded: false });
+      assert.equal(await record(), undefined);
+      till.peer.script.verify = async () => ({ kind: 'valid' });
+      assert.equal((await take()).kind, 'paid');
     });
 
     it('no verdict: 503 material, the reservation is gone', async () => {
       till.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'down' });
       assert.equal((await take()).kind, 'unavailable');
-      assert.equal(await state(), undefined);
+      assert.equal(await record(), undefined);
     });
 
     it('by a call that lost its lease meanwhile: not its word to say', async () => {
@@ -68,127 +122,45 @@ describe('the cashier', () => {
         later(20_000);
         till.peer.script.verify = async () => ({ kind: 'valid' });
         assert.equal((await take()).kind, 'paid');
-        return { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false };
+        return NO_FUNDS;
       };
       assert.equal((await take()).kind, 'in_flight');
       assert.equal(await state(), 'settled');
     });
 
     it('by the settlement: final, with its event in the same write, and the same answer for the same proof', async () => {
-      till.peer.script.settle = async () => ({ kind: 'refused', reason: 'insufficient_funds' });
-      assert.deepEqual(await take(), {
-        kind: 'refused',
-        reason: 'insufficient_funds',
-        phase: 'settle',
-        recorded: true,
-      });
+      till.peer.script.settle = async () => UNSENT;
+      assert.deepEqual(refusal(await take()), { reason: 'insufficient_funds', phase: 'settle', recorded: true });
       assert.deepEqual(await types(), ['resource.requested', 'payment.verified', 'payment.rejected']);
-      assert.deepEqual(await take(), { kind: 'refused', reason: 'insufficient_funds', phase: 'settle' });
+      assert.deepEqual(refusal(await take()), { reason: 'insufficient_funds', phase: 'settle', recorded: false });
       assert.deepEqual(till.peer.names(), ['verify', 'settle']);
+      assert.deepEqual(await receipts(), [], 'nobody paid');
     });
 
-    it('that cannot be written are uncertain, never a 402', async () => {
-      till.peer.script.settle = async () => ({ kind: 'refused', reason: 'insufficient_funds' });
-      const advance: PaymentLedger['advance'] = async (command) =>
-        command.to === 'refused' ? { kind: 'fenced' } : till.ledger.advance(command);
-      assert.equal((await take({}, broken({ advance }))).kind, 'uncertain');
-    });
-  });
-
-  describe('a nonce that is said to be spent, without a record', () => {
-    const rows: readonly (readonly [Reading, Sale['kind']])[] = [
-      [{ kind: 'settled', transaction: HASH }, 'spent'],
-      [{ kind: 'refused', reason: 'cancelled' }, 'refused'],
-      [{ kind: 'open' }, 'unavailable'],
-      [{ kind: 'unknown', cause: 'no answer' }, 'unavailable'],
-    ];
-    for (const [reading, kind] of rows)
-      it(`the chain shows ${reading.kind}: ${kind}`, async () => {
-        till.peer.script.verify = async () => ({
-          kind: 'refused',
-          reason: 'invalid_exact_evm_nonce_already_used',
-          nonceSpent: true,
-        });
-        till.peer.script.reconcile = async () => reading;
-        assert.equal((await take()).kind, kind);
-        assert.deepEqual(till.peer.names(), ['verify', 'reconcile']);
-      });
-  });
-
-  describe('an uncertain settlement', () => {
-    beforeEach(async () => {
-      till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'no answer', transaction: HASH });
-      const sale = await take();
-      assert.ok(sale.kind === 'uncertain' && sale.resignSafe && sale.transaction === HASH);
-      assert.equal((await till.ledger.read(till.terms.payId))?.leaseUntil, 0, 'the same proof may ask again at once');
-      till.peer.asked.length = 0;
-    });
-
-    it('found on the chain: paid, without a second settlement', async () => {
-      till.peer.script.reconcile = async () => ({ kind: 'settled', transaction: HASH });
-      assert.equal((await take()).kind, 'paid');
-      assert.deepEqual(till.peer.names(), ['reconcile']);
-    });
-
-    it('shown worthless: refused for good', async () => {
-      till.peer.script.reconcile = async () => ({ kind: 'refused', reason: 'expired' });
-      assert.equal((await take()).kind, 'refused');
-      assert.equal(await state(), 'refused');
-    });
-
-    it('still open: sent again as what it was, knowing that it was sent before', async () => {
-      till.peer.script.settle = async () => ({ kind: 'settled', transaction: HASH });
-      const dearer = { ...OFFER, amount: '900' } as PaymentRequirements;
-      assert.equal((await take({ offer: dearer })).kind, 'paid');
-      assert.deepEqual(till.peer.asked, [
-        { what: 'reconcile', amount: '7' },
-        { what: 'verify', amount: '7' },
-        { what: 'settle', amount: '7', sentBefore: true },
-      ]);
-    });
-
-    it('open, but refused now: stays uncertain; without a chain to ask no time is safe for signing anew', async () => {
-      till.peer.script.verify = async () => ({ kind: 'refused', reason: 'insufficient_funds', nonceSpent: false });
-      const short = await take();
-      assert.ok(short.kind === 'uncertain' && short.resignSafe);
-      till.peer.script.seesChain = false;
-      const unseen = await take();
-      assert.ok(unseen.kind === 'uncertain' && !unseen.resignSafe);
-      till.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'there is no chain' });
-      const later = await take();
-      assert.ok(later.kind === 'uncertain' && !later.resignSafe);
-      assert.ok(!till.peer.names().includes('settle'));
-    });
-
-    it('the chain is silent, or the ledger is: uncertain', async () => {
-      till.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no answer' });
-      assert.equal((await take()).kind, 'uncertain');
-      assert.equal((await take({}, broken({ note: silent, release: silent }))).kind, 'uncertain');
+    it('that another attempt has overtaken are in flight, those that the store does not take uncertain, never a 402', async () => {
+      till.peer.script.settle = async () => UNSENT;
+      for (const [answer, kind] of [
+        [async () => ({ kind: 'fenced' }) as const, 'in_flight'],
+        [async () => ({ kind: 'lost' }) as const, 'uncertain'],
+        [silent, 'uncertain'],
+      ] as const) {
+        till.terms = freshTerms();
+        const advance: PaymentLedger['advance'] = async (command) =>
+          command.to === 'refused' ? answer() : till.ledger.advance(command);
+        assert.equal((await take({}, broken({ advance }))).kind, kind);
+      }
     });
   });
 
-  it('a settlement that throws is uncertain, not an error of the call', async () => {
-    till.peer.script.settle = async () => {
-      throw new Error('bug');
-    };
-    assert.equal((await take()).kind, 'uncertain');
-    assert.equal(await state(), 'settling');
+  it('a store that is silent when a settlement is begun: nothing is sent, but the write may stand and be gone on with', async () => {
+    const sale = await take({}, broken({ advance: silent }));
+    assert.equal(sale.kind, 'uncertain');
+    assert.deepEqual(till.peer.names(), ['verify']);
   });
 
-  it('settled on chain and not written: uncertain, and found again', async () => {
-    const advance: PaymentLedger['advance'] = (command) =>
-      command.to === 'settled' ? silent() : till.ledger.advance(command);
-    const sale = await take({}, broken({ advance }));
-    assert.ok(sale.kind === 'uncertain' && !sale.resignSafe, 'the money has moved');
-    assert.equal((await till.ledger.read(till.terms.payId))?.leaseUntil, 0);
-    till.peer.script.reconcile = async () => ({ kind: 'settled', transaction: HASH });
-    assert.equal((await take()).kind, 'paid');
-    assert.equal((await types()).filter((type) => type === 'payment.settled').length, 1);
-  });
-
-  it('a store that is silent before anything was sent: the call fails, nothing is sent, its events still reach the feed', async () => {
+  it('a store that is away before anything was sent: the call fails, nothing is sent, its events still reach the feed', async () => {
     const placed = order();
-    await assert.rejects(createCashier(broken({ advance: silent }), till.peer.rail).take(placed), StoreError);
+    await assert.rejects(till.cashier(broken({ advance: away })).take(placed), StoreError);
     assert.deepEqual(till.peer.names(), ['verify']);
     placed.journal.flush();
     assert.deepEqual(
@@ -196,5 +168,19 @@ describe('the cashier', () => {
       ['resource.requested'],
     );
     await assert.rejects(take({}, broken({ reserve: silent })), StoreError);
+  });
+
+  it('keeps the digest of a key, never the key', async () => {
+    const key = 'the-key-of-a-buyer';
+    till.terms = { ...till.terms, keyDigest: keyDigest(till.terms.payId, key) };
+    await take();
+    const kept = await record();
+    assert.equal(kept?.keyDigest, till.terms.keyDigest);
+    assert.ok(!JSON.stringify(kept).includes(key));
+    assert.notEqual(
+      keyDigest('a', 'b'),
+      keyDigest('ab', ''),
+      'where the payment ends and the key begins is told apart',
+    );
   });
 });

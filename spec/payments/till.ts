@@ -1,70 +1,36 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach } from 'node:test';
 import type { EventDraft } from '../../src/events/event.ts';
-import { openJournal } from '../../src/events/journal.ts';
-import { createCashier } from '../../src/payments/cashier.ts';
-import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
+import { type Journal, openJournal } from '../../src/events/journal.ts';
+import { createCashier, type StoreLossPolicy } from '../../src/payments/cashier.ts';
+import { createDeliveryDesk, type DeliveryDesk, type DeliveryFacts } from '../../src/payments/delivery.ts';
+import type { Lease } from '../../src/payments/leases.ts';
+import type { PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { storedProof } from '../../src/payments/recall.ts';
-import type { Order, Sale } from '../../src/payments/sale.ts';
-import type { PaymentRail, Proof, RailVerdict, Reading, Settlement } from '../../src/payments/x402/rail.ts';
+import type { Order, Paid, Sale } from '../../src/payments/sale.ts';
+import type { Proof } from '../../src/payments/x402/rail.ts';
 import type { PaymentRequirements } from '../../src/payments/x402/wire.ts';
+import type { Receipt } from '../../src/receipts/receipt.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { type Store, StoreError } from '../../src/store/store.ts';
 import { terms as sampleTerms } from './ledger/samples.ts';
+import { scriptedRail } from './scripted-rail.ts';
+import { skippedTime } from './virtual-time.ts';
 
-/** A transaction hash. */
-export const HASH = `0x${'ab'.repeat(32)}`;
-/** An offer of seven units. */
-export const OFFER = {
+/** When every test begins, milliseconds of the store's clock. */
+export const NOON_MS = 1_800_000_000_000;
+/** How long a sample proof is valid at noon, seconds. */
+const VALID_FOR_S = 120;
+
+const OFFER: PaymentRequirements = {
   scheme: 'exact',
   network: 'eip155:1',
   asset: '0xa',
   payTo: '0xb',
   amount: '7',
-  maxTimeoutSeconds: 120,
-  extra: {},
+  maxTimeoutSeconds: VALID_FOR_S,
+  extra: { name: 'n', version: '1', assetTransferMethod: 'eip3009', paymentFlow: 'upfront' },
 };
-
-/** What the rail was asked, in order. */
-interface Asked {
-  readonly what: 'verify' | 'settle' | 'reconcile';
-  readonly amount: string;
-  readonly sentBefore?: boolean;
-}
-
-/** A rail that says what a test wants: the one peer that cannot be real here. */
-function scriptedRail() {
-  const asked: Asked[] = [];
-  const script = {
-    seesChain: true,
-    verify: async (): Promise<RailVerdict> => ({ kind: 'valid' }),
-    settle: async (_write: (transaction: { hash: string; raw: string }) => Promise<void>): Promise<Settlement> => ({
-      kind: 'settled',
-      transaction: HASH,
-    }),
-    reconcile: async (): Promise<Reading> => ({ kind: 'open' }),
-  };
-  const rail: PaymentRail = {
-    facilitator: 'local',
-    get seesChain() {
-      return script.seesChain;
-    },
-    verify: (_proof, { amount }) => {
-      asked.push({ what: 'verify', amount });
-      return script.verify();
-    },
-    settle: (_proof, { amount }, writeAhead, history) => {
-      asked.push({ what: 'settle', amount, ...(history === undefined ? {} : history) });
-      return script.settle(writeAhead);
-    },
-    reconcile: (_proof, { amount }) => {
-      asked.push({ what: 'reconcile', amount });
-      return script.reconcile();
-    },
-    check: async () => undefined,
-  };
-  return { rail, script, asked, names: () => asked.map(({ what }) => what) };
-}
 
 /**
  * A till for each test: a real ledger on a clock that the test moves, and a rail that says what the test wants. Call it at the top of
@@ -74,14 +40,18 @@ export function tillOfEachTest() {
   const till = {
     clock: 0,
     gateOpen: true,
+    onStoreLoss: 'deliver' as StoreLossPolicy,
     store: undefined as unknown as Store,
     ledger: undefined as unknown as PaymentLedger,
     peer: scriptedRail(),
+    time: skippedTime(),
     terms: sampleTerms(),
     flushed: [] as EventDraft[],
+    /** Leases that are held and not dropped. */
+    held: new Set<string>(),
   };
   beforeEach(() => {
-    till.clock = 1_800_000_000_000;
+    till.clock = NOON_MS;
     till.store = openSqliteStore({
       path: ':memory:',
       limits: { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 },
@@ -89,21 +59,32 @@ export function tillOfEachTest() {
     });
     till.ledger = till.store.ledger;
     till.peer = scriptedRail();
+    till.time = skippedTime();
     till.gateOpen = true;
+    till.onStoreLoss = 'deliver';
     till.flushed = [];
-    const proof = { payload: { payload: {} }, signedBy: 'account' } as unknown as Proof;
-    till.terms = { ...sampleTerms(), payId: randomBytes(32).toString('hex'), units: '7', proof: storedProof(proof) };
+    till.held = new Set();
+    till.terms = freshTerms();
   });
 
-  const order = (changes: Partial<Order> = {}): Order => {
+  const leases = {
+    hold: ({ payId }: PaymentRecord): Lease => {
+      till.held.add(payId);
+      return { drop: () => void till.held.delete(payId) };
+    },
+    releaseAll: async (): Promise<void> => undefined,
+  };
+  const journal = (): Journal => {
     const call = { requestId: till.terms.requestId, resourceId: till.terms.resourceId, adapter: 'http' } as const;
-    const journal = openJournal(call, { push: (event) => void till.flushed.push(event), withdraw: () => [] });
-    journal.record('resource.requested');
+    return openJournal(call, { push: (event) => void till.flushed.push(event), withdraw: () => [] });
+  };
+  const order = (changes: Partial<Order> = {}): Order => {
+    const opened = journal();
+    opened.record('resource.requested');
     return {
       terms: till.terms,
-      offer: OFFER as PaymentRequirements,
       refusal: undefined,
-      journal,
+      journal: opened,
       repeatable: true,
       backendTimeoutMs: 10_000,
       elapsedMs: () => 1,
@@ -111,26 +92,72 @@ export function tillOfEachTest() {
       ...changes,
     };
   };
-  const take = (changes?: Partial<Order>, through = till.ledger): Promise<Sale> =>
-    createCashier(through, till.peer.rail).take(order(changes));
+  const cashier = (through = till.ledger) => {
+    const { peer, onStoreLoss, time } = till;
+    return createCashier({ ledger: through, rail: peer.rail, leases, onStoreLoss, time });
+  };
+  const take = (changes?: Partial<Order>, through = till.ledger, joined = false): Promise<Sale> =>
+    cashier(through).take(order(changes), joined);
+  /** A sale that must be one. */
+  const pay = async (changes?: Partial<Order>): Promise<Paid> => {
+    const sale = await take(changes);
+    if (sale.kind !== 'paid') throw new Error(`expected a payment, got ${sale.kind}`);
+    return sale;
+  };
+  const desk = (through = till.ledger): DeliveryDesk =>
+    createDeliveryDesk(
+      through,
+      ({ err }) => {
+        throw err;
+      },
+      till.time,
+    );
+  const facts = ({ lease }: Pick<Paid, 'lease'>, more: Partial<DeliveryFacts> = {}): DeliveryFacts => ({
+    requestId: till.terms.requestId,
+    backendStatus: 200,
+    durationMs: 1,
+    journal: journal(),
+    lease,
+    answer: undefined,
+    ...more,
+  });
   const later = (ms: number): void => {
     till.clock += ms;
   };
-  const state = async (): Promise<string | undefined> => (await till.ledger.read(till.terms.payId))?.state;
+  const record = (): Promise<PaymentRecord | undefined> => till.ledger.read(till.terms.payId);
+  const state = async (): Promise<string | undefined> => (await record())?.state;
   const types = async (): Promise<readonly string[]> =>
     (await till.store.feed.page({ limit: 100 })).events.map(({ type }) => type).toReversed();
+  const receipts = async (): Promise<readonly Receipt[]> => (await till.store.receipts.page({ limit: 100 })).receipts;
   /** The ledger with some methods replaced. */
   const broken = (methods: Partial<PaymentLedger>): PaymentLedger => ({
     reserve: (command) => till.ledger.reserve(command),
     advance: (command) => till.ledger.advance(command),
-    note: (...command) => till.ledger.note(...command),
+    note: (command) => till.ledger.note(command),
+    renew: (claim, leaseMs) => till.ledger.renew(claim, leaseMs),
     discard: (...command) => till.ledger.discard(...command),
-    release: (command) => till.ledger.release(command),
     read: (payId) => till.ledger.read(payId),
+    kept: (payId) => till.ledger.kept(payId),
+    due: (limit) => till.ledger.due(limit),
     ...methods,
   });
   const silent = async (): Promise<never> => {
     throw new StoreError('gone');
   };
-  return Object.assign(till, { order, take, later, state, types, broken, silent });
+  return Object.assign(till, {
+    ...{ leases, journal, order, cashier, take, pay, desk, facts, later, record, state, types, receipts },
+    ...{ broken, silent },
+  });
+}
+
+/** Terms of seven units that nobody has used before, valid from noon. */
+export function freshTerms(): ReturnType<typeof sampleTerms> {
+  const proof = { payload: { payload: {} }, signedBy: 'account' } as unknown as Proof;
+  return {
+    ...sampleTerms(),
+    payId: randomBytes(32).toString('hex'),
+    units: '7',
+    validBefore: NOON_MS / 1_000 + VALID_FOR_S,
+    proof: storedProof(proof, OFFER),
+  };
 }

@@ -81,7 +81,9 @@ class Till {
     } finally {
       if (made?.kind !== 'paid') lease.drop();
     }
-    return made.kind === 'paid' ? { ...made, lease } : made;
+    if (made.kind === 'paid') return { ...made, lease };
+    // Without a chain to ask, what looks open may have paid us: then no time is safe for signing anew.
+    return made.kind === 'uncertain' ? { ...made, resignSafe: made.resignSafe && this.#rail.seesChain } : made;
   }
 
   #work(record: PaymentRecord, joined: boolean): Promise<Made> {
@@ -162,14 +164,9 @@ class Till {
   async #resolve(record: PaymentRecord): Promise<Made> {
     const { proof, requirements } = recall(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
-    if (shown.kind === 'unknown') return this.#stayUncertain(record, shown.cause);
+    if (shown.kind === 'unknown') return leaveUncertain(this.#books, record, shown.cause);
     if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);
     return this.#settle(record, { sentBefore: true });
-  }
-
-  /** Without a chain to ask, a refusal may mean that we were paid: then no time is safe for signing anew. */
-  async #stayUncertain(record: PaymentRecord, cause: string): Promise<Made> {
-    return { ...(await leaveUncertain(this.#books, record, cause)), resignSafe: this.#rail.seesChain };
   }
 }
 

@@ -1,0 +1,34 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import type { TestRedis } from '../support/redis.ts';
+import type { Shop, ShopParts } from '../support/shop.ts';
+
+/** A store, and what makes it forget everything. `lose` may close the shop and open another one over the empty store. */
+export interface Losable {
+  readonly storage: NonNullable<ShopParts['storage']>;
+  lose(shop: Shop, reopen: () => Promise<Shop>): Promise<Shop>;
+}
+
+/** Both engines, by the way in which they lose their memory. The SQLite file lies in `folder`. */
+export function forgetfulStores(redis: TestRedis, folder: string): Readonly<Record<string, Losable>> {
+  return {
+    'FLUSHALL on Redis': {
+      storage: { redis: { url: redis.url } },
+      async lose(shop) {
+        const client = new Redis(redis.socketPath);
+        await client.flushall();
+        await client.quit();
+        return shop;
+      },
+    },
+    'the SQLite file removed': {
+      storage: { sqlite: { path: join(folder, 'gateway.db') } },
+      async lose(shop, reopen) {
+        await shop.close();
+        for (const end of ['', '-wal', '-shm']) rmSync(join(folder, `gateway.db${end}`), { force: true });
+        return reopen();
+      },
+    },
+  };
+}

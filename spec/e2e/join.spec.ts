@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { type Buyer, createBuyer } from '../support/buyer.ts';
+import { type Chain, startChain } from '../support/chain.ts';
+import { freePorts } from '../support/child.ts';
+import { worldConfig, writeConfig } from '../support/config.ts';
+import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { askPrice } from '../support/purchase.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { spellingsOfOneAuthorization } from './proofs.ts';
+
+const COPIES = 100;
+const ROUNDS = 10;
+const PRICE_UNITS = 1_000n;
+/** In front of the processes there is no load balancer: copy n goes to gateway n modulo this. */
+const GATEWAYS = 2;
+
+/** What a caller can see of an answer, but for the id of its own request. */
+interface Seen {
+  readonly status: number;
+  readonly body: string;
+  readonly payment: string | undefined;
+  readonly replayed: string | undefined;
+}
+
+describe('a hundred copies of one proof in twenty spellings, over two processes', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-join-'));
+  const payTo = privateKeyToAddress(generatePrivateKey());
+  const agent = new http.Agent({ keepAlive: true });
+  const gateways: GatewayProcess[] = [];
+  let chain: Chain;
+  let merchant: Merchant;
+  let redis: TestRedis;
+  let official: Facilitator;
+  /** Counts what passes and hands it to the official one. */
+  let counter: HostileFacilitator;
+  let buyer: Buyer;
+
+  before(async () => {
+    [chain, merchant, redis] = await Promise.all([startChain(), startMerchant(), startRedis()]);
+    official = await startFacilitator(chain);
+    counter = await startHostileFacilitator('eip155:31337');
+    counter.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
+    buyer = await createBuyer(chain);
+    const ports = await freePorts(2 * GATEWAYS);
+    for (let n = 0; n < GATEWAYS; n += 1) {
+      const [agents = 0, management = 0] = ports.slice(2 * n);
+      const config = worldConfig({
+        merchantUrl: merchant.url,
+        chain,
+        payTo,
+        storage: { redis: { url: redis.url } },
+        facilitator: { mode: 'remote', url: counter.url },
+        ports: { agents, management },
+        // One address for both: the offer must not depend on who makes it.
+        overrides: { merchant: { publicBaseUrl: 'http://127.0.0.1:1' } },
+      });
+      const configPath = join(folder, `${n}.yaml`);
+      await writeConfig(configPath, config);
+      const env = { GATEWAY_DRAIN_SECONDS: '0' };
+      gateways.push(await startGateway({ configPath, baseUrl: `http://127.0.0.1:${agents}`, env }));
+    }
+  });
+  after(async () => {
+    agent.destroy();
+    await Promise.all(gateways.map((gateway) => gateway.stop()));
+    await Promise.all([counter.stop(), official.stop(), merchant.stop(), redis.stop(), chain.stop()]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const base = (n: number): string => gateways[n % GATEWAYS]?.baseUrl ?? '';
+  const send = (n: number, headers: http.OutgoingHttpHeaders): { sent: Promise<void>; seen: Promise<Seen> } => {
+    const sent = Promise.withResolvers<void>();
+    const seen = Promise.withResolvers<Seen>();
+    const options = { method: 'POST', agent, headers: { 'content-type': 'application/json', ...headers } };
+    const request = http.request(`${base(n)}/api/resources/held/invoke`, options, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => {
+        const { statusCode: status = 0, headers: given } = response;
+        const replayed = given['idempotent-replayed'];
+        seen.resolve({
+          status,
+          body: Buffer.concat(chunks).toString(),
+          payment: given['payment-response'] as string | undefined,
+          replayed: replayed === undefined ? undefined : String(replayed),
+        });
+      });
+    });
+    request.on('finish', sent.resolve);
+    request.on('error', seen.reject);
+    request.end('{}');
+    return { sent: sent.promise, seen: seen.promise };
+  };
+  const asked = (path: string): number => counter.calls.filter((call) => call.path === path).length;
+
+  /** All copies are with their gateways before the merchant answers the first. */
+  const round = async (key?: string): Promise<readonly Seen[]> => {
+    merchant.hold();
+    merchant.forget();
+    const { paymentRequired } = await askPrice(base(0), 'held', '{}');
+    const spellings = spellingsOfOneAuthorization(await buyer.pay(paymentRequired));
+    assert.equal(new Set(spellings).size, 20);
+    const arrived = merchant.nextRequest('/held');
+    const copies = Array.from({ length: COPIES }, (_, n) => {
+      const proof = spellings[n % spellings.length] ?? '';
+      return send(n, { 'payment-signature': proof, ...(key === undefined ? {} : { 'idempotency-key': key }) });
+    });
+    await Promise.all(copies.map(({ sent }) => sent));
+    await arrived;
+    // A gateway that answers a connection opened now has taken up those that were opened before it.
+    for (let n = 0; n < 2 * GATEWAYS; n += 1) await knock(base(n));
+    merchant.release();
+    return Promise.all(copies.map(({ seen }) => seen));
+  };
+
+  it(`one verification, one settlement, one execution and ${COPIES} equal answers, ${ROUNDS} rounds`, async () => {
+    for (let at = 0; at < ROUNDS; at += 1) {
+      const before = { verify: asked('/verify'), settle: asked('/settle'), income: await chain.balanceOf(payTo) };
+      const answers = await round();
+      const [first] = answers;
+      assert.deepEqual([first?.status, first?.body], [200, '{"held":true}']);
+      assert.ok(first?.payment !== undefined);
+      for (const answer of answers) assert.deepEqual(answer, first);
+      assert.deepEqual(
+        [asked('/verify') - before.verify, asked('/settle') - before.settle, merchant.requests.length],
+        [1, 1, 1],
+        `round ${at}`,
+      );
+      assert.equal((await chain.balanceOf(payTo)) - before.income, PRICE_UNITS);
+    }
+  });
+
+  it('with one key: the same', async () => {
+    const before = { verify: asked('/verify'), settle: asked('/settle') };
+    const answers = await round('the key of all copies');
+    const [first] = answers;
+    for (const { replayed: _mark, ...answer } of answers) {
+      const { replayed: _first, ...expected } = first ?? {};
+      assert.deepEqual(answer, expected);
+    }
+    assert.equal(first?.status, 200);
+    assert.deepEqual(
+      [asked('/verify') - before.verify, asked('/settle') - before.settle, merchant.requests.length],
+      [1, 1, 1],
+    );
+  });
+});
+
+/** A request on a connection of its own. */
+async function knock(baseUrl: string): Promise<void> {
+  const request = http.get(`${baseUrl}/health`, { agent: false });
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  response.resume();
+  await once(response, 'end');
+}

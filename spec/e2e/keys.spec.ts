@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Receipt } from '../../src/receipts/receipt.ts';
+import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { startRedis } from '../support/redis.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { type Brought, bring, failure, read, replayed } from './bring.ts';
+import { decode, encode, named } from './proofs.ts';
+
+const INPUT = { city: 'Berlin' };
+const KEY = 'a secret key of the buyer';
+const IDENTIFIER = 'identifier_of-the-buyer_0001';
+
+/** Everything of an answer that the caller can see, but for what names the request or the moment. */
+function visible({ status, headers, bytes }: Brought): unknown {
+  const own = new Set(['x-request-id', 'date', 'idempotent-replayed', 'content-length', 'transfer-encoding']);
+  const shown = [...headers].filter(([name]) => !own.has(name));
+  return { status, headers: Object.fromEntries(shown), bytes: bytes.toString('base64') };
+}
+
+const redis = await startRedis();
+after(() => redis.stop());
+
+for (const [store, storage] of Object.entries({
+  SQLite: { sqlite: { path: ':memory:' } },
+  Redis: { redis: { url: redis.url } },
+}))
+  describe(`a key opens the answer that was paid for, on ${store}`, () => {
+    let seller: Seller;
+    before(async () => {
+      seller = await openSeller({ storage });
+    });
+    after(() => seller.close());
+
+    const answers: readonly (readonly [string, string, unknown])[] = [
+      ['JSON', 'market_report', INPUT],
+      ['CSV', 'price_list', {}],
+      ['every header that may be relayed', 'noisy', {}],
+      ['no body', 'nothing', {}],
+      ['binary of the largest size that is stored', 'bytes', { size: 262_144 }],
+      ['binary without a length', 'bytes', { size: 100_000, undeclared: true }],
+      ['no byte', 'bytes', { size: 0 }],
+    ];
+    for (const [what, id, input] of answers)
+      it(`${what}: status, headers, body and PAYMENT-RESPONSE are equal, nothing moves, nobody works again`, async () => {
+        const proof = await seller.proof(id, input);
+        const first = await bring(seller.shop, id, input, { proof, key: KEY });
+        assert.ok(first.status === 200 || first.status === 204, first.bytes.toString());
+        assert.equal(first.headers.get('idempotent-replayed'), null);
+        await receiptWhen(seller.shop, first.requestId, true);
+        const income = await seller.income();
+        seller.merchant.forget();
+        const again = await bring(seller.shop, id, input, { proof, key: KEY });
+        assert.deepEqual(visible(again), visible(first));
+        assert.equal(again.headers.get('idempotent-replayed'), 'true');
+        assert.notEqual(again.requestId, first.requestId);
+        assert.equal(again.payment?.requestId, first.requestId, 'the payment of the first call');
+        assert.equal(await seller.income(), income);
+        assert.equal(seller.merchant.requests.length, 0);
+      });
+
+    it('one byte above the largest size is delivered and not stored: 409', async () => {
+      const input = { size: 262_145 };
+      const proof = await seller.proof('bytes', input);
+      const first = await bring(seller.shop, 'bytes', input, { proof, key: KEY });
+      assert.deepEqual([first.status, first.bytes.length], [200, 262_145]);
+      await receiptWhen(seller.shop, first.requestId, true);
+      replayed(await bring(seller.shop, 'bytes', input, { proof, key: KEY }), 'delivered');
+    });
+
+    it('without it: 409 "delivered" with what was paid; with another key the same', async () => {
+      const proof = await seller.proof('market_report', INPUT);
+      const first = await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY });
+      await receiptWhen(seller.shop, first.requestId, true);
+      for (const key of [undefined, 'another key']) {
+        const more = key === undefined ? {} : { key };
+        const body = replayed(await bring(seller.shop, 'market_report', INPUT, { proof, ...more }), 'delivered');
+        assert.equal(body.details.payment?.['externalReference'], first.payment?.transaction);
+      }
+    });
+
+    it('a key that comes only later opens nothing: the first call was not called by it', async () => {
+      const proof = await seller.proof('market_report', INPUT);
+      const first = await bring(seller.shop, 'market_report', INPUT, { proof });
+      await receiptWhen(seller.shop, first.requestId, true);
+      replayed(await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY }), 'delivered');
+    });
+
+    it('same key and proof, another input: 409 IDEMPOTENCY_CONFLICT; with another key "used"', async () => {
+      const proof = await seller.proof('market_report', INPUT);
+      const first = await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY });
+      await receiptWhen(seller.shop, first.requestId, true);
+      const other = { city: 'Lisboa' };
+      const body = failure(
+        await bring(seller.shop, 'market_report', other, { proof, key: KEY }),
+        409,
+        'IDEMPOTENCY_CONFLICT',
+      );
+      assert.deepEqual([body.retryable, body.details], [false, undefined]);
+      replayed(await bring(seller.shop, 'market_report', other, { proof, key: 'another key' }), 'used');
+      assert.equal((await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY })).status, 200);
+    });
+
+    it('the payment-identifier of the proof is a key, and equal to the header of the same text', async () => {
+      const proof = named(await seller.proof('market_report', INPUT), IDENTIFIER);
+      const first = await bring(seller.shop, 'market_report', INPUT, { proof });
+      await receiptWhen(seller.shop, first.requestId, true);
+      const bare = encode({ ...decode(proof), extensions: {} });
+      for (const way of [{ proof }, { proof: bare, key: IDENTIFIER }, { proof, key: IDENTIFIER }]) {
+        const again = await bring(seller.shop, 'market_report', INPUT, way);
+        assert.deepEqual(visible(again), visible(first));
+      }
+      replayed(await bring(seller.shop, 'market_report', INPUT, { proof: bare }), 'delivered');
+      replayed(await bring(seller.shop, 'market_report', INPUT, { proof: named(proof, 'x'.repeat(16)) }), 'delivered');
+    });
+
+    it('undelivered: who has no key cannot collect, who has it can', async () => {
+      const input = { failures: 1 };
+      const proof = await seller.proof('flaky_post', input);
+      const idempotent = await bring(seller.shop, 'flaky_post', input, { proof, key: KEY });
+      const body = failure(idempotent, 502, 'BACKEND_ERROR');
+      assert.equal(body.details.state, 'undelivered');
+      const getProof = await seller.proof('flaky', input);
+      failure(await bring(seller.shop, 'flaky', input, { proof: getProof, key: KEY }), 502, 'BACKEND_ERROR');
+      for (const more of [{}, { key: 'another key' }]) {
+        const refused = replayed(await bring(seller.shop, 'flaky', input, { proof: getProof, ...more }), 'undelivered');
+        assert.equal(refused.details.payment?.['status'], 'settled');
+      }
+      const collected = await bring(seller.shop, 'flaky', input, { proof: getProof, key: KEY });
+      assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"delivered":true}']);
+      assert.equal(collected.headers.get('idempotent-replayed'), null, 'it had not been delivered before');
+    });
+
+    it('a stored answer is one event, resource.requested, and no second receipt', async () => {
+      const proof = await seller.proof('market_report', INPUT);
+      const first = await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY });
+      const receipt = await receiptWhen(seller.shop, first.requestId, true);
+      const again = await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY });
+      const events = await eventsUntil(seller.shop, again.requestId, 'resource.requested');
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['resource.requested'],
+      );
+      const answer = await seller.shop.operator(`/api/receipts?requestId=${again.requestId}`);
+      assert.deepEqual(((await answer.json()) as { receipts: Receipt[] }).receipts, []);
+      assert.deepEqual(await receiptWhen(seller.shop, first.requestId, true), receipt, 'unchanged');
+    });
+
+    it('is a secret: not in the log, the events, the receipts, the store or an answer', async () => {
+      const key = 'never-to-be-seen-again-5f1c';
+      const proof = await seller.proof('market_report', INPUT);
+      const first = await bring(seller.shop, 'market_report', INPUT, { proof, key });
+      await receiptWhen(seller.shop, first.requestId, true);
+      const again = await bring(seller.shop, 'market_report', INPUT, { proof, key });
+      const refused = await bring(seller.shop, 'market_report', INPUT, { proof: named(proof, IDENTIFIER), key });
+      failure(refused, 400, 'INPUT_INVALID');
+      const { events } = await seller.shop.store.feed.page({ limit: 500 });
+      const { receipts } = await seller.shop.store.receipts.page({ limit: 500 });
+      const record = await seller.shop.store.ledger.read(receipts[0]?.payment?.replayKey ?? '');
+      assert.ok(record !== undefined && again.status === 200);
+      const sent = [first, again, refused].map((answer) => [...answer.headers, answer.bytes.toString()]);
+      const told = JSON.stringify([seller.shop.logLines, events, receipts, record, sent]);
+      assert.ok(!told.includes(key));
+      assert.ok(seller.shop.logLines.length > 0 && told.includes(record.keyDigest ?? 'none'));
+    });
+
+    it('is ignored on a free resource: every call is a call', async () => {
+      seller.merchant.forget();
+      for (let call = 0; call < 2; call += 1) {
+        const answer = await read(await seller.shop.invoke('free_market_report', INPUT, { 'idempotency-key': KEY }));
+        assert.deepEqual([answer.status, answer.headers.get('idempotent-replayed')], [200, null]);
+      }
+      assert.equal(seller.merchant.requests.length, 2);
+    });
+  });

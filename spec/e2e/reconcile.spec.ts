@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, it } from 'node:test';
+import { backendIdempotencyKey } from '../../src/payments/terms.ts';
+import type { Receipt } from '../../src/receipts/receipt.ts';
+import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
+import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
+import {
+  type FacilitatorCall,
+  type HostileFacilitator,
+  relayTo,
+  type Script,
+  startHostileFacilitator,
+} from '../support/hostile-facilitator.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { bring, failure, replayed } from './bring.ts';
+import { decode } from './proofs.ts';
+
+const INPUT = { city: 'Berlin' };
+
+describe('a settlement that nobody knows the end of', () => {
+  let seller: Seller;
+  let hostile: HostileFacilitator;
+  let official: Facilitator;
+  before(async () => {
+    hostile = await startHostileFacilitator('eip155:31337');
+    seller = await openSeller(async (chain) => {
+      official = await startFacilitator(chain);
+      return { facilitator: { mode: 'remote', url: hostile.url } };
+    });
+  });
+  after(async () => {
+    await seller.close();
+    await Promise.all([hostile.stop(), official.stop()]);
+  });
+
+  it('says so: 502, never 402, with PAYMENT-RESPONSE "pending" and the time from which signing anew is safe', async () => {
+    hostile.script({ verify: relayTo(official.url), settle: () => ({ kind: 'reset' }) });
+    const proof = await seller.proof('market_report', INPUT);
+    const answer = await bring(seller.shop, 'market_report', INPUT, { proof });
+    const body = failure(answer, 502, 'PAYMENT_SETTLEMENT_FAILED');
+    const validBefore = Number(decode(proof).payload.authorization['validBefore']);
+    assert.deepEqual(
+      [body.retryable, body.details.settlementUncertain, body.details.resignSafeAt],
+      [true, true, new Date(validBefore * 1_000).toISOString()],
+    );
+    assert.equal(answer.headers.get('retry-after'), '2');
+    assert.deepEqual(answer.payment, {
+      success: false,
+      transaction: '',
+      network: 'eip155:31337',
+      status: 'pending',
+      provider: 'x402',
+      amount: '0.01',
+      currency: 'TUSD',
+      payer: seller.buyer.address.toLowerCase(),
+      requestId: answer.requestId,
+      errorReason: 'settlement_pending',
+    });
+    assert.equal(answer.headers.get('payment-required'), null);
+  });
+
+  it('and was paid: is found without its buyer, fetched from the merchant once, and kept for him', async () => {
+    const sent: FacilitatorCall[] = [];
+    const settle: Script = (call) => {
+      sent.push(call);
+      return { kind: 'reset' };
+    };
+    hostile.script({ verify: relayTo(official.url), settle });
+    const income = await seller.income();
+    const proof = await seller.proof('market_report', INPUT);
+    const first = await bring(seller.shop, 'market_report', INPUT, { proof });
+    failure(first, 502, 'PAYMENT_SETTLEMENT_FAILED');
+    // The facilitator had it all the time, and broadcasts it late.
+    const [late] = sent;
+    assert.ok(late !== undefined);
+    await relayTo(official.url)(late);
+    const events = await eventsUntil(seller.shop, first.requestId, 'backend.called');
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['resource.requested', 'payment.verified', 'payment.settled', 'backend.called'],
+    );
+    const receipt = await receiptWhen(seller.shop, first.requestId, false);
+    const collected = await bring(seller.shop, 'market_report', INPUT, { proof });
+    assert.equal(collected.status, 200);
+    assert.equal(JSON.parse(collected.bytes.toString()).city, 'Berlin');
+    assert.equal(collected.payment?.transaction, receipt.payment?.externalReference);
+    assert.equal(seller.merchant.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 1);
+    assert.equal((await seller.income()) - income, 10_000n);
+  });
+
+  it('and was never paid: once the chain is past its validity, 402 with the first reason and a fresh challenge', async () => {
+    hostile.script({ verify: relayTo(official.url), settle: () => ({ kind: 'reset' }) });
+    const income = await seller.income();
+    const proof = await seller.proof('market_report', INPUT);
+    const first = await bring(seller.shop, 'market_report', INPUT, { proof });
+    failure(first, 502, 'PAYMENT_SETTLEMENT_FAILED');
+    const validBefore = Number(decode(proof).payload.authorization['validBefore']);
+    await seller.chain.request('evm_setNextBlockTimestamp', [validBefore + 1]);
+    await seller.chain.request('evm_mine', []);
+    await eventsUntil(seller.shop, first.requestId, 'payment.rejected');
+    const answer = await bring(seller.shop, 'market_report', INPUT, { proof });
+    assert.equal(answer.status, 402, answer.bytes.toString());
+    const body = JSON.parse(answer.bytes.toString()) as { error: { code: string; reason: string } };
+    assert.equal(body.error.code, 'PAYMENT_SETTLEMENT_FAILED');
+    assert.deepEqual([answer.payment?.success, answer.payment?.errorReason], [false, body.error.reason]);
+    assert.equal(await seller.income(), income);
+  });
+});
+
+describe('a call that its merchant failed', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-reconcile-'));
+  const path = join(folder, 'gateway.db');
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ storage: { sqlite: { path } } });
+  });
+  after(async () => {
+    await seller.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const openReceipt = (requestId: string, metadata: object): Promise<Receipt> =>
+    eventually(
+      async () => {
+        const answer = await seller.shop.operator('/api/receipts?delivered=false');
+        const { receipts } = (await answer.json()) as { receipts: Receipt[] };
+        const receipt = receipts.find((one) => one.requestId === requestId);
+        return JSON.stringify(receipt?.metadata) === JSON.stringify(metadata) ? receipt : undefined;
+      },
+      `a receipt with ${JSON.stringify(metadata)}`,
+    );
+
+  it('and that may be repeated is fetched behind the buyer’s back and handed over when he comes', async () => {
+    const input = { failures: 1 };
+    const proof = await seller.proof('flaky', input);
+    const first = await bring(seller.shop, 'flaky', input, { proof });
+    failure(first, 502, 'BACKEND_ERROR');
+    const receipt = await openReceipt(first.requestId, { backendErrorCode: 'CLIENT_GONE' });
+    const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
+    assert.equal(seller.merchant.executions(key), 2);
+    const collected = await bring(seller.shop, 'flaky', input, { proof });
+    assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"delivered":true}']);
+    assert.equal(seller.merchant.executions(key), 2);
+  });
+
+  it('and that nobody collected is due for a refund after a day, and stays on the merchant’s list', async () => {
+    const proof = await seller.proof('failing_post', { status: 500 });
+    const first = await bring(seller.shop, 'failing_post', { status: 500 }, { proof });
+    failure(first, 502, 'BACKEND_ERROR');
+    const { payment } = await openReceipt(first.requestId, { backendErrorCode: 'BACKEND_ERROR' });
+    dayPasses(path, payment?.replayKey ?? '');
+    const due = await openReceipt(first.requestId, { refundDue: true });
+    assert.deepEqual(
+      [due.delivered, due.payment?.payer, due.payment?.amount, due.payment?.externalReference],
+      [false, seller.buyer.address.toLowerCase(), '0.001', first.payment?.transaction],
+    );
+    const body = replayed(await bring(seller.shop, 'failing_post', { status: 500 }, { proof }), 'refundDue');
+    assert.equal(body.details.payment?.['externalReference'], first.payment?.transaction);
+  });
+});
+
+/** Makes a payment a day older than it is: the one thing that no test can wait for. */
+function dayPasses(path: string, payId: string): void {
+  const db = new DatabaseSync(path);
+  try {
+    const dueAt = Date.now() - 1_000;
+    const settledAt = dueAt - 24 * 60 * 60 * 1_000;
+    const aged =
+      "UPDATE payments SET due_at = ?, record = json_set(record, '$.dueAt', ?, '$.settledAt', ?) WHERE pay_id = ?";
+    assert.equal(db.prepare(aged).run(dueAt, dueAt, settledAt, payId).changes, 1);
+  } finally {
+    db.close();
+  }
+}

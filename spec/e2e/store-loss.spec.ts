@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Hex } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import type { StoreLossPolicy } from '../../src/payments/cashier.ts';
+import { backendIdempotencyKey } from '../../src/payments/terms.ts';
+import { transferCall } from '../../src/payments/x402/calldata.ts';
+import type { Eip3009Authorization } from '../../src/payments/x402/wire.ts';
+import { sign } from '../payments/x402/signing.ts';
+import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { type Buyer, createBuyer } from '../support/buyer.ts';
+import { type Chain, startChain } from '../support/chain.ts';
+import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
+import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { startRedis } from '../support/redis.ts';
+import { openShop, type Shop } from '../support/shop.ts';
+import { bring, failure, replayed } from './bring.ts';
+import { forgetfulStores } from './forgetful-stores.ts';
+import { decode, encode, seconds } from './proofs.ts';
+
+const INPUT = { city: 'Berlin' };
+const PRICE_UNITS = 10_000n;
+
+const folder = mkdtempSync(join(tmpdir(), 'acg-loss-'));
+const redis = await startRedis();
+after(async () => {
+  await redis.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, folder)))
+  for (const rail of ['local', 'remote'] as const)
+    describe(`${how} between payment and retry, ${rail} facilitator`, () => {
+      let chain: Chain;
+      let merchant: Merchant;
+      let facilitator: Facilitator;
+      let buyer: Buyer;
+      let shop: Shop;
+      let policy: StoreLossPolicy = 'deliver';
+      const payTo = privateKeyToAddress(generatePrivateKey());
+
+      const open = (): Promise<Shop> =>
+        openShop({
+          chain,
+          merchantUrl: merchant.url,
+          storage,
+          payTo,
+          facilitator: rail === 'local' ? { mode: 'local' } : { mode: 'remote', url: facilitator.url },
+          overrides: { payments: { x402: { onStoreLoss: policy } } },
+        });
+      const reopen = async (next: StoreLossPolicy): Promise<void> => {
+        await shop.close();
+        policy = next;
+        shop = await open();
+      };
+      const forget = async (): Promise<void> => {
+        shop = await lose(shop, open);
+      };
+      before(async () => {
+        [chain, merchant] = await Promise.all([startChain(), startMerchant()]);
+        facilitator = await startFacilitator(chain);
+        buyer = await createBuyer(chain);
+        shop = await open();
+      });
+      after(async () => {
+        await shop.close();
+        await Promise.all([chain.stop(), merchant.stop(), facilitator.stop()]);
+      });
+
+      const proofFor = async (id: string, input: unknown = {}): Promise<string> => {
+        const challenge = (await (await shop.invoke(id, input)).json()) as { payment: { envelope: unknown } };
+        return buyer.pay(challenge.payment.envelope);
+      };
+      /** The same proof over other words of the authorization, signed anew. */
+      const signedAnew = async (proof: string, changes: Partial<Eip3009Authorization>): Promise<string> => {
+        const payload = decode(proof);
+        const authorization = { ...payload.payload.authorization, ...changes } as unknown as Eip3009Authorization;
+        const { x402 } = shop.config;
+        assert.ok(x402 !== undefined);
+        return encode({
+          ...payload,
+          payload: { signature: await sign(buyer.account, authorization, x402), authorization },
+        });
+      };
+      const income = (): Promise<bigint> => chain.balanceOf(payTo);
+
+      it('paid and not delivered: the buyer gets the answer once, and is not charged again', async () => {
+        const before = await income();
+        const proof = await proofFor('flaky', { failures: 1 });
+        failure(await bring(shop, 'flaky', { failures: 1 }, { proof }), 502, 'BACKEND_ERROR');
+        await forget();
+        const collected = await bring(shop, 'flaky', { failures: 1 }, { proof });
+        assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"delivered":true}']);
+        assert.equal(collected.payment?.success, true);
+        const receipt = await receiptWhen(shop, collected.requestId, true);
+        assert.deepEqual(receipt.metadata, { recovered: 'chain' });
+        assert.equal(receipt.payment?.externalReference, collected.payment?.transaction);
+        assert.equal(merchant.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 2);
+        const events = await eventsUntil(shop, collected.requestId, 'resource.delivered');
+        assert.deepEqual(
+          events.map(({ type }) => type),
+          ['resource.requested', 'payment.settled', 'backend.called', 'resource.delivered'],
+        );
+        replayed(await bring(shop, 'flaky', { failures: 1 }, { proof }), 'delivered');
+        assert.equal((await income()) - before, 1_000n);
+      });
+
+      it('delivered before: delivered at most once more, never charged again', async () => {
+        const before = await income();
+        const proof = await proofFor('market_report', INPUT);
+        assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
+        await forget();
+        const again = await bring(shop, 'market_report', INPUT, { proof });
+        assert.equal(again.status, 200);
+        assert.deepEqual((await receiptWhen(shop, again.requestId, true)).metadata, { recovered: 'chain' });
+        replayed(await bring(shop, 'market_report', INPUT, { proof }), 'delivered');
+        assert.equal((await income()) - before, PRICE_UNITS);
+      });
+
+      it('with the policy "refuse": 409 "used", never 402, and the merchant is not called', async () => {
+        await reopen('refuse');
+        try {
+          const before = await income();
+          const proof = await proofFor('market_report', INPUT);
+          assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
+          await forget();
+          merchant.forget();
+          for (let attempt = 0; attempt < 2; attempt += 1) {
+            const answer = await bring(shop, 'market_report', INPUT, { proof });
+            assert.equal(replayed(answer, 'used').details.payment, undefined);
+            assert.equal(answer.headers.get('payment-required'), null);
+          }
+          assert.equal(merchant.requests.length, 0);
+          assert.equal((await income()) - before, PRICE_UNITS);
+        } finally {
+          await reopen('deliver');
+        }
+      });
+
+      it('and the proof is too old by now: delivered all the same', async () => {
+        const proof = await proofFor('market_report', INPUT);
+        const short = await signedAnew(proof, { validBefore: String(seconds() + 3) });
+        // As the gateway would have done while the proof was young; then its store was lost.
+        const { authorization, signature } = decode(short).payload;
+        const relayer = privateKeyToAddress(generatePrivateKey());
+        await chain.fundGas(relayer);
+        const call = transferCall(
+          authorization as unknown as Eip3009Authorization,
+          String(signature),
+          'account',
+        ) as Hex;
+        const before = await income();
+        await chain.send(relayer, chain.token.address, call);
+        assert.equal((await income()) - before, PRICE_UNITS);
+        const validBefore = Number(authorization['validBefore']) * 1_000;
+        await delay(Math.max(0, validBefore - Date.now() + 10));
+        const collected = await bring(shop, 'market_report', INPUT, { proof: short });
+        assert.equal(collected.status, 200, collected.bytes.toString());
+        assert.deepEqual((await receiptWhen(shop, collected.requestId, true)).metadata, { recovered: 'chain' });
+        assert.equal((await income()) - before, PRICE_UNITS);
+      });
+
+      it('too old and never paid: 402 with a fresh challenge', async () => {
+        const before = await income();
+        const late = await signedAnew(await proofFor('market_report', INPUT), { validBefore: String(seconds() - 60) });
+        const answer = await bring(shop, 'market_report', INPUT, { proof: late });
+        assert.equal(answer.status, 402, answer.bytes.toString());
+        const { error } = JSON.parse(answer.bytes.toString()) as { error: unknown };
+        assert.deepEqual(error, {
+          code: 'PAYMENT_INVALID',
+          reason: 'invalid_exact_evm_payload_authorization_valid_before',
+          message: 'The payment proof was refused: invalid_exact_evm_payload_authorization_valid_before.',
+          retryable: false,
+        });
+        assert.equal(await income(), before);
+        const fresh = await proofFor('market_report', INPUT);
+        assert.equal((await bring(shop, 'market_report', INPUT, { proof: fresh })).status, 200);
+      });
+    });

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { backendIdempotencyKey } from '../../src/payments/terms.ts';
+import type { Receipt } from '../../src/receipts/receipt.ts';
+import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { bring, failure, replayed } from './bring.ts';
+
+/** The receipts that a merchant has to look into, newest first. */
+async function openReceipts({ shop }: Seller): Promise<readonly Receipt[]> {
+  const answer = await shop.operator('/api/receipts?delivered=false&limit=500');
+  assert.equal(answer.status, 200);
+  return ((await answer.json()) as { receipts: Receipt[] }).receipts;
+}
+
+describe('a buyer who leaves while the merchant works', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller();
+  });
+  after(() => seller.close());
+
+  /** Sends the call, leaves once the merchant has it (or `until` says so), and lets the merchant finish. */
+  const leave = async (
+    id: string,
+    input: unknown,
+    proof: string,
+    requestId: string,
+    key?: string,
+    until: (call: Promise<Response>) => Promise<unknown> = () => Promise.resolve(),
+  ): Promise<Receipt> => {
+    const { shop, merchant } = seller;
+    merchant.hold();
+    merchant.forget();
+    const arrived = merchant.nextRequest('/');
+    const leaving = new AbortController();
+    const headers = {
+      'content-type': 'application/json',
+      'payment-signature': proof,
+      'x-request-id': requestId,
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+    };
+    const body = JSON.stringify(input);
+    const url = `${shop.url}/api/resources/${id}/invoke`;
+    const call = fetch(url, { method: 'POST', headers, body, signal: leaving.signal });
+    const gone = call.catch(() => undefined);
+    await arrived;
+    await until(call);
+    leaving.abort();
+    await gone;
+    // The gateway has seen the end of that connection when it has answered on others that were opened later.
+    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${shop.url}/health`)).arrayBuffer();
+    merchant.release();
+    return eventually(async () => {
+      const receipt = await receiptWhen(shop, requestId, false);
+      return receipt.metadata?.backendErrorCode === 'CLIENT_GONE' ? receipt : undefined;
+    }, 'the delivery to be given up');
+  };
+
+  for (const [id, method] of [
+    ['held', 'GET'],
+    ['held_post', 'POST'],
+  ] as const)
+    it(`${method}: collects later what the merchant answered, without a second execution`, async () => {
+      const proof = await seller.proof(id);
+      const income = await seller.income();
+      const requestId = `left-${id}`;
+      const receipt = await leave(id, {}, proof, requestId);
+      assert.equal(receipt.backendStatus, 200);
+      const left = await eventsUntil(seller.shop, requestId, 'backend.called');
+      assert.deepEqual(left.at(-1)?.data, { status: 200, clientGone: true });
+      assert.ok((await openReceipts(seller)).some((open) => open.id === receipt.id));
+
+      const collected = await bring(seller.shop, id, {}, { proof });
+      assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"held":true}']);
+      assert.equal(collected.headers.get('idempotent-replayed'), null, 'delivered for the first time');
+      assert.deepEqual([collected.payment?.success, collected.payment?.receiptId], [true, receipt.id]);
+      const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
+      assert.equal(seller.merchant.executions(key), 1);
+      assert.equal((await seller.income()) - income, 1_000n);
+
+      const closed = await receiptWhen(seller.shop, collected.requestId, true);
+      assert.deepEqual([closed.id, closed.metadata], [receipt.id, { resumedFrom: requestId }]);
+      assert.ok(!(await openReceipts(seller)).some((open) => open.id === receipt.id), 'off the list');
+      const events = await eventsUntil(seller.shop, collected.requestId, 'resource.delivered');
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['resource.requested', 'resource.delivered'],
+      );
+      replayed(await bring(seller.shop, id, {}, { proof }), 'delivered');
+    });
+
+  it('in the middle of a streamed answer: collects all of it', async () => {
+    const input = { chunks: 20, everyMs: 10 };
+    const proof = await seller.proof('slow', input);
+    await leave('slow', input, proof, 'left-slow', undefined, async (call) => {
+      await (await call).body?.getReader().read();
+    });
+    seller.merchant.forget();
+    const collected = await bring(seller.shop, 'slow', input, { proof });
+    assert.deepEqual([collected.status, collected.bytes.length], [200, 200]);
+    assert.match(collected.bytes.toString(), /^000000000\n(?:\d{9}\n)*000000019\n$/);
+    assert.equal(seller.merchant.requests.length, 0);
+  });
+
+  it('too large to keep: the merchant is asked again, under the same key, and it is paid once', async () => {
+    const proof = await seller.proof('archive');
+    // Its body is left unread: 5 MiB do not fit into the buffers on the way.
+    const income = await seller.income();
+    const receipt = await leave('archive', {}, proof, 'left-archive', undefined, (call) => call);
+    const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
+    const collected = await bring(seller.shop, 'archive', {}, { proof });
+    assert.deepEqual([collected.status, collected.bytes.length], [200, 5 * 1024 * 1024]);
+    assert.ok(seller.merchant.executions(key) >= 2);
+    assert.equal((await seller.income()) - income, 20_000n);
+  });
+
+  it('and had a key: nobody collects without it', async () => {
+    const proof = await seller.proof('held');
+    await leave('held', {}, proof, 'left-guarded', 'my key');
+    const body = replayed(await bring(seller.shop, 'held', {}, { proof }), 'undelivered');
+    assert.equal(body.details.payment?.['status'], 'settled');
+    replayed(await bring(seller.shop, 'held', {}, { proof, key: 'another key' }), 'undelivered');
+    const collected = await bring(seller.shop, 'held', {}, { proof, key: 'my key' });
+    assert.equal(collected.status, 200);
+    await receiptWhen(seller.shop, collected.requestId, true);
+    const again = await bring(seller.shop, 'held', {}, { proof, key: 'my key' });
+    assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [200, 'true']);
+  });
+});
+
+describe('a merchant who fails after the payment', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller();
+  });
+  after(() => seller.close());
+
+  const DAY_MS = 24 * 60 * 60 * 1_000;
+
+  it('a method that may be repeated: retryable, with the time until which it can be collected', async () => {
+    const input = { failures: 1 };
+    const proof = await seller.proof('flaky', input);
+    const body = failure(await bring(seller.shop, 'flaky', input, { proof }), 502, 'BACKEND_ERROR');
+    assert.deepEqual([body.retryable, body.details.state], [true, 'undelivered']);
+    const left = Date.parse(body.details.retryUntil ?? '') - Date.now();
+    assert.ok(left > DAY_MS - 60_000 && left <= DAY_MS, `${left} ms`);
+    assert.equal((await bring(seller.shop, 'flaky', input, { proof })).status, 200);
+  });
+
+  it('a method that may not be repeated: not retryable, on the list of refunds with payer, amount and transaction', async () => {
+    const proof = await seller.proof('failing_post', { status: 500 });
+    const answer = await bring(seller.shop, 'failing_post', { status: 500 }, { proof });
+    const body = failure(answer, 502, 'BACKEND_ERROR');
+    assert.deepEqual([body.retryable, body.details.retryUntil], [false, undefined]);
+    assert.equal(answer.payment?.success, true, 'the money has moved');
+    replayed(await bring(seller.shop, 'failing_post', { status: 500 }, { proof }), 'undelivered');
+    const [open] = await openReceipts(seller);
+    assert.deepEqual(
+      [open?.requestId, open?.payment?.payer, open?.payment?.amount, open?.payment?.externalReference],
+      [answer.requestId, seller.buyer.address.toLowerCase(), '0.001', answer.payment?.transaction],
+    );
+    assert.deepEqual([open?.delivered, open?.metadata], [false, { backendErrorCode: 'BACKEND_ERROR' }]);
+  });
+
+  it('a request that certainly never left is sent again, whatever the method', async () => {
+    const closed = await openSeller({ overrides: { backend: { baseUrl: 'http://127.0.0.1:1' } } });
+    try {
+      const proof = await closed.proof('held_post');
+      for (let attempt = 0; attempt < 2; attempt += 1) {
+        const body = failure(await bring(closed.shop, 'held_post', {}, { proof }), 502, 'BACKEND_ERROR');
+        assert.deepEqual([body.retryable, body.details.reason], [true, 'transport']);
+      }
+      assert.equal(await closed.income(), 1_000n);
+    } finally {
+      await closed.close();
+    }
+  });
+});

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import type { Cashier } from '../../src/payments/cashier.ts';
+import { JOIN_MS, joining } from '../../src/payments/join.ts';
+import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
+import type { Sale } from '../../src/payments/sale.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { keptAnswer } from './ledger/samples.ts';
+import { PAID } from './scripted-rail.ts';
+import { freshTerms, tillOfEachTest } from './till.ts';
+import { rest, virtualTime } from './virtual-time.ts';
+
+describe('copies of a proof', () => {
+  const till = tillOfEachTest();
+  const { order, pay, desk, facts, broken, silent } = till;
+  let time: ReturnType<typeof virtualTime>;
+  let reads = 0;
+
+  const joined = (through: PaymentLedger = till.ledger): Cashier => {
+    const ledger = broken({
+      read: (payId) => {
+        reads += 1;
+        return through.read(payId);
+      },
+    });
+    return joining(till.cashier(through), ledger, time);
+  };
+  /** The store's clock goes with the virtual one. */
+  const pass = async (ms: number): Promise<void> => {
+    till.clock += ms;
+    await time.pass(ms);
+  };
+  const kinds = (sales: readonly Sale[]): readonly string[] => [...new Set(sales.map(({ kind }) => kind))];
+
+  beforeEach(() => {
+    time = virtualTime();
+    reads = 0;
+  });
+
+  it('a hundred in one process share one look at the record and have the answer of the first', async () => {
+    const first = await pay();
+    const cashier = joined();
+    const copies = Array.from({ length: 100 }, () => cashier.take(order()));
+    await pass(1_000);
+    assert.ok(reads > 0 && reads < 12, `${reads} looks`);
+    const waiting = time.sleepers();
+    assert.equal(waiting, 101, 'each copy has its bound, and one looks');
+    await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
+    await pass(200);
+    const sales = await Promise.all(copies);
+    assert.deepEqual(kinds(sales), ['again']);
+    assert.ok(sales.every((sale) => sale.kind === 'again' && sale.joined));
+    assert.deepEqual(till.peer.names(), ['verify', 'settle']);
+  });
+
+  it('look soon at first: an answer that takes 20 ms is not waited for longer', async () => {
+    const first = await pay();
+    const copy = joined().take(order());
+    await rest();
+    await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
+    await pass(20);
+    assert.equal((await copy).kind, 'again');
+  });
+
+  it('hear that the first one failed, and do not try it again behind its back', async () => {
+    const first = await pay();
+    const cashier = joined();
+    const copies = Array.from({ length: 5 }, () => cashier.take(order()));
+    await pass(100);
+    const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
+    await desk().undelivered(first.record, { ...facts(first, { backendStatus: 500 }), ...failed });
+    await pass(2_000);
+    assert.deepEqual(new Set((await Promise.all(copies)).map(({ kind }) => kind)), new Set(['failed']));
+  });
+
+  it('go on where the first left it uncertain', async () => {
+    till.peer.script.settle = async () => {
+      till.peer.script.reconcile = async () => PAID;
+      await time.sleep(500);
+      return { kind: 'uncertain', cause: 'cut' };
+    };
+    const first = till.cashier().take(order());
+    await rest();
+    const copy = joined().take(order());
+    await pass(500);
+    assert.equal((await first).kind, 'uncertain');
+    await pass(200);
+    assert.equal((await copy).kind, 'paid');
+  });
+
+  it('are in flight after three seconds, and not a millisecond before', async () => {
+    await pay();
+    const cashier = joined();
+    const answered: Sale[] = [];
+    const copies = Array.from({ length: 3 }, async () => void answered.push(await cashier.take(order())));
+    await pass(JOIN_MS - 1);
+    assert.deepEqual(answered, []);
+    await pass(1);
+    await Promise.all(copies);
+    assert.deepEqual(kinds(answered), ['in_flight']);
+    await pass(JOIN_MS);
+    assert.equal(time.sleepers(), 0, 'and nobody looks any more');
+  });
+
+  it('wait on while the store is silent, and have the answer when it is back', async () => {
+    const first = await pay();
+    let away = true;
+    const ledger = broken({ read: (payId) => (away ? silent() : till.ledger.read(payId)) });
+    const copy = joined(ledger).take(order());
+    await pass(500);
+    away = false;
+    await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
+    await pass(500);
+    assert.equal((await copy).kind, 'again');
+  });
+
+  it('have the error of a store that stays silent', async () => {
+    await pay();
+    let away = false;
+    const reserve: PaymentLedger['reserve'] = (command) => (away ? silent() : till.ledger.reserve(command));
+    const copy = joined(broken({ read: silent, reserve })).take(order());
+    const failed = assert.rejects(copy, StoreError);
+    await pass(100);
+    away = true;
+    await pass(JOIN_MS);
+    await failed;
+  });
+
+  it('of another proof do not wait for this one', async () => {
+    await pay();
+    const cashier = joined();
+    const copy = cashier.take(order());
+    await pass(100);
+    till.terms = freshTerms();
+    assert.equal((await cashier.take(order())).kind, 'paid');
+    await pass(JOIN_MS);
+    assert.equal((await copy).kind, 'in_flight');
+  });
+
+  it('that lack the key do not wait for an answer that is not theirs', async () => {
+    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    till.terms = { ...till.terms, keyDigest: 'a'.repeat(64) };
+    await till.take();
+    let takes = 0;
+    const reserve: PaymentLedger['reserve'] = (command) => {
+      takes += 1;
+      return till.ledger.reserve(command);
+    };
+    const { keyDigest: _key, ...keyless } = till.terms;
+    const copy = joined(broken({ reserve })).take(order({ terms: keyless }));
+    await pass(JOIN_MS);
+    assert.equal((await copy).kind, 'in_flight');
+    assert.equal(takes, 1);
+  });
+
+  it('any other answer is given at once', async () => {
+    till.gateOpen = false;
+    assert.equal((await joined().take(order())).kind, 'gate_closed');
+    assert.equal(time.sleepers(), 0);
+  });
+});

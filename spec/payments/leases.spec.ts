@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { createLeases, LEASE_MS, type Leases } from '../../src/payments/leases.ts';
+import type { PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { NOON_MS, tillOfEachTest } from './till.ts';
+import { virtualTime } from './virtual-time.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe('leases', () => {
+  const till = tillOfEachTest();
+  const { broken, record } = till;
+  let time: ReturnType<typeof virtualTime>;
+  let leases: Leases;
+
+  /** Both clocks run together; a process that is paused is one whose time stands while the store's goes on. */
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 500) {
+      till.clock += Math.min(left, 500);
+      await time.pass(Math.min(left, 500));
+    }
+  };
+  const reserve = async (owner: string): Promise<PaymentRecord> => {
+    const reservation = await till.ledger.reserve({ terms: till.terms, owner, leaseMs: LEASE_MS });
+    assert.ok(reservation.kind === 'run', `${owner} got ${reservation.kind}`);
+    return reservation.record;
+  };
+  const reservation = async (): Promise<string> =>
+    (await till.ledger.reserve({ terms: till.terms, owner: 'somebody else', leaseMs: LEASE_MS })).kind;
+  const counting = (): { readonly ledger: PaymentLedger; renewals: number } => {
+    const counted = {
+      renewals: 0,
+      ledger: broken({
+        renew: (claim, leaseMs) => {
+          counted.renewals += 1;
+          return till.ledger.renew(claim, leaseMs);
+        },
+      }),
+    };
+    return counted;
+  };
+
+  beforeEach(() => {
+    time = virtualTime();
+    leases = createLeases(broken({}), time);
+  });
+
+  it('an attempt that lives keeps its record for as long as it works', async () => {
+    leases.hold(await reserve('first'), HOUR_MS);
+    await pass(60_000);
+    assert.equal(await reservation(), 'busy');
+    assert.ok(
+      ((await record())?.leaseUntil ?? 0) >= till.clock + LEASE_MS - 2_500,
+      'and a death is found within seconds',
+    );
+  });
+
+  it('a process that stands still loses it, and does not win it back', async () => {
+    leases.hold(await reserve('first'), HOUR_MS);
+    await pass(10_000);
+    till.clock += LEASE_MS;
+    await reserve('second');
+    await pass(30_000);
+    assert.equal((await record())?.owner, 'second');
+    assert.ok(
+      (await record())?.fence === 2 && ((await record())?.leaseUntil ?? 0) < till.clock,
+      'nobody renews for it',
+    );
+    assert.equal(time.sleepers(), 0, 'nothing runs any more');
+  });
+
+  it('is not renewed after it was dropped', async () => {
+    const lease = leases.hold(await reserve('first'), HOUR_MS);
+    await pass(3_000);
+    lease.drop();
+    lease.drop();
+    await pass(LEASE_MS);
+    assert.equal(await reservation(), 'run');
+  });
+
+  it('a lease that was given up is not woken', async () => {
+    const held = await reserve('first');
+    leases.hold(held, HOUR_MS);
+    await till.ledger.note({ payId: held.payId, owner: held.owner, fence: held.fence, step: 's', leaseMs: 0 });
+    await pass(3_000);
+    assert.equal((await record())?.leaseUntil, 0);
+    assert.equal(await reservation(), 'run');
+  });
+
+  it('an attempt that is younger than two seconds needs no renewal', async () => {
+    const counted = counting();
+    const shared = createLeases(counted.ledger, time);
+    const held = await reserve('first');
+    shared.hold(held, HOUR_MS);
+    await pass(1_000);
+    shared.hold(held, HOUR_MS).drop();
+    shared.hold(held, HOUR_MS);
+    await pass(1_000);
+    assert.equal(counted.renewals, 1, 'the older one only');
+    await pass(2_000);
+    assert.equal(counted.renewals, 3);
+  });
+
+  it('no bug can hold a record for ever: renewals end at the bound', async () => {
+    leases.hold(await reserve('first'), 20_000);
+    await pass(20_000);
+    assert.equal(await reservation(), 'busy');
+    await pass(LEASE_MS + 2_000);
+    assert.equal(await reservation(), 'run');
+  });
+
+  it('survives a store that is silent for less than the lease', async () => {
+    let away = false;
+    const ledger = broken({
+      renew: (claim, leaseMs) => (away ? till.silent() : till.ledger.renew(claim, leaseMs)),
+    });
+    createLeases(ledger, time).hold(await reserve('first'), HOUR_MS);
+    await pass(4_000);
+    away = true;
+    await pass(4_000);
+    away = false;
+    await pass(30_000);
+    assert.equal(await reservation(), 'busy');
+  });
+
+  it('a process that ends gives everything up at once, whatever the store says', async () => {
+    leases.hold(await reserve('first'), HOUR_MS);
+    await leases.releaseAll();
+    assert.equal((await record())?.leaseUntil, 0);
+    const mute = createLeases(broken({ note: till.silent }), time);
+    mute.hold(await reserve('second'), HOUR_MS);
+    await mute.releaseAll();
+    await pass(LEASE_MS);
+    assert.ok(((await record())?.leaseUntil ?? 0) <= till.clock, 'and what could not be given up ends by itself');
+  });
+
+  it('one timer serves all leases of a process, and starts again after all were dropped', async () => {
+    const counted = counting();
+    const shared = createLeases(counted.ledger, time);
+    const held = await reserve('first');
+    const drops = Array.from({ length: 50 }, () => shared.hold(held, HOUR_MS));
+    assert.equal(time.sleepers(), 1);
+    await pass(4_000);
+    assert.ok(counted.renewals > 0);
+    for (const { drop } of drops) drop();
+    await pass(4_000);
+    assert.equal(time.sleepers(), 0);
+    till.clock = NOON_MS;
+    const before = counted.renewals;
+    shared.hold(held, HOUR_MS);
+    await pass(4_000);
+    assert.ok(counted.renewals > before);
+  });
+});

@@ -1,0 +1,17 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+
+/** Listens to the steps of one payment. `end` stops listening and gives them in order. */
+export function stepsOf(channel: string, payId: string): { end(): readonly string[] } {
+  const steps: string[] = [];
+  const note = (message: unknown): void => {
+    const told = message as { readonly step: string; readonly payId: string };
+    if (told.payId === payId) steps.push(told.step);
+  };
+  subscribe(channel, note);
+  return {
+    end() {
+      unsubscribe(channel, note);
+      return steps;
+    },
+  };
+}
