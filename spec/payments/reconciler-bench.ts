@@ -14,6 +14,8 @@ export interface Bench {
   sold: boolean;
   /** Whether the merchant answers, or fails with 500. */
   answers: boolean;
+  /** Told of every delivery, which then never ends; undefined: they end. */
+  hang: (() => void) | undefined;
   /** What every delivery throws, if anything. */
   fault: Error | undefined;
   /** Calls to the merchant. */
@@ -38,6 +40,7 @@ export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench 
     repeatable: true,
     sold: true,
     answers: true,
+    hang: undefined,
     fault: undefined,
     exchanges: 0,
     delivered: [],
@@ -50,6 +53,10 @@ export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench 
         deliverable: () => ({ repeatable: bench.repeatable, timeoutMs: 1_000 }),
         deliver: async (paid, journal) => {
           if (bench.fault !== undefined) throw bench.fault;
+          if (bench.hang !== undefined) {
+            bench.hang();
+            await new Promise(() => undefined);
+          }
           bench.delivered.push(paid.record.payId);
           const resource: Deliverable = {
             repeatable: bench.repeatable,

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { holder } from '../../src/payments/holder.ts';
+import { LEASE_MS } from '../../src/payments/leases.ts';
+import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { type Bench, reconcilerBench } from './reconciler-bench.ts';
+import { PAID } from './scripted-rail.ts';
+import { freshTerms, tillOfEachTest } from './till.ts';
+
+const HOUR_MS = 60 * 60 * 1_000;
+
+describe('the reconciler keeps within its bounds', () => {
+  const till = tillOfEachTest();
+  const { take, pay, desk, facts, later, state } = till;
+  let bench: Bench;
+  beforeEach(() => {
+    bench = reconcilerBench(till);
+  });
+
+  /** Paid, never delivered, and due after so many milliseconds. */
+  const dueIn = async (againMs: number): Promise<PaymentRecord> => {
+    const { record } = await pay();
+    const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: false } as const;
+    await desk().undelivered(record, { ...facts({ lease: { drop: () => undefined } }), ...failed });
+    await till.ledger.note({ ...holder(record), leaseMs: 0, againMs });
+    return record;
+  };
+
+  it('no refund before the day is over, whenever it looks', async () => {
+    bench.repeatable = false;
+    await dueIn(23 * HOUR_MS);
+    later(23 * HOUR_MS);
+    await bench.open().round();
+    assert.equal(await state(), 'undelivered');
+    later(HOUR_MS);
+    await bench.open().round();
+    assert.equal(await state(), 'refundDue');
+  });
+
+  it('nothing while the gate is closed, not even what moves no money', async () => {
+    await till.ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
+    later(LEASE_MS);
+    till.gateOpen = false;
+    await bench.open().round();
+    assert.equal(await state(), 'reserved');
+    till.gateOpen = true;
+    await bench.open().round();
+    assert.equal(await state(), undefined);
+  });
+
+  it('eight settlements at once and not nine', async () => {
+    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    for (let count = 0; count < 12; count += 1) await take({ terms: freshTerms() });
+    later(1_000);
+    let running = 0;
+    till.peer.script.reconcile = () => {
+      running += 1;
+      return new Promise(() => undefined);
+    };
+    const reconciler = bench.open();
+    reconciler.start();
+    await bench.pass(3_000);
+    assert.equal(running, 8);
+    await Promise.all([reconciler.stop(1_000), bench.pass(1_000)]);
+  });
+
+  it('a merchant that hangs does not hold settlements up: four deliveries at once', async () => {
+    till.peer.script.settle = async () => PAID;
+    for (let count = 0; count < 10; count += 1) await take({ terms: freshTerms() });
+    later(LEASE_MS);
+    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    till.terms = freshTerms();
+    await take();
+    later(2_000);
+    let delivering = 0;
+    bench.hang = () => {
+      delivering += 1;
+    };
+    till.peer.script.reconcile = async () => PAID;
+    const reconciler = bench.open();
+    reconciler.start();
+    await bench.pass(3_000);
+    assert.equal(await state(), 'settled', 'resolved, and now waiting for the merchant like the others');
+    assert.ok(delivering <= 5, `${delivering} deliveries hang`);
+    await Promise.all([reconciler.stop(1_000), bench.pass(1_000)]);
+  });
+});
