@@ -1,0 +1,17 @@
+import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { type Engine, misbehave } from './misbehave.ts';
+
+/** Whether a lease is over is read from the clock of the process. */
+function byOwnClock(ledger: PaymentLedger, { redis, keys }: Engine): PaymentLedger {
+  return {
+    ...ledger,
+    async reserve(command) {
+      const reservation = await ledger.reserve(command);
+      if (reservation.kind !== 'busy' || reservation.record.leaseUntil > Date.now()) return reservation;
+      await redis.hset(keys.payment(command.terms.payId), 'leaseUntil', '0');
+      return ledger.reserve(command);
+    },
+  };
+}
+
+await misbehave({ ledger: byOwnClock });

@@ -1,0 +1,21 @@
+import { createHash } from 'node:crypto';
+import { misbehave } from './misbehave.ts';
+
+/** The replay key is made of the proof as the buyer spelled it. */
+await misbehave({
+  rail: (rail) => ({
+    ...rail,
+    examine(candidate) {
+      const payId = createHash('sha256').update(JSON.stringify(candidate.decoded.payload)).digest('hex');
+      const examination = rail.examine(candidate);
+      return {
+        ...examination,
+        payId,
+        async checkSignature() {
+          const verdict = await examination.checkSignature();
+          return verdict.kind === 'genuine' ? { ...verdict, proof: { ...verdict.proof, payId } } : verdict;
+        },
+      };
+    },
+  }),
+});

@@ -1,0 +1,34 @@
+import { Redis } from 'ioredis';
+import { redisFeed } from '../../../src/store/redis/feed.ts';
+import { redisHealth } from '../../../src/store/redis/health.ts';
+import { redisKeys } from '../../../src/store/redis/keys.ts';
+import { redisLedger } from '../../../src/store/redis/ledger.ts';
+import { redisReceipts } from '../../../src/store/redis/receipts.ts';
+import { misbehave } from './misbehave.ts';
+
+const COMMAND_TIMEOUT_MS = 500;
+
+/** The client as it comes: commands wait for a connection, and those without a reply are sent again. */
+await misbehave({
+  async openStore({ engine, merchantId, eventsMaxLength, receiptsMaxLength }, log) {
+    if (engine.kind !== 'redis' || !('url' in engine)) throw new Error('this mistake is made with one Redis');
+    const redis = new Redis(engine.url.replace(/^unix:\/\//, ''), {
+      maxRetriesPerRequest: 20,
+      enableOfflineQueue: true,
+      autoResendUnfulfilledCommands: true,
+      commandTimeout: COMMAND_TIMEOUT_MS,
+    });
+    redis.on('error', () => undefined);
+    redis.once('close', () => redis.once('ready', () => log?.info({}, 'redis is reachable')));
+    const keys = redisKeys(merchantId);
+    const limits = { eventsMaxLength, receiptsMaxLength };
+    return {
+      name: 'redis',
+      ledger: redisLedger({ redis, replicated: undefined }, keys, limits),
+      feed: redisFeed(redis, keys, limits),
+      receipts: redisReceipts(redis, keys, limits),
+      check: redisHealth(redis, keys, 0),
+      close: async () => redis.disconnect(),
+    };
+  },
+});

@@ -1,0 +1,15 @@
+import { misbehave } from './misbehave.ts';
+
+const NO_TRANSACTION = `0x${'00'.repeat(32)}`;
+
+/** `authorizationState` is all that counts: a spent nonce is a payment, whatever it was spent on. */
+await misbehave({
+  rail: (rail) => ({
+    ...rail,
+    async reconcile(proof, offer, knownTransaction, history) {
+      const reading = await rail.reconcile(proof, offer, knownTransaction, history);
+      if (reading.kind !== 'refused' || reading.evidence !== 'elsewhere') return reading;
+      return { kind: 'settled', evidence: 'logs', transaction: reading.transaction ?? NO_TRANSACTION };
+    },
+  }),
+});

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { dieAndReturnLate } from './absences.ts';
+import type { Death } from './deaths.ts';
+import { type Ground, startGround } from './ground.ts';
+import { STEPS } from './purchases.ts';
+
+/** Deaths at the same time: most of each is waiting for a lease to end. */
+const AT_ONCE = 8;
+/** The goal for the reconciler, milliseconds after the restart. */
+const RECOVERY_MS = 10_000;
+
+const EMBEDDED = { store: 'sqlite', rail: 'local' } as const;
+const SHARED = { store: 'redis', rail: 'official' } as const;
+const LAST = ['settling', 'sending', 'answered', 'settled', 'forwarding', 'relaying', 'relayed'] as const;
+const DEATHS: readonly Death[] = [
+  ...STEPS.map((step) => ({ where: EMBEDDED, kind: 'GET', step }) as const),
+  ...LAST.map((step) => ({ where: SHARED, kind: 'plain POST', step }) as const),
+  ...LAST.map((step) => ({ where: SHARED, kind: 'idempotent POST', step, key: 'key-of-the-buyer' }) as const),
+];
+
+describe('what a dead gateway left behind and no buyer asks for', { concurrency: AT_ONCE }, () => {
+  let ground: Ground;
+  let longest = 0;
+  before(async () => {
+    ground = await startGround();
+  });
+  after(async () => {
+    await ground.stop();
+    console.log(`${DEATHS.length} deaths: nothing was open after ${(longest / 1_000).toFixed(1)} s at most`);
+  });
+
+  for (const death of DEATHS) {
+    const { kind, step, where } = death;
+    it(`is brought to its end by the reconciler: "${step}" of a ${kind} on ${where.store}`, async () => {
+      const took = await dieAndReturnLate(ground, death);
+      longest = Math.max(longest, took);
+      assert.ok(took <= RECOVERY_MS, `it took ${took} ms`);
+    });
+  }
+});

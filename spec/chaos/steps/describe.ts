@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { PaymentStep } from '../../../src/payments/steps.ts';
+import { dieAndReturn } from './deaths.ts';
+import { type Ground, startGround } from './ground.ts';
+import { type Kind, STEPS } from './purchases.ts';
+import type { SiteParts } from './site.ts';
+
+/** Deaths at the same time: most of each is waiting for a lease to end, the rest is starting processes. */
+const AT_ONCE = 8;
+/** The goal for a buyer's wait, milliseconds after another process serves. */
+const RECOVERY_MS = 10_000;
+/** A key that only this buyer knows. */
+const KEY = 'key-of-the-buyer';
+
+/** Up to the write of `settled` nothing depends on the merchant, so the other kinds begin there. */
+const STEPS_OF: Readonly<Record<Kind, readonly PaymentStep[]>> = {
+  GET: STEPS,
+  'idempotent POST': ['settled', 'forwarding', 'relaying', 'relayed', 'delivered'],
+  'plain POST': ['sending', 'answered', 'settled', 'forwarding', 'relaying', 'relayed', 'delivered'],
+};
+
+/** A death that does not come, milliseconds. */
+const TIMEOUT_MS = 90_000;
+
+/** Every death of a gateway with this store and this rail. */
+export function describeDeaths(where: Pick<SiteParts, 'store' | 'rail'>): void {
+  describe(`a gateway on ${where.store} with the ${where.rail} rail that dies`, { concurrency: AT_ONCE }, () => {
+    let ground: Ground;
+    const waits: number[] = [];
+    before(async () => {
+      ground = await startGround();
+    });
+    after(async () => {
+      await ground.stop();
+      const [longest, middle] = [Math.max(...waits), waits.toSorted((a, b) => a - b)[waits.length >> 1] ?? 0];
+      console.log(
+        `${waits.length} deaths on ${where.store}, ${where.rail}: the buyer waited ${seconds(middle)} in the middle, ${seconds(longest)} at most`,
+      );
+    });
+
+    for (const [kind, steps] of Object.entries(STEPS_OF) as [Kind, readonly PaymentStep[]][])
+      for (const step of steps) {
+        if (step === 'signed' && where.rail !== 'local') continue;
+        const key = kind === 'idempotent POST' ? { key: KEY } : {};
+        it(`at "${step}" of a ${kind} loses and doubles nothing`, { timeout: TIMEOUT_MS }, async () => {
+          const { afterDeath, afterRestart } = await dieAndReturn(ground, { where, kind, step, ...key });
+          waits.push(afterDeath);
+          assert.ok(afterRestart <= RECOVERY_MS, `the buyer waited ${seconds(afterRestart)} after the restart`);
+        });
+      }
+  });
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}

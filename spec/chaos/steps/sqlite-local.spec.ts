@@ -1,0 +1,3 @@
+import { describeDeaths } from './describe.ts';
+
+describeDeaths({ store: 'sqlite', rail: 'local' });
