@@ -127,7 +127,8 @@ export function workContract(name: string, open: OpenStore): void {
       const noted = done(
         await ledger.note({ ...holder(record), leaseMs: LEASE_MS, keeping: { answer: keptAnswer(), forMs: 1 } }),
       );
-      await clockPast(store, noted.changedAt + 1);
+      // Redis lets a key live through the whole millisecond in which it ends.
+      await clockPast(store, noted.changedAt + 2);
       assert.equal(await ledger.kept(record.payId), undefined);
     });
   });

@@ -1,0 +1,106 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Post } from './fleet.ts';
+import type { Plan, Span } from './plan.ts';
+import type { Power } from './power.ts';
+import { type Seed, seedOf } from './seed.ts';
+
+/** What was done to whom, milliseconds since the begin of the run. */
+export interface Blow {
+  readonly atMs: number;
+  readonly what: string;
+}
+
+/** Kills until it is told to stop. */
+export interface Controller {
+  readonly blows: readonly Blow[];
+  readonly kills: { readonly gateway: number; readonly redis: number; readonly powerCut: number };
+  /** Whether everything that the plan wants has happened. */
+  done(): boolean;
+  /** Of the last blow or restart, Unix milliseconds. */
+  readonly lastAt: number;
+  /** No more blows; resolves when everything runs again. */
+  stop(): Promise<void>;
+}
+
+/** How often the last gateway that stands is killed as well: a shop that is always shut sells nothing. */
+const LAST_ONE_TOO = 0.25;
+/** How long Redis stays away, milliseconds. */
+const REDIS_AWAY_MS: Span = [20, 700];
+
+/** Begins to kill. */
+export function startController(plan: Plan, posts: readonly Post[], power: Power): Controller {
+  const began = Date.now();
+  const blows: Blow[] = [];
+  const kills = { gateway: 0, redis: 0, powerCut: 0 };
+  const over = new AbortController();
+  const restarts = new Set<Promise<void>>();
+  let lastAt = began;
+  const note = (what: string): void => {
+    lastAt = Date.now();
+    blows.push({ atMs: lastAt - began, what });
+  };
+
+  const killGateway = async (seed: Seed): Promise<void> => {
+    const standing = posts.filter(({ up }) => up);
+    const takesLast = seed.chance(LAST_ONE_TOO);
+    if (standing.length === 0 || (standing.length === 1 && !takesLast)) return;
+    const post = seed.pick(standing);
+    kills.gateway += 1;
+    note(`kill ${post.name}`);
+    await post.kill();
+    const restart = post.start().then(() => note(`up ${post.name}`));
+    restarts.add(restart);
+    // One that failed stays, for whoever stops the controller.
+    restart.then(
+      () => restarts.delete(restart),
+      () => undefined,
+    );
+  };
+  const killRedis = async (seed: Seed): Promise<void> => {
+    const { least } = plan;
+    // The kind that lags behind its share of the plan.
+    const plain = kills.redis * least.powerCuts <= kills.powerCut * least.redisKills;
+    if (plain) {
+      kills.redis += 1;
+      note('kill redis');
+      await power.kill();
+    } else {
+      kills.powerCut += 1;
+      note(`power cut, ${await power.cut()} bytes lost`);
+    }
+    await delay(seed.between(...REDIS_AWAY_MS));
+    await power.restart();
+    note('up redis');
+  };
+  const loops = Promise.all([
+    every(plan.gatewayKillEveryMs, seedOf(`${plan.seed}/gateway-kills`), over.signal, killGateway),
+    every(plan.redisKillEveryMs, seedOf(`${plan.seed}/redis-kills`), over.signal, killRedis),
+  ]);
+  // Whoever stops the controller hears of it.
+  loops.catch(() => undefined);
+
+  return {
+    blows,
+    kills,
+    done: () =>
+      kills.gateway >= plan.least.gatewayKills &&
+      kills.redis >= plan.least.redisKills &&
+      kills.powerCut >= plan.least.powerCuts,
+    get lastAt() {
+      return lastAt;
+    },
+    async stop() {
+      over.abort();
+      await loops;
+      await Promise.all(restarts);
+    },
+  };
+}
+
+async function every(span: Span, seed: Seed, over: AbortSignal, act: (seed: Seed) => Promise<void>): Promise<void> {
+  for (;;) {
+    await delay(seed.between(...span), undefined, { signal: over }).catch(() => undefined);
+    if (over.aborted) return;
+    await act(seed);
+  }
+}

@@ -1,0 +1,33 @@
+import type { PowerCut } from './power.ts';
+import type { ProofStory } from './story.ts';
+
+/** What the power cuts can be blamed for: writes of the seconds that they took, and nothing else. */
+export interface Losses {
+  /**
+   * Whether the whole record of a proof may be gone: it can have been made in a lost second, and its buyer had his last word before
+   * the power was back. Who comes later makes it again from the chain.
+   */
+  mayHaveTaken(proof: ProofStory): boolean;
+  /** Whether something was done in a lost second and done again, because nobody could know. Unix milliseconds. */
+  mayHaveForgotten(times: readonly number[]): boolean;
+}
+
+/** From a write to what it allows, and from an answer to its write, at most, milliseconds. */
+const SLACK_MS = 2_000;
+
+export function lossesOf(cuts: readonly PowerCut[]): Losses {
+  return {
+    mayHaveTaken({ firstSentAt, answers, told }) {
+      if (firstSentAt === undefined) return false;
+      const lastAt = Math.max(...[...answers, ...told].map(({ at }) => at));
+      return cuts.some(
+        ({ sampledAt, killedAt }) => firstSentAt <= killedAt && lastAt >= sampledAt && lastAt <= killedAt + SLACK_MS,
+      );
+    },
+    mayHaveForgotten: (times) =>
+      cuts.some(
+        ({ sampledAt, killedAt }) =>
+          times.some((at) => at >= sampledAt && at <= killedAt + SLACK_MS) && times.some((at) => at > killedAt),
+      ),
+  };
+}

@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { answerJson, cut, type Loopback, serveLoopback } from './loopback.ts';
+import type { Plan } from './plan.ts';
+import type { Weather } from './weather.ts';
+
+/** What the merchant did for one Idempotency-Key. */
+export interface Work {
+  /** Number of its one execution, over all keys. */
+  readonly execution: number;
+  readonly resource: string;
+  /** The inputs it was asked for under this key; more than one is a substitution. */
+  readonly inputs: Set<string>;
+  /** Requests that would have run the operation at a merchant that does not honour the key, Unix milliseconds. */
+  readonly asked: number[];
+}
+
+/** The merchant of the world: honours the key, counts everything, and fails as told. */
+export interface Merchant extends Loopback {
+  readonly work: ReadonlyMap<string, Work>;
+}
+
+/** The answer of every operation, tied to the call it belongs to. */
+export interface Delivered {
+  readonly resource: string;
+  readonly input: string;
+  readonly execution: number;
+}
+
+/** Below the deadline that the gateway gives it, and above. */
+const SLOW_MS = [100, 1_600] as const;
+const FAULTS = ['error', 'executed_cut', 'executed_slow', 'cut'] as const;
+
+/** Starts the merchant: `GET /reports/{input}`, `POST /orders` and `POST /jobs` with `{ input }`. */
+export async function openMerchant(plan: Plan, weather: Weather): Promise<Merchant> {
+  const work = new Map<string, Work>();
+  let executions = 0;
+
+  const execute = (key: string, resource: string, input: string): Delivered => {
+    const known = work.get(key);
+    known?.inputs.add(input);
+    known?.asked.push(Date.now());
+    if (known !== undefined) return { resource, input, execution: known.execution };
+    executions += 1;
+    const asked = [Date.now()];
+    work.set(key, { execution: executions, resource, inputs: new Set([input]), asked });
+    return { resource, input, execution: executions };
+  };
+
+  const server = await serveLoopback(async ({ request, response, body }) => {
+    const key = String(request.headers['idempotency-key'] ?? '');
+    const [, resource = '', last = ''] = (request.url ?? '').split('/');
+    const input =
+      request.method === 'GET' ? decodeURIComponent(last) : (JSON.parse(body.toString()) as { input: string }).input;
+    const fault = weather.strike('merchant', key, plan.faults.merchant, FAULTS);
+    if (fault?.kind === 'error') return answerJson(response, 500, { error: 'the merchant says no' });
+    if (fault?.kind === 'cut') return cut(response);
+    const delivered = execute(key, resource, input);
+    if (fault?.kind === 'executed_cut') return cut(response);
+    if (fault?.kind === 'executed_slow') await delay(fault.seed.between(...SLOW_MS));
+    answerJson(response, 200, delivered);
+  });
+  return { ...server, work };
+}

@@ -1,0 +1,72 @@
+/** From and to, milliseconds. */
+export type Span = readonly [from: number, to: number];
+
+/** What a run is to do. Rates are probabilities, 0 to 1. */
+export interface Plan {
+  readonly seed: number;
+  /** Logical paid calls, at least; more when the kills are not done yet. */
+  readonly calls: number;
+  /** Buyers at the same time. */
+  readonly buyers: number;
+  /** The run goes on until all of them have happened. */
+  readonly least: { readonly gatewayKills: number; readonly redisKills: number; readonly powerCuts: number };
+  readonly gatewayKillEveryMs: Span;
+  readonly redisKillEveryMs: Span;
+  /** Of `/settle`, of `/verify`, of the merchant and of the chain node. */
+  readonly faults: {
+    readonly settle: number;
+    readonly verify: number;
+    readonly merchant: number;
+    readonly rpc: number;
+  };
+  /** Of the requests with a proof: cut by the buyer, who comes again at once. */
+  readonly aborts: number;
+  /** Of those: buyers who come again only when all is over. */
+  readonly leavers: number;
+  /** Of the calls: with an idempotency key. */
+  readonly keys: number;
+  /** Of the calls: by each kind of adversary. */
+  readonly adversaries: number;
+  /** After which the run ends whatever is missing, milliseconds. */
+  readonly disturbAtMostMs: number;
+  /** After which a record that is still open, or a buyer without an end, is a violation, milliseconds. */
+  readonly settleDownMs: number;
+}
+
+const FAULTS: Pick<Plan, 'faults' | 'aborts' | 'leavers' | 'keys' | 'adversaries'> = {
+  faults: { settle: 0.3, verify: 0.05, merchant: 0.3, rpc: 0.02 },
+  aborts: 0.08,
+  leavers: 0.4,
+  keys: 0.5,
+  adversaries: 0.02,
+};
+
+/** The goals of one run among the tests (state-and-reliability 5.1, "in every CI run"). */
+export function shortPlan(seed: number): Plan {
+  return {
+    ...FAULTS,
+    gatewayKillEveryMs: [800, 2_000],
+    redisKillEveryMs: [3_000, 6_000],
+    seed,
+    calls: 440,
+    buyers: 14,
+    least: { gatewayKills: 15, redisKills: 5, powerCuts: 2 },
+    disturbAtMostMs: 85_000,
+    settleDownMs: 15_000,
+  };
+}
+
+/** The goals of the long run (state-and-reliability 5.1, "nightly"). */
+export function longPlan(seed: number): Plan {
+  return {
+    ...FAULTS,
+    gatewayKillEveryMs: [1_000, 4_000],
+    redisKillEveryMs: [3_000, 9_000],
+    seed,
+    calls: 6_000,
+    buyers: 24,
+    least: { gatewayKills: 35, redisKills: 14, powerCuts: 14 },
+    disturbAtMostMs: 3_600_000,
+    settleDownMs: 60_000,
+  };
+}

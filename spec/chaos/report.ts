@@ -1,0 +1,83 @@
+import type { Blow, Controller } from './controller.ts';
+import { type Evidence, type Excused, GOALS, type Goal, type Violation } from './goals.ts';
+import { isPaid } from './judge-books.ts';
+import type { Plan } from './plan.ts';
+import type { CallStory } from './story.ts';
+
+/** Everything that a run has shown. */
+export interface Outcome extends Evidence {
+  readonly violations: readonly Violation[];
+  readonly excused: Excused;
+  readonly kills: Controller['kills'];
+  readonly blows: readonly Blow[];
+  readonly faults: Readonly<Record<string, number>>;
+  readonly settleCalls: number;
+  /** From the last fault to the last open record. */
+  readonly recoveryMs: number;
+  readonly complaints: readonly string[];
+}
+
+/** The goal table of state-and-reliability 5.1 as one JSON line. */
+export interface Report {
+  readonly seed: number;
+  readonly tookMs: number;
+  readonly calls: number;
+  /** Calls with a payment that the chain shows. */
+  readonly paidCalls: number;
+  readonly kinds: Readonly<Record<string, number>>;
+  /** How the calls ended for their buyers. */
+  readonly endings: Readonly<Record<string, number>>;
+  readonly proofs: number;
+  readonly settleCalls: number;
+  /** Records that were made again from the chain. */
+  readonly recovered: number;
+  readonly kills: Controller['kills'];
+  readonly faults: Readonly<Record<string, number>>;
+  readonly cuts: readonly { readonly windowMs: number; readonly lostBytes: number }[];
+  /** All have to be 0. */
+  readonly goals: Readonly<Record<Goal, number>>;
+  /** What power cuts took, and how much that may be. */
+  readonly excused: Excused;
+  readonly recoveryMs: number;
+  /** Present after a violation, for a replay. */
+  readonly violations?: readonly Violation[];
+  readonly blows?: readonly Blow[];
+  readonly complaints?: readonly string[];
+}
+
+export function reportOf(plan: Plan, outcome: Outcome, tookMs: number): Report {
+  const { calls, chain, store, violations, excused, kills, blows, faults, settleCalls, cuts, recoveryMs, complaints } =
+    outcome;
+  const goals = Object.fromEntries(
+    GOALS.map((goal) => [goal, violations.filter((violation) => violation.goal === goal).length]),
+  ) as Record<Goal, number>;
+  return {
+    seed: plan.seed,
+    tookMs,
+    calls: calls.length,
+    paidCalls: calls.filter(({ proofs }) => proofs.some((proof) => isPaid(chain, proof))).length,
+    kinds: counted(calls.map(({ kind }) => kind)),
+    endings: counted(calls.map(endingOf)),
+    proofs: calls.flatMap(({ proofs }) => proofs).length,
+    settleCalls,
+    recovered: [...store.payments.values()].filter(({ recovered }) => recovered).length,
+    kills,
+    faults,
+    cuts: cuts.map(({ sampledAt, killedAt, lostBytes }) => ({ windowMs: killedAt - sampledAt, lostBytes })),
+    goals,
+    excused,
+    recoveryMs,
+    ...(violations.length === 0 ? {} : { violations, blows, complaints }),
+  };
+}
+
+function endingOf({ proofs }: CallStory): string {
+  if (proofs.some(({ answers }) => answers.length > 0)) return 'answered';
+  const told = proofs.at(-1)?.told.at(-1);
+  if (told !== undefined) return `told ${told.code} ${told.state ?? ''}`;
+  return proofs.some(({ challenges }) => challenges.length > 0) ? 'refused' : 'open';
+}
+
+function counted(names: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries([...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]));
+}

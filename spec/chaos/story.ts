@@ -1,0 +1,67 @@
+import type { Hex } from 'viem';
+import type { ResourceId } from './fleet.ts';
+import type { Delivered } from './merchant.ts';
+
+/** Who the buyer of a call is; all but `honest` and `hasty` want something that they have not paid for. */
+export const ADVERSARIES = ['two_inputs', 'cancel', 'to_self', 'copies', 'hasty'] as const;
+export type Kind = 'honest' | (typeof ADVERSARIES)[number];
+
+/** What is bought. */
+export interface Target {
+  readonly resource: ResourceId;
+  readonly input: string;
+}
+
+/** An answer with status 200; `delivered` is undefined when it is not the merchant's. */
+export interface Answered {
+  readonly at: number;
+  readonly target: Target;
+  readonly delivered: Delivered | undefined;
+}
+
+/** What the gateway said that ends a call without an answer. */
+export interface Told {
+  readonly at: number;
+  readonly status: number;
+  readonly code: string;
+  readonly state: string | undefined;
+  readonly hasPayment: boolean;
+}
+
+/** One signed authorization and what became of it. Times in Unix milliseconds. */
+export interface ProofStory {
+  readonly nonce: Hex;
+  readonly payer: string;
+  readonly payId: string;
+  /** The Idempotency-Key that the merchant must see for it. */
+  readonly merchantKey: string;
+  firstSentAt: number | undefined;
+  readonly answers: Answered[];
+  readonly told: Told[];
+  /** When requests with it ended without an answer. */
+  readonly lostAt: number[];
+  /** Reasons given with a 402. */
+  readonly challenges: string[];
+}
+
+/** One client that brings a proof until it has an end. */
+export interface Line {
+  readonly proof: ProofStory;
+  readonly target: Target;
+  /** PAYMENT-SIGNATURE in this client's spelling. */
+  readonly header: string;
+  end: 'answered' | 'told' | 'challenged' | undefined;
+}
+
+/** One logical call: an intent to buy once. */
+export interface CallStory {
+  readonly id: number;
+  readonly kind: Kind;
+  readonly target: Target;
+  /** The caller's own Idempotency-Key. */
+  readonly key: string | undefined;
+  readonly proofs: ProofStory[];
+  readonly lines: Line[];
+  /** Answers that no client should get: status and code. */
+  readonly oddities: string[];
+}
