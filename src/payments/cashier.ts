@@ -175,6 +175,6 @@ class Till {
  * a new one is wanted, so an attempt that was slow to come here must not begin after that.
  */
 function tooLate({ reservedAt, validBefore }: PaymentRecord): WindowReason | undefined {
-  const inTime = reservedAt <= (validBefore - VALID_BEFORE_MARGIN_SECONDS) * 1_000;
+  const inTime = Math.floor(reservedAt / 1_000) + VALID_BEFORE_MARGIN_SECONDS <= validBefore;
   return inTime ? undefined : 'invalid_exact_evm_payload_authorization_valid_before';
 }

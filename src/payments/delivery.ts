@@ -85,6 +85,7 @@ export function createDeliveryDesk(
     }
     facts.journal.putBack(command.events);
     facts.journal.flush();
+    if (written.kind === 'illegal' && written.state === change.to) return;
     warn({ payId: record.payId, err: written.kind === 'unwritten' ? written.cause : new Error(written.kind) });
   };
   return {

@@ -12,7 +12,8 @@ const PAUSE_MS = 1_000;
 /**
  * The answer went out, and meanwhile somebody took the record over, because this process slept or the store was away for longer than
  * a lease. The buyer has his answer all the same: once nobody works on the record it is written down as delivered, or he would be owed
- * a refund for what he got. Undefined when the record says something else for good.
+ * a refund for what he got. Undefined when the record says something else for good; `illegal` from `delivered` when somebody else has
+ * written it down, so that nothing is amiss.
  */
 export async function deliveredAfterAll(
   ledger: PaymentLedger,
@@ -27,7 +28,8 @@ export async function deliveredAfterAll(
       continue;
     }
     const { record } = reservation;
-    if (reservation.kind !== 'run') return record.state === 'delivered' ? { kind: 'done', record } : undefined;
+    if (reservation.kind !== 'run')
+      return record.state === 'delivered' ? { kind: 'illegal', state: record.state } : undefined;
     if (DELIVERING_STATES.includes(record.state)) return ledger.advance({ ...delivered, ...holder(record) });
     // The store lost it: what began anew here is nobody's.
     if (record.state === 'reserved') await ledger.discard(holder(record), []);

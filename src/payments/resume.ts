@@ -62,6 +62,7 @@ async function leaveToBuyer({ ledger, time }: Books, order: Order, record: Payme
     events: order.journal.take(),
   } as const;
   const written = await persist(() => ledger.advance(command), time);
+  if (written.kind !== 'done') order.journal.putBack(command.events);
   if (written.kind === 'unwritten') throw written.cause;
   return written.kind === 'done'
     ? { kind: 'spent', state: 'undelivered', record: written.record }

@@ -1,0 +1,165 @@
+import type { Blow } from './fate.ts';
+import type { MerchantFault } from './merchant.ts';
+import type { Mutant } from './mutant.ts';
+import { plannedFate, type Script } from './planned.ts';
+import type { RailKind } from './rail.ts';
+import { type BuyerSketch, NO_MUTANT, simulate } from './run.ts';
+
+/** One call, and what goes wrong with it apart from the crash. */
+export interface Case {
+  readonly name: string;
+  readonly rail: RailKind;
+  readonly method: 'GET' | 'POST';
+  readonly key: string | undefined;
+  readonly faults: Omit<Script, 'blows'>;
+  /** Whoever brings the same proof beside the buyer. */
+  readonly others?: readonly BuyerSketch[];
+  /** When the buyer comes, milliseconds after he signed; 0 unless given. */
+  readonly startMs?: number;
+  /** 60 unless given. */
+  readonly lifeSeconds?: number;
+}
+
+/** What a sweep saw. */
+export interface Sweep {
+  runs: number;
+  steps: number;
+  readonly failures: Failure[];
+}
+
+export interface Failure {
+  readonly case: Case;
+  /** Point and blow. */
+  readonly blows: readonly (readonly [number, Blow])[];
+  readonly violations: readonly string[];
+}
+
+const RAIL_FAULTS: Readonly<Record<string, Omit<Script, 'blows'>>> = {
+  'all goes well': {},
+  'lost before it was sent': { settle: ['before'] },
+  'sent, the answer lost': { settle: ['after'] },
+  'sent, mined much later': { settle: ['late'] },
+  'hangs for a minute': { settle: ['hang'] },
+  'refused for good': { settle: ['refused'] },
+  'sent, the answer lost, the chain silent for a while': { settle: ['after'], silentReadings: 4 },
+  'no verdict at first': { failedVerdicts: 1 },
+};
+const MERCHANT_FAULTS: readonly (readonly MerchantFault[])[] = [
+  ['fails'],
+  ['cut'],
+  ['breaks'],
+  ['unwritten'],
+  ['slow'],
+  ['fails', 'cut', 'unwritten', 'slow'],
+];
+
+/** Two copies of one proof over two gateways, the first just in time, the second just too late. */
+export function copiesInTheLastSeconds(rail: RailKind, method: 'GET' | 'POST'): Case {
+  const second = { purchase: 0, input: 'zurich', key: undefined, mayPay: true, gateway: 1, startMs: 10_100 };
+  return {
+    name: `${method}, ${rail} rail: a copy in the last seconds of the proof`,
+    rail,
+    method,
+    key: undefined,
+    faults: {},
+    others: [{ ...second, name: 'second copy' }],
+    startMs: 8_000,
+    lifeSeconds: 15,
+  };
+}
+
+/** Copies at the same time, one of them by somebody who only found the proof. */
+export function copiesAtOnce(rail: RailKind, method: 'GET' | 'POST', key?: string): Case {
+  const copy = { purchase: 0, input: 'zurich', key, mayPay: true, gateway: 1, startMs: 0 };
+  return {
+    name: `${method}, ${rail} rail: two copies at once, and somebody who found the proof`,
+    rail,
+    method,
+    key,
+    faults: {},
+    others: [
+      { ...copy, name: 'second copy' },
+      { ...copy, name: 'finder', input: 'bern', key: undefined, mayPay: false, startMs: 4 },
+    ],
+  };
+}
+
+export const CRASH: Blow = { kind: 'crash' };
+/** Shorter than a lease: nobody notices, but others come first. */
+export const HICCUP: Blow = { kind: 'pause', ms: 3_000 };
+/** Longer than a lease, so that others take over before the process goes on. */
+export const STANDSTILL: Blow = { kind: 'pause', ms: 20_000 };
+
+/** Every variant for one rail, method and key. */
+export function casesOf(rail: RailKind, method: 'GET' | 'POST', key?: string): readonly Case[] {
+  const withKey = key === undefined ? '' : ', with a key';
+  const one = (what: string, faults: Case['faults']): Case => ({
+    name: `${method}, ${rail} rail${withKey}: ${what}`,
+    rail,
+    method,
+    key,
+    faults,
+  });
+  return [
+    ...Object.entries(RAIL_FAULTS).map(([what, faults]) => one(what, faults)),
+    ...MERCHANT_FAULTS.map((merchant) => one(`merchant ${merchant.join(', then ')}`, { merchant })),
+  ];
+}
+
+/** The case undisturbed, then with each blow at each of its points; with `second`, that blow at each point after each crash as well. */
+export async function sweep(
+  cases: readonly Case[],
+  blows: readonly Blow[],
+  second?: Blow,
+  mutant: Mutant = NO_MUTANT,
+): Promise<Sweep> {
+  const seen: Sweep = { runs: 0, steps: 0, failures: [] };
+  const run = async (one: Case, struck: Failure['blows']): Promise<number> => {
+    const { points, violations, steps } = await strikeCase(one, struck, mutant);
+    seen.runs += 1;
+    seen.steps += steps;
+    if (violations.length > 0) seen.failures.push({ case: one, blows: struck, violations });
+    return points;
+  };
+  for (const one of cases) {
+    const points = await run(one, []);
+    for (const blow of blows)
+      for (let point = 0; point < points; point += 1) {
+        const after = await run(one, [[point, blow]]);
+        if (second === undefined) continue;
+        for (let later = point + 1; later < after; later += 1)
+          await run(one, [
+            [point, blow],
+            [later, second],
+          ]);
+      }
+  }
+  return seen;
+}
+
+/** One run of a case with given blows. */
+export async function strikeCase(one: Case, blows: Failure['blows'], mutant: Mutant = NO_MUTANT, traced = false) {
+  const { rail, method, key, faults, others = [], startMs = 0, lifeSeconds = 60 } = one;
+  const fate = plannedFate({ ...faults, blows: new Map(blows) });
+  const outcome = await simulate(
+    {
+      setting: { method, rail, honoursKeys: true, onStoreLoss: 'deliver', backendTimeoutMs: 10_000 },
+      buyers: [{ name: 'buyer', purchase: 0, input: 'zurich', key, mayPay: true, gateway: 0, startMs }, ...others],
+      fate,
+      lifeSeconds: () => lifeSeconds,
+    },
+    mutant,
+    traced,
+  );
+  return { ...outcome, points: fate.points() };
+}
+
+/** What a reader needs of a failure: the case, where it was struck, what broke, and every step. */
+export async function tellFailure(
+  { case: one, blows, violations }: Failure,
+  mutant: Mutant = NO_MUTANT,
+): Promise<string> {
+  const { trace } = await strikeCase(one, blows, mutant, true);
+  const struck = blows.map(([point, { kind }]) => `${kind} at point ${point}`).join(', ');
+  return [one.name, struck, ...violations, ...trace].join('\n');
+}

@@ -1,0 +1,104 @@
+import type { Presenter, Relayed } from '../../../src/call.ts';
+import type { ErrorDetails } from '../../../src/errors.ts';
+import { type BackendAnswer, BackendError } from '../../../src/merchant/types.ts';
+import type { PaymentResponse } from '../../../src/payments/x402/wire.ts';
+import type { Process } from './process.ts';
+import type { Schedule } from './schedule.ts';
+
+/** What a buyer gets to see of an attempt. `reset`: nothing, or a connection that broke. */
+export type Reply =
+  | { readonly kind: 'answer'; readonly body: string; readonly replayed: boolean }
+  | { readonly kind: 'challenge' }
+  | {
+      readonly kind: 'failed';
+      readonly status: number;
+      readonly code: string;
+      readonly retryable: boolean;
+      readonly details: ErrorDetails | undefined;
+      readonly payment: PaymentResponse | undefined;
+    }
+  | { readonly kind: 'reset' };
+
+/** A buyer's connection to one process. */
+export class Connection {
+  readonly process: Process;
+  readonly reply: Promise<Reply>;
+  readonly #schedule: Schedule;
+  readonly #latencyMs: () => number;
+  #answer: (reply: Reply) => void = () => undefined;
+  open = true;
+
+  constructor(process: Process, schedule: Schedule, latencyMs: () => number) {
+    this.process = process;
+    this.#schedule = schedule;
+    this.#latencyMs = latencyMs;
+    this.reply = new Promise((resolve) => {
+      this.#answer = resolve;
+    });
+  }
+
+  /** Bytes are with the operating system: they arrive although the process may die, unless the line is cut. */
+  send(reply: Reply): void {
+    if (!this.open) return;
+    this.open = false;
+    this.#schedule.after(this.#latencyMs(), {
+      kind: 'world',
+      label: `reply ${reply.kind}`,
+      actor: undefined,
+      run: () => this.#answer(reply),
+    });
+  }
+
+  /** The process is gone, the line is cut, or the buyer hangs up. */
+  cut(): void {
+    this.send({ kind: 'reset' });
+  }
+}
+
+/** What the laws want to know of an answer. */
+export interface Handing {
+  readonly body: string;
+  readonly replayed: boolean;
+}
+
+/** Writes outcomes to a connection, as the HTTP presenter does. `onAnswer` is told when the last byte is handed over. */
+export function connectionPresenter(
+  connection: Connection,
+  onAnswer: (answer: Handing) => void,
+  onChallenge: () => void,
+  lineIsCut: () => boolean,
+): Presenter {
+  const { process } = connection;
+  return {
+    paymentRequired() {
+      onChallenge();
+      connection.send({ kind: 'challenge' });
+    },
+    failed({ status, code, retryable, details }, { payment }) {
+      connection.send({ kind: 'failed', status, code, retryable, details, payment });
+    },
+    async relay(answer, { replayed = false }) {
+      const read = await readAll(answer);
+      if (read instanceof BackendError) {
+        connection.cut();
+        return { kind: 'broken', error: read };
+      }
+      return process.call<Relayed>('front.relay', () => {
+        if (!connection.open) return { kind: 'client_gone' };
+        onAnswer({ body: read, replayed });
+        if (lineIsCut()) connection.cut();
+        else connection.send({ kind: 'answer', body: read, replayed });
+        return { kind: 'finished' };
+      });
+    },
+  };
+}
+
+function readAll({ body }: BackendAnswer): Promise<string | BackendError> {
+  return new Promise((resolve) => {
+    const chunks: Uint8Array[] = [];
+    body.on('data', (chunk: Uint8Array) => chunks.push(chunk));
+    body.once('end', () => resolve(Buffer.concat(chunks).toString()));
+    body.once('error', (error) => resolve(error instanceof BackendError ? error : new BackendError('transport', true)));
+  });
+}

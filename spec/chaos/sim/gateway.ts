@@ -1,0 +1,151 @@
+import type { Request, RequestHandler, Response } from 'express';
+import type { Call, Presenter } from '../../../src/call.ts';
+import type { Resource } from '../../../src/catalogue/resource.ts';
+import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';
+import { conclude } from '../../../src/layers/conclude.ts';
+import { forward } from '../../../src/layers/forward.ts';
+import { present } from '../../../src/layers/present.ts';
+import { repeatable } from '../../../src/layers/repeat.ts';
+import { settle } from '../../../src/layers/settle.ts';
+import { verify } from '../../../src/layers/verify.ts';
+import type { Exchange } from '../../../src/merchant/types.ts';
+import { createCashier, type StoreLossPolicy } from '../../../src/payments/cashier.ts';
+import { createDeliveryDesk } from '../../../src/payments/delivery.ts';
+import { joining } from '../../../src/payments/join.ts';
+import { createLeases } from '../../../src/payments/leases.ts';
+import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { createReconciler, type Reconciler } from '../../../src/payments/reconciler.ts';
+import { fetchForBuyer } from '../../../src/payments/redelivery.ts';
+import { createProofVerifier } from '../../../src/payments/verifier.ts';
+import type { PaymentRail } from '../../../src/payments/x402/rail.ts';
+import type { Process } from './process.ts';
+import { examine, OFFER, RESOURCE_ID } from './proof.ts';
+
+/** What a simulated gateway stands on: the ports, each of which the world holds in its hand. */
+export interface GatewayPorts {
+  readonly process: Process;
+  readonly ledger: PaymentLedger;
+  /** The ledger of those who only wait. */
+  readonly watched: Pick<PaymentLedger, 'read'>;
+  readonly rail: PaymentRail;
+  readonly exchange: Exchange;
+  readonly resource: Resource;
+  readonly onStoreLoss: StoreLossPolicy;
+  readonly sink: EventSink;
+  readonly random: () => number;
+  /** A failure that is nobody's fault but ours. */
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** What a buyer sends. */
+export interface PaidRequest {
+  readonly requestId: string;
+  readonly input: string;
+  readonly header: string;
+  readonly key: string | undefined;
+}
+
+/** A gateway: the real layers and the real `src/payments`, wired as `till.ts` and `gateway.ts` do. */
+export interface SimGateway {
+  readonly process: Process;
+  readonly reconciler: Reconciler;
+  serve(request: PaidRequest, presenter: Presenter): void;
+}
+
+const OFFERS = new Map([[RESOURCE_ID, OFFER]]);
+const STAYS = new AbortController().signal;
+
+/** The path that an input leads to; the simulated merchant answers with it. */
+export function pathOf(input: string): string {
+  return `/reports?for=${input}`;
+}
+
+/** The id of the n-th request that reached a process. */
+export function requestIdOf(place: number): string {
+  return `req_${place}`;
+}
+
+export function createSimGateway(ports: GatewayPorts): SimGateway {
+  const { process, ledger, rail, exchange, resource, onStoreLoss, sink, onBug } = ports;
+  const { time } = process;
+  const gate = { accepting: () => true };
+  const leases = createLeases(ledger, time);
+  const cashier = createCashier({ ledger, rail, leases, onStoreLoss, time });
+  const desk = createDeliveryDesk(ledger, () => undefined, time);
+  const verifier = createProofVerifier(examine, ledger, () => time.now());
+  const deliverable = { ...resource.backend, repeatable: repeatable(resource), headers: {} };
+  const reconciler = createReconciler({
+    ledger,
+    cashier,
+    gateOpen: gate.accepting,
+    journalOf: ({ requestId }) => journalOf(requestId, sink),
+    deliverable: () => deliverable,
+    deliver: (paid, journal) => fetchForBuyer(paid, deliverable, journal, exchange, desk),
+    warn: ({ err }) => {
+      if (!isExpected(err)) onBug(err);
+    },
+    time,
+    random: ports.random,
+  });
+  const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
+  const layers: readonly RequestHandler[] = [
+    verify(OFFERS, verifier),
+    settle(OFFERS, joining(cashier, ports.watched, time), gate),
+    forward(exchange, desk),
+    conclude(desk, receipts),
+  ];
+  const last = present((error) => {
+    if (error.code === 'INTERNAL_ERROR') onBug(error.cause);
+  });
+
+  const pass = async (res: Response): Promise<void> => {
+    const req = {} as Request;
+    try {
+      for (const layer of layers) {
+        let goesOn = false;
+        await layer(req, res, () => {
+          goesOn = true;
+        });
+        if (!goesOn) return;
+      }
+    } catch (thrown) {
+      last(thrown, req, res, () => undefined);
+    }
+  };
+  return {
+    process,
+    reconciler,
+    serve({ requestId, input, header, key }, presenter) {
+      const journal = journalOf(requestId, sink);
+      journal.record('resource.requested');
+      const call: Call = {
+        stage: 'prepared',
+        requestId,
+        channel: 'http',
+        resourceId: RESOURCE_ID,
+        input: { for: input },
+        rawInput: undefined,
+        proof: { kind: 'header', value: header },
+        idempotencyKey: key,
+        trace: { traceparent: undefined, tracestate: undefined },
+        presenter,
+        startedAt: performance.now(),
+        left: STAYS,
+        resource,
+        journal,
+        request: { method: resource.backend.method, path: pathOf(input), headers: {}, body: undefined },
+      };
+      // Of a response the layers use the place where the call travels, and nothing else: the presenter has the connection.
+      void pass({ locals: { call, requestId } } as unknown as Response).catch(onBug);
+    },
+  };
+}
+
+function journalOf(requestId: string, sink: EventSink): Journal {
+  return openJournal({ requestId, resourceId: RESOURCE_ID, adapter: 'http' }, sink);
+}
+
+/** A store that was silent and an outcome that stays open are what a reconciler warns of in a run with faults. */
+function isExpected(err: unknown): boolean {
+  return !(err instanceof Error) || err.name === 'StoreError' || err.name === 'Unwritten';
+}

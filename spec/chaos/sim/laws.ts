@@ -1,0 +1,144 @@
+import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
+import type { SimChain } from './chain.ts';
+import type { Change, SimStore } from './store.ts';
+
+/** An attempt, as far as the laws judge it. */
+export interface Attempt {
+  readonly payId: string;
+  readonly nonce: string;
+  /** What the merchant's answer to this very input looks like. */
+  readonly expected: string;
+  readonly keyDigest: string | undefined;
+  /** What the record said about a key when the attempt came in. */
+  readonly guardedBy: string | undefined;
+  readonly arrivedAt: number;
+}
+
+const PAID: ReadonlySet<PaymentState> = new Set(['settled', 'delivered', 'undelivered', 'refundDue']);
+const LAST_SECONDS_MS = 10_000;
+/** Both clocks count whole milliseconds. */
+const CLOCK_GRAIN_MS = 2;
+
+/** What must hold at every step. It judges by the chain, which nobody under test can write to. */
+export class Laws {
+  readonly violations: string[] = [];
+  /** Nonces for which a buyer was told to sign anew. */
+  readonly #challenged = new Set<string>();
+  /** The store lost the record, and the proof came again in its last seconds: the one case in which a 402 can charge twice. */
+  readonly excused = new Set<string>();
+  /** What was handed out for each payment. */
+  readonly #handed = new Map<string, Set<string>>();
+  readonly #nonces = new Map<string, string>();
+  readonly #chain: SimChain;
+  readonly #now: () => number;
+
+  readonly #tell: (line: string) => void;
+
+  constructor(chain: SimChain, now: () => number, tell: (line: string) => void) {
+    this.#chain = chain;
+    this.#now = now;
+    this.#tell = tell;
+  }
+
+  broken(law: string): void {
+    this.#tell(`!! ${law}`);
+    if (!this.violations.includes(law)) this.violations.push(law);
+  }
+
+  signed(payId: string, nonce: string): void {
+    this.#nonces.set(payId, nonce);
+  }
+
+  nonceOf(payId: string): string {
+    return this.#nonces.get(payId) ?? '';
+  }
+
+  handedOut(payId: string): boolean {
+    return this.#handed.has(payId);
+  }
+
+  /** A 402 is about to be answered. */
+  challenged({ nonce }: Attempt, damaged: boolean): void {
+    // The window check comes first (CONTRACT 4.2, step 3), and in these seconds a lagging chain cannot show what the store forgot.
+    const endsIn = this.#chain.validBefore(nonce) * 1_000 - this.#now();
+    if (damaged && endsIn < LAST_SECONDS_MS && endsIn > -LAST_SECONDS_MS) {
+      this.excused.add(nonce);
+      return;
+    }
+    this.#challenged.add(nonce);
+    if (this.#chain.paid(nonce)) this.broken('402 for an authorization that has paid');
+  }
+
+  /** The last byte of an answer is handed over. */
+  answered(attempt: Attempt, body: string, store: SimStore): void {
+    const { payId, nonce, expected, keyDigest } = attempt;
+    const record = store.records.get(payId);
+    const damaged = store.damaged.has(payId);
+    if (!this.#chain.paid(nonce)) this.broken('an answer without a payment');
+    if (body !== expected) this.broken('an answer to something else');
+    const { guardedBy } = attempt;
+    // A reservation that came to nothing takes its key with it.
+    if (!damaged && guardedBy !== undefined && guardedBy === record?.keyDigest && guardedBy !== keyDigest)
+      this.broken('a guarded answer to a call without its key');
+    if (!damaged && (record === undefined || !PAID.has(record.state)))
+      this.broken('an answer without a settled record');
+    const late = record?.state === 'delivered' && attempt.arrivedAt > record.changedAt + CLOCK_GRAIN_MS;
+    if (late && !damaged && (keyDigest === undefined || keyDigest !== record?.keyDigest))
+      this.broken('a delivered answer once more to a call without its key');
+    const handed = this.#handed.get(payId) ?? new Set();
+    this.#handed.set(payId, handed.add(body));
+    if (handed.size > 1 && !damaged) this.broken('two purchases answered for one payment');
+  }
+
+  /** A record was written. */
+  changed({ payId, before, after, receipt }: Change, damaged: boolean): void {
+    if (after === undefined) {
+      if (before !== undefined && before.state !== 'reserved') this.broken(`a record in ${before.state} was deleted`);
+      return;
+    }
+    if (before !== undefined) this.#moved(before, after, payId, damaged);
+    else if (after.state !== 'reserved') this.broken(`a record begins as ${after.state}`);
+    const paid = this.#chain.paid(this.nonceOf(payId));
+    if (PAID.has(after.state) && !paid) this.broken(`${after.state}, and the chain shows no payment`);
+    if (after.state === 'refused' && paid) this.broken('refused, and the chain shows a payment');
+    if (!damaged) this.#agrees(after, receipt);
+  }
+
+  /** Once everything is over. */
+  final(): void {
+    for (const nonce of this.#challenged)
+      if (this.#chain.paid(nonce)) this.broken('402 for an authorization that paid afterwards');
+    for (const count of this.#chain.transfers.values()) if (count > 1) this.broken('a nonce moved money twice');
+  }
+
+  #moved(before: PaymentRecord, after: PaymentRecord, payId: string, damaged: boolean): void {
+    const { state } = after;
+    const step = `${before.state} -> ${state}`;
+    if (before.state !== state && !TRANSITIONS[before.state].includes(state)) this.broken(`illegal: ${step}`);
+    if (before.owner !== after.owner && before.leaseUntil > Math.floor(this.#now()))
+      this.broken(`a live lease was taken: ${step}`);
+    if (after.fence < before.fence) this.broken(`the fence fell: ${step}`);
+    if (before.bind !== after.bind) this.broken('a record changed what it bought');
+    if (state === 'delivered' && !this.handedOut(payId) && !damaged)
+      this.broken('delivered, and nothing was handed out');
+  }
+
+  #agrees({ state, payId, transaction }: PaymentRecord, receipt: Receipt | undefined): void {
+    if (!PAID.has(state)) {
+      if (receipt !== undefined) this.broken(`a receipt for a payment that is ${state}`);
+      return;
+    }
+    if (receipt === undefined) {
+      this.broken(`no receipt for a payment that is ${state}`);
+      return;
+    }
+    const { delivered, payment, metadata } = receipt;
+    if (delivered !== (state === 'delivered')) this.broken(`the receipt of ${state} says delivered: ${delivered}`);
+    if ((metadata?.refundDue === true) !== (state === 'refundDue'))
+      this.broken(`the receipt of ${state} and refundDue`);
+    if (payment?.replayKey !== payId || payment.externalReference !== (transaction ?? ''))
+      this.broken(`the receipt of ${state} names another payment`);
+  }
+}

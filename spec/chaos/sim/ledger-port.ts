@@ -1,0 +1,42 @@
+import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { StoreError } from '../../../src/store/store.ts';
+import type { Process } from './process.ts';
+import type { SimStore } from './store.ts';
+
+/**
+ * The ledger as one process sees it: every command goes over the wire. `onBug` is told when the table itself refuses a command,
+ * because the code under test turns what is thrown after a settlement into "uncertain"; `onHold` which
+ * attempts of this process got a record.
+ */
+export function ledgerPort(
+  process: Process,
+  store: SimStore,
+  skewMs: number,
+  onBug: (thrown: unknown) => void,
+  onHold: (owner: string) => void,
+): PaymentLedger {
+  const ask = <T>(label: string, effect: () => T): Promise<T> =>
+    process.ask(label, () => {
+      try {
+        return effect();
+      } catch (thrown) {
+        if (!(thrown instanceof StoreError)) onBug(thrown);
+        throw thrown;
+      }
+    });
+  return {
+    reserve: (command) =>
+      ask('reserve', () => {
+        const reservation = store.reserve(command, skewMs);
+        if (reservation.kind === 'run') onHold(reservation.record.owner);
+        return reservation;
+      }),
+    advance: (command) => ask(`advance ${command.to}`, () => store.advance(command)),
+    note: (command) => ask('note', () => store.note(command)),
+    renew: (claim, leaseMs) => ask('renew', () => store.renew(claim, leaseMs)),
+    discard: (holder, events) => ask('discard', () => store.discard(holder, events)),
+    read: (payId) => ask('read', () => store.records.get(payId)),
+    kept: (payId) => ask('kept', () => store.kept(payId)),
+    due: (limit) => ask('due', () => store.due(limit)),
+  };
+}

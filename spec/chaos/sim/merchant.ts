@@ -1,0 +1,59 @@
+import { Readable } from 'node:stream';
+import { BackendError, type BackendRequest, type Exchange } from '../../../src/merchant/types.ts';
+import type { Process } from './process.ts';
+
+/**
+ * What becomes of one request. `fails`: 500, nothing done. `cut`: done, and the connection breaks before the answer. `breaks`: done,
+ * the answer breaks off behind its head. `unwritten`: no connection. `slow`: done, and the deadline passes first.
+ */
+export type MerchantFault = 'ok' | 'fails' | 'cut' | 'breaks' | 'unwritten' | 'slow';
+
+/** What a merchant did for one payment. */
+export interface Work {
+  /** Requests that reached it. */
+  requests: number;
+  executions: number;
+}
+
+/** The merchant: it remembers, by idempotency key, what it did. */
+export class SimMerchant {
+  /** By the key that the gateway derives from the payment. */
+  readonly work = new Map<string, Work>();
+  readonly #honoursKeys: boolean;
+  readonly #fault: () => MerchantFault;
+
+  constructor(honoursKeys: boolean, fault: () => MerchantFault) {
+    this.#honoursKeys = honoursKeys;
+    this.#fault = fault;
+  }
+
+  /** The port of one process. */
+  exchange(process: Process): Exchange {
+    return async (request, { timeoutMs }) => {
+      const fault = this.#fault();
+      await process.call('merchant.connect', () => undefined);
+      if (fault === 'unwritten') throw new BackendError('unreachable', false);
+      const slowMs = fault === 'slow' ? timeoutMs : 0;
+      const body = await process.call('merchant.request', () => this.#receive(request, fault), slowMs);
+      if (fault === 'slow') throw new BackendError('timeout', true);
+      if (fault === 'cut') throw new BackendError('transport', true);
+      const status = fault === 'fails' ? 500 : 200;
+      return { status, headers: { 'content-type': 'text/plain' }, body: Readable.from(bytes(process, body, fault)) };
+    };
+  }
+
+  #receive({ path, headers }: BackendRequest, fault: MerchantFault): string {
+    const key = headers['idempotency-key'] ?? '';
+    const work = this.work.get(key) ?? { requests: 0, executions: 0 };
+    this.work.set(key, work);
+    work.requests += 1;
+    if (fault !== 'fails' && !(this.#honoursKeys && work.executions > 0)) work.executions += 1;
+    return path;
+  }
+}
+
+async function* bytes(process: Process, body: string, fault: MerchantFault): AsyncGenerator<Uint8Array> {
+  await process.call('merchant.body', () => undefined);
+  if (fault === 'breaks') throw new BackendError('transport', true);
+  yield new TextEncoder().encode(body);
+}

@@ -1,0 +1,20 @@
+import type { Presenter } from '../../../src/call.ts';
+import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import type { PaymentRail } from '../../../src/payments/x402/rail.ts';
+import type { SimChain } from './chain.ts';
+import type { Table } from './store.ts';
+
+/** A wrong design, made of ports that do something else: the simulator must notice it. */
+export interface Mutant {
+  readonly name: string;
+  /** One of the laws that it breaks. */
+  readonly shows: RegExp;
+  /** It shows only when a process dies at one certain await. */
+  readonly needsCrashes?: boolean;
+  readonly table?: Partial<Table>;
+  ledger?(ledger: PaymentLedger): PaymentLedger;
+  rail?(rail: PaymentRail, chain: SimChain): PaymentRail;
+  presenter?(presenter: Presenter): Presenter;
+  /** How far a process's idea of the time is off when it asks for a lease, milliseconds. */
+  skewMs?(process: string): number;
+}

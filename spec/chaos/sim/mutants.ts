@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import type { Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import * as table from '../../../src/payments/ledger/table.ts';
+import type { PaymentRail, Settlement } from '../../../src/payments/x402/rail.ts';
+import { transactionOf } from './chain.ts';
+import type { Mutant } from './mutant.ts';
+
+/** Wrong designs, most of them common ones (state-and-reliability 5.3). Each is one port that does something else. */
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: '402 when the settlement did not answer',
+    shows: /one call paid \d times|402 for/,
+    rail: (rail) => ({
+      ...rail,
+      settle: async (...asked) => orRefused(await rail.settle(...asked)),
+    }),
+  },
+  {
+    name: 'a nonce that is used counts as paid',
+    shows: /an answer without a payment|the chain shows no payment/,
+    rail: (rail, chain) => ({
+      ...rail,
+      settle: async (proof, ...more) =>
+        usedIsPaid(chain.used(nonceOf(proof)), proof) ?? (await rail.settle(proof, ...more)),
+      reconcile: async (proof, ...more) =>
+        usedIsPaid(chain.used(nonceOf(proof)), proof) ?? (await rail.reconcile(proof, ...more)),
+    }),
+  },
+  {
+    name: 'a spent nonce is refused like any other',
+    shows: /402 for an authorization that has paid/,
+    rail: (rail) => ({
+      ...rail,
+      async verify(...asked) {
+        const verdict = await rail.verify(...asked);
+        return verdict.kind === 'refused' ? { ...verdict, nonceSpent: false } : verdict;
+      },
+    }),
+  },
+  {
+    name: 'an unused nonce is called expired before its time is over',
+    shows: /402 for an authorization/,
+    rail: (rail) => ({
+      ...rail,
+      async reconcile(...asked) {
+        const shown = await rail.reconcile(...asked);
+        return shown.kind === 'open' ? { kind: 'refused', reason: 'unused', evidence: 'expired' } : shown;
+      },
+    }),
+  },
+  {
+    name: 'a settlement that may have begun is forgotten',
+    shows: /illegal: settling -> reserved/,
+    table: {
+      reserve: (record, command, now) =>
+        table.reserve(record?.state === 'settling' && record.leaseUntil <= now ? undefined : record, command, now),
+    },
+  },
+  {
+    name: 'no fencing',
+    shows: /illegal transition/,
+    table: {
+      advance: (record, command, now) => table.advance(record, asHolderOf(record, command), now),
+      note: (record, command, now) => table.note(record, asHolderOf(record, command), now),
+      discard: (record, command) => table.discard(record, asHolderOf(record, command)),
+    },
+  },
+  {
+    name: 'reservations ignore live leases',
+    shows: /a live lease was taken/,
+    table: {
+      reserve: (record, command, now) =>
+        table.reserve(record === undefined ? record : { ...record, leaseUntil: 0 }, command, now),
+    },
+  },
+  {
+    name: 'leases by the clock of each process',
+    shows: /a live lease was taken/,
+    skewMs: (process) => (process.startsWith('A') ? 9_000 : 0),
+  },
+  {
+    name: 'the table does not ask what was bought',
+    shows: /an answer to something else/,
+    table: {
+      reserve: (record, command, now) =>
+        table.reserve(
+          record,
+          { ...command, terms: { ...command.terms, bind: record?.bind ?? command.terms.bind } },
+          now,
+        ),
+    },
+  },
+  {
+    name: 'delivered before the answer is sent',
+    shows: /delivered, and nothing was handed out/,
+    presenter: (presenter) => ({
+      ...presenter,
+      async relay(answer, said) {
+        void presenter.relay(answer, said);
+        return { kind: 'finished' };
+      },
+    }),
+  },
+  {
+    name: 'a resumed request does not say that it may be written',
+    shows: /a request that must not be repeated was sent/,
+    needsCrashes: true,
+    ledger: (ledger) => ({ ...ledger, note: (command) => ledger.note(withoutReason(command)) }),
+  },
+  {
+    name: 'a delivered payment can be delivered again',
+    shows: /illegal: delivered -> undelivered/,
+    table: {
+      reserve: (record, command, now) =>
+        table.reserve(record?.state === 'delivered' ? { ...record, state: 'undelivered' } : record, command, now),
+    },
+  },
+  {
+    name: 'the event is written after the state',
+    shows: /told (of )?0 times/,
+    ledger: (ledger) => ({
+      ...ledger,
+      async advance(command) {
+        const advanced = await ledger.advance({ ...command, events: [] });
+        if (advanced.kind === 'done')
+          await ledger.note({ ...command, facts: {}, step: randomUUID(), events: command.events });
+        return advanced;
+      },
+    }),
+  },
+  {
+    name: 'no receipt with a refund',
+    shows: /the receipt of refundDue/,
+    ledger: (ledger) => ({
+      ...ledger,
+      advance: ({ receipt, ...command }) =>
+        ledger.advance(command.to === 'refundDue' || receipt === undefined ? command : { ...command, receipt }),
+    }),
+  },
+  {
+    name: 'the key of a kept answer is not asked for',
+    shows: /without its key/,
+    ledger: (ledger) => ({ ...ledger, reserve: async (command) => unguarded(ledger, command) }),
+  },
+  {
+    name: 'nobody renews leases',
+    shows: /an attempt that lives lost its lease/,
+    ledger: (ledger) => ({ ...ledger, renew: async () => true }),
+  },
+  {
+    name: 'nothing is ever due',
+    shows: /left open as|open after a day/,
+    ledger: (ledger) => ({ ...ledger, due: async () => [] }),
+  },
+];
+
+function orRefused(settlement: Settlement): Settlement {
+  return settlement.kind === 'uncertain'
+    ? { kind: 'refused', reason: settlement.cause, evidence: 'unsent' }
+    : settlement;
+}
+
+function usedIsPaid(used: boolean, proof: Parameters<PaymentRail['settle']>[0]) {
+  return used
+    ? ({ kind: 'settled', evidence: 'logs', transaction: transactionOf(nonceOf(proof)) } as const)
+    : undefined;
+}
+
+function nonceOf({ payload }: Parameters<PaymentRail['settle']>[0]): string {
+  return payload.payload.authorization.nonce;
+}
+
+function asHolderOf<Command extends { readonly owner: string; readonly fence: number }>(
+  record: PaymentRecord | undefined,
+  command: Command,
+): Command {
+  return record === undefined ? command : { ...command, owner: record.owner, fence: record.fence };
+}
+
+function withoutReason({ facts, ...command }: Note): Note {
+  if (facts?.reason !== 'request_may_be_written') return facts === undefined ? command : { ...command, facts };
+  const { reason: _reason, ...others } = facts;
+  return { ...command, facts: others };
+}
+
+async function unguarded(ledger: PaymentLedger, command: Parameters<PaymentLedger['reserve']>[0]) {
+  const reservation = await ledger.reserve(command);
+  const { keyDigest, ...record } = reservation.record;
+  if (reservation.kind !== 'ended') return reservation;
+  const { keyDigest: asked } = command.terms;
+  return { ...reservation, record: asked === undefined ? record : { ...record, keyDigest: asked } };
+}

@@ -1,0 +1,93 @@
+import type { Resource } from '../../../src/catalogue/resource.ts';
+import type { Offer } from '../../../src/payments/offers.ts';
+import { replayKey } from '../../../src/payments/x402/payid.ts';
+import { encodeProof } from '../../../src/payments/x402/proof-codec.ts';
+import type { Candidate, Examination } from '../../../src/payments/x402/verify.ts';
+import { invalidWindow } from '../../../src/payments/x402/window.ts';
+
+const ASSET = `0x${'33'.repeat(20)}`;
+const PAYER = `0x${'11'.repeat(20)}`;
+const PAYEE = `0x${'22'.repeat(20)}`;
+/** Offered life of an authorization, seconds. */
+export const MAX_TIMEOUT_SECONDS = 60;
+export const RESOURCE_ID = 'market_report';
+
+const REQUIREMENTS = {
+  scheme: 'exact',
+  network: 'eip155:84532',
+  amount: '10000',
+  asset: ASSET,
+  payTo: PAYEE,
+  maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+  extra: {},
+} as const;
+const CHALLENGE = { body: '{}', header: '', document: '{}' };
+
+/** The one offer of the simulated shop. */
+export const OFFER: Offer = {
+  requirements: REQUIREMENTS,
+  resourceUrl: 'https://shop.example/api/resources/market_report/invoke',
+  amount: '0.01',
+  currency: 'USDC',
+  challenge: { fresh: () => CHALLENGE, refused: () => CHALLENGE },
+};
+
+/** An authorization as the world knows it: `header` is what a buyer sends. */
+export interface SignedProof {
+  readonly nonce: string;
+  readonly payId: string;
+  /** Unix seconds. */
+  readonly validBefore: number;
+  readonly header: string;
+}
+
+/** Signs a payment; the signature is believed by everybody, because signatures are not what is tested here. */
+export function signProof(number: number, nowMs: number, lifeSeconds: number): SignedProof {
+  const nonce = `0x${number.toString(16).padStart(64, '0')}`;
+  const validBefore = Math.floor(nowMs / 1_000) + lifeSeconds;
+  const header = encodeProof({
+    x402Version: 2,
+    accepted: REQUIREMENTS,
+    payload: {
+      signature: `0x${'ab'.repeat(65)}`,
+      authorization: {
+        from: PAYER,
+        to: PAYEE,
+        value: REQUIREMENTS.amount,
+        validAfter: '0',
+        validBefore: String(validBefore),
+        nonce,
+      },
+    },
+  });
+  return { nonce, payId: payIdOf(nonce), validBefore, header };
+}
+
+/** The local checks without curve and chain: the window is what time does to a proof. */
+export function examine({ decoded, offer, nowMs }: Candidate): Examination {
+  const { payload } = decoded;
+  const { authorization } = payload.payload;
+  const payId = payIdOf(authorization.nonce);
+  const reason = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs);
+  return {
+    payId,
+    refusal: reason === undefined ? undefined : { step: 'window', reason },
+    checkSignature: async () => ({ kind: 'genuine', proof: { payId, payload, signedBy: 'account' } }),
+  };
+}
+
+/** The one resource. */
+export function resourceOf(method: 'GET' | 'POST', timeoutMs: number): Resource {
+  return {
+    id: RESOURCE_ID,
+    name: 'Market report',
+    pricing: { type: 'fixed', amount: '0.01', currency: 'USDC', units: 10_000n },
+    exposedVia: ['http'],
+    backend: { method, timeoutMs, maxResponseBytes: 1_000_000, idempotent: false, relayStatuses: [] },
+    prepare: () => ({ ok: false, problems: [] }),
+  };
+}
+
+function payIdOf(nonce: string): string {
+  return replayKey({ chainId: 84_532, asset: ASSET, from: PAYER, nonce });
+}

@@ -1,0 +1,172 @@
+import type { PaymentRail, Proof, RailVerdict, Reading, Settlement } from '../../../src/payments/x402/rail.ts';
+import { type SimChain, transactionOf } from './chain.ts';
+import type { Process } from './process.ts';
+import type { Schedule } from './schedule.ts';
+
+/**
+ * What becomes of one attempt to settle. `before`: lost before it was sent. `after`: sent, the answer is lost. `late`: sent, mined much
+ * later, the answer is lost. `hang`: no answer for a minute, nothing sent. `refused`: a definite no, now and ever.
+ */
+export type SettleFault = 'ok' | 'before' | 'after' | 'late' | 'hang' | 'refused';
+/** `local`: signs and sends itself. `remote`: a facilitator sends, a chain is asked. `blind`: a facilitator and no chain to ask. */
+export type RailKind = 'local' | 'remote' | 'blind';
+
+/** How rail and chain behave in one run. */
+export interface RailFaults {
+  settle(): SettleFault;
+  /** Whether the verdict does not come. */
+  verifyFails(): boolean;
+  /** Whether the chain gives no reading now. */
+  chainSilent(): boolean;
+  chainLagMs(): number;
+  lateMs(): number;
+}
+
+const HANG_MS = 60_000;
+const CONFIRM_PAUSE_MS = 500;
+const LOOKS = 3;
+const NO_READING = { kind: 'unknown', cause: 'the node is silent' } as const;
+
+type Answer = 'claimed' | 'used' | 'denied' | 'none';
+
+/** Who sends transactions, behind the rails of all processes. It tells the truth when it speaks. */
+export class Facilitator {
+  readonly #banned = new Set<string>();
+  /** On their way into a block: nobody refuses what the pool holds. */
+  readonly #pending = new Set<string>();
+  readonly #chain: SimChain;
+  readonly #schedule: Schedule;
+  readonly #faults: RailFaults;
+
+  constructor(chain: SimChain, schedule: Schedule, faults: RailFaults) {
+    this.#chain = chain;
+    this.#schedule = schedule;
+    this.#faults = faults;
+  }
+
+  verify(nonce: string): RailVerdict {
+    if (this.#faults.verifyFails()) return { kind: 'unavailable', cause: 'no verdict' };
+    if (this.#chain.used(nonce)) return { kind: 'refused', reason: 'nonce_already_used', nonceSpent: true };
+    if (this.#chain.expired(nonce)) return { kind: 'refused', reason: 'expired', nonceSpent: false };
+    if (this.#banned.has(nonce)) return { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false };
+    return { kind: 'valid' };
+  }
+
+  settle(nonce: string, fault: SettleFault): Answer {
+    if (fault === 'refused') this.ban(nonce);
+    const refusal = this.#chain.used(nonce) ? 'used' : this.#banned.has(nonce) ? 'denied' : undefined;
+    if (fault === 'before' || fault === 'hang') return 'none';
+    if (refusal !== undefined) return fault === 'after' || fault === 'late' ? 'none' : refusal;
+    if (fault === 'late') {
+      this.#pending.add(nonce);
+      this.#schedule.after(this.#faults.lateMs(), {
+        kind: 'world',
+        label: 'late block',
+        actor: undefined,
+        run: () => void this.#chain.mine(nonce),
+      });
+      return 'none';
+    }
+    const mined = this.#chain.mine(nonce);
+    if (fault === 'after') return 'none';
+    return mined === 'mined' ? 'claimed' : mined === 'used' ? 'used' : 'denied';
+  }
+
+  /** From now on a transfer of this authorization fails before it is sent. */
+  ban(nonce: string): void {
+    if (!this.#pending.has(nonce)) this.#banned.add(nonce);
+  }
+
+  read(nonce: string): Reading {
+    return this.#faults.chainSilent() ? NO_READING : this.#chain.read(nonce, this.#faults.chainLagMs());
+  }
+}
+
+/** The rail of one process, as the port describes it. */
+export function createSimRail(
+  process: Process,
+  kind: RailKind,
+  facilitator: Facilitator,
+  faults: RailFaults,
+  chain: SimChain,
+): PaymentRail {
+  const read = (nonce: string): Promise<Reading> => process.call('chain.read', () => facilitator.read(nonce));
+  const confirm = async (nonce: string, looks: number): Promise<Settlement> => {
+    for (let left = looks; ; left -= 1) {
+      const shown = await read(nonce);
+      if (shown.kind === 'settled' || shown.kind === 'refused') return shown;
+      if (left <= 1) return { kind: 'uncertain', cause: 'the chain does not show it' };
+      await process.time.sleep(CONFIRM_PAUSE_MS);
+    }
+  };
+  const verify = (proof: Proof): Promise<RailVerdict> => {
+    const nonce = nonceOf(proof);
+    return process.call('rail.verify', () => facilitator.verify(nonce));
+  };
+
+  const settleLocally = async (
+    proof: Proof,
+    writeAhead: Parameters<PaymentRail['settle']>[2],
+    sentBefore: boolean,
+  ): Promise<Settlement> => {
+    const nonce = nonceOf(proof);
+    const fault = faults.settle();
+    const verdict = fault === 'refused' ? refusedNow(facilitator, nonce) : await verify(proof);
+    if (verdict.kind === 'unavailable') return { kind: 'uncertain', cause: verdict.cause };
+    if (verdict.kind === 'refused')
+      return sentBefore || verdict.nonceSpent
+        ? confirm(nonce, 1)
+        : { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
+    const hash = transactionOf(nonce);
+    try {
+      await writeAhead({ hash, raw: `${hash}02` });
+    } catch (cause) {
+      return { kind: 'uncertain', cause: `nothing was sent: ${String(cause)}` };
+    }
+    const answer = await process.call('rail.send', () => facilitator.settle(nonce, fault), hangMs(fault));
+    if (answer === 'none') return { kind: 'uncertain', cause: 'the broadcast failed', transaction: hash };
+    return confirm(nonce, LOOKS);
+  };
+
+  const settleRemotely = async (proof: Proof, sentBefore: boolean): Promise<Settlement> => {
+    const nonce = nonceOf(proof);
+    const fault = faults.settle();
+    const answer = await process.call('rail.settle', () => facilitator.settle(nonce, fault), hangMs(fault));
+    if (answer === 'none') return { kind: 'uncertain', cause: 'no answer' };
+    if (kind === 'remote') return confirm(nonce, answer === 'denied' ? 1 : LOOKS);
+    if (answer === 'claimed') return { kind: 'settled', evidence: 'claim', transaction: transactionOf(nonce) };
+    if (answer === 'used' && sentBefore) return { kind: 'settled', evidence: 'nonce' };
+    if (answer === 'denied' && !sentBefore) return { kind: 'refused', reason: 'denied', evidence: 'unsent' };
+    return { kind: 'uncertain', cause: answer };
+  };
+
+  return {
+    facilitator: kind === 'local' ? 'local' : 'remote',
+    seesChain: kind !== 'blind',
+    verify,
+    settle: (proof, _offer, writeAhead, { sentBefore } = { sentBefore: false }) =>
+      kind === 'local' ? settleLocally(proof, writeAhead, sentBefore) : settleRemotely(proof, sentBefore),
+    async reconcile(proof, _offer, _known, { sentBefore } = { sentBefore: false }) {
+      const nonce = nonceOf(proof);
+      if (kind !== 'blind') return read(nonce);
+      if (!chain.expired(nonce)) return { kind: 'open' };
+      if (!sentBefore) return NO_READING;
+      const verdict = await verify(proof);
+      return verdict.kind === 'refused' && verdict.nonceSpent ? { kind: 'settled', evidence: 'nonce' } : NO_READING;
+    },
+    check: async () => undefined,
+  };
+}
+
+function refusedNow(facilitator: Facilitator, nonce: string): RailVerdict {
+  facilitator.ban(nonce);
+  return facilitator.verify(nonce);
+}
+
+function hangMs(fault: SettleFault): number {
+  return fault === 'hang' ? HANG_MS : 0;
+}
+
+function nonceOf({ payload }: Proof): string {
+  return payload.payload.authorization.nonce;
+}

@@ -1,0 +1,145 @@
+import { setImmediate as afterMicrotasks } from 'node:timers/promises';
+
+/** Where the clock of every run begins, Unix milliseconds. */
+export const BEGIN_MS = 1_800_000_000_000;
+/** The least that any wait takes, milliseconds: below this a number as large as the time of today stands still. */
+const GRAIN_MS = 1 / 1_024;
+
+/**
+ * `effect`: a request arrives where it works. `reply`: its answer arrives at who asked. `wake`: a timer ends. `world`: anything that is
+ * nobody's call. Effects and replies of gateways are the points at which a process can be ended or paused.
+ */
+export type StepKind = 'effect' | 'reply' | 'wake' | 'world';
+
+/** Something that happens at a time. */
+export interface Step {
+  readonly kind: StepKind;
+  readonly label: string;
+  /** Whose it is; undefined for the world. */
+  readonly actor: Actor | undefined;
+  readonly run: () => void;
+}
+
+/** What the schedule must know of a process. */
+export interface Actor {
+  readonly name: string;
+  readonly alive: boolean;
+  /** Virtual milliseconds; nothing of it runs before. */
+  readonly pausedUntil: number;
+}
+
+interface Placed extends Step {
+  readonly at: number;
+  readonly order: number;
+}
+
+/** What a schedule asks from outside: who may end a process at a step, and whose turn it is when only timers of the world are left. */
+export interface Conductor {
+  /** Before each effect and reply of a process that runs: here it may die or be paused. */
+  strike(step: Step): void;
+  /** Whether a request that is on its way arrives although its sender has just died or stands still. */
+  arrivesWithoutSender(step: Step): boolean;
+  /** The next round of a reconciler, if one would find something. */
+  nextRound(): { readonly at: number; readonly run: () => void } | undefined;
+}
+
+/** The one clock and the one order of everything that happens. Virtual time passes only from step to step. */
+export class Schedule {
+  now = BEGIN_MS;
+  /** One line a step, when somebody wants to read it. */
+  readonly trace: string[] | undefined;
+  readonly #heap: Placed[] = [];
+  #order = 0;
+  steps = 0;
+
+  constructor(traced: boolean) {
+    this.trace = traced ? [] : undefined;
+  }
+
+  /** Plans a step, `ms` from now. */
+  after(ms: number, step: Step): void {
+    this.#push({ ...step, at: this.now + Math.max(ms, GRAIN_MS), order: this.#order++ });
+  }
+
+  /** Says something in the trace. */
+  tell(line: string): void {
+    this.trace?.push(`${(this.now - BEGIN_MS).toFixed(1).padStart(10)} ${line}`);
+  }
+
+  /** Lets happen what happens, in order, until a time or until nothing is left. Resolves false when it ran out of patience. */
+  async run(conductor: Conductor, untilMs: number, mostSteps: number): Promise<boolean> {
+    for (let left = mostSteps; left > 0; left -= 1) {
+      const top = this.#heap[0];
+      const round = conductor.nextRound();
+      const next = Math.min(top?.at ?? Number.POSITIVE_INFINITY, round?.at ?? Number.POSITIVE_INFINITY);
+      if (next > untilMs) {
+        if (Number.isFinite(untilMs)) this.now = Math.max(this.now, untilMs);
+        return true;
+      }
+      this.now = Math.max(this.now, next);
+      if (round !== undefined && round.at === next) {
+        round.run();
+        await afterMicrotasks();
+        continue;
+      }
+      const step = this.#pop();
+      if (step === undefined) return true;
+      if (this.#happens(step, conductor)) {
+        this.steps += 1;
+        if (this.trace !== undefined) this.tell(`${step.actor?.name ?? '-'} ${step.kind} ${step.label}`);
+        step.run();
+        // An effect only plans its reply; everything else lets code of the gateway run on to its next await.
+        if (step.kind !== 'effect') await afterMicrotasks();
+      }
+    }
+    return false;
+  }
+
+  #happens(step: Placed, conductor: Conductor): boolean {
+    const { actor, kind } = step;
+    if (actor === undefined) return true;
+    const runs = (): boolean => actor.alive && actor.pausedUntil <= this.now;
+    if (kind !== 'wake' && runs()) conductor.strike(step);
+    if (runs()) return true;
+    if (kind === 'effect' && conductor.arrivesWithoutSender(step)) return true;
+    if (actor.alive) this.#push({ ...step, at: actor.pausedUntil });
+    return false;
+  }
+
+  #push(step: Placed): void {
+    const heap = this.#heap;
+    let at = heap.length;
+    heap.push(step);
+    while (at > 0) {
+      const up = (at - 1) >> 1;
+      const parent = heap[up];
+      if (parent === undefined || !earlier(step, parent)) break;
+      heap[at] = parent;
+      at = up;
+    }
+    heap[at] = step;
+  }
+
+  #pop(): Placed | undefined {
+    const heap = this.#heap;
+    const top = heap[0];
+    const last = heap.pop();
+    if (top === undefined || last === undefined || heap.length === 0) return top;
+    let at = 0;
+    for (;;) {
+      const left = 2 * at + 1;
+      const [one, other] = [heap[left], heap[left + 1]];
+      if (one === undefined) break;
+      const [child, index] = other !== undefined && earlier(other, one) ? [other, left + 1] : [one, left];
+      if (!earlier(child, last)) break;
+      heap[at] = child;
+      at = index;
+    }
+    heap[at] = last;
+    return top;
+  }
+}
+
+function earlier(one: Placed, other: Placed): boolean {
+  return one.at < other.at || (one.at === other.at && one.order < other.order);
+}

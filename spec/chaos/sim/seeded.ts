@@ -1,0 +1,123 @@
+import { type Chance, chanceOf } from './chance.ts';
+import type { Blow, Fate } from './fate.ts';
+import type { MerchantFault } from './merchant.ts';
+import type { StoreFault } from './process.ts';
+import type { RailKind, SettleFault } from './rail.ts';
+
+/** How often what goes wrong in a run: probabilities for each occasion. */
+interface Weather {
+  readonly crash: number;
+  readonly pause: number;
+  readonly lose: number;
+  readonly rollBack: number;
+  readonly spend: number;
+  readonly store: number;
+  readonly settle: number;
+  readonly merchant: number;
+  readonly verdict: number;
+  readonly chain: number;
+  readonly line: number;
+  readonly hangUp: number;
+  readonly lagMs: number;
+  readonly hops: 'even' | 'uneven' | 'wild';
+}
+
+const PAUSES_MS = [400, 3_000, 8_000, 20_000, 70_000] as const;
+const SETTLE_FAULTS: readonly SettleFault[] = ['before', 'after', 'late', 'late', 'hang', 'refused'];
+const MERCHANT_FAULTS: readonly MerchantFault[] = ['fails', 'cut', 'breaks', 'unwritten', 'slow'];
+const STORE_FAULTS: readonly StoreFault[] = ['unheard', 'unanswered', 'late'];
+const PATIENCE_MS = 30_000;
+/** A run in which every second step kills somebody shows nothing but restarts. */
+const MOST_BLOWS = 8;
+
+/**
+ * A fate drawn from a seed. Every fault that comes true has a number; those in `spared` do not happen, which is how a failing run is
+ * made smaller.
+ */
+export function seededFate(
+  seed: number,
+  rail: RailKind,
+  spared: ReadonlySet<number>,
+): Fate & { readonly faults: () => number } {
+  const hops = chanceOf(seed * 3 + 1);
+  const chance = chanceOf(seed * 3 + 2);
+  const weather = weatherOf(chanceOf(seed * 3), rail);
+  let healed = false;
+  let faults = 0;
+  let blows = 0;
+  const comesTrue = (probability: number): boolean => {
+    if (!chance.happens(probability) || healed) return false;
+    faults += 1;
+    return !spared.has(faults - 1);
+  };
+  const blow = (): Blow | undefined => {
+    if (comesTrue(weather.crash)) return { kind: 'crash' };
+    if (comesTrue(weather.pause)) return { kind: 'pause', ms: chance.pick(PAUSES_MS) };
+    if (comesTrue(weather.lose)) return { kind: 'lose' };
+    if (comesTrue(weather.rollBack)) return { kind: 'rollBack', ms: chance.below(1_000) };
+    return comesTrue(weather.spend) ? { kind: 'spend' } : undefined;
+  };
+  return {
+    faults: () => faults,
+    latencyMs: (label) => (healed ? 1 : hopMs(weather.hops, hops, isStore(label))),
+    storeFault: () => (comesTrue(weather.store) ? chance.pick(STORE_FAULTS) : undefined),
+    strike() {
+      const struck = blows < MOST_BLOWS ? blow() : undefined;
+      if (struck !== undefined) blows += 1;
+      return struck;
+    },
+    leftAlready: () => chance.happens(0.5),
+    settle: () => (comesTrue(weather.settle) ? chance.pick(SETTLE_FAULTS) : 'ok'),
+    verifyFails: () => comesTrue(weather.verdict),
+    chainSilent: () => comesTrue(weather.chain),
+    chainLagMs: () => (healed ? 0 : chance.below(weather.lagMs + 1)),
+    lateMs: () => 500 + chance.below(40_000),
+    merchant: () => (comesTrue(weather.merchant) ? chance.pick(MERCHANT_FAULTS) : 'ok'),
+    lineIsCut: () => comesTrue(weather.line),
+    patienceMs: () => (comesTrue(weather.hangUp) ? chance.below(2_000) : PATIENCE_MS),
+    restartMs: () => 500 + chance.below(10_000),
+    roundMs: () => 300 + hops.below(300),
+    heal() {
+      healed = true;
+    },
+  };
+}
+
+function weatherOf(chance: Chance, rail: RailKind): Weather {
+  const sometimes = (share: number, amount: number): number => (chance.happens(share) ? amount : 0);
+  return {
+    crash: chance.pick([0, 0.01, 0.03, 0.08]),
+    pause: chance.pick([0, 0.01, 0.03, 0.08]),
+    lose: rail === 'blind' ? 0 : sometimes(0.2, 0.015),
+    rollBack: rail === 'blind' ? 0 : sometimes(0.15, 0.02),
+    // Without a chain to ask, a nonce that was used elsewhere passes for paid (state-and-reliability 3.5, R5).
+    spend: rail === 'blind' ? 0 : sometimes(0.12, 0.015),
+    store: chance.pick([0, 0, 0.03, 0.15]),
+    settle: chance.pick([0, 0.3, 0.7]),
+    merchant: chance.pick([0, 0.3, 0.7]),
+    verdict: chance.pick([0, 0, 0.2]),
+    chain: chance.pick([0, 0, 0.3]),
+    line: chance.pick([0, 0.05]),
+    hangUp: chance.pick([0, 0.1, 0.3]),
+    lagMs: chance.pick([0, 0, 2_500]),
+    hops: chance.pick(['even', 'uneven', 'wild']),
+  };
+}
+
+/** Steps of a thousandth of a millisecond: clocks of processes are finer than those of stores. */
+function hopMs(kind: Weather['hops'], chance: Chance, toStore: boolean): number {
+  const roll = chance.next();
+  switch (kind) {
+    case 'even':
+      return 1;
+    case 'uneven':
+      return roll * 6;
+    case 'wild':
+      return roll < 0.8 ? roll * 10 : roll < 0.95 || toStore ? roll * 200 : roll * 3_000;
+  }
+}
+
+/** Calls to the store have plain names; nobody waits for one of them longer than a command's timeout. */
+function isStore(label: string): boolean {
+  return !label.includes('.') && label !== 'front';
+}

@@ -1,0 +1,11 @@
+import type { StoreLossPolicy } from '../../../src/payments/cashier.ts';
+import type { RailKind } from './rail.ts';
+
+/** What does not change in a run. */
+export interface Setting {
+  readonly method: 'GET' | 'POST';
+  readonly rail: RailKind;
+  readonly honoursKeys: boolean;
+  readonly onStoreLoss: StoreLossPolicy;
+  readonly backendTimeoutMs: number;
+}

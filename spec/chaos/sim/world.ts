@@ -1,0 +1,197 @@
+import type { EventDraft } from '../../../src/events/event.ts';
+import { keyDigest } from '../../../src/payments/key.ts';
+import { backendIdempotencyKey } from '../../../src/payments/terms.ts';
+import type { BuyerPlan } from './buyer.ts';
+import { SimChain } from './chain.ts';
+import { type Blow, type Fate, isPoint } from './fate.ts';
+import { Connection, connectionPresenter, type Reply } from './front.ts';
+import { createSimGateway, pathOf, requestIdOf, type SimGateway } from './gateway.ts';
+import { type Attempt, Laws } from './laws.ts';
+import { ledgerPort } from './ledger-port.ts';
+import { SimMerchant, type Work } from './merchant.ts';
+import type { Mutant } from './mutant.ts';
+import { Pods } from './pods.ts';
+import { Process } from './process.ts';
+import { resourceOf, type SignedProof } from './proof.ts';
+import { createSimRail, Facilitator } from './rail.ts';
+import { type Conductor, Schedule, type Step } from './schedule.ts';
+import type { Setting } from './setting.ts';
+import { type Change, SimStore } from './store.ts';
+
+/** A world: one chain, one store, one merchant, two gateways. */
+export class World implements Conductor {
+  readonly schedule: Schedule;
+  readonly chain: SimChain;
+  readonly store: SimStore;
+  readonly laws: Laws;
+  readonly merchant: SimMerchant;
+  readonly setting: Setting;
+  /** Events that no transition took along. */
+  readonly flushed: EventDraft[] = [];
+  readonly #fate: Fate;
+  readonly #mutant: Mutant;
+  readonly #facilitator: Facilitator;
+  readonly #pods: Pods;
+  /** Whose attempt an owner token is. */
+  readonly #holders = new Map<string, Process>();
+  readonly #connections = new Set<Connection>();
+  /** Requests that reached a process, in order; the id is the place. */
+  readonly served: Process[] = [];
+  #lives = 0;
+
+  constructor(setting: Setting, fate: Fate, mutant: Mutant, traced: boolean) {
+    this.schedule = new Schedule(traced);
+    const now = (): number => this.schedule.now;
+    this.setting = setting;
+    this.#fate = fate;
+    this.#mutant = mutant;
+    this.chain = new SimChain(now);
+    this.laws = new Laws(this.chain, now, (line) => this.schedule.tell(line));
+    const changed = (change: Change): void => {
+      const { payId, after } = change;
+      this.schedule.tell(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
+      this.laws.changed(change, this.store.damaged.has(payId));
+      if (this.#robbed(change)) this.laws.broken('an attempt that lives lost its lease');
+    };
+    // The clock of a real store counts whole milliseconds.
+    this.store = new SimStore(() => Math.floor(this.schedule.now), changed, mutant.table);
+    this.#facilitator = new Facilitator(this.chain, this.schedule, fate);
+    this.merchant = new SimMerchant(setting.honoursKeys, () => fate.merchant());
+    this.#pods = new Pods({
+      schedule: this.schedule,
+      start: (name) => this.#start(name),
+      nextDueAt: () => this.store.nextDueAt(),
+      roundMs: () => fate.roundMs(),
+    });
+  }
+
+  signed({ nonce, payId, validBefore }: SignedProof): void {
+    this.chain.signed(nonce, validBefore);
+    this.laws.signed(payId, nonce);
+  }
+
+  /** What the merchant did for a payment. */
+  workOf(payId: string): Work {
+    return this.merchant.work.get(backendIdempotencyKey(payId)) ?? { requests: 0, executions: 0 };
+  }
+
+  /** A buyer's timer. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.schedule.after(ms, { kind: 'world', label: 'buyer waits', actor: undefined, run: resolve });
+    });
+  }
+
+  send(buyer: BuyerPlan, proof: SignedProof, number: number): Promise<Reply> {
+    const gateway = this.#pods.at(number);
+    const latency = (): number => this.#fate.latencyMs('front');
+    const connection = new Connection(gateway.process, this.schedule, latency);
+    if (!gateway.process.alive) {
+      connection.cut();
+      return connection.reply;
+    }
+    this.#connections.add(connection);
+    const hangUp = { kind: 'world', label: `${buyer.name} hangs up`, actor: undefined } as const;
+    this.schedule.after(this.#fate.patienceMs(), { ...hangUp, run: () => connection.cut() });
+    const label = `request of ${buyer.name}`;
+    const arrive = (): void => this.#arrive(gateway, connection, buyer, proof);
+    this.schedule.after(latency(), { kind: 'wake', label, actor: gateway.process, run: arrive });
+    return connection.reply.finally(() => this.#connections.delete(connection));
+  }
+
+  /** Every process runs, and nothing goes wrong any more. */
+  heal(): void {
+    this.#fate.heal();
+    this.#pods.heal();
+  }
+
+  nextRound(): ReturnType<Pods['nextRound']> {
+    return this.#pods.nextRound();
+  }
+
+  strike({ label, actor }: Step): void {
+    const blow = isPoint(label) ? this.#fate.strike(label) : undefined;
+    const gateway = [this.#pods.at(0), this.#pods.at(1)].find(({ process }) => process === actor);
+    if (blow === undefined || gateway === undefined) return;
+    this.schedule.tell(`${gateway.process.name} BLOW ${JSON.stringify(blow)} before ${label}`);
+    this.#hit(blow, gateway);
+  }
+
+  arrivesWithoutSender(): boolean {
+    return this.#fate.leftAlready();
+  }
+
+  /** Whether a lease ran out (it was not given up) although its process ran all the time and the store answered all the time. */
+  #robbed({ before, after, payId }: Change): boolean {
+    if (before === undefined || after === undefined || before.owner === after.owner) return false;
+    const process = this.#holders.get(before.owner);
+    if (before.leaseUntil === 0 || process === undefined || this.store.damaged.has(payId)) return false;
+    return process.alive && process.pausedUntil === 0 && process.storeFaults === 0;
+  }
+
+  #hit(blow: Blow, gateway: SimGateway): void {
+    const { process } = gateway;
+    switch (blow.kind) {
+      case 'crash':
+        this.#pods.crash(gateway, this.#fate.restartMs());
+        for (const connection of this.#connections) if (connection.process === process) connection.cut();
+        return;
+      case 'pause':
+        process.pausedUntil = this.schedule.now + blow.ms;
+        return;
+      default:
+        for (const payId of [...this.store.records.keys()]) {
+          if (blow.kind === 'lose') this.store.lose(payId);
+          else if (blow.kind === 'rollBack') this.store.rollBack(payId, blow.ms);
+          else this.chain.spendElsewhere(this.laws.nonceOf(payId));
+        }
+    }
+  }
+
+  #start(name: string): SimGateway {
+    this.#lives += 1;
+    const process = new Process(`${name}${this.#lives}`, this.schedule, this.#fate);
+    const mutant = this.#mutant;
+    const onBug = (thrown: unknown): void =>
+      this.laws.broken(`a bug: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    const hold = (owner: string): void => void this.#holders.set(owner, process);
+    const ledger = ledgerPort(process, this.store, mutant.skewMs?.(name) ?? 0, onBug, hold);
+    const rail = createSimRail(process, this.setting.rail, this.#facilitator, this.#fate, this.chain);
+    return createSimGateway({
+      process,
+      ledger: mutant.ledger?.(ledger) ?? ledger,
+      watched: { read: (payId) => process.ask('look', () => this.store.records.get(payId)) },
+      rail: mutant.rail?.(rail, this.chain) ?? rail,
+      exchange: this.merchant.exchange(process),
+      resource: resourceOf(this.setting.method, this.setting.backendTimeoutMs),
+      onStoreLoss: this.setting.onStoreLoss,
+      sink: { push: (event) => void this.flushed.push(event), withdraw: () => [] },
+      random: () => 0.5,
+      onBug,
+    });
+  }
+
+  #arrive({ serve }: SimGateway, connection: Connection, buyer: BuyerPlan, proof: SignedProof): void {
+    const { payId, nonce } = proof;
+    const attempt: Attempt = {
+      payId,
+      nonce,
+      expected: pathOf(buyer.input),
+      keyDigest: buyer.key === undefined ? undefined : keyDigest(payId, buyer.key),
+      guardedBy: this.store.records.get(payId)?.keyDigest,
+      arrivedAt: this.schedule.now,
+    };
+    this.schedule.tell(`${connection.process.name} serves ${buyer.name} nonce ${Number(nonce)}`);
+    const presenter = connectionPresenter(
+      connection,
+      ({ body }) => this.laws.answered(attempt, body, this.store),
+      () => this.laws.challenged(attempt, this.store.damaged.has(payId)),
+      () => this.#fate.lineIsCut(),
+    );
+    const requestId = requestIdOf(this.served.push(connection.process) - 1);
+    serve(
+      { requestId, input: buyer.input, header: proof.header, key: buyer.key },
+      this.#mutant.presenter?.(presenter) ?? presenter,
+    );
+  }
+}
