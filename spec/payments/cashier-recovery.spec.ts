@@ -43,6 +43,13 @@ describe('an authorization without a record that may have paid us', () => {
       if (kind !== 'paid') assert.equal(await record(), undefined, 'the question leaves nothing behind');
     });
 
+  it('spent, and there is no chain to ask: called spent, because a 402 could charge a second time', async () => {
+    till.peer.script.seesChain = false;
+    const sale = await bring('spent', OPEN);
+    assert.ok(sale.kind === 'spent' && sale.state === 'used');
+    assert.equal(await record(), undefined);
+  });
+
   for (const sign of SIGNS)
     it(`${sign} and paid: the record is made again, says so, and is no second settlement`, async () => {
       const sale = await bring(sign, PAID);

@@ -37,6 +37,25 @@ describe('the reconciler keeps within its bounds', () => {
     assert.equal(await state(), 'refundDue');
   });
 
+  it('a settlement that nobody can decide is asked about for a day, told, and then left to its time', async () => {
+    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    await take();
+    till.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no chain to ask' });
+    const { validBefore } = till.terms;
+    till.clock = validBefore * 1_000 + 23 * HOUR_MS;
+    await bench.open().round();
+    till.clock = validBefore * 1_000 + 24 * HOUR_MS;
+    await bench.open().round();
+    till.clock += 60_000;
+    till.peer.asked.length = 0;
+    bench.warnings.length = 0;
+    await bench.open().round();
+    assert.deepEqual([till.peer.names(), bench.warnings.length, await state()], [[], 1, 'settling']);
+    later(25 * HOUR_MS + 1);
+    await bench.open().round();
+    assert.deepEqual([await state(), bench.warnings.length], [undefined, 1], 'forgotten, and not asked about again');
+  });
+
   it('nothing while the gate is closed, not even what moves no money', async () => {
     await till.ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);

@@ -131,7 +131,11 @@ class Till {
    * lost its memory. Only the chain can tell, and then a 402 would charge twice.
    */
   async #perhapsForgotten(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<Made> {
-    if (why === 'late' && !this.#rail.seesChain) return this.#refuse(record, reason);
+    if (!this.#rail.seesChain)
+      // Whether a spent nonce paid us nobody can say here, so it is called spent: a 402 could charge a second time.
+      return why === 'late'
+        ? this.#refuse(record, reason)
+        : this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
     const { proof, requirements } = recall(record);
     const shown = await this.#rail.reconcile(proof, requirements, undefined);
     if (shown.kind === 'settled') return this.#recover(record, shown);

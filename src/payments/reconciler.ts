@@ -1,20 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { Journal } from '../events/journal.ts';
 import type { Cashier } from './cashier.ts';
-import { holder } from './holder.ts';
-import { LEASE_MS } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
-import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { DELIVERING_STATES } from './ledger/table.ts';
-import {
-  BACKGROUND_TRIES,
-  LONGEST_WAIT_MS,
-  lookAgainMs,
-  MOST_TRIES,
-  SHORTEST_WINDOW_MS,
-  windowLeftMs,
-} from './patience.ts';
-import { receiptOf } from './receipt.ts';
+import { abandon, forget, leaveToBuyer, neverDecided, owesRefund, refund, wait } from './loose-ends.ts';
+import { BACKGROUND_TRIES, LONGEST_WAIT_MS, lookAgainMs } from './patience.ts';
 import type { Order, Paid } from './sale.ts';
 import { REAL_TIME, type Time } from './time.ts';
 
@@ -113,6 +102,7 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
   const { ledger, cashier, deliver, journalOf } = parts;
   if (record.state === 'reserved') return forget(ledger, record);
   if (owesRefund(record)) return refund(ledger, record);
+  if (neverDecided(record)) return abandon(ledger, record, parts.warn);
   if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) return leaveToBuyer(ledger, record);
   const journal = journalOf(record);
   const sale = await cashier.take(orderFrom(parts, record, journal));
@@ -127,11 +117,6 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
   }
 }
 
-/** Nothing to do before the buyer comes or the window ends. */
-async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
-  await ledger.note({ ...holder(held), leaseMs: 0, againMs: windowLeftMs(held) });
-}
-
 function orderFrom({ deliverable, gateOpen }: ReconcilerParts, record: PaymentRecord, journal: Journal): Order {
   const { repeatable, timeoutMs } = deliverable(record);
   const began = performance.now();
@@ -144,43 +129,4 @@ function orderFrom({ deliverable, gateOpen }: ReconcilerParts, record: PaymentRe
     elapsedMs: () => Math.round(performance.now() - began),
     gateOpen,
   };
-}
-
-/** Nothing was sent: the buyer can bring the same proof again. */
-async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record);
-  if (held?.state === 'reserved') await ledger.discard(holder(held), []);
-}
-
-/** The merchant failed too often for more tries behind the buyer's back. */
-async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record);
-  // A record that was lost meanwhile begins anew as a reservation, and that must not wait for a day.
-  if (held?.state === 'undelivered') await wait(ledger, held);
-}
-
-async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record);
-  if (held?.state !== 'undelivered') return;
-  const at = new Date();
-  const receipt = receiptOf(held, {
-    settledAt: new Date(held.settledAt ?? at),
-    at,
-    durationMs: 0,
-    delivery: undefined,
-    refundDue: true,
-  });
-  await ledger.advance({ ...holder(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
-}
-
-/** A record is looked at when it is due, so that is the least that the store's clock can say now. */
-function owesRefund({ state, settledAt, dueAt, tries }: PaymentRecord): boolean {
-  const since = dueAt - (settledAt ?? dueAt);
-  const hopeless = tries >= MOST_TRIES && since >= SHORTEST_WINDOW_MS;
-  return state === 'undelivered' && (since >= RETRY_WINDOW_MS || hopeless);
-}
-
-async function takeOver(ledger: PaymentLedger, terms: PaymentRecord): Promise<PaymentRecord | undefined> {
-  const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
-  return reservation.kind === 'run' ? reservation.record : undefined;
 }

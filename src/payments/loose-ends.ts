@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { holder } from './holder.ts';
+import { LEASE_MS } from './leases.ts';
+import { MAX_PAUSE_MS } from './ledger/invariants.ts';
+import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from './ledger/retention.ts';
+import { MOST_TRIES, SHORTEST_WINDOW_MS, windowLeftMs } from './patience.ts';
+import { receiptOf } from './receipt.ts';
+
+/** What a reconciler can end, or leave to its buyer, without asking the rail or the merchant. */
+
+/** Nothing to do before the buyer comes or the window ends. */
+export async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
+  await ledger.note({ ...holder(held), leaseMs: 0, againMs: windowLeftMs(held) });
+}
+
+/** Nothing was sent: the buyer can bring the same proof again. */
+export async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record);
+  if (held?.state === 'reserved') await ledger.discard(holder(held), []);
+}
+
+/** The merchant failed too often for more tries behind the buyer's back. */
+export async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record);
+  // A record that was lost meanwhile begins anew as a reservation, and that must not wait for a day.
+  if (held?.state === 'undelivered') await wait(ledger, held);
+}
+
+export async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record);
+  if (held?.state !== 'undelivered') return;
+  const at = new Date();
+  const receipt = receiptOf(held, {
+    settledAt: new Date(held.settledAt ?? at),
+    at,
+    durationMs: 0,
+    delivery: undefined,
+    refundDue: true,
+  });
+  await ledger.advance({ ...holder(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
+}
+
+/** A settlement that nobody could decide for a day after its authorization ended: without a chain to ask, nobody ever will. */
+export function neverDecided({ state, dueAt, validBefore }: PaymentRecord): boolean {
+  return state === 'settling' && dueAt >= validBefore * 1_000 + RETRY_WINDOW_MS;
+}
+
+/** Says so and lets its time run out, instead of asking for ever. */
+export async function abandon(
+  ledger: PaymentLedger,
+  record: PaymentRecord,
+  warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
+): Promise<void> {
+  const held = await takeOver(ledger, record);
+  if (held?.state !== 'settling') return;
+  await ledger.note({ ...holder(held), leaseMs: 0, againMs: MAX_PAUSE_MS });
+  warn({ payId: record.payId, err: new Error('a settlement was never decided and is given up') });
+}
+
+/** A record is looked at when it is due, so that is the least that the store's clock can say now. */
+export function owesRefund({ state, settledAt, dueAt, tries }: PaymentRecord): boolean {
+  const since = dueAt - (settledAt ?? dueAt);
+  const hopeless = tries >= MOST_TRIES && since >= SHORTEST_WINDOW_MS;
+  return state === 'undelivered' && (since >= RETRY_WINDOW_MS || hopeless);
+}
+
+async function takeOver(ledger: PaymentLedger, terms: PaymentRecord): Promise<PaymentRecord | undefined> {
+  const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
+  return reservation.kind === 'run' ? reservation.record : undefined;
+}
