@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { isFinal } from '../../../src/payments/ledger/table.ts';
 import { checkBooks } from './books.ts';
-import { ask, send, signedCall } from './buyer.ts';
+import { ask, sendUntilCut, signedCall } from './buyer.ts';
 import type { Death } from './deaths.ts';
 import type { Ground } from './ground.ts';
 import { fateOf, purchaseOf } from './purchases.ts';
@@ -23,7 +23,7 @@ export async function dieAndReturnLate(ground: Ground, { where, kind, step, key 
   const site = await openSite(ground, where);
   const doomed = await site.start({ halt: { at: step, signal: 'SIGKILL' } });
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input, key);
-  await Promise.all([send(call, site.baseUrl), doomed.ended]);
+  await Promise.all([sendUntilCut(call, site.baseUrl), doomed.ended]);
 
   const store = await site.openStore();
   const gateway = await site.start();

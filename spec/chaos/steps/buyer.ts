@@ -87,6 +87,18 @@ export async function send(call: PaidCall, baseUrl: string): Promise<Answer | un
   }
 }
 
+/**
+ * Sends the call until it is cut or has an end: a machine that is slow may have a verdict come too late, and then the gateway has not
+ * yet come to the step at which it is to die. Undefined when no whole answer came.
+ */
+export async function sendUntilCut(call: PaidCall, baseUrl: string): Promise<Answer | undefined> {
+  for (;;) {
+    const answer = await send(call, baseUrl);
+    if (answer?.error?.retryable !== true) return answer;
+    await delay(PAUSE_MS);
+  }
+}
+
 /** Sends the call once. @throws Error when no whole answer came */
 export async function ask(call: PaidCall, baseUrl: string): Promise<Answer> {
   const answer = await send(call, baseUrl);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 import { checkBooks } from './books.ts';
-import { insist, send, signedCall } from './buyer.ts';
+import { insist, sendUntilCut, signedCall } from './buyer.ts';
 import type { Ground } from './ground.ts';
 import { fateOf, type Kind, later, purchaseOf } from './purchases.ts';
 import { type Launch, openSite, type SiteParts } from './site.ts';
@@ -38,7 +38,7 @@ export async function dieAndReturn(
   const site = await openSite(ground, where);
   const doomed = await site.start({ ...launch, halt: { at: step, signal: 'SIGKILL' } });
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input, key);
-  const first = send(call, site.baseUrl);
+  const first = sendUntilCut(call, site.baseUrl);
   assert.deepEqual(await doomed.ended, { code: null, signal: 'SIGKILL' });
   let died = performance.now();
   const answer = await first;
