@@ -6,6 +6,8 @@ import { onStage } from './stage.ts';
 
 /** Hunts at the same time: some of them wait for a lease to end. */
 const AT_ONCE = 6;
+/** The true build passes each hunt the first time; a wrong one must be noticed in one of these. */
+const MOST_HUNTS = 4;
 
 describe('a hunt for wrong designs', { concurrency: AT_ONCE }, () => {
   let ground: Ground;
@@ -17,10 +19,18 @@ describe('a hunt for wrong designs', { concurrency: AT_ONCE }, () => {
   for (const { mistake, mutant, notices, run } of HUNTS) {
     it(`passes the true build, which is none that ${mistake}`, () => onStage(ground, {}, run));
 
-    it(`catches a build that ${mistake}`, () =>
-      assert.rejects(onStage(ground, mutant, run), (thrown: Error) => {
-        assert.match(thrown.message, notices);
-        return true;
-      }));
+    it(`catches a build that ${mistake}`, async () => {
+      // Some mistakes show only when two processes meet: a hunt that missed the moment is sent out again.
+      for (let hunt = 1; hunt <= MOST_HUNTS; hunt += 1) {
+        const noticed = await onStage(ground, mutant, run).then(
+          () => undefined,
+          (thrown: Error) => thrown,
+        );
+        if (noticed === undefined) continue;
+        assert.match(noticed.message, notices);
+        return;
+      }
+      assert.fail(`nothing was noticed in ${MOST_HUNTS} hunts`);
+    });
   }
 });
