@@ -2,6 +2,7 @@ import { type Address, encodeFunctionData, type Hex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChainAccess } from '../support/chain.ts';
 import { TOKEN_ABI } from '../support/contracts.ts';
+import { TOKEN_TYPES } from '../world/authorization.ts';
 
 /** An EIP-3009 authorization. Units as decimal strings, times in Unix seconds as decimal strings. */
 export interface Authorization {
@@ -13,24 +14,6 @@ export interface Authorization {
   readonly nonce: Hex;
 }
 
-const TRANSFER_TYPES = {
-  TransferWithAuthorization: [
-    { name: 'from', type: 'address' },
-    { name: 'to', type: 'address' },
-    { name: 'value', type: 'uint256' },
-    { name: 'validAfter', type: 'uint256' },
-    { name: 'validBefore', type: 'uint256' },
-    { name: 'nonce', type: 'bytes32' },
-  ],
-} as const;
-
-const CANCEL_TYPES = {
-  CancelAuthorization: [
-    { name: 'authorizer', type: 'address' },
-    { name: 'nonce', type: 'bytes32' },
-  ],
-} as const;
-
 type Domain = Pick<ChainAccess, 'chainId' | 'token'>;
 
 /** Signs a transfer by authorization. */
@@ -38,7 +21,7 @@ export function signTransfer(account: PrivateKeyAccount, chain: Domain, authoriz
   const { from, to, nonce, value, validAfter, validBefore } = authorization;
   return account.signTypedData({
     domain: domainOf(chain),
-    types: TRANSFER_TYPES,
+    types: TOKEN_TYPES,
     primaryType: 'TransferWithAuthorization',
     message: {
       from,
@@ -63,7 +46,7 @@ export async function cancelCall(account: PrivateKeyAccount, chain: Domain, nonc
   const { address } = account;
   const signature = await account.signTypedData({
     domain: domainOf(chain),
-    types: CANCEL_TYPES,
+    types: TOKEN_TYPES,
     primaryType: 'CancelAuthorization',
     message: { authorizer: address, nonce },
   });

@@ -7,7 +7,8 @@ import { TOKEN_ABI } from '../support/contracts.ts';
 /** The order of secp256k1. */
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-const TYPES = {
+/** EIP-712 types of the token's two messages. */
+export const TOKEN_TYPES = {
   TransferWithAuthorization: [
     { name: 'from', type: 'address' },
     { name: 'to', type: 'address' },
@@ -64,7 +65,7 @@ export async function signTransfer(
 ): Promise<Signature> {
   const signed = await account.signTypedData({
     domain: domain(chain),
-    types: TYPES,
+    types: TOKEN_TYPES,
     primaryType: 'TransferWithAuthorization',
     message: { ...message },
   });
@@ -90,7 +91,7 @@ export function transferBytesCall(message: Authorization, signature: Signature):
 export async function cancelCall(chain: Chain, account: PrivateKeyAccount, nonce: Hex): Promise<Hex> {
   const message = { authorizer: account.address, nonce };
   const primaryType = 'CancelAuthorization';
-  const signed = await account.signTypedData({ domain: domain(chain), types: TYPES, primaryType, message });
+  const signed = await account.signTypedData({ domain: domain(chain), types: TOKEN_TYPES, primaryType, message });
   const { r, s, yParity } = parsed(signed);
   return encodeFunctionData({
     abi: TOKEN_ABI,

@@ -110,7 +110,7 @@ export function createDeliveryDesk(
 }
 
 /** An answer that is worth keeping, with its time; nothing otherwise. */
-export function keeping(answer: KeptAnswer | undefined, forMs: number): Pick<Advance, 'keeping'> {
+function keeping(answer: KeptAnswer | undefined, forMs: number): Pick<Advance, 'keeping'> {
   return answer === undefined || forMs < 1 || answer.body.byteLength > MAX_KEPT_BYTES
     ? {}
     : { keeping: { answer, forMs } };

@@ -9,17 +9,11 @@ import {
   startHostileFacilitator,
 } from '../../support/hostile-facilitator.ts';
 import { json, noWriteAhead } from './hostile-answers.ts';
-import { remoteRail } from './remote.ts';
+import { DEADLINES, NOBODY, refusal, remoteRail, spent } from './remote.ts';
 import { PRICE_UNITS } from './signing.ts';
 import { openStage, type Stage } from './stage.ts';
 
 type Rail = PaymentRail & { close(): Promise<void> };
-
-const SPENT = 'invalid_exact_evm_nonce_already_used';
-const DEADLINES = { verifyMs: 3_000, settleMs: 6_000, confirmMs: 2_000 };
-const NOBODY = 'http://127.0.0.1:9';
-const refusal = json({ success: false, errorReason: 'insufficient_funds', transaction: '' });
-const spent = json({ success: false, errorReason: SPENT, transaction: '' });
 
 describe('facilitators behind one rail', () => {
   let stage: Stage;

@@ -1,6 +1,15 @@
 import { createRemoteRail, type RemoteRailDeps } from '../../../src/payments/x402/remote-rail.ts';
 import type { FacilitatorEndpoint } from '../../../src/payments/x402/settings.ts';
-import { DEADLINES } from './hostile-answers.ts';
+import { json, DEADLINES as SHORT_DEADLINES } from './hostile-answers.ts';
+
+/** Refuses a connection. */
+export const NOBODY = 'http://127.0.0.1:9';
+/** For lines of several facilitators: each one's share is still long enough to answer. */
+export const DEADLINES = { verifyMs: 3_000, settleMs: 6_000, confirmMs: 2_000 };
+const SPENT = 'invalid_exact_evm_nonce_already_used';
+/** Two definite words of a facilitator. */
+export const refusal = json({ success: false, errorReason: 'insufficient_funds', transaction: '' });
+export const spent = json({ success: false, errorReason: SPENT, transaction: '' });
 
 /** A rail over the facilitators at these URLs, in this order; with short deadlines and no chain unless given. */
 export function remoteRail(
@@ -12,7 +21,7 @@ export function remoteRail(
   return createRemoteRail({
     facilitator: { mode: 'remote', url, auth, fallbacks: others },
     chain: undefined,
-    deadlines: DEADLINES,
+    deadlines: SHORT_DEADLINES,
     ...deps,
   });
 }
