@@ -24,6 +24,11 @@ export interface ReceivedCall {
   readonly proof: CarriedProof;
   /** The caller's `Idempotency-Key`, unchecked; `illegible` when it was repeated. Only paid calls look at it. */
   readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
+  /**
+   * The protocol's own name for this message, when a caller repeats it after a lost answer (A2A `messageId`): the same name gets the
+   * answer again. Unlike a key it guards nothing: a later message may collect what this one paid for.
+   */
+  readonly retryHint: string | undefined;
   readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
   readonly presenter: Presenter;
   /** Milliseconds of the monotonic clock. */
@@ -92,8 +97,10 @@ export type Relayed =
   | { readonly kind: 'client_gone' }
   | { readonly kind: 'broken'; readonly error: BackendError };
 
-/** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs. */
+/** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or `failed` after a broken relay. */
 export interface Presenter {
+  /** Largest answer of the merchant that this protocol can carry, bytes. */
+  readonly maxAnswerBytes: number;
   paymentRequired(challenge: Challenge, payment?: PaymentResponse): void;
   failed(error: GatewayError, context: { readonly resourceId?: string; readonly payment?: PaymentResponse }): void;
   /** Streams the merchant's answer on. Always reads the answer to its end. `replayed`: it was delivered before. */

@@ -105,7 +105,7 @@ describe('closing', () => {
     const { resources } = JSON.parse(Buffer.from(catalogue.listing.bytes).toString()) as {
       resources: { inputSchema: object }[];
     };
-    assert.deepEqual(resources[0]?.inputSchema, catalogue.inputSchemas.get('it'));
+    assert.deepEqual(resources[0]?.inputSchema, catalogue.listed[0]?.inputSchema);
     assert.deepEqual(
       resources[0]?.inputSchema,
       object({ a: object({}, { additionalProperties: false }) }, { additionalProperties: false }),

@@ -10,7 +10,13 @@ import type { Offer } from '../../src/payments/offers.ts';
 import type { Challenge } from '../../src/payments/x402/challenge.ts';
 import type { PaymentResponse } from '../../src/payments/x402/wire.ts';
 
-const challenge = (said: string): Challenge => ({ body: said, header: '', document: '' });
+const challenge = (said: string): Challenge => ({
+  body: said,
+  header: '',
+  document: '',
+  envelope: said,
+  refusal: undefined,
+});
 const OFFER = {
   requirements: { network: 'eip155:1', maxTimeoutSeconds: 60 },
   amount: '0.01',

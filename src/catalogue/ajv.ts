@@ -6,6 +6,7 @@ import type { Json, JsonObject } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import { MAX_MATCHED_LENGTH } from './close.ts';
 import type { ResourceFault } from './fault.ts';
+import { MIRROR_KEYWORD } from './keywords.ts';
 
 // Before any pattern is compiled: V8 then leaves its backtracking engine for a linear one instead of running for minutes.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
@@ -47,6 +48,8 @@ function createAjv(allErrors: boolean): Ajv2020 {
     code: { regExp },
   });
   addFormats(ajv);
+  // Rules of a front about headers, checked at start: nothing to assert about a value.
+  ajv.addKeyword({ keyword: MIRROR_KEYWORD, schemaType: 'string' });
   for (const [name, format] of Object.entries(ajv.formats)) {
     if (format instanceof RegExp)
       ajv.addFormat(

@@ -1,9 +1,10 @@
-import type { JsonObject } from '../json/types.ts';
+import type { ValidateFunction } from 'ajv/dist/2020.js';
+import type { Json, JsonObject } from '../json/types.ts';
 import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';
-import { compileValidators } from './ajv.ts';
+import { compileValidators, MatchLengthError } from './ajv.ts';
 import { closeSchema, EMPTY_INPUT } from './close.ts';
 import { type AdapterHealths, discoveryDocument } from './discovery.ts';
-import { listedResource } from './listing.ts';
+import { type ListedResource, listedResource } from './listing.ts';
 import { prepareInput } from './prepare.ts';
 import type { Resource, StaticDocument } from './resource.ts';
 import type { CatalogueSettings, ResourceConfig } from './settings.ts';
@@ -14,8 +15,8 @@ import { readTemplate } from './template.ts';
 export interface Catalogue {
   /** A map, so that no caller's `__proto__` finds anything. Configuration order. */
   readonly byId: ReadonlyMap<string, Resource>;
-  /** The closed input schema of each resource, as published: fronts that list tools or skills read it here. */
-  readonly inputSchemas: ReadonlyMap<string, JsonObject>;
+  /** What anyone may know of each resource, in configuration order: fronts list their tools or skills from it. */
+  readonly listed: readonly ListedResource[];
   /** GET /api/resources. */
   readonly listing: StaticDocument;
   /** GET /.well-known/agent-commerce; cheap enough to call for every request. */
@@ -29,22 +30,19 @@ export interface Catalogue {
 export function compileCatalogue(config: CatalogueSettings, startedAt = new Date().toISOString()): Catalogue {
   const problems: ConfigProblem[] = [];
   const byId = new Map<string, Resource>();
-  const inputSchemas = new Map<string, JsonObject>();
+  const listed: ListedResource[] = [];
   for (const resource of config.resources) {
     const inputSchema = resource.inputSchema === undefined ? EMPTY_INPUT : closeSchema(resource.inputSchema);
-    inputSchemas.set(resource.id, inputSchema);
+    listed.push(listedResource(resource, inputSchema));
     const compiled = compileResource(resource, inputSchema);
     if ('id' in compiled) byId.set(resource.id, compiled);
     else problems.push({ path: `${memberPath('resources', resource.id)}.${compiled.path}`, message: compiled.message });
   }
   if (problems.length > 0) throw new ConfigError(problems);
-  const resources = config.resources.map((resource) =>
-    listedResource(resource, inputSchemas.get(resource.id) ?? EMPTY_INPUT),
-  );
   return {
     byId,
-    inputSchemas,
-    listing: staticDocument({ resources }),
+    listed,
+    listing: staticDocument({ resources: listed }),
     discovery: discoveryDocument(config, startedAt),
   };
 }
@@ -52,15 +50,10 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
 function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resource | ConfigProblem {
   const reading = readTemplate(config.backend.path);
   if (!reading.ok) return { path: 'backend.path', message: reading.message };
-  let validators: ReturnType<typeof compileValidators>;
-  try {
-    validators = compileValidators(inputSchema);
-  } catch (error) {
-    return {
-      path: 'inputSchema',
-      message: `does not compile: ${error instanceof Error ? error.message : 'unknown fault'}`,
-    };
-  }
+  const input = compiled('inputSchema', inputSchema);
+  if ('path' in input) return input;
+  const output = config.outputSchema === undefined ? undefined : compiled('outputSchema', config.outputSchema);
+  if (output !== undefined && 'path' in output) return output;
   const { method, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
   return {
     id: config.id,
@@ -68,6 +61,25 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resou
     pricing: config.pricing,
     exposedVia: config.exposedVia,
     backend: { method, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
-    prepare: prepareInput(validators, config.backend, reading.template),
+    prepare: prepareInput(input, config.backend, reading.template),
+    fitsOutput: output === undefined ? undefined : (value) => fits(output.first, value),
   };
+}
+
+function compiled(path: string, schema: JsonObject): ReturnType<typeof compileValidators> | ConfigProblem {
+  try {
+    return compileValidators(schema);
+  } catch (error) {
+    return { path, message: `does not compile: ${error instanceof Error ? error.message : 'unknown fault'}` };
+  }
+}
+
+/** What a pattern cannot be tried on does not count as fitting. */
+function fits(validate: ValidateFunction, value: Json): boolean {
+  try {
+    return validate(value);
+  } catch (error) {
+    if (error instanceof MatchLengthError) return false;
+    throw error;
+  }
 }

@@ -1,5 +1,6 @@
 import type { Json } from '../json/types.ts';
 import type { ResourceFault } from './fault.ts';
+import { mirrorFaults } from './mirrored.ts';
 import { carriesBody } from './request.ts';
 import { schemaFaults } from './schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
@@ -11,7 +12,10 @@ export function resourceFaults(resource: ResourceConfig): readonly ResourceFault
   const { inputSchema, outputSchema, allowSlowPattern = false } = resource;
   const faults: ResourceFault[] = [...pathFaults(resource), ...bindingFaults(resource)];
   if (inputSchema !== undefined) {
-    faults.push(...schemaFaults(inputSchema, 'inputSchema', allowSlowPattern));
+    faults.push(
+      ...schemaFaults(inputSchema, 'inputSchema', allowSlowPattern),
+      ...mirrorFaults(inputSchema, 'inputSchema'),
+    );
     if (inputSchema['type'] !== 'object')
       faults.push({ path: 'inputSchema.type', message: 'must be object: the input is a JSON object' });
   }

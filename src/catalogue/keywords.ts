@@ -19,6 +19,9 @@ const value = (...types: string[]): Keyword =>
 const member = (shape: KeywordShape, type: string): Keyword => ({ shape, place: 'member', types: [type] });
 const condition = (type?: string): Keyword =>
   type === undefined ? { shape: 'schema', place: 'condition' } : { shape: 'schema', place: 'condition', types: [type] };
+/** MCP 2026-07-28, "Custom Headers from Tool Parameters": the argument is repeated in the header `Mcp-Param-{value}`. */
+export const MIRROR_KEYWORD = 'x-mcp-header';
+
 const number = value('number', 'integer');
 const string = value('string');
 const array = value('array');
@@ -26,8 +29,8 @@ const object = value('object');
 
 /**
  * Every keyword of JSON Schema 2020-12 that is enforced here, plus pure annotations. What is not listed is refused: an operator must
- * be able to trust that each keyword written is a rule. Left out on purpose: content* (never asserted), $id, $anchor and the
- * dynamic references (one document, local references only).
+ * be able to trust that each keyword written is a rule. Left out on purpose: content* (never asserted), $id and the dynamic
+ * references (one document, references by JSON pointer only; an $anchor is a mere name).
  */
 export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['type', value()],
@@ -41,6 +44,8 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['readOnly', value()],
   ['writeOnly', value()],
   ['$comment', value()],
+  ['$anchor', value()],
+  [MIRROR_KEYWORD, value('string', 'integer', 'boolean')],
   ['$schema', value()],
   ['$ref', value()],
   ['$defs', { shape: 'named', place: 'definition' }],

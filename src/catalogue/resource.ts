@@ -1,6 +1,6 @@
 import type { InputProblem } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
-import type { JsonObject } from '../json/types.ts';
+import type { Json, JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
 import type { Pricing } from '../payments/pricing.ts';
 import type { ResourceConfig } from './settings.ts';
@@ -29,6 +29,8 @@ export interface Resource {
    * forwarded as they are when the body is the whole unchanged input, so that no number loses a digit on the way.
    */
   prepare(input: JsonObject, raw: Uint8Array | undefined): PreparedInput;
+  /** Whether an answer of the merchant fits the published output schema; undefined when there is none. */
+  readonly fitsOutput: ((value: Json) => boolean) | undefined;
 }
 
 /** Bytes known at start, served with a strong ETag. */

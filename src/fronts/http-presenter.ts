@@ -18,6 +18,8 @@ export function httpPresenter(res: Response, requestId: string): Presenter {
     if (payment !== undefined && !res.headersSent) res.setHeader(PAYMENT_RESPONSE, encodePaymentResponse(payment));
   };
   return {
+    // Streamed: the resource's own bound is the only one.
+    maxAnswerBytes: Number.POSITIVE_INFINITY,
     paymentRequired(challenge, payment) {
       announce(payment);
       res.setHeader(PAYMENT_REQUIRED, challenge.header);

@@ -1,12 +1,12 @@
-import type { RequestHandler, Response } from 'express';
-import { advanceCall, type ReceivedCall } from '../call.ts';
+import type { RequestHandler } from 'express';
+import { advanceCall } from '../call.ts';
 import { GatewayError } from '../errors.ts';
 import { readJsonBody } from '../http/body.ts';
-import { readHeader, singleHeader } from '../http/headers.ts';
+import { singleHeader } from '../http/headers.ts';
+import { leavingOf } from '../http/leaving.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import type { JsonObject } from '../json/types.ts';
-import type { CarriedProof } from '../payments/verifier.ts';
-import { PAYMENT_SIGNATURE } from '../payments/x402/wire.ts';
+import { carriedKey, carriedProof } from './carriers.ts';
 import { httpPresenter } from './http-presenter.ts';
 
 /** The HTTP front: `POST /api/resources/{id}/invoke` becomes a Call, the body is the input. */
@@ -27,8 +27,9 @@ export function httpFront(): RequestHandler {
       resourceId: String(req.params['id']),
       input: body.value as JsonObject,
       rawInput: body.bytes,
-      proof: carriedProof(readHeader(req, PAYMENT_SIGNATURE)),
-      idempotencyKey: carriedKey(readHeader(req, 'idempotency-key')),
+      proof: carriedProof(req),
+      idempotencyKey: carriedKey(req),
+      retryHint: undefined,
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
       presenter: httpPresenter(res, requestId),
       startedAt,
@@ -36,23 +37,4 @@ export function httpFront(): RequestHandler {
     });
     next();
   };
-}
-
-function carriedProof(header: ReturnType<typeof readHeader>): CarriedProof {
-  if (header.kind === 'absent') return { kind: 'none' };
-  return header.kind === 'single' ? { kind: 'header', value: header.value } : { kind: 'illegible' };
-}
-
-function carriedKey(header: ReturnType<typeof readHeader>): ReceivedCall['idempotencyKey'] {
-  if (header.kind === 'absent') return undefined;
-  return header.kind === 'single' ? header.value : { kind: 'illegible' };
-}
-
-/** Aborted when the connection closes before the answer was sent. */
-function leavingOf(res: Response): AbortSignal {
-  const leaving = new AbortController();
-  res.once('close', () => {
-    if (!res.writableFinished) leaving.abort();
-  });
-  return leaving.signal;
 }

@@ -7,16 +7,19 @@ import { readHeader } from './headers.ts';
 /** What a caller's X-Request-Id may be (SPEC part 8). */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
 
+/** How an id begins that we made, by the path it was asked on. Other paths: `req`. */
+export type IdPrefixes = ReadonlyMap<string, 'mcp' | 'a2a' | 'acp'>;
+
 /** The caller's id when it came once and is legal, else a fresh one: never an echo of anything else. */
-export function requestIdFor(req: IncomingMessage): string {
+function requestIdFor(req: IncomingMessage, prefix: string): string {
   const given = readHeader(req, 'x-request-id');
-  return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `req_${randomUUID()}`;
+  return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `${prefix}_${randomUUID()}`;
 }
 
 /** Gives every request its id before anything can fail, and returns it on every status. */
-export function identify(): RequestHandler {
+export function identify(prefixes: IdPrefixes = new Map()): RequestHandler {
   return function identifyLayer(req, res, next) {
-    const requestId = requestIdFor(req);
+    const requestId = requestIdFor(req, prefixes.get(req.path) ?? 'req');
     (res.locals as { requestId?: string }).requestId = requestId;
     res.setHeader('x-request-id', requestId);
     if (req.headers.host === undefined && req.httpVersion === '1.1')

@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import { advanceCall, callAt } from '../call.ts';
+import { GatewayError } from '../errors.ts';
 import type { Offers } from '../payments/offers.ts';
 import { askForPayment, offerOf } from './ask.ts';
 
@@ -17,6 +18,11 @@ export function challenge(offers: Offers): RequestHandler {
       askForPayment(call, offerOf(offers, call.resource.id), undefined);
       return;
     }
+    if (call.proof.kind === 'conflicting')
+      throw new GatewayError('INPUT_INVALID', {
+        message: 'Two different payment proofs came with this call. Send one.',
+        details: { reason: 'payment_proofs_differ' },
+      });
     next();
   };
 }

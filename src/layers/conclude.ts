@@ -22,9 +22,9 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     const relayed = await presenter.relay(answer, funding.kind === 'paid' ? { payment: funding.response } : {});
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
-      // The head is out, so the caller learns it from the broken connection; the books still have to.
-      await backendFailed({ ...call, stage: 'funded' }, desk, { reason, status: answer.status, requestWritten });
-      return;
+      const failed = { reason, status: answer.status, requestWritten, cause: relayed.error };
+      // Where the head is out already, the caller learns it from the broken connection.
+      throw await backendFailed({ ...call, stage: 'funded' }, desk, failed);
     }
     const finished = relayed.kind === 'finished';
     const durationMs = elapsedMs(call);

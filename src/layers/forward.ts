@@ -19,7 +19,8 @@ export function forward(exchange: Exchange, desk: DeliveryDesk): RequestHandler 
     }
     const { timeoutMs, maxResponseBytes, relayStatuses } = call.resource.backend;
     const free = call.funding.kind === 'free';
-    const limits = { timeoutMs, maxResponseBytes, ...(free ? { signal: call.left } : {}) };
+    const atMost = Math.min(maxResponseBytes, call.presenter.maxAnswerBytes);
+    const limits = { timeoutMs, maxResponseBytes: atMost, ...(free ? { signal: call.left } : {}) };
     if (call.funding.kind === 'paid') passed('forwarding', call.funding.record.payId);
     try {
       const answer = await exchange(requestToMerchant(call), limits);

@@ -9,7 +9,9 @@ import type { Candidate, Examination } from './x402/verify.ts';
 export type CarriedProof =
   | { readonly kind: 'none' }
   | { readonly kind: 'header'; readonly value: string }
-  | { readonly kind: 'illegible' };
+  | { readonly kind: 'illegible' }
+  /** In several places, and they differ: whichever were taken, the buyer may have meant the other. */
+  | { readonly kind: 'conflicting' };
 
 /** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
 export type ProofVerdict =

@@ -70,6 +70,7 @@ export function connectionPresenter(
 ): Presenter {
   const { process } = connection;
   return {
+    maxAnswerBytes: Number.POSITIVE_INFINITY,
     paymentRequired() {
       onChallenge();
       connection.send({ kind: 'challenge' });

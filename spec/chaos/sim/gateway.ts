@@ -127,6 +127,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         rawInput: undefined,
         proof: { kind: 'header', value: header },
         idempotencyKey: key,
+        retryHint: undefined,
         trace: { traceparent: undefined, tracestate: undefined },
         presenter,
         startedAt: performance.now(),

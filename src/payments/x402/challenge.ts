@@ -9,6 +9,10 @@ export interface Challenge {
   readonly header: string;
   /** The x402 v2 PaymentRequired document as JSON, for channels that carry it as an object. */
   readonly document: string;
+  /** The envelope without its member `error`, for channels that put both documents into one. */
+  readonly envelope: string;
+  /** Why a proof was refused; undefined when none came. */
+  readonly refusal: ChallengeError | undefined;
 }
 
 /** Why the proof that came with this request was refused (CONTRACT 1.3); the additive member `error` of the body. */
@@ -37,11 +41,15 @@ export function challengeFor(resource: PricedResource, terms: OfferTerms, public
   // The document is an object with members, so a member can be set in behind its first brace.
   const [versionMember, otherMembers] = splitAfterVersion(document);
   return {
-    fresh: (requestId, expiresAt) => ({ body: frame(requestId, expiresAt, document), header, document }),
-    refused(requestId, expiresAt, error) {
-      const refusal = `${versionMember}"error":${JSON.stringify(error.reason)},${otherMembers}`;
-      const body = frame(requestId, expiresAt, refusal, `,"error":${JSON.stringify(error)}`);
-      return { body, header: encodeHeaderText(refusal), document: refusal };
+    fresh(requestId, expiresAt) {
+      const envelope = frame(requestId, expiresAt, document);
+      return { body: envelope, header, document, envelope, refusal: undefined };
+    },
+    refused(requestId, expiresAt, refusal) {
+      const refused = `${versionMember}"error":${JSON.stringify(refusal.reason)},${otherMembers}`;
+      const envelope = frame(requestId, expiresAt, refused);
+      const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
+      return { body, header: encodeHeaderText(refused), document: refused, envelope, refusal };
     },
   };
 }
@@ -53,7 +61,7 @@ function splitAfterVersion(document: string): readonly [string, string] {
   return [VERSION_MEMBER, document.slice(VERSION_MEMBER.length)];
 }
 
-type Frame = (requestId: string, expiresAt: string, document: string, tail?: string) => string;
+type Frame = (requestId: string, expiresAt: string, document: string) => string;
 
 /** The envelope with its constant parts serialised. */
 function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: string): Frame {
@@ -71,6 +79,6 @@ function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: str
   const head = '{"status":"payment-required","code":"PAYMENT_REQUIRED","requestId":';
   const middle = `,"resourceId":${JSON.stringify(resource.id)},"message":${JSON.stringify(message)},"payment":${JSON.stringify(payment).slice(0, -1)},"expiresAt":`;
   const beforeDocument = `,"accepts":${accepts},"envelope":`;
-  return (requestId, expiresAt, document, tail = '') =>
-    `${head}${JSON.stringify(requestId)}${middle}${JSON.stringify(expiresAt)}${beforeDocument}${document}}${tail}}`;
+  return (requestId, expiresAt, document) =>
+    `${head}${JSON.stringify(requestId)}${middle}${JSON.stringify(expiresAt)}${beforeDocument}${document}}}`;
 }

@@ -2,13 +2,22 @@ import { encodeHeader } from './header-codec.ts';
 import type { PaymentResponse } from './wire.ts';
 
 /**
- * The PAYMENT-RESPONSE header (SPEC part 2 with the additive fields of CONTRACT 4.2). Field by field, so that nothing a facilitator
+ * The PAYMENT-RESPONSE document (SPEC part 2 with the additive fields of CONTRACT 4.2). Field by field, so that nothing a facilitator
  * said can slip into an answer of ours.
  */
-export function encodePaymentResponse(response: PaymentResponse): string {
+export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
   const { success, transaction, network, status, provider, amount, currency } = response;
   const { payer, receiptId, requestId, errorReason } = response;
-  // Members that are undefined are left out by JSON.
-  const additive = { payer, receiptId, requestId, errorReason };
-  return encodeHeader({ success, transaction, network, status, provider, amount, currency, ...additive });
+  return {
+    ...{ success, transaction, network, status, provider, amount, currency },
+    ...(payer === undefined ? {} : { payer }),
+    ...(receiptId === undefined ? {} : { receiptId }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(errorReason === undefined ? {} : { errorReason }),
+  };
+}
+
+/** The same as header. */
+export function encodePaymentResponse(response: PaymentResponse): string {
+  return encodeHeader(paymentResponseDocument(response));
 }

@@ -1,0 +1,32 @@
+import type { Json, JsonObject } from '../../json/types.ts';
+
+/** The id of a JSON-RPC 2.0 request. It is echoed with its JSON type, and 0 is as good as any other. */
+export type RpcId = string | number;
+
+/** The codes of JSON-RPC 2.0, section 5.1. */
+export const PARSE_ERROR = -32700;
+export const INVALID_REQUEST = -32600;
+export const METHOD_NOT_FOUND = -32601;
+export const INVALID_PARAMS = -32602;
+
+/** An `error` member. `data` as its protocol defines it. */
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+/** A response with a result that is JSON text already. */
+export function resultText(id: RpcId, result: string): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
+}
+
+/** A response with an error; `id` is null when the request had none that could be read. */
+export function errorText(id: RpcId | null, { code, message, data }: RpcError): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } });
+}
+
+/** A JSON object, told from everything else that JSON can be. */
+export function isObject(value: Json | undefined): value is JsonObject {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}

@@ -1,0 +1,27 @@
+import type { Response } from 'express';
+import type { Relayed } from '../../call.ts';
+import { LAST_BYTES_MS } from '../http-presenter.ts';
+
+/** Sends one JSON-RPC message. It may hold a challenge or a bought answer, so nobody may keep it. Does nothing when the caller is gone. */
+export function sendRpc(res: Response, status: number, text: string): void {
+  if (res.destroyed || res.headersSent) return;
+  res.writeHead(status, { ...HEAD, 'content-length': Buffer.byteLength(text) });
+  res.end(text);
+}
+
+const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
+
+/** The same, and tells whether the last byte was handed to the operating system. */
+export function sendRpcWatched(res: Response, text: string): Promise<Relayed> {
+  if (res.destroyed) return Promise.resolve({ kind: 'client_gone' });
+  return new Promise((resolve) => {
+    // Nothing else would ever give up on a reader who stopped reading.
+    const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
+    res.once('finish', () => resolve({ kind: 'finished' }));
+    res.once('close', () => {
+      clearTimeout(patience);
+      resolve(res.writableFinished ? { kind: 'finished' } : { kind: 'client_gone' });
+    });
+    sendRpc(res, 200, text);
+  });
+}
