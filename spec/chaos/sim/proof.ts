@@ -85,6 +85,7 @@ export function resourceOf(method: 'GET' | 'POST', timeoutMs: number): Resource 
     exposedVia: ['http'],
     backend: { method, timeoutMs, maxResponseBytes: 1_000_000, idempotent: false, relayStatuses: [] },
     prepare: () => ({ ok: false, problems: [] }),
+    fitsOutput: undefined,
   };
 }
 
