@@ -1,13 +1,16 @@
-import express, { type Express } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
+import release from '../package.json' with { type: 'json' };
 import { type Catalogue, compileCatalogue } from './catalogue/catalogue.ts';
 import type { AdapterHealths } from './catalogue/discovery.ts';
+import { mirroredParameters } from './catalogue/mirrored.ts';
 import type { GatewayConfig } from './config/config.ts';
 import { GatewayError } from './errors.ts';
 import type { EventDraft } from './events/event.ts';
 import { httpFront } from './fronts/http.ts';
+import { mcpFront } from './fronts/mcp/mcp.ts';
 import { allowOnly, refuseEncodedSlash } from './http/methods.ts';
 import { checkHost, checkOrigin } from './http/origin.ts';
-import { identify } from './http/request-id.ts';
+import { identify, idPrefixes } from './http/request-id.ts';
 import { staticDocument } from './http/respond.ts';
 import { admit } from './layers/admit.ts';
 import { challenge } from './layers/challenge.ts';
@@ -91,17 +94,18 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   });
 
   const agents = plainExpress(express());
-  agents.use(identify());
+  agents.use(identify(idPrefixes(config.protocols)));
   agents.use(httpLog(log));
   agents.use(countUntilClosed(lifecycle));
   agents.use(probes(monitor));
   agents.use(checkHost(config.server.allowedHosts));
-  agents.use(checkOrigin(config.server.allowedOrigins));
+  agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
   agents.use(refuseEncodedSlash());
   publish(agents, catalogue, () => monitor.adapterHealth());
   agents.use(operatorRoutes(config.server.adminTokens, store.feed, store.receipts));
 
   const purchase = [
+    admit(lifecycle, config.limits.maxInFlight),
     resolve(catalogue, events),
     validate(),
     challenge(offers),
@@ -109,8 +113,15 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     counted(lifecycle, forward(merchant.exchange, desk)),
     counted(lifecycle, conclude(desk, receipts)),
   ];
-  agents.post('/api/resources/:id/invoke', httpFront(), admit(lifecycle, config.limits.maxInFlight), purchase);
-  agents.all('/api/resources/:id/invoke', allowOnly('POST'));
+  const { http, mcp } = config.protocols;
+  if (http.enabled) mount(agents, ['/api/resources/:id/invoke'], httpFront(), purchase);
+  if (mcp.enabled)
+    mount(
+      agents,
+      [mcp.mountPath],
+      mcpFront({ catalogue, merchant: config.merchant, version: release.version }),
+      purchase,
+    );
 
   agents.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
@@ -131,6 +142,12 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
       await Promise.all([events.close(), receipts.close()]);
     },
   };
+}
+
+/** A front before the layers, and the end of its paths for other methods. */
+function mount(agents: Express, paths: string[], front: RequestHandler, purchase: readonly RequestHandler[]): void {
+  agents.post(paths, front, [...purchase]);
+  agents.all(paths, allowOnly('POST'));
 }
 
 /** Losses in between are counted; a line for each would drown the log in what it reports. */
@@ -167,4 +184,10 @@ function publish(agents: Express, catalogue: Catalogue, health: () => AdapterHea
     staticDocument(() => catalogue.discovery(health())),
   );
   agents.all(['/api/resources', '/.well-known/agent-commerce'], allowOnly('GET', 'HEAD'));
+}
+
+/** Browsers may send the headers that MCP clients make of arguments. */
+function mirroredHeaders({ listed }: Catalogue): readonly string[] {
+  const headers = listed.flatMap(({ inputSchema }) => mirroredParameters(inputSchema).map(({ header }) => header));
+  return [...new Set(headers)];
 }

@@ -16,6 +16,8 @@ const challenge = (said: string): Challenge => ({
   document: '',
   envelope: said,
   refusal: undefined,
+  message: '',
+  asciiDocument: '',
 });
 const OFFER = {
   requirements: { network: 'eip155:1', maxTimeoutSeconds: 60 },

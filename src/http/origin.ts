@@ -6,21 +6,33 @@ const PREFLIGHT = {
   'access-control-allow-methods': 'GET, POST, OPTIONS',
   'access-control-allow-headers':
     'content-type, payment-signature, agent-authorization, idempotency-key, x-request-id, authorization, a2a-version, ' +
-    'api-version, request-id, mcp-protocol-version, last-event-id, access-control-expose-headers',
+    'api-version, request-id, mcp-protocol-version, mcp-method, mcp-name, a2a-extensions, last-event-id, ' +
+    'access-control-expose-headers',
   'access-control-max-age': '600',
 } as const;
 const EXPOSED = 'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed';
 
 /**
  * Browsers only from listed origins, compared exactly (CONTRACT 3, CORS). A request without an Origin is an agent's and gets no
- * CORS headers; any other Origin is refused, so that a page cannot drive a gateway it was not given.
+ * CORS headers, nor does a page of the gateway's own public origin, which needs none; any other Origin is refused, so that a page
+ * cannot drive a gateway it was not given, whatever name it has in DNS. `moreHeaders`: request headers that pages may send besides.
  */
-export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
+export function checkOrigin(
+  allowedOrigins: readonly string[],
+  publicBaseUrl: string,
+  moreHeaders: readonly string[] = [],
+): RequestHandler {
   const allowed = new Set(allowedOrigins);
+  const own = new URL(publicBaseUrl).origin;
+  const preflight = {
+    ...PREFLIGHT,
+    'access-control-allow-headers': [PREFLIGHT['access-control-allow-headers'], ...moreHeaders].join(', '),
+  };
+  const isOwn = (origin: string): boolean => origin.toLowerCase() === own && !allowed.has(own);
   return function checkOriginLayer(req, res, next) {
     const origin = readHeader(req, 'origin');
     if (allowed.size > 0) res.setHeader('vary', 'Origin');
-    if (origin.kind === 'absent') {
+    if (origin.kind === 'absent' || (origin.kind === 'single' && isOwn(origin.value))) {
       next();
       return;
     }
@@ -28,7 +40,7 @@ export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
     res.setHeader('access-control-allow-origin', origin.value);
     res.setHeader('access-control-expose-headers', EXPOSED);
     if (req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined) {
-      res.writeHead(204, PREFLIGHT);
+      res.writeHead(204, preflight);
       res.end();
       return;
     }

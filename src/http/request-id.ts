@@ -7,8 +7,18 @@ import { readHeader } from './headers.ts';
 /** What a caller's X-Request-Id may be (SPEC part 8). */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
 
-/** How an id begins that we made, by the path it was asked on. Other paths: `req`. */
-export type IdPrefixes = ReadonlyMap<string, 'mcp' | 'a2a' | 'acp'>;
+/** How an id begins that we made, by the path it was asked on (CONTRACT 3, "requestId minted by other channels"). */
+export type IdPrefixes = ReadonlyMap<string, string>;
+
+/** The channel's name on the mounts of its front, `req` everywhere else. */
+export function idPrefixes(
+  protocols: Readonly<Record<string, { readonly enabled: boolean; readonly mountPath?: string }>>,
+): IdPrefixes {
+  const prefixes = new Map<string, string>();
+  for (const [channel, { enabled, mountPath }] of Object.entries(protocols))
+    if (enabled && mountPath !== undefined) prefixes.set(mountPath, channel).set(`${mountPath}/`, channel);
+  return prefixes;
+}
 
 /** The caller's id when it came once and is legal, else a fresh one: never an echo of anything else. */
 function requestIdFor(req: IncomingMessage, prefix: string): string {

@@ -1,5 +1,6 @@
 import { encodeHeaderText } from './header-codec.ts';
 import { type OfferTerms, type PricedResource, paymentRequiredFor } from './offer.ts';
+import type { PaymentRequired } from './wire.ts';
 
 /** A 402 in the forms that the channels need. */
 export interface Challenge {
@@ -13,6 +14,10 @@ export interface Challenge {
   readonly envelope: string;
   /** Why a proof was refused; undefined when none came. */
   readonly refusal: ChallengeError | undefined;
+  /** One sentence for people: what is asked for which resource. */
+  readonly message: string;
+  /** The document without a description that is not ASCII: clients that echo it through `btoa` could not pay. */
+  readonly asciiDocument: string;
 }
 
 /** Why the proof that came with this request was refused (CONTRACT 1.3); the additive member `error` of the body. */
@@ -37,36 +42,49 @@ export function challengeFor(resource: PricedResource, terms: OfferTerms, public
   const required = paymentRequiredFor(resource, terms, publicBaseUrl);
   const document = JSON.stringify(required);
   const header = encodeHeaderText(document);
-  const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts));
-  // The document is an object with members, so a member can be set in behind its first brace.
-  const [versionMember, otherMembers] = splitAfterVersion(document);
+  const message = messageOf(resource);
+  const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts), message);
+  const asciiDocument = ASCII.test(document) ? document : JSON.stringify(withoutDescription(required));
   return {
     fresh(requestId, expiresAt) {
       const envelope = frame(requestId, expiresAt, document);
-      return { body: envelope, header, document, envelope, refusal: undefined };
+      return { body: envelope, header, document, envelope, refusal: undefined, message, asciiDocument };
     },
     refused(requestId, expiresAt, refusal) {
-      const refused = `${versionMember}"error":${JSON.stringify(refusal.reason)},${otherMembers}`;
+      const refused = withError(document, refusal.reason);
       const envelope = frame(requestId, expiresAt, refused);
       const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
-      return { body, header: encodeHeaderText(refused), document: refused, envelope, refusal };
+      const forms = { body, header: encodeHeaderText(refused), document: refused, envelope, refusal, message };
+      return { ...forms, asciiDocument: withError(asciiDocument, refusal.reason) };
     },
   };
 }
 
 const VERSION_MEMBER = '{"x402Version":2,';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant.
+const ASCII = /^[\x00-\x7f]*$/;
 
-function splitAfterVersion(document: string): readonly [string, string] {
+/** A PaymentRequired document with its `error` set, right behind the version as the specification shows it. */
+export function withError(document: string, error: string): string {
   if (!document.startsWith(VERSION_MEMBER)) throw new Error('PaymentRequired must begin with its version');
-  return [VERSION_MEMBER, document.slice(VERSION_MEMBER.length)];
+  return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;
+}
+
+function withoutDescription({ resource, ...rest }: PaymentRequired): PaymentRequired {
+  const { description: _, ...bare } = resource;
+  // The version must come first, and it does: the order of `rest` is the order it was written in.
+  return { ...rest, resource: bare };
+}
+
+function messageOf({ id, name, pricing }: PricedResource): string {
+  return `Payment of ${pricing.amount} ${pricing.currency} is required for ${name} (${id}).`;
 }
 
 type Frame = (requestId: string, expiresAt: string, document: string) => string;
 
 /** The envelope with its constant parts serialised. */
-function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: string): Frame {
+function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: string, message: string): Frame {
   const { amount, currency } = resource.pricing;
-  const message = `Payment of ${amount} ${currency} is required for ${resource.name} (${resource.id}).`;
   const payment = {
     provider: 'x402',
     version: '2',

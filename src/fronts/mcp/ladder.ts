@@ -1,0 +1,144 @@
+import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import {
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  isObject,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+  type RpcError,
+  type RpcId,
+} from '../json-rpc/message.ts';
+import { type Era, isModern, LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION } from './eras.ts';
+import { decodeMirrored, type HeaderOf } from './mirrored-headers.ts';
+
+/** The headers do not repeat the body (2026-07-28, "Server Validation"). */
+export const HEADER_MISMATCH = -32020;
+/** The version is not served (2026-07-28, `UnsupportedProtocolVersionError`). */
+const UNSUPPORTED_VERSION = -32022;
+
+const METHODS = {
+  legacy: ['initialize', 'ping', 'tools/list', 'tools/call'],
+  modern: ['server/discover', 'tools/list', 'tools/call'],
+} as const satisfies Readonly<Record<Era, readonly string[]>>;
+type Method = (typeof METHODS)[Era][number];
+
+/** A request that is served. */
+export interface McpRequest {
+  readonly era: Era;
+  readonly id: RpcId;
+  readonly method: Method;
+  readonly params: JsonObject;
+  /** `params._meta`, or nothing. */
+  readonly meta: JsonObject;
+}
+
+/** What came of reading a POST. `status` is the HTTP status. */
+export type McpReading =
+  | { readonly kind: 'request'; readonly request: McpRequest }
+  | { readonly kind: 'notification' }
+  | { readonly kind: 'refused'; readonly status: 200 | 400 | 404; readonly id: RpcId | null; readonly error: RpcError };
+
+/** Reads a body with its headers: the rungs between HTTP and the methods, in their order. */
+export function readMessage(bytes: Uint8Array, headerOf: HeaderOf): McpReading {
+  let message: Json;
+  try {
+    message = parseStrictJson(bytes);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    // What is JSON, but says two things at once or more than can be held, is refused as a request.
+    const code = error.reason === 'malformed_json' ? PARSE_ERROR : INVALID_REQUEST;
+    return refused(null, { code, message: error.message });
+  }
+  if (Array.isArray(message))
+    return refused(null, { code: INVALID_REQUEST, message: 'Batches are not served. Send one message in each POST.' });
+  if (!isObject(message)) return refused(null, invalid('The body must be one JSON-RPC object.'));
+  const { id, method } = message;
+  const known = isId(id) ? id : null;
+  if (message['jsonrpc'] !== '2.0') return refused(known, invalid('The member jsonrpc must be "2.0".'));
+  if (typeof method !== 'string') return refused(known, invalid('The member method must be a string.'));
+  if (id === undefined) return { kind: 'notification' };
+  if (!isId(id)) return refused(null, invalid('The member id must be a string or an integer.'));
+  return readRequest(id, method, message['params'], headerOf);
+}
+
+function readRequest(id: RpcId, method: string, given: Json | undefined, headerOf: HeaderOf): McpReading {
+  if (given !== undefined && !isObject(given)) return refused(id, badParams('params must be an object.'));
+  const params = given ?? {};
+  const meta = isObject(params['_meta']) ? params['_meta'] : {};
+  const version = headerOf('mcp-protocol-version');
+  const named = version.kind === 'single' ? version.value : undefined;
+  const modern = META_VERSION in meta || (named !== undefined && isModern(named));
+  const error = modern ? modernFault(method, params, meta, headerOf) : legacyFault(version.kind, named);
+  if (error !== undefined) return refused(id, error);
+  const era: Era = modern ? 'modern' : 'legacy';
+  const served = METHODS[era].find((name) => name === method);
+  if (served === undefined)
+    return {
+      kind: 'refused',
+      status: modern ? 404 : 200,
+      id,
+      error: { code: METHOD_NOT_FOUND, message: 'Method not found. This server offers tools.' },
+    };
+  return { kind: 'request', request: { era, id, method: served, params, meta } };
+}
+
+function legacyFault(kind: string, named: string | undefined): RpcError | undefined {
+  if (kind === 'absent' || (named !== undefined && LEGACY_VERSIONS.includes(named))) return undefined;
+  const served = [MODERN_VERSION, ...LEGACY_VERSIONS];
+  return { ...invalid('This MCP-Protocol-Version is not served.'), data: { supported: served } };
+}
+
+/** The rungs of the modern era, up to the headers that repeat the body. */
+function modernFault(method: string, params: JsonObject, meta: JsonObject, headerOf: HeaderOf): RpcError | undefined {
+  const claimed = meta[META_VERSION];
+  if (typeof claimed !== 'string') return badParams(`params._meta needs "${META_VERSION}", a string.`);
+  if (!isObject(meta[META_CAPABILITIES])) return badParams(`params._meta needs "${META_CAPABILITIES}", an object.`);
+  const version = headerOf('mcp-protocol-version');
+  if (version.kind === 'repeated' || (version.kind === 'single' && version.value !== claimed))
+    return mismatch('MCP-Protocol-Version');
+  if (claimed !== MODERN_VERSION)
+    return {
+      code: UNSUPPORTED_VERSION,
+      message: 'Unsupported protocol version.',
+      data: { supported: [MODERN_VERSION], requested: claimed },
+    };
+  if (version.kind === 'absent') return mismatch('MCP-Protocol-Version');
+  const name = headerOf('mcp-method');
+  if (name.kind !== 'single' || name.value !== method) return mismatch('Mcp-Method');
+  return method === 'tools/call' && !namesTool(params['name'], headerOf) ? mismatch('Mcp-Name') : undefined;
+}
+
+/** A call without a name has nothing that a header could repeat; it fails for that. */
+function namesTool(name: Json | undefined, headerOf: HeaderOf): boolean {
+  const header = headerOf('mcp-name');
+  if (typeof name !== 'string') return header.kind === 'absent';
+  return header.kind === 'single' && decodeMirrored(header.value) === name;
+}
+
+/** The header that does not say what the body says. */
+export function mismatch(header: string): RpcError {
+  return {
+    code: HEADER_MISMATCH,
+    message: `Header mismatch: ${header} must be there once and repeat what the body says.`,
+    data: { header },
+  };
+}
+
+/** Parameters that break the rules of their method. */
+export function badParams(message: string): RpcError {
+  return { code: INVALID_PARAMS, message: `Invalid params: ${message}` };
+}
+
+function invalid(message: string): RpcError {
+  return { code: INVALID_REQUEST, message: `Invalid request: ${message}` };
+}
+
+function refused(id: RpcId | null, error: RpcError): McpReading {
+  return { kind: 'refused', status: 400, id, error };
+}
+
+/** An integer beyond a double's exact range was refused by the parser. */
+function isId(id: Json | undefined): id is RpcId {
+  return typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id));
+}

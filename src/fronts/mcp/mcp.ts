@@ -1,0 +1,148 @@
+import type { RequestHandler, Response } from 'express';
+import { advanceCall } from '../../call.ts';
+import type { Catalogue } from '../../catalogue/catalogue.ts';
+import { type MirroredParameter, mirroredParameters } from '../../catalogue/mirrored.ts';
+import { readJsonBytes } from '../../http/body.ts';
+import { type HeaderReading, readHeader } from '../../http/headers.ts';
+import { leavingOf } from '../../http/leaving.ts';
+import { requestIdOf } from '../../http/request-id.ts';
+import type { Json } from '../../json/types.ts';
+import { invokeUrl } from '../../payments/x402/offer.ts';
+import { carriedKey, carriedProof, memberProof, oneProof } from '../carriers.ts';
+import { errorText, isObject, type RpcId, resultText } from '../json-rpc/message.ts';
+import { sendRpc } from '../json-rpc/send.ts';
+import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
+import { badParams, type McpRequest, mismatch, readMessage } from './ladder.ts';
+import { disagreeing, type HeaderOf } from './mirrored-headers.ts';
+import { mcpPresenter } from './presenter.ts';
+import { resultWriter } from './result.ts';
+import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
+
+/** What the front is made of. */
+export interface McpParts {
+  readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
+  readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
+  /** Of the gateway. */
+  readonly version: string;
+}
+
+/**
+ * The MCP front: one stateless handler for both eras (reference mcp.md). Everything but `tools/call` is answered from bytes made here;
+ * a call goes on to the shared layers.
+ */
+export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHandler {
+  const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
+  const offered = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('mcp'));
+  const list = (era: Era): Buffer => Buffer.from(`${toolsListResult(offered, era, server)}}`);
+  const lists = { legacy: list('legacy'), modern: list('modern') };
+  const writers = { legacy: resultWriter('legacy', server), modern: resultWriter('modern', server) };
+  const discovered = discoverResult([MODERN_VERSION], INSTRUCTIONS, server);
+  const mirrored = new Map(offered.map(({ id, inputSchema }) => [id, mirroredParameters(inputSchema)]));
+
+  /** Everything that is no purchase. */
+  const answer = (res: Response, { era, id, method, params }: McpRequest): void => {
+    if (method === 'tools/list') {
+      if (params['cursor'] === undefined) sendRpc(res, 200, listText(id, lists[era]));
+      else sendRpc(res, 200, errorText(id, badParams('this cursor was not issued here.')));
+    } else if (method === 'initialize') {
+      const result = JSON.stringify(initializeResult(params['protocolVersion'], server));
+      sendRpc(res, 200, resultText(id, result));
+    } else sendRpc(res, 200, resultText(id, method === 'server/discover' ? discovered : '{}'));
+  };
+
+  return async function mcpFrontLayer(req, res, next) {
+    const startedAt = performance.now();
+    const left = leavingOf(res);
+    const bytes = await readJsonBytes(req, res);
+    const headerOf = (name: string): HeaderReading => readHeader(req, name);
+    const reading = readMessage(bytes, headerOf);
+    if (reading.kind === 'notification') {
+      res.writeHead(202, { 'content-length': 0 });
+      res.end();
+      return;
+    }
+    if (reading.kind === 'refused') {
+      sendRpc(res, reading.status, errorText(reading.id, reading.error));
+      return;
+    }
+    const { request } = reading;
+    if (request.method !== 'tools/call') {
+      answer(res, request);
+      return;
+    }
+    const { era, id, params, meta } = request;
+    const { name, arguments: input = {} } = params;
+    if (typeof name !== 'string' || !isObject(input)) {
+      const what = typeof name === 'string' ? 'arguments must be an object.' : 'name must be a string.';
+      sendRpc(res, 200, errorText(id, badParams(what)));
+      return;
+    }
+    const unlike = era === 'modern' ? disagreeing(mirroredOf(mirrored, name), input, headerOf) : undefined;
+    if (unlike !== undefined) {
+      sendRpc(res, 400, errorText(id, mismatch(unlike)));
+      return;
+    }
+    const requestId = requestIdOf(res);
+    const call = {
+      ...{ id, era, requestId, resourceId: name, write: writers[era] },
+      resourceUrl: invokeUrl(merchant.publicBaseUrl, name),
+      fitsOutput: era === 'modern' ? catalogue.byId.get(name)?.fitsOutput : undefined,
+    };
+    advanceCall(res, {
+      stage: 'received',
+      requestId,
+      channel: 'mcp',
+      resourceId: name,
+      input,
+      rawInput: undefined,
+      proof: oneProof(memberProof(input['_payment']), memberProof(meta['x402/payment']), carriedProof(req)),
+      idempotencyKey: carriedKey(req),
+      retryHint: undefined,
+      trace: {
+        traceparent: traceMember(meta['traceparent'], headerOf, 'traceparent'),
+        tracestate: traceMember(meta['tracestate'], headerOf, 'tracestate'),
+      },
+      presenter: mcpPresenter(res, call),
+      startedAt,
+      left,
+    });
+    next();
+  };
+}
+
+const INSTRUCTIONS =
+  'Tools with a price answer a call without payment with isError and the x402 terms in structuredContent. Sign one entry of ' +
+  'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"]. When an answer says that the settlement is ' +
+  'uncertain, send the same payment again and do not sign a new one.';
+
+const NOT_MIRRORED: readonly MirroredParameter[] = [];
+
+function mirroredOf(
+  mirrored: ReadonlyMap<string, readonly MirroredParameter[]>,
+  name: string,
+): readonly MirroredParameter[] {
+  return mirrored.get(name) ?? NOT_MIRRORED;
+}
+
+/** The version the client asked for when it is served, else the newest of that era. */
+function initializeResult(requested: Json | undefined, server: ServerInfo): object {
+  const known = typeof requested === 'string' && LEGACY_VERSIONS.includes(requested);
+  return {
+    protocolVersion: known ? requested : LEGACY_VERSIONS[0],
+    capabilities: { tools: {} },
+    serverInfo: server,
+    instructions: INSTRUCTIONS,
+  };
+}
+
+/** The list's bytes are made once; only the id in front of them changes. */
+function listText(id: RpcId, list: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), list]);
+}
+
+/** Trace context of the message, else of the HTTP request (2026-07-28 reserves these members of `_meta`). */
+function traceMember(member: Json | undefined, headerOf: HeaderOf, name: string): string | undefined {
+  if (typeof member === 'string') return member;
+  const header = headerOf(name);
+  return header.kind === 'single' ? header.value : undefined;
+}

@@ -1,0 +1,86 @@
+import type { Response } from 'express';
+import type { Presenter } from '../../call.ts';
+import type { Resource } from '../../catalogue/resource.ts';
+import { errorEnvelope } from '../../errors.ts';
+import { BackendError } from '../../merchant/types.ts';
+import { withError } from '../../payments/x402/challenge.ts';
+import { paymentResponseDocument } from '../../payments/x402/response.ts';
+import type { PaymentResponse } from '../../payments/x402/wire.ts';
+import { contentOf, MAX_BUFFERED_BYTES } from '../json-rpc/answer-content.ts';
+import { errorText, INVALID_PARAMS, type RpcId, resultText } from '../json-rpc/message.ts';
+import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
+import { deliveredContent, schemaValue } from './delivered.ts';
+import type { Era } from './eras.ts';
+import { type ToolResult, textBlock } from './result.ts';
+
+/** One `tools/call` as its answer needs it. */
+export interface ToolCall {
+  readonly id: RpcId;
+  readonly era: Era;
+  readonly requestId: string;
+  readonly resourceId: string;
+  readonly resourceUrl: string;
+  /** Set where an output schema was advertised. */
+  readonly fitsOutput: Resource['fitsOutput'];
+  readonly write: (result: ToolResult) => string;
+}
+
+/** Where agents look for what was paid (specs/transports-v2/mcp.md). */
+const PAYMENT_RESPONSE = 'x402/payment-response';
+
+/** Outcomes as results of `tools/call`: reference mcp.md, section 5. */
+export function mcpPresenter(res: Response, call: ToolCall): Presenter {
+  const { requestId, resourceId, era } = call;
+  const paid = (payment: PaymentResponse | undefined): Record<string, string> =>
+    payment === undefined ? {} : { [PAYMENT_RESPONSE]: JSON.stringify(paymentResponseDocument(payment)) };
+  const answer = (result: ToolResult): string => resultText(call.id, call.write(result));
+  return {
+    maxAnswerBytes: MAX_BUFFERED_BYTES,
+    paymentRequired({ document, asciiDocument, envelope, refusal, message }, payment) {
+      const refusedWith = refusal === undefined ? '' : `,"refusal":${JSON.stringify(refusal)}`;
+      // Some clients want a reason where the specification calls it optional.
+      const terms = refusal === undefined ? withError(document, PLAIN_REASON) : document;
+      const same = refusal === undefined ? withError(asciiDocument, PLAIN_REASON) : asciiDocument;
+      const structured = `${terms.slice(0, -1)},${envelope.slice(1, -1)}${refusedWith}}`;
+      const meta = { 'x402/error': same, 'agent-commerce/requestId': JSON.stringify(requestId), ...paid(payment) };
+      // One string for both places: clients that read different ones must not see different terms.
+      const content = [textBlock(structured), textBlock(message)];
+      sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
+    },
+    failed(error, { resourceId: known, payment }) {
+      for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+      if (error.code === 'RESOURCE_NOT_FOUND') {
+        sendRpc(res, 200, errorText(call.id, { code: INVALID_PARAMS, message: UNKNOWN_TOOL }));
+        return;
+      }
+      const structured = JSON.stringify(errorEnvelope(error, requestId, known));
+      const meta = { 'agent-commerce/requestId': JSON.stringify(requestId), ...paid(payment) };
+      sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
+    },
+    async relay(delivered, { payment, replayed }) {
+      const content = await contentOf(delivered).catch((error: unknown) => {
+        if (error instanceof BackendError) return error;
+        throw error;
+      });
+      if (content instanceof BackendError)
+        return content.reason === 'aborted' ? { kind: 'client_gone' } : { kind: 'broken', error: content };
+      const summary = payment === undefined ? {} : { payment: paymentResponseDocument(payment) };
+      const again = replayed === true ? { replayed } : {};
+      const delivery = { requestId, resourceId, status: delivered.status, ...again, ...summary };
+      const meta = { 'agent-commerce/delivery': JSON.stringify(delivery), ...paid(payment) };
+      const said = deliveredContent(content, era, call.resourceUrl);
+      if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
+        return sendRpcWatched(res, answer({ ...said, meta }));
+      // Clients throw when a success does not fit the schema, and what was paid for would be lost in their exception.
+      return sendRpcWatched(res, answer({ content: said.content, isError: true, meta }));
+    },
+  };
+}
+
+const PLAIN_REASON = 'Payment required';
+/** The same for a tool that does not exist and for one that is not offered here. */
+const UNKNOWN_TOOL = 'Invalid params: no such tool. tools/list says what there is.';
+
+function fits(check: NonNullable<Resource['fitsOutput']>, value: ReturnType<typeof schemaValue>): boolean {
+  return value !== undefined && check(value);
+}
