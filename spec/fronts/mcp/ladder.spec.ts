@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
+import { openSeller, type Seller } from '../../support/seller.ts';
+import { MODERN_META, modernHeaders, postMcp } from './post.ts';
+import { call, IDS, modern, RUNGS, request, VERSION } from './rungs.ts';
+
+function read(answer: Answered): {
+  id?: unknown;
+  result?: object;
+  error?: { code: number; message: string; data?: object };
+} {
+  assert.equal(answer.headers['content-type'], 'application/json');
+  assert.equal(answer.headers['cache-control'], 'no-store');
+  assert.equal(answer.headers['mcp-session-id'], undefined);
+  return JSON.parse(answer.text);
+}
+
+describe('the ladder of the MCP front', () => {
+  let seller: Seller;
+  let base: string;
+  before(async () => {
+    const resources = { hidden: { ...HIDDEN } };
+    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true } }, resources } });
+    base = seller.shop.url;
+  });
+  after(() => seller.close());
+
+  for (const { name, message, headers, status, code } of RUNGS)
+    for (const id of IDS)
+      it(`${name}: ${code ?? 'result'} for id ${JSON.stringify(id)}`, async () => {
+        const answer = await postMcp(base, { ...message, id }, headers);
+        const body = read(answer);
+        assert.equal(answer.status, status, answer.text);
+        assert.equal(body.id, id);
+        assert.equal(body.error?.code, code, answer.text);
+        assert.equal('result' in body, code === undefined);
+      });
+
+  for (const id of [null, 1.5, true, {}, ['a']])
+    it(`7 the id ${JSON.stringify(id)} is none`, async () => {
+      const answer = await postMcp(base, { ...request('ping'), id });
+      assert.equal(answer.status, 400);
+      assert.deepEqual([read(answer).id, read(answer).error?.code], [null, -32600]);
+    });
+
+  for (const method of ['notifications/initialized', 'tools/call', 'nothing/known'])
+    it(`6 ${method} without an id is a notification: 202 and nothing else`, async () => {
+      const before = seller.merchant.requests.length;
+      const answer = await postMcp(base, request(method, call('cities')));
+      assert.deepEqual([answer.status, answer.text], [202, '']);
+      assert.equal(seller.merchant.requests.length, before, 'nothing was run');
+    });
+
+  for (const [what, body, code] of [
+    ['no JSON', '{"jsonrpc":', -32700],
+    ['nothing', '', -32700],
+    ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22]), -32700],
+    ['a batch', [{ ...request('ping'), id: 1 }], -32600],
+    ['an empty batch', [], -32600],
+    ['a text', '"ping"', -32600],
+    ['null', 'null', -32600],
+    ['a member twice', '{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32600],
+    ['an id beyond a double', '{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}', -32600],
+  ] as const)
+    it(`5 ${what}: ${code} without an id`, async () => {
+      const answer = await postMcp(base, body);
+      assert.equal(answer.status, 400);
+      assert.deepEqual([read(answer).id, read(answer).error?.code], [null, code]);
+    });
+
+  for (const method of ['GET', 'DELETE', 'PUT', 'HEAD'])
+    it(`1 ${method}: 405 with Allow`, async () => {
+      const answer = await ask(base, { method, path: '/mcp', headers: {} });
+      assert.deepEqual([answer.status, answer.headers.allow], [405, 'POST']);
+    });
+
+  it('2 a foreign Origin: 403, its own public one passes, without CORS headers', async () => {
+    const ping = { ...request('ping'), id: 1 };
+    assert.equal((await postMcp(base, ping, { origin: 'http://evil.example' })).status, 403);
+    assert.equal((await postMcp(base, ping, { origin: 'null' })).status, 403);
+    const own = await postMcp(base, ping, { origin: new URL(seller.shop.config.merchant.publicBaseUrl).origin });
+    assert.deepEqual([own.status, own.headers['access-control-allow-origin']], [200, undefined]);
+  });
+
+  it('3 another content type: 415 with the envelope', async () => {
+    for (const type of ['text/plain', 'application/xml', 'multipart/form-data']) {
+      const answer = await postMcp(base, { ...request('ping'), id: 1 }, { 'content-type': type });
+      assert.equal(answer.status, 415);
+      assert.ok(isEnvelope(JSON.parse(answer.text)));
+    }
+  });
+
+  it('4 more than 262,144 bytes: 413 with the envelope; exactly as many are read', async () => {
+    const frame = JSON.stringify({ ...request('ping', { pad: '' }), id: 1 });
+    const padded = (size: number): string => frame.replace('"pad":""', `"pad":"${'x'.repeat(size - frame.length)}"`);
+    assert.equal((await postMcp(base, padded(262_144))).status, 200);
+    const answer = await postMcp(base, padded(262_145));
+    assert.equal(answer.status, 413);
+    assert.ok(isEnvelope(JSON.parse(answer.text)));
+  });
+
+  it('10 names what is served, as server/discover does', async () => {
+    const meta = { ...MODERN_META, [VERSION]: '2027-01-01' };
+    const refused = read(await postMcp(base, { ...modern('tools/list', {}, meta), id: 1 }));
+    const discovered = read(
+      await postMcp(base, { ...modern('server/discover'), id: 1 }, modernHeaders('server/discover')),
+    );
+    const { supported, requested } = (refused.error?.data ?? {}) as { supported?: string[]; requested?: string };
+    assert.equal(requested, '2027-01-01');
+    assert.deepEqual(supported, (discovered.result as { supportedVersions: string[] }).supportedVersions);
+  });
+
+  it('13 says the same of an unknown tool and of one that is not exposed', async () => {
+    const messages = await Promise.all(
+      ['none', 'hidden'].map(async (name) =>
+        read(await postMcp(base, { ...request('tools/call', call(name)), id: 1 })),
+      ),
+    );
+    assert.deepEqual(messages[0], messages[1]);
+  });
+
+  for (const [asked, answered] of [
+    ['2025-11-25', '2025-11-25'],
+    ['2025-06-18', '2025-06-18'],
+    ['2025-03-26', '2025-03-26'],
+    ['2024-11-05', '2025-11-25'],
+    ['2099-01-01', '2025-11-25'],
+    [undefined, '2025-11-25'],
+  ] as const)
+    it(`initialize answers ${asked} with ${answered}`, async () => {
+      const { result } = read(await postMcp(base, { ...request('initialize', { protocolVersion: asked }), id: 0 }));
+      assert.equal((result as { protocolVersion: string }).protocolVersion, answered);
+    });
+
+  it('the request id is the caller’s when legal, else one of this channel', async () => {
+    const given = await postMcp(base, { ...request('ping'), id: 1 }, { 'x-request-id': 'mine-1' });
+    assert.equal(given.headers['x-request-id'], 'mine-1');
+    const minted = await postMcp(base, { ...request('ping'), id: 1 }, { 'x-request-id': 'not legal' });
+    assert.match(String(minted.headers['x-request-id']), /^mcp_[0-9a-f-]{36}$/);
+  });
+});
+
+const HIDDEN = {
+  name: 'Hidden',
+  inputSchema: { type: 'object' },
+  backend: { method: 'GET', path: '/cities' },
+  pricing: { type: 'free' },
+  expose: ['http'],
+};
+
+describe('a gateway without the MCP front', () => {
+  it('knows no /mcp', async () => {
+    const seller = await openSeller();
+    try {
+      for (const method of ['POST', 'GET']) {
+        const answer = await ask(seller.shop.url, { method, path: '/mcp' });
+        assert.equal(answer.status, 404);
+        assert.equal((JSON.parse(answer.text) as { code: string }).code, 'NOT_FOUND');
+      }
+    } finally {
+      await seller.close();
+    }
+  });
+});
