@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { memberProof, oneProof } from '../../src/fronts/carriers.ts';
+
+const PAYLOAD = {
+  x402Version: 2,
+  accepted: {
+    scheme: 'exact',
+    network: 'eip155:84532',
+    amount: '10000',
+    asset: `0x${'0a'.repeat(20)}`,
+    payTo: `0x${'0b'.repeat(20)}`,
+    maxTimeoutSeconds: 120,
+    extra: { name: 'USDC', version: '2' },
+  },
+  payload: {
+    signature: `0x${'0c'.repeat(65)}`,
+    authorization: {
+      from: `0x${'0d'.repeat(20)}`,
+      to: `0x${'0b'.repeat(20)}`,
+      value: '10000',
+      validAfter: '0',
+      validBefore: '1900000000',
+      nonce: `0x${'0e'.repeat(32)}`,
+    },
+  },
+};
+const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64');
+const header = (value: string) => ({ kind: 'header', value }) as const;
+
+describe('a proof in a member of a message', () => {
+  it('is text, or an object in the words of the header', () => {
+    assert.deepEqual(memberProof('abc'), header('abc'));
+    assert.deepEqual(memberProof(PAYLOAD), header(base64(PAYLOAD)));
+  });
+  it('is none when absent, null or empty, and illegible as anything else', () => {
+    for (const none of [undefined, null, '']) assert.deepEqual(memberProof(none), { kind: 'none' });
+    for (const odd of [7, true, ['a']]) assert.deepEqual(memberProof(odd), { kind: 'illegible' });
+  });
+});
+
+describe('the one proof of a call', () => {
+  const none = { kind: 'none' } as const;
+  it('is the first that is there', () => {
+    assert.deepEqual(oneProof(none, none), none);
+    assert.deepEqual(oneProof(none, header('a'), none), header('a'));
+  });
+  it('may be repeated in another spelling: order of members, case of hex, padding', () => {
+    const { payload, accepted, x402Version } = PAYLOAD;
+    const turned = {
+      payload,
+      accepted: { ...accepted, asset: accepted.asset.toUpperCase().replace('0X', '0x') },
+      x402Version,
+    };
+    const [one, other] = [header(base64(PAYLOAD)), header(base64(turned).replace(/=+$/, ''))];
+    assert.notEqual(one.value, other.value);
+    assert.deepEqual(oneProof(one, other, none), one);
+  });
+  it('must not differ, be illegible, or be repeated when nobody can read it', () => {
+    const second = { ...PAYLOAD, payload: { ...PAYLOAD.payload, signature: `0x${'1c'.repeat(65)}` } };
+    assert.deepEqual(oneProof(header(base64(PAYLOAD)), header(base64(second))), { kind: 'conflicting' });
+    assert.deepEqual(oneProof(header('a'), header('b')), { kind: 'conflicting' });
+    assert.deepEqual(oneProof(header('a'), { kind: 'illegible' }), { kind: 'conflicting' });
+    assert.deepEqual(oneProof(header('a'), header('a')), header('a'));
+  });
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { eventsUntil, receiptWhen } from '../../support/books.ts';
+import { openSeller, type Seller } from '../../support/seller.ts';
+import { type CallResult, callTool } from './post.ts';
+
+const PRICE_UNITS = 10_000n;
+const CITY = { city: 'Berlin' };
+
+/** The proof of the buyer for what a challenge of this channel asks. */
+async function paidFor(seller: Seller, challenge: CallResult): Promise<string> {
+  return seller.buyer.pay(challenge.structuredContent);
+}
+const decoded = (proof: string): object => JSON.parse(Buffer.from(proof, 'base64').toString()) as object;
+
+describe('paying for a tool', () => {
+  let seller: Seller;
+  let base: string;
+  before(async () => {
+    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true } } } });
+    base = seller.shop.url;
+  });
+  after(() => seller.close());
+
+  it('the challenge says the same in each of its places, and no HTTP 402', async () => {
+    const { content, structuredContent, isError, _meta } = await callTool(base, 'market_report', CITY);
+    assert.equal(isError, true);
+    assert.deepEqual(JSON.parse(content[0]?.text ?? ''), structuredContent);
+    assert.equal(content[1]?.text, 'Payment of 0.01 TUSD is required for Market report (market_report).');
+    const { x402Version, error, resource, accepts, extensions, ...envelope } = structuredContent ?? {};
+    assert.deepEqual(_meta['x402/error'], { x402Version, error, resource, accepts, extensions });
+    assert.equal(error, 'Payment required');
+    assert.equal(envelope['code'], 'PAYMENT_REQUIRED');
+    const { body } = await seller.quote('market_report', CITY);
+    assert.deepEqual(accepts, body.payment.accepts, 'the terms of every front are the same');
+    const { payment } = envelope as { payment: { accepts: unknown; envelope: unknown } };
+    assert.deepEqual(payment.accepts, accepts);
+    const { url } = resource as { url: string };
+    assert.equal(url, `${seller.shop.config.merchant.publicBaseUrl}/api/resources/market_report/invoke`);
+  });
+
+  const carriers: Readonly<Record<string, (proof: string) => [object, Parameters<typeof callTool>[3]]>> = {
+    'the argument _payment': (proof) => [{ ...CITY, _payment: proof }, {}],
+    'the argument _payment as an object': (proof) => [{ ...CITY, _payment: decoded(proof) }, {}],
+    '_meta as an object': (proof) => [CITY, { meta: { 'x402/payment': decoded(proof) } }],
+    '_meta as base64': (proof) => [CITY, { meta: { 'x402/payment': proof } }],
+    'the header': (proof) => [CITY, { headers: { 'payment-signature': proof } }],
+    'all three at once': (proof) => [
+      { ...CITY, _payment: proof },
+      { meta: { 'x402/payment': decoded(proof) }, headers: { 'payment-signature': proof.replace(/=+$/, '') } },
+    ],
+  };
+  for (const [carrier, carry] of Object.entries(carriers))
+    for (const era of ['legacy', 'modern'] as const)
+      it(`${carrier}, ${era}: delivered, and exactly the price moves`, async () => {
+        const [bought, earned] = [await seller.buyer.balance(), await seller.income()];
+        const proof = await paidFor(seller, await callTool(base, 'market_report', CITY, { era }));
+        const [input, options] = carry(proof);
+        const { structuredContent, isError, _meta } = await callTool(base, 'market_report', input, { ...options, era });
+        assert.equal(isError, undefined);
+        assert.deepEqual(structuredContent, { ...CITY, currency: 'EUR', price: '12.50', volume: 340 });
+        assert.equal(bought - (await seller.buyer.balance()), PRICE_UNITS);
+        assert.equal((await seller.income()) - earned, PRICE_UNITS);
+        const response = _meta['x402/payment-response'] ?? {};
+        assert.deepEqual([response['success'], response['payer']], [true, seller.buyer.address.toLowerCase()]);
+        const delivery = _meta['agent-commerce/delivery'] ?? {};
+        assert.deepEqual(delivery['payment'], response);
+        const receipt = await receiptWhen(seller.shop, String(delivery['requestId']), true);
+        assert.deepEqual([receipt.protocol, receipt.id], ['mcp', response['receiptId']]);
+        const events = await eventsUntil(seller.shop, receipt.requestId, 'resource.delivered');
+        assert.ok(events.every(({ adapter }) => adapter === 'mcp'));
+      });
+
+  it('two proofs that differ are refused before money moves', async () => {
+    const [one, other] = [await seller.proof('market_report', CITY), await seller.proof('market_report', CITY)];
+    const earned = await seller.income();
+    const { isError, structuredContent } = await callTool(
+      base,
+      'market_report',
+      { ...CITY, _payment: one },
+      { meta: { 'x402/payment': other } },
+    );
+    assert.deepEqual([isError, structuredContent?.['code']], [true, 'INPUT_INVALID']);
+    assert.deepEqual(structuredContent?.['details'], { reason: 'payment_proofs_differ' });
+    assert.equal(await seller.income(), earned);
+  });
+
+  it('a proof that is refused gets a fresh challenge with the reason in each place', async () => {
+    const { structuredContent, _meta, isError } = await callTool(base, 'market_report', {
+      ...CITY,
+      _payment: 'bm9uZQ==',
+    });
+    assert.equal(isError, true);
+    assert.equal(structuredContent?.['error'], 'invalid_payload');
+    assert.equal(_meta['x402/error']?.['error'], 'invalid_payload');
+    const { code, reason } = structuredContent['refusal'] as { code: string; reason: string };
+    assert.deepEqual([code, reason], ['PAYMENT_INVALID', 'invalid_payload']);
+  });
+
+  it('an empty _payment is none: models fill in what a schema offers', async () => {
+    for (const _payment of ['', null]) {
+      const { structuredContent } = await callTool(base, 'market_report', { ...CITY, _payment });
+      assert.equal(structuredContent?.['error'], 'Payment required');
+    }
+  });
+
+  it('a proof that bought over HTTP buys nothing here, and the other way round', async () => {
+    const proof = await seller.proof('market_report', CITY);
+    assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': proof })).status, 200);
+    const { structuredContent } = await callTool(base, 'market_report', { ...CITY, _payment: proof });
+    assert.equal(structuredContent?.['code'], 'PAYMENT_REPLAYED');
+    const second = await seller.proof('market_report', CITY);
+    assert.equal((await callTool(base, 'market_report', { ...CITY, _payment: second })).isError, undefined);
+    assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': second })).status, 409);
+  });
+
+  it('what failed here after its payment can be collected over HTTP', async () => {
+    const input = { failures: 1 };
+    const proof = await seller.proof('flaky', input);
+    const failed = await callTool(base, 'flaky', { ...input, _payment: proof });
+    assert.equal(failed.structuredContent?.['code'], 'BACKEND_ERROR');
+    const answer = await seller.shop.invoke('flaky', input, { 'payment-signature': proof });
+    assert.deepEqual([answer.status, await answer.json()], [200, { delivered: true }]);
+  });
+
+  it('a description in any script can be echoed by clients that know Latin only', async () => {
+    const resources = { market_report: { description: '都市の市場価格' } };
+    const far = await openSeller({ overrides: { protocols: { mcp: { enabled: true } }, resources } });
+    try {
+      const { structuredContent, _meta } = await callTool(far.shop.url, 'market_report', CITY);
+      const { description } = (structuredContent?.['resource'] ?? {}) as { description?: string };
+      assert.equal(description, '都市の市場価格');
+      const { x402Version, resource, accepts } = _meta['x402/error'] ?? {};
+      assert.match(JSON.stringify(_meta['x402/error']), /^[ -~]*$/);
+      const payload = await far.buyer.client.createPaymentPayload({ x402Version, resource, accepts } as never);
+      const paid = await callTool(far.shop.url, 'market_report', CITY, {
+        meta: { 'x402/payment': btoa(JSON.stringify(payload)) },
+      });
+      assert.equal(paid.isError, undefined);
+    } finally {
+      await far.close();
+    }
+  });
+});
