@@ -109,14 +109,12 @@ const MONEY: readonly Row[] = [
 ];
 
 const RELEASE: readonly Row[] = [
-  ...['mcp', 'a2a', 'acp'].map(
-    (front): Row => [
-      `${front} switched on`,
-      { [`protocols.${front}.enabled`]: true },
-      `protocols.${front}.enabled`,
-      /not served by this release yet/,
-    ],
-  ),
+  [
+    'acp switched on',
+    { 'protocols.acp.enabled': true },
+    'protocols.acp.enabled',
+    /not served by this release yet/,
+  ],
   [
     'mandates switched on',
     { 'authorization.ap2.enabled': true },

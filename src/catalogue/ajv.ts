@@ -48,8 +48,8 @@ function createAjv(allErrors: boolean): Ajv2020 {
     code: { regExp },
   });
   addFormats(ajv);
-  // Rules of a front about headers, checked at start: nothing to assert about a value.
-  ajv.addKeyword({ keyword: MIRROR_KEYWORD, schemaType: 'string' });
+  // A rule of a front about headers and a mere name: nothing to assert about a value.
+  for (const keyword of [MIRROR_KEYWORD, '$anchor']) ajv.addKeyword({ keyword, schemaType: 'string' });
   for (const [name, format] of Object.entries(ajv.formats)) {
     if (format instanceof RegExp)
       ajv.addFormat(

@@ -31,8 +31,8 @@ export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
     kind: 'protocol',
     implementationVersion: '1.0.0',
     supportedSpec: '2026-07-28',
-    capabilities: ['tools/list', 'tools/call'],
-    unsupported: ['resources', 'prompts', 'sampling', 'sessions'],
+    capabilities: ['tools/list', 'tools/call', 'server/discover', '2025-11-25', '2025-06-18', '2025-03-26', 'x402'],
+    unsupported: ['resources', 'prompts', 'sampling', 'elicitation', 'tasks', 'sessions', 'sse', 'batches'],
     status: 'stable',
   },
   a2a: {
@@ -40,8 +40,8 @@ export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
     kind: 'protocol',
     implementationVersion: '1.0.0',
     supportedSpec: '1.0.0',
-    capabilities: ['SendMessage'],
-    unsupported: ['streaming', 'push-notifications', 'task-persistence'],
+    capabilities: ['SendMessage', 'agent-card', 'x402-extension'],
+    unsupported: ['streaming', 'push-notifications', 'task-persistence', 'multi-part-messages'],
     status: 'experimental',
   },
   acp: {
