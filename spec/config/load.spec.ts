@@ -57,7 +57,11 @@ describe('what a document leaves out', () => {
     assert.deepEqual(config.protocols, {
       http: { enabled: true },
       mcp: { enabled: false, mountPath: '/mcp' },
-      a2a: { enabled: false, mountPath: '/a2a' },
+      a2a: {
+        ...{ enabled: false, mountPath: '/a2a', errorProfile: 'gateway' },
+        ...{ description: undefined, provider: undefined, documentationUrl: undefined, iconUrl: undefined },
+        signingKey: undefined,
+      },
       acp: { enabled: false, mountPath: '/acp' },
     });
     const [report] = config.resources;

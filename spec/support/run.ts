@@ -46,7 +46,10 @@ async function start(): Promise<World> {
     ports,
     merchantPort,
     storage: { sqlite: { path } },
-    overrides: { resources: showcaseOnly(CURRENCY) },
+    overrides: {
+      protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
+      resources: showcaseOnly(CURRENCY),
+    },
     ...(token === undefined || token === '' ? {} : { adminToken: token }),
   });
 }
@@ -68,6 +71,8 @@ Try:
   curl -s ${invoke('cities')} ${post} '{}'                # free
   curl -si ${invoke('market_report')} ${post} '{"city":"Berlin"}'   # 402: the challenge
   ${buy}   # pays it
+  curl -s ${gateway.baseUrl}/mcp ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'   # the same shop over MCP
+  curl -s ${gateway.baseUrl}/.well-known/agent-card.json                    # and over A2A
   curl -s -H 'Authorization: Bearer ${adminToken}' '${gateway.baseUrl}/api/events?limit=10'
   curl -s -H 'Authorization: Bearer ${adminToken}' '${gateway.baseUrl}/api/receipts?limit=10'
 

@@ -114,6 +114,40 @@ describe('paying for a tool', () => {
     assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': second })).status, 409);
   });
 
+  it('the same proof and Idempotency-Key get the same answer again, and say so', async () => {
+    const proof = await seller.proof('market_report', CITY);
+    const again = () =>
+      callTool(base, 'market_report', { ...CITY, _payment: proof }, { headers: { 'idempotency-key': 'my key' } });
+    const [first, second] = [await again(), await again()];
+    assert.deepEqual(second.structuredContent, first.structuredContent);
+    assert.equal(first._meta['agent-commerce/delivery']?.['replayed'], undefined);
+    assert.equal(second._meta['agent-commerce/delivery']?.['replayed'], true);
+    const transaction = (result: CallResult) => result._meta['x402/payment-response']?.['transaction'];
+    assert.equal(transaction(second), transaction(first));
+  });
+
+  it('who leaves while the merchant works collects the same answer later; the merchant works once', async () => {
+    const proof = await seller.proof('held_post');
+    const leaving = new AbortController();
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call' };
+    const params = { name: 'held_post', arguments: { _payment: proof } };
+    const arrived = seller.merchant.nextRequest('/held');
+    const left = fetch(`${base}/mcp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-request-id': 'mcp-left' },
+      body: JSON.stringify({ ...message, params }),
+      signal: leaving.signal,
+    });
+    const { idempotencyKey = '' } = await arrived;
+    leaving.abort();
+    await assert.rejects(left);
+    seller.merchant.release();
+    await receiptWhen(seller.shop, 'mcp-left', false);
+    const { structuredContent } = await callTool(base, 'held_post', { _payment: proof });
+    assert.deepEqual(structuredContent, { held: true });
+    assert.equal(seller.merchant.executions(idempotencyKey), 1);
+  });
+
   it('what failed here after its payment can be collected over HTTP', async () => {
     const input = { failures: 1 };
     const proof = await seller.proof('flaky', input);

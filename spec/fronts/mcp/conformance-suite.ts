@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ended } from '../../support/child.ts';
+import { leash } from '../../support/leash.ts';
+
+/** One check of the official suite, as its `checks.json` has it. */
+export interface Check {
+  readonly id: string;
+  readonly name: string;
+  readonly status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'SKIPPED' | 'INFO';
+  readonly errorMessage?: string;
+}
+
+/** What a run of the suite found. */
+export interface SuiteRun {
+  /** 0: nothing failed but what was expected, and nothing expected passed. */
+  readonly exitCode: number | null;
+  readonly output: string;
+  /** Checks by scenario. */
+  readonly scenarios: ReadonlyMap<string, readonly Check[]>;
+}
+
+/** Both revisions take about a second each; a suite that hangs must not hang the specs. */
+const SUITE_TIMEOUT_MS = 60_000;
+const SUITE = fileURLToPath(import.meta.resolve('@modelcontextprotocol/conformance/dist/index.js'));
+const RESULT_FOLDER = /^server-(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z$/;
+
+/** Runs every server scenario that a revision requires, and those that it merely reports, against `url`. */
+export async function runSuite(url: string, revision: string, expectedFailuresPath: string): Promise<SuiteRun> {
+  const results = await mkdtemp(join(tmpdir(), 'acg-conformance-'));
+  try {
+    const options = ['--url', url, '--requirements', revision, '--expected-failures', expectedFailuresPath];
+    const child = spawn(process.execPath, [SUITE, 'server', ...options, '--output-dir', results], {
+      env: { PATH: process.env['PATH'] ?? '' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: SUITE_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
+    leash(child);
+    const closed = once(child, 'close');
+    const printed: Buffer[] = [];
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => printed.push(chunk));
+    const { code } = await ended(child);
+    await closed;
+    const scenarios = await readResults(results);
+    return { exitCode: code, output: Buffer.concat(printed).toString(), scenarios };
+  } finally {
+    await rm(results, { recursive: true, force: true });
+  }
+}
+
+async function readResults(folder: string): Promise<ReadonlyMap<string, readonly Check[]>> {
+  const scenarios = new Map<string, readonly Check[]>();
+  for (const entry of await readdir(folder)) {
+    const scenario = RESULT_FOLDER.exec(entry)?.[1] ?? entry;
+    scenarios.set(scenario, JSON.parse(await readFile(join(folder, entry, 'checks.json'), 'utf8')) as Check[]);
+  }
+  return scenarios;
+}
+
+/** One line of an expected-failures file. */
+export interface ExpectedFailure {
+  readonly scenario: string;
+  /** Undefined: the whole scenario. */
+  readonly checkId: string | undefined;
+  /** The comment behind the entry. */
+  readonly reason: string | undefined;
+}
+
+const ENTRY = /^ {2}- ([^\s:#]+)(?::([^\s#]+))?(?: +# (.+))?$/;
+
+/** The entries with their comments, which a YAML parser would drop. @throws Error for a line that is neither entry nor comment */
+export async function readExpectedFailures(path: string): Promise<readonly ExpectedFailure[]> {
+  const lines = (await readFile(path, 'utf8')).split('\n');
+  return lines
+    .filter((line) => line !== '' && line !== 'server:' && !line.startsWith('#'))
+    .map((line) => {
+      const [, scenario, checkId, reason] = ENTRY.exec(line) ?? [];
+      if (scenario === undefined) throw new Error(`${path}: not an entry: ${line}`);
+      return { scenario, checkId, reason };
+    });
+}
+
+/** What the suite itself counts as failed. */
+export function failed({ status }: Check): boolean {
+  return status === 'FAILURE' || status === 'WARNING';
+}
