@@ -38,8 +38,9 @@ describe('the delivery desk', () => {
     assert.equal(till.held.size, 0);
   });
 
-  const lives: readonly (readonly [string, { readonly keyDigest?: string }, number])[] = [
+  const lives: readonly (readonly [string, { readonly keyDigest?: string; readonly hintDigest?: string }, number])[] = [
     ['without a key ten seconds, for calls that wait', {}, 10_000],
+    ['with a hint ten minutes, for a client that lost it', { hintDigest: sha256('hint') }, 600_000],
     ['with a key for a day', { keyDigest: sha256('key') }, DAY_MS],
   ];
   for (const [rule, terms, ms] of lives)

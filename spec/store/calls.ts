@@ -48,7 +48,11 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
   if (command.kind === 'reserve') {
     const bind = command.otherBind ? sha256('something else') : subject.bind;
     const key = command.key === 'none' ? {} : { keyDigest: sha256(command.key) };
-    return { kind: 'reserve', command: { terms: { ...subject, ...key, bind }, owner: command.owner, leaseMs } };
+    const hint = command.hint ? { hintDigest: sha256('hint') } : {};
+    return {
+      kind: 'reserve',
+      command: { terms: { ...subject, ...key, ...hint, bind }, owner: command.owner, leaseMs },
+    };
   }
   const claim = { payId: subject.payId, ...writerOf(command.writer, record) };
   const holder = { ...claim, step: command.step };

@@ -40,6 +40,7 @@ export type Command =
       readonly owner: string;
       readonly otherBind: boolean;
       readonly key: 'none' | 'first' | 'other';
+      readonly hint: boolean;
     })
   | (Written & {
       readonly kind: 'advance';
@@ -102,6 +103,7 @@ const reserve = {
   owner: fc.constantFrom('ada', 'ben', 'eve'),
   otherBind: rarely(6),
   key: fc.constantFrom('none', 'first', 'first', 'other'),
+  hint: rarely(3),
 };
 
 const one: fc.Arbitrary<Command> = fc.oneof(

@@ -167,6 +167,7 @@ function see(reached: Set<string>, sending: Sending, told: Told | undefined, fou
   reached.add(record.state);
   if (record.evidence !== undefined) reached.add(record.evidence);
   if (record.recovered !== undefined) reached.add('recovered');
+  if (record.hintDigest !== undefined) reached.add('a hint');
   if (before?.keyDigest === undefined && before !== undefined && record.keyDigest !== undefined)
     reached.add('a key that was noted');
 }

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type KeptAnswer, MAX_KEPT_BYTES, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import type { Store } from '../../src/store/store.ts';
 import { holder, keptAnswer, move, terms } from '../payments/ledger/samples.ts';
 import { done } from './contract-ledger.ts';
-import { LEASE_MS, type OpenStore, opened } from './opened.ts';
+import { clockPast, LEASE_MS, type OpenStore, opened } from './opened.ts';
 
 /** What the ledger owes who comes back: leases that are renewed, answers that are kept, the list of what is due. */
 export function workContract(name: string, open: OpenStore): void {
@@ -165,15 +164,6 @@ export function workContract(name: string, open: OpenStore): void {
       for (const { payId } of [leased, paused, refused, discarded, taken]) assert.ok(!listed.includes(payId));
     });
   });
-}
-
-/** The store's own clock, read from what it stamps on a record, is past `time`, milliseconds. */
-async function clockPast(store: () => Store, time: number): Promise<void> {
-  const { ledger } = store();
-  for (;;) {
-    const { record } = await ledger.reserve({ terms: terms(), owner: 'clock', leaseMs: LEASE_MS });
-    if (record.reservedAt > time) return;
-  }
 }
 
 /** Engines may answer with any kind of byte array. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { feedContract } from './contract-feed.ts';
 import { ledgerContract } from './contract-ledger.ts';
+import { parkedContract } from './contract-parked.ts';
 import { receiptContract } from './contract-receipts.ts';
 import { workContract } from './contract-work.ts';
 import { type OpenStore, opened } from './opened.ts';
@@ -12,6 +13,7 @@ export function storeContract(name: string, open: OpenStore): void {
   workContract(name, open);
   feedContract(name, open);
   receiptContract(name, open);
+  parkedContract(name, open);
 
   describe(`${name}: health`, () => {
     const { store } = opened(open);

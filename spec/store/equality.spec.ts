@@ -55,9 +55,17 @@ describe('the table, the Lua scripts and SQLite', () => {
 
 /** What must have been seen, in the words of compare.ts. */
 const EXPECTED = [
-  ...['run', 'run again', 'run after take-over', 'busy', 'used', 'guarded', 'ended', 'RangeError'].map(
-    (kind) => `reserve: ${kind}`,
-  ),
+  ...[
+    'run',
+    'run again',
+    'run after take-over',
+    'busy',
+    'used',
+    'guarded',
+    'ended',
+    'LedgerCorruption',
+    'RangeError',
+  ].map((kind) => `reserve: ${kind}`),
   ...['done', 'done before', 'fenced', 'illegal', 'lost', 'LedgerCorruption', 'RangeError'].flatMap((kind) => [
     `advance: ${kind}`,
     `note: ${kind}`,
@@ -66,5 +74,5 @@ const EXPECTED = [
   ...['gone', 'fenced', 'illegal'].map((kind) => `discard: ${kind}`),
   ...(['reserved', 'settling', 'settled', 'delivered', 'undelivered', 'refused', 'refundDue'] satisfies PaymentState[]),
   ...['logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'],
-  ...['recovered', 'a kept answer', 'a key that was noted', 'something due'],
+  ...['recovered', 'a kept answer', 'a key that was noted', 'a hint', 'something due'],
 ];

@@ -27,3 +27,14 @@ export function opened(open: OpenStore) {
   };
   return { store, reserved };
 }
+
+/** The store's own clock, read from what it stamps on a record, milliseconds. */
+export async function clockOf({ ledger }: Store): Promise<number> {
+  const { record } = await ledger.reserve({ terms: terms(), owner: 'clock', leaseMs: LEASE_MS });
+  return record.reservedAt;
+}
+
+/** Resolves when the store's own clock is past `time`, milliseconds. */
+export async function clockPast(store: () => Store, time: number): Promise<void> {
+  while ((await clockOf(store())) <= time);
+}

@@ -37,6 +37,8 @@ describe('when Redis fails', () => {
     const command = move(record, 'settling');
     await refusedPromptly(bed.store.ledger.advance(command));
     await refusedPromptly(bed.store.feed.page({ limit: 1 }));
+    await refusedPromptly(bed.store.parked.park('task', 'call', 60_000));
+    await refusedPromptly(bed.store.parked.take('task'));
     assert.equal((await bed.store.check()).status, 'unreachable');
     await bed.server.restart();
     await recovered(bed.store);

@@ -26,6 +26,7 @@ async function everything(payId: string): Promise<unknown> {
     kept: await redis.get(`${TAG}res:${payId}`),
     events: await redis.xrange(`${TAG}ev`, '-', '+'),
     receipts: await redis.hgetall(`${TAG}rcpt`),
+    parked: await redis.hgetall(`${TAG}parked`),
     receiptIds: await redis.zrange(`${TAG}rcpt:ids`, '0', '-1'),
   };
 }
@@ -110,6 +111,7 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
     'reserved',
     (record) => () => store.receipts.write([receipt(record.receiptId, record.requestId)]),
   ],
+  ['a parked call', 'reserved', (record) => () => store.parked.park(record.requestId, 'call', LEASE_MS)],
 ];
 
 /** Sends it with its answer lost. */
@@ -166,5 +168,16 @@ describe('a command whose answer is lost, sent again', () => {
     const now = (await store.ledger.read(record.payId)) ?? assert.fail('gone');
     const { leaseUntil, dueAt } = now;
     assert.deepEqual({ ...record, leaseUntil, dueAt }, now);
+  });
+
+  it('takes a parked call for who asked for it, who need not ask again, and for nobody else', async () => {
+    const task = randomUUID();
+    await bed.store.parked.park(task, 'call', LEASE_MS);
+    const lost = line.loseReply();
+    const taken = store.parked.take(task);
+    await lost;
+    assert.equal(await bed.store.parked.take(task), undefined);
+    assert.equal(await taken, 'call');
+    assert.equal(await store.parked.take(task), undefined);
   });
 });

@@ -22,9 +22,10 @@ describe('what lies in Redis', () => {
     const carried = { receipt: receipt(record.receiptId, record.requestId), events: [event('payment.verified', 'r')] };
     await bed.store.ledger.advance(move(record, 'settling', carried));
     await bed.store.feed.append([event('resource.requested', 'r')]);
+    await bed.store.parked.park('tag', 'call', HOUR_MS);
     await bed.store.check();
     const keys = await bed.redis.keys('*');
-    assert.ok(keys.length >= 6);
+    assert.ok(keys.length >= 8);
     assert.deepEqual(
       keys.filter((key) => !key.startsWith(TAG)),
       [],
@@ -157,7 +158,7 @@ describe('the rights of the gateway in Redis', () => {
       merchantId: 'shop',
       limits: { ...REDIS_LIMITS, receiptsMaxLength: 1 },
     });
-    const { ledger, feed, receipts } = own;
+    const { ledger, feed, receipts, parked } = own;
     const take = async () => {
       const answer = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
       return answer.record;
@@ -171,6 +172,8 @@ describe('the rights of the gateway in Redis', () => {
     await feed.append([event('resource.requested', 'r')]);
     assert.equal((await feed.page({ limit: 5 })).events.length, 3);
     assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);
+    for (const task of ['first', 'second']) await parked.park(task, 'call', HOUR_MS);
+    assert.equal(await parked.take('first'), 'call');
     assert.deepEqual(await own.check(), { status: 'ok' });
     const stranger = await openRedisStore({ url: guarded.url, merchantId: 'other', limits: REDIS_LIMITS });
     await assert.rejects(stranger.ledger.read(terms().payId), StoreError);

@@ -1,6 +1,7 @@
 import type { EventDraft } from '../../src/events/event.ts';
 import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
+import { MAX_PARKED_CALLS, type ParkedCalls } from '../../src/payments/parked-calls.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/store.ts';
 
@@ -74,7 +75,25 @@ export function tableStore(now: () => number): Store {
           .sort((a, b) => (a.id < b.id ? 1 : -1)),
       }),
     },
+    parked: parkedCalls(now),
     check: async () => ({ status: 'ok' }),
     close: async () => undefined,
+  };
+}
+
+function parkedCalls(now: () => number): ParkedCalls {
+  const calls = new Map<string, { readonly call: string; readonly until: number }>();
+  return {
+    async park(name, call, forMs) {
+      for (const [other, { until }] of calls) if (until <= now() || other === name) calls.delete(other);
+      const first = [...calls].sort(([a, one], [b, two]) => one.until - two.until || (a < b ? -1 : 1));
+      for (const [other] of first.slice(0, Math.max(0, calls.size + 1 - MAX_PARKED_CALLS))) calls.delete(other);
+      calls.set(name, { call, until: now() + forMs });
+    },
+    async take(name) {
+      const found = calls.get(name);
+      calls.delete(name);
+      return found === undefined || found.until <= now() ? undefined : found.call;
+    },
   };
 }

@@ -20,6 +20,8 @@ import { REAL_TIME, type Time } from './time.ts';
 
 /** How long the answer of a call without a key can be read, milliseconds: for the calls that wait for it and nobody else. */
 const JOINED_KEEP_MS = 10_000;
+/** The same for a call with a retry hint, milliseconds: time for a client that lost the answer to send its message again. */
+const HINT_KEEP_MS = 10 * 60 * 1_000;
 
 /** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
 export interface DeliveryDesk {
@@ -90,9 +92,8 @@ export function createDeliveryDesk(
   };
   return {
     delivered: (record, facts) => {
-      const forMs = record.keyDigest === undefined ? JOINED_KEEP_MS : RETRY_WINDOW_MS;
       const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
-      return close(record, facts, delivery, { to: 'delivered', ...keeping(facts.answer, forMs) });
+      return close(record, facts, delivery, { to: 'delivered', ...keeping(facts.answer, deliveredKeepMs(record)) });
     },
     undelivered: (record, facts) => {
       const delivery = { backendStatus: facts.backendStatus, deliveredAt: undefined, failure: facts.failure };
@@ -107,6 +108,12 @@ export function createDeliveryDesk(
       });
     },
   };
+}
+
+/** How long a delivered answer can be had again, milliseconds. */
+function deliveredKeepMs({ keyDigest, hintDigest }: PaymentRecord): number {
+  if (keyDigest !== undefined) return RETRY_WINDOW_MS;
+  return hintDigest === undefined ? JOINED_KEEP_MS : HINT_KEEP_MS;
 }
 
 /** An answer that is worth keeping, with its time; nothing otherwise. */

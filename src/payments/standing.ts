@@ -15,11 +15,13 @@ const CLOCK_GRAIN_MS = 2;
 export async function answerStanding(
   ledger: Pick<PaymentLedger, 'kept'>,
   reservation: Exclude<Reservation, { kind: 'run' }>,
-  { keyDigest }: Pick<PaymentTerms, 'keyDigest'>,
+  { keyDigest, hintDigest }: Pick<PaymentTerms, 'keyDigest' | 'hintDigest'>,
   call: { readonly joined: boolean; readonly waitedMs: number },
 ): Promise<Sale> {
   const { kind, record } = reservation;
   const hasKey = keyDigest !== undefined && keyDigest === record.keyDigest;
+  const hasHint = hintDigest !== undefined && hintDigest === record.hintDigest;
+  const wasHere = (endedMs: number): boolean => call.joined || call.waitedMs - endedMs > CLOCK_GRAIN_MS;
   switch (kind) {
     case 'busy':
       return { kind: 'in_flight' };
@@ -31,24 +33,25 @@ export async function answerStanding(
         ? { kind: 'spent', state: record.state, record }
         : { kind: 'in_flight', alone: true };
     case 'ended':
-      return ended(ledger, record, hasKey, call.joined || call.waitedMs - reservation.endedMs > CLOCK_GRAIN_MS);
+      return ended(ledger, record, hasKey || hasHint, wasHere(reservation.endedMs));
   }
 }
 
 async function ended(
   ledger: Pick<PaymentLedger, 'kept'>,
   record: PaymentRecord,
-  hasKey: boolean,
+  isBuyer: boolean,
   joined: boolean,
 ): Promise<Sale> {
   switch (record.state) {
     case 'refused':
       return { kind: 'refused', owed: NothingOwed.refused(record, false) };
     case 'delivered': {
-      // The proof is public once it is on chain: without its key the answer goes only to calls that came while it was being made.
-      const mayHave = hasKey || (joined && record.keyDigest === undefined);
+      // The proof is public once it is on chain: without the buyer's key or hint the answer goes only to calls that came while it was
+      // being made.
+      const mayHave = isBuyer || (joined && record.keyDigest === undefined);
       const kept = mayHave ? await ledger.kept(record.payId) : undefined;
-      if (kept !== undefined) return { kind: 'again', record, kept, joined: joined && !hasKey };
+      if (kept !== undefined) return { kind: 'again', record, kept, joined: joined && !isBuyer };
       return { kind: 'spent', state: 'delivered', record };
     }
     case 'refundDue':

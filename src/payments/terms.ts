@@ -4,7 +4,7 @@ import { canonicalJson } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
 import { receiptId } from '../receipts/id.ts';
-import { keyDigest } from './key.ts';
+import { hintDigest, keyDigest } from './key.ts';
 import type { PaymentTerms } from './ledger/ledger.ts';
 import type { Offer } from './offers.ts';
 import { storedProof } from './recall.ts';
@@ -22,15 +22,17 @@ export function paymentTerms(
     readonly payment: Proof;
     /** The caller's own key, when it brought one. */
     readonly idempotencyKey: string | undefined;
+    /** The protocol's own name for the message; a key makes it meaningless. */
+    readonly retryHint: string | undefined;
   },
   offer: Offer,
 ): PaymentTerms {
-  const { requestId, channel, resource, request, payment, idempotencyKey } = call;
+  const { requestId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;
   const { requirements, amount, currency } = offer;
   return {
     payId: payment.payId,
-    ...(idempotencyKey === undefined ? {} : { keyDigest: keyDigest(payment.payId, idempotencyKey) }),
+    ...howToAskAgain(payment.payId, call),
     bind: whatIsBought(resource.id, request.method, call.input),
     requestId,
     resourceId: resource.id,
@@ -49,6 +51,15 @@ export function paymentTerms(
     proof: storedProof(payment, requirements),
     backendRequest: storedRequest(request),
   };
+}
+
+/** A key rules alone: whoever has one says who may have the answer again, and for how long. */
+function howToAskAgain(
+  payId: string,
+  { idempotencyKey, retryHint }: Record<'idempotencyKey' | 'retryHint', string | undefined>,
+): Pick<PaymentTerms, 'keyDigest' | 'hintDigest'> {
+  if (idempotencyKey !== undefined) return { keyDigest: keyDigest(payId, idempotencyKey) };
+  return retryHint === undefined ? {} : { hintDigest: hintDigest(payId, retryHint) };
 }
 
 /** SHA-256 hex over resource, method and the canonical input: equal for every spelling of the same purchase (CONTRACT 4.3). */

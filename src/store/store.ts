@@ -1,5 +1,6 @@
 import type { EventFeed } from '../events/event.ts';
 import type { PaymentLedger } from '../payments/ledger/ledger.ts';
+import type { ParkedCalls } from '../payments/parked-calls.ts';
 import type { ReceiptBook } from '../receipts/receipt.ts';
 
 /** `degraded` still serves (CONTRACT 2, readiness); the cause goes to the log, never to an answer. */
@@ -13,6 +14,7 @@ export interface Store {
   readonly ledger: PaymentLedger;
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
+  readonly parked: ParkedCalls;
   /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */
   check(): Promise<StoreHealth>;
   close(): Promise<void>;

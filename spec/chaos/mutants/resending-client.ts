@@ -3,6 +3,7 @@ import { redisFeed } from '../../../src/store/redis/feed.ts';
 import { redisHealth } from '../../../src/store/redis/health.ts';
 import { redisKeys } from '../../../src/store/redis/keys.ts';
 import { redisLedger } from '../../../src/store/redis/ledger.ts';
+import { redisParked } from '../../../src/store/redis/parked.ts';
 import { redisReceipts } from '../../../src/store/redis/receipts.ts';
 import { misbehave } from './misbehave.ts';
 
@@ -27,6 +28,7 @@ await misbehave({
       ledger: redisLedger({ redis, replicated: undefined }, keys, limits),
       feed: redisFeed(redis, keys, limits),
       receipts: redisReceipts(redis, keys, limits),
+      parked: redisParked(redis, keys),
       check: redisHealth(redis, keys, 0),
       close: async () => redis.disconnect(),
     };

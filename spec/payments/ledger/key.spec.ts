@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { LedgerCorruption } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { reserve, TRANSITIONS } from '../../../src/payments/ledger/table.ts';
 import { ask, inState, NOW, sha256 } from './samples.ts';
@@ -35,5 +36,27 @@ describe('a record that was reserved with a key', () => {
   });
   it('is kept with the first reservation', () => {
     assert.equal(reserve(undefined, asked(key), NOW).record?.keyDigest, key);
+  });
+});
+
+describe('a record that was reserved with a hint', () => {
+  const hint = sha256('hint');
+
+  for (const state of STATES.filter((one) => TRANSITIONS[one].length > 0))
+    it(`${state}: is run by anyone, and keeps the hint that came first`, () => {
+      for (const changes of [{}, { hintDigest: sha256('other hint') }, { keyDigest: sha256('key') }]) {
+        const { answer } = reserve(inState(state, { hintDigest: hint, leaseUntil: 0 }), ask('other', changes), NOW);
+        assert.equal(answer.kind, 'run');
+        assert.deepEqual([answer.record.hintDigest, answer.record.keyDigest], [hint, undefined]);
+      }
+    });
+
+  it('has no key: both together are refused before anything is written', () => {
+    const both = ask('buyer', { hintDigest: hint, keyDigest: sha256('key') });
+    assert.throws(() => reserve(undefined, both, NOW), LedgerCorruption);
+  });
+
+  it('keeps a digest and not the hint itself', () => {
+    assert.throws(() => reserve(undefined, ask('buyer', { hintDigest: 'a2a:1' }), NOW), LedgerCorruption);
   });
 });

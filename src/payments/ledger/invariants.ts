@@ -49,10 +49,12 @@ const like =
   (pattern: RegExp): Rule =>
   (value) =>
     typeof value === 'string' && pattern.test(value);
+const digest = like(SHA256_HEX);
+const optionalDigest: Rule = (value) => value === undefined || digest(value);
 
 const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
-  payId: like(SHA256_HEX),
-  bind: like(SHA256_HEX),
+  payId: digest,
+  bind: digest,
   requestId: text,
   resourceId: text,
   channel: (value) => CHANNELS.has(value),
@@ -69,7 +71,8 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   validBefore: positive,
   proof: text,
   backendRequest: text,
-  keyDigest: (value) => value === undefined || (typeof value === 'string' && SHA256_HEX.test(value)),
+  keyDigest: optionalDigest,
+  hintDigest: optionalDigest,
 };
 
 const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
@@ -121,6 +124,9 @@ export function assertTerms(candidate: PaymentTerms): PaymentTerms {
     if (!rule(value)) throw new LedgerCorruption(`${name} is malformed`);
     if (value !== undefined) terms[name] = value;
   }
+  // It would open for anyone who guesses it what the key was meant to guard.
+  if (candidate.keyDigest !== undefined && candidate.hintDigest !== undefined)
+    throw new LedgerCorruption('hintDigest beside keyDigest');
   return terms as unknown as PaymentTerms;
 }
 

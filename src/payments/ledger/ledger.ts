@@ -29,6 +29,11 @@ export interface PaymentTerms {
   readonly backendRequest: string;
   /** SHA-256 hex over payId and the caller's own idempotency key; absent when none came (CONTRACT 4.4). The key itself is a secret. */
   readonly keyDigest?: string;
+  /**
+   * SHA-256 hex over payId and the protocol's own name for the message that paid; absent beside a key, and when the protocol has none.
+   * It guards nothing: only a delivered answer is given again for it.
+   */
+  readonly hintDigest?: string;
 }
 
 /**

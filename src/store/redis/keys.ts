@@ -12,6 +12,10 @@ export interface RedisKeys {
   readonly receipts: string;
   /** Sorted set, all scores 0: receipt ids in their own order, which is time. */
   readonly receiptIndex: string;
+  /** Hash: parked calls by name, as `taker\ncall`; the taker is empty until somebody took it. */
+  readonly parked: string;
+  /** Sorted set: names of parked calls by the time at which they end, milliseconds. */
+  readonly parkedEnds: string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
@@ -29,6 +33,8 @@ export function redisKeys(merchantId: string): RedisKeys {
     events: `${tag}:ev`,
     receipts: `${tag}:rcpt`,
     receiptIndex: `${tag}:rcpt:ids`,
+    parked: `${tag}:parked`,
+    parkedEnds: `${tag}:parked:ends`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
   };

@@ -5,6 +5,7 @@ import { redisFeed } from './feed.ts';
 import { redisHealth } from './health.ts';
 import { redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
+import { redisParked } from './parked.ts';
 import { redisReceipts } from './receipts.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { reportWeaknesses } from './setup.ts';
@@ -29,6 +30,7 @@ export async function openRedisStore(
     ledger: redisLedger({ redis, replicated }, keys, limits),
     feed: redisFeed(redis, keys, limits),
     receipts: redisReceipts(redis, keys, limits),
+    parked: redisParked(redis, keys),
     check: redisHealth(redis, keys, replicas),
     close: async () => {
       await Promise.all([disconnect(redis), replicated && disconnect(replicated)]);

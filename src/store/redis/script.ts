@@ -44,6 +44,10 @@ export const DISCARD = script(readFileSync(new URL('./discard.lua', import.meta.
 export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.url), 'utf8'));
 /** receipts, receipt index */
 export const RECEIPT = script(readFileSync(new URL('./receipt.lua', import.meta.url), 'utf8'));
+/** parked calls, their ends */
+export const PARK = script(readFileSync(new URL('./park.lua', import.meta.url), 'utf8'));
+/** parked calls, their ends */
+export const TAKE = script(readFileSync(new URL('./take.lua', import.meta.url), 'utf8'));
 /** ready */
 export const CHECK = script(readFileSync(new URL('./check.lua', import.meta.url), 'utf8'));
 

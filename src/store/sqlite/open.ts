@@ -3,6 +3,7 @@ import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../s
 import { type Database, openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
+import { sqliteParked } from './parked.ts';
 import { putReceipt, sqliteReceipts } from './receipts.ts';
 
 /**
@@ -23,6 +24,7 @@ export function openSqliteStore(options: {
     ledger: sqliteLedger(database, append, put),
     feed: sqliteFeed(database, append),
     receipts: sqliteReceipts(database, put),
+    parked: sqliteParked(database),
     check: sqliteHealth(database),
     async close() {
       database.close();

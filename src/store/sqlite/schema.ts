@@ -54,6 +54,15 @@ export const MIGRATIONS: readonly string[] = [
     ELSE json_set(record, '$.dueAt', coalesce(due_at, 0))
   END;
   `,
+  // Calls that wait for their payment.
+  `
+  CREATE TABLE parked (
+    name       TEXT PRIMARY KEY,
+    expires_at INTEGER NOT NULL,
+    call       TEXT NOT NULL
+  );
+  CREATE INDEX parked_expiry ON parked (expires_at);
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 
