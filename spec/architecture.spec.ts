@@ -41,7 +41,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   telemetry: ['errors', 'probes'],
 };
 /** The composition root and the entry may import everything. */
-const ROOTS = new Set(['gateway', 'server', 'connections', 'management', 'main', 'cli', 'plain-express', 'till']);
+const ROOTS = new Set([
+  'gateway',
+  'server',
+  'connections',
+  'management',
+  'main',
+  'cli',
+  'plain-express',
+  'till',
+  'storefront',
+]);
 const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
 
 const sources = globSync('src/**/*.ts');

@@ -1,13 +1,10 @@
-import express, { type Express, type RequestHandler } from 'express';
-import release from '../package.json' with { type: 'json' };
+import express, { type Express } from 'express';
 import { type Catalogue, compileCatalogue } from './catalogue/catalogue.ts';
 import type { AdapterHealths } from './catalogue/discovery.ts';
 import { mirroredParameters } from './catalogue/mirrored.ts';
 import type { GatewayConfig } from './config/config.ts';
 import { GatewayError } from './errors.ts';
 import type { EventDraft } from './events/event.ts';
-import { httpFront } from './fronts/http.ts';
-import { mcpFront } from './fronts/mcp/mcp.ts';
 import { allowOnly, refuseEncodedSlash } from './http/methods.ts';
 import { checkHost, checkOrigin } from './http/origin.ts';
 import { identify, idPrefixes } from './http/request-id.ts';
@@ -34,6 +31,7 @@ import type { Receipt } from './receipts/receipt.ts';
 import { createLifecycle, type Lifecycle } from './sidecar/lifecycle.ts';
 import type { Store } from './store/store.ts';
 import { createWriteBehind } from './store/write-behind.ts';
+import { openFronts } from './storefront.ts';
 import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { openTill, type Till, type TillParts } from './till.ts';
@@ -113,15 +111,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     counted(lifecycle, forward(merchant.exchange, desk)),
     counted(lifecycle, conclude(desk, receipts)),
   ];
-  const { http, mcp } = config.protocols;
-  if (http.enabled) mount(agents, ['/api/resources/:id/invoke'], httpFront(), purchase);
-  if (mcp.enabled)
-    mount(
-      agents,
-      [mcp.mountPath],
-      mcpFront({ catalogue, merchant: config.merchant, version: release.version }),
-      purchase,
-    );
+  openFronts(agents, { config, catalogue, parked: store.parked }, purchase);
 
   agents.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
@@ -142,12 +132,6 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
       await Promise.all([events.close(), receipts.close()]);
     },
   };
-}
-
-/** A front before the layers, and the end of its paths for other methods. */
-function mount(agents: Express, paths: string[], front: RequestHandler, purchase: readonly RequestHandler[]): void {
-  agents.post(paths, front, [...purchase]);
-  agents.all(paths, allowOnly('POST'));
 }
 
 /** Losses in between are counted; a line for each would drown the log in what it reports. */

@@ -2,6 +2,19 @@ import type { ResourceConfig } from '../catalogue/settings.ts';
 import type { X402Config } from '../payments/x402/settings.ts';
 import type { StorageConfig } from '../store/settings.ts';
 
+/** The A2A front, and what its agent card says besides the resources. */
+export interface A2aConfig {
+  readonly enabled: boolean;
+  readonly mountPath: string;
+  readonly errorProfile: 'gateway' | 'spec';
+  readonly description: string | undefined;
+  readonly provider: { readonly organization: string; readonly url: string } | undefined;
+  readonly documentationUrl: string | undefined;
+  readonly iconUrl: string | undefined;
+  /** PKCS#8 PEM of a P-256 key; undefined: the card is not signed. */
+  readonly signingKey: string | undefined;
+}
+
 /** The configuration after expansion, validation and derivation: code behind it never checks again. */
 export interface GatewayConfig {
   readonly merchant: {
@@ -26,7 +39,7 @@ export interface GatewayConfig {
   readonly protocols: {
     readonly http: { readonly enabled: boolean };
     readonly mcp: { readonly enabled: boolean; readonly mountPath: string };
-    readonly a2a: { readonly enabled: boolean; readonly mountPath: string };
+    readonly a2a: A2aConfig;
     readonly acp: { readonly enabled: boolean; readonly mountPath: string };
   };
   readonly x402: X402Config | undefined;

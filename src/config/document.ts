@@ -26,7 +26,7 @@ export interface ConfigDocument {
   readonly protocols?: {
     readonly http?: { readonly enabled?: boolean };
     readonly mcp?: MountDocument;
-    readonly a2a?: MountDocument;
+    readonly a2a?: A2aDocument;
     readonly acp?: MountDocument;
   };
   readonly payments?: { readonly x402?: X402Document };
@@ -55,6 +55,15 @@ export type HeaderMap = Readonly<Record<string, string>>;
 export interface MountDocument {
   readonly enabled?: boolean;
   readonly mountPath?: string;
+}
+
+export interface A2aDocument extends MountDocument {
+  readonly errorProfile?: 'gateway' | 'spec';
+  readonly description?: string;
+  readonly provider?: { readonly organization: string; readonly url: string };
+  readonly documentationUrl?: string;
+  readonly iconUrl?: string;
+  readonly signingKey?: string;
 }
 
 export interface X402Document {

@@ -1,5 +1,6 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { ProblemList } from '../problems/problem.ts';
+import { deriveA2a } from './a2a.ts';
 import type { GatewayConfig } from './config.ts';
 import type { ConfigDocument } from './document.ts';
 
@@ -36,11 +37,11 @@ export function deriveManagement(document: ConfigDocument, problems: ProblemList
 
 /** `protocols`: http unless switched off, the others only when switched on. */
 export function deriveProtocols(document: ConfigDocument, problems: ProblemList): GatewayConfig['protocols'] {
-  const { http, mcp, a2a, acp } = document.protocols ?? {};
+  const { http, mcp, acp } = document.protocols ?? {};
   const protocols = {
     http: { enabled: http?.enabled ?? PROTOCOLS.http.properties.enabled.default },
     mcp: { enabled: mcp?.enabled ?? false, mountPath: mcp?.mountPath ?? PROTOCOLS.mcp.properties.mountPath.default },
-    a2a: { enabled: a2a?.enabled ?? false, mountPath: a2a?.mountPath ?? PROTOCOLS.a2a.properties.mountPath.default },
+    a2a: deriveA2a(document, problems),
     acp: { enabled: acp?.enabled ?? false, mountPath: acp?.mountPath ?? PROTOCOLS.acp.properties.mountPath.default },
   };
   const taken = new Set<string>();

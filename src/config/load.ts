@@ -39,6 +39,11 @@ const STRONG_TOKEN_LENGTH = 16;
 
 /** What an operator should know although it is allowed; for the log and for `doctor`. Never holds a configured value. */
 export function configWarnings(config: GatewayConfig): readonly string[] {
-  const weak = config.server.adminTokens.some((token) => token.length < STRONG_TOKEN_LENGTH);
-  return weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : [];
+  const { server, protocols, resources } = config;
+  const weak = server.adminTokens.some((token) => token.length < STRONG_TOKEN_LENGTH);
+  const noSkill = protocols.a2a.enabled && !resources.some(({ exposedVia }) => exposedVia.includes('a2a'));
+  return [
+    ...(weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : []),
+    ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
+  ];
 }

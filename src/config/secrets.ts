@@ -9,16 +9,22 @@ const SHORTEST_SECRET = 8;
  * purpose; the log uses the list as a last net.
  */
 export function secretsOf(config: GatewayConfig): readonly string[] {
-  const { server, storage, backend, x402, resources } = config;
+  const { server, storage, backend, protocols, x402, resources } = config;
   const headers = [backend.headers, ...resources.map((resource) => resource.backend.headers)];
   const found = [
     ...server.adminTokens,
     ...headers.flatMap((named) => Object.values(named)),
     ...(storage.engine.kind === 'redis' ? redisSecrets(storage.engine) : []),
+    ...pemSecrets(protocols.a2a.signingKey),
     ...(x402?.rpcUrl === undefined ? [] : urlSecrets(x402.rpcUrl)),
     ...(x402 === undefined ? [] : facilitatorSecrets(x402.facilitator)),
   ];
   return [...new Set(found)].filter((secret) => secret.length >= SHORTEST_SECRET);
+}
+
+/** Line by line: what is echoed of a key is seldom the whole file. Its armour is no secret. */
+function pemSecrets(pem: string | undefined): readonly string[] {
+  return (pem?.split(/\r?\n/) ?? []).filter((line) => !line.startsWith('-----'));
 }
 
 function redisSecrets(settings: RedisSettings): readonly string[] {

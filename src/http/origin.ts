@@ -6,8 +6,8 @@ const PREFLIGHT = {
   'access-control-allow-methods': 'GET, POST, OPTIONS',
   'access-control-allow-headers':
     'content-type, payment-signature, agent-authorization, idempotency-key, x-request-id, authorization, a2a-version, ' +
-    'api-version, request-id, mcp-protocol-version, mcp-method, mcp-name, a2a-extensions, last-event-id, ' +
-    'access-control-expose-headers',
+    'api-version, request-id, mcp-protocol-version, mcp-method, mcp-name, a2a-extensions, x-a2a-extensions, ' +
+    'last-event-id, access-control-expose-headers',
   'access-control-max-age': '600',
 } as const;
 const EXPOSED = 'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed';

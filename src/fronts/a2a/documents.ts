@@ -1,0 +1,69 @@
+import { type RequestHandler, Router } from 'express';
+import type { StaticDocument } from '../../catalogue/resource.ts';
+import { staticDocument } from '../../catalogue/static-document.ts';
+import { allowOnly } from '../../http/methods.ts';
+import { sendJson } from '../../http/respond.ts';
+import type { JsonObject } from '../../json/types.ts';
+import { signDocument } from '../../keys/detached-signature.ts';
+import { keySet } from '../../keys/key-set.ts';
+import { readSigningKey, type SigningKey } from '../../keys/signing-key.ts';
+import { agentCard, type CardParts, type CardSettings } from './card.ts';
+
+/** What the published documents are made from. */
+export interface DocumentParts extends CardParts {
+  /** `signingKey`: PKCS#8 PEM, checked by the configuration; undefined: the card is not signed. */
+  readonly settings: CardSettings & { readonly signingKey: string | undefined };
+  readonly startedAt: Date;
+}
+
+const CARD_PATH = '/.well-known/agent-card.json';
+const KEY_SET_PATH = '/.well-known/jwks.json';
+/** How long readers may go by a document (CONTRACT 7.2). */
+const CACHE_CONTROL = 'public, max-age=300';
+
+/**
+ * The agent card at both places where clients look for it (they resolve a relative reference, so a slash at the end of their base
+ * URL decides), and the keys that its signature is checked with. Bytes made once.
+ */
+export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
+  const { settings, merchant } = parts;
+  const key = keyOf(settings.signingKey);
+  const card = agentCard(parts);
+  const router = Router({ strict: true, caseSensitive: true });
+  const publish = (paths: string[], document: StaticDocument): void => {
+    router.get(paths, published(document, startedAt));
+    router.all(paths, allowOnly('GET', 'HEAD'));
+  };
+  const text = key === undefined ? card : signed(card, key, `${merchant.publicBaseUrl}${KEY_SET_PATH}`);
+  publish([CARD_PATH, `${settings.mountPath}${CARD_PATH}`], staticDocument(text));
+  if (key !== undefined) publish([KEY_SET_PATH], staticDocument(keySet([key])));
+  return router;
+}
+
+function keyOf(pem: string | undefined): SigningKey | undefined {
+  if (pem === undefined) return undefined;
+  const reading = readSigningKey(pem);
+  if (!reading.ok) throw new Error('the configuration let a signing key pass that is none');
+  return reading.key;
+}
+
+/** A2A 1.0, section 8.4. ES256 draws a random number, so each process publishes a signature, and with it an ETag, of its own. */
+function signed(card: JsonObject, key: SigningKey, keySetUrl: string): JsonObject {
+  const signature = signDocument(card, key, keySetUrl);
+  return { ...card, signatures: [{ protected: signature.protected, signature: signature.signature }] };
+}
+
+function published({ bytes, etag }: StaticDocument, startedAt: Date): RequestHandler {
+  const lastModified = startedAt.toUTCString();
+  return function publishedDocument(req, res) {
+    res.setHeader('etag', etag);
+    res.setHeader('last-modified', lastModified);
+    res.setHeader('cache-control', CACHE_CONTROL);
+    if (req.fresh) {
+      res.writeHead(304);
+      res.end();
+      return;
+    }
+    sendJson(res, 200, bytes);
+  };
+}

@@ -1,0 +1,108 @@
+import type { Response } from 'express';
+import type { Presenter } from '../../call.ts';
+import { errorEnvelope } from '../../errors.ts';
+import { BackendError } from '../../merchant/types.ts';
+import { paymentResponseDocument } from '../../payments/x402/response.ts';
+import type { PaymentResponse } from '../../payments/x402/wire.ts';
+import { contentOf, MAX_BUFFERED_BYTES } from '../json-rpc/answer-content.ts';
+import { type RpcId, resultText } from '../json-rpc/message.ts';
+import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
+import { deliveredData } from './delivered.ts';
+import { askedMembers, declinedMembers, failedMembers, paidMembers } from './payment-status.ts';
+import { type Members, type TaskNames, type TaskOutcome, taskResult } from './task.ts';
+
+/** One SendMessage as its answer needs it. */
+export interface MessageCall {
+  readonly id: RpcId;
+  readonly requestId: string;
+  readonly resourceId: string;
+  readonly task: TaskNames;
+  /** Lets the call wait for its payment under the id of its task; false when it cannot. Absent: nobody asked for that. */
+  readonly park?: () => Promise<boolean>;
+  /** The call waits already, and the same message can go on with it once more. */
+  readonly waiting: boolean;
+}
+
+/** Where agents look for what was paid. */
+const PAYMENT_RESPONSE = 'x402/payment-response';
+const DELIVERY = 'agent-commerce/delivery';
+const REQUEST_ID = 'agent-commerce/requestId';
+/** Name of the artifact when no resource can be named. */
+const UNNAMED = 'error';
+
+/** Outcomes as tasks: SPEC part 3, CONTRACT 7.2. A commerce outcome is never a JSON-RPC error. */
+export function a2aPresenter(res: Response, call: MessageCall): Presenter {
+  const { requestId, resourceId } = call;
+  const requestIdMember: Members = { [REQUEST_ID]: JSON.stringify(requestId) };
+  const textOf = (outcome: TaskOutcome): string => resultText(call.id, taskResult(call.task, outcome));
+  return {
+    maxAnswerBytes: MAX_BUFFERED_BYTES,
+    paymentRequired(challenge, payment) {
+      const ask = (waits: boolean): void =>
+        sendRpc(
+          res,
+          200,
+          textOf({
+            state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
+            said: { text: challenge.message, metadata: askedMembers(challenge, payment) },
+            artifact: { name: resourceId, data: challenge.body, metadata: paid(payment) },
+            metadata: requestIdMember,
+          }),
+        );
+      if (call.park === undefined) ask(false);
+      else void call.park().then(ask);
+    },
+    failed(error, { resourceId: known, payment }) {
+      for (const [name, value] of Object.entries(error.headers)) if (!res.headersSent) res.setHeader(name, value);
+      const outcome = {
+        state: call.waiting && error.retryable ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
+        said: { text: error.message, metadata: failedMembers(error, payment) },
+        artifact: {
+          name: known ?? UNNAMED,
+          data: JSON.stringify(errorEnvelope(error, requestId, known)),
+          metadata: paid(payment),
+        },
+        metadata: requestIdMember,
+      } as const;
+      sendRpc(res, 200, textOf(outcome));
+    },
+    async relay(answer, { payment, replayed }) {
+      const content = await contentOf(answer).catch((error: unknown) => {
+        if (error instanceof BackendError) return error;
+        throw error;
+      });
+      if (content instanceof BackendError)
+        return content.reason === 'aborted' ? { kind: 'client_gone' } : { kind: 'broken', error: content };
+      const summary = JSON.stringify({
+        ...{ requestId, resourceId, status: answer.status },
+        ...(replayed === true ? { replayed } : {}),
+        ...(payment === undefined ? {} : { payment: paymentResponseDocument(payment) }),
+      });
+      const delivery: Members = { [DELIVERY]: summary };
+      return sendRpcWatched(
+        res,
+        textOf({
+          state: 'TASK_STATE_COMPLETED',
+          ...(payment === undefined ? {} : { said: { text: PAID, metadata: paidMembers(payment) } }),
+          artifact: { name: resourceId, data: deliveredData(content), metadata: { ...delivery, ...paid(payment) } },
+          metadata: { ...delivery, ...requestIdMember },
+        }),
+      );
+    },
+  };
+}
+
+/** The task of a buyer who does not pay, as the result of SendMessage. */
+export function canceledTask(task: TaskNames, requestId: string): string {
+  return taskResult(task, {
+    state: 'TASK_STATE_CANCELED',
+    said: { text: 'The payment was declined, so nothing was bought.', metadata: declinedMembers() },
+    metadata: { [REQUEST_ID]: JSON.stringify(requestId) },
+  });
+}
+
+const PAID = 'The payment was settled and the resource delivered.';
+
+function paid(payment: PaymentResponse | undefined): Members {
+  return payment === undefined ? {} : { [PAYMENT_RESPONSE]: JSON.stringify(paymentResponseDocument(payment)) };
+}

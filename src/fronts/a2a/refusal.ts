@@ -1,0 +1,79 @@
+import { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, type RpcError } from '../json-rpc/message.ts';
+
+/**
+ * Whose codes answer what A2A knows and this gateway does not serve: `gateway` says -32004 for all of it (the published interface),
+ * `spec` says what A2A 1.0 has for each (section 5.4). The reason is the same in both.
+ */
+export type ErrorProfile = 'gateway' | 'spec';
+
+/** The one code of the `gateway` profile. */
+const UNSUPPORTED = -32004;
+
+const REFUSALS = {
+  MALFORMED_JSON: { code: PARSE_ERROR, message: 'Invalid JSON payload.' },
+  INVALID_REQUEST: { code: INVALID_REQUEST, message: 'Request payload validation error.' },
+  PAYLOAD_TOO_LARGE: { code: INVALID_REQUEST, message: 'The request body is too large.' },
+  METHOD_NOT_FOUND: { code: METHOD_NOT_FOUND, message: 'Method not found. This agent serves SendMessage.' },
+  INVALID_PARAMS: { code: INVALID_PARAMS, message: 'Invalid parameters.' },
+  UNSUPPORTED_OPERATION: { code: UNSUPPORTED, specCode: -32004, message: 'This operation is not supported.' },
+  VERSION_NOT_SUPPORTED: { code: UNSUPPORTED, specCode: -32009, message: 'Send the header A2A-Version: 1.0.' },
+  PUSH_NOTIFICATION_NOT_SUPPORTED: {
+    code: UNSUPPORTED,
+    specCode: -32003,
+    message: 'Push notifications are not supported.',
+  },
+  CONTENT_TYPE_NOT_SUPPORTED: {
+    code: UNSUPPORTED,
+    specCode: -32005,
+    message: 'Send one data part: {"data": {"resource": ..., "input": {...}}, "mediaType": "application/json"}.',
+  },
+  TASK_NOT_FOUND: {
+    code: UNSUPPORTED,
+    specCode: -32001,
+    message: 'No such task. Tasks are not kept; send a new message.',
+  },
+  TASK_NOT_CANCELABLE: {
+    code: UNSUPPORTED,
+    specCode: -32002,
+    message: 'A payment for this task has been submitted; it cannot be canceled.',
+  },
+} as const;
+
+/** Of `google.rpc.ErrorInfo`: the finer meaning, equal in both profiles. */
+export type RefusalReason = keyof typeof REFUSALS;
+
+/** A request that is no legal or no served A2A. Never a commerce outcome: those are tasks. */
+export interface Refusal {
+  readonly reason: RefusalReason;
+  /** Says more than the fixed phrase of the reason. */
+  readonly message?: string;
+  /** What is wrong with which member of the request. */
+  readonly violation?: { readonly field: string; readonly description: string };
+  /** Further metadata; never anything of the request but its version. */
+  readonly facts?: Readonly<Record<string, string>>;
+}
+
+/** Parameters that break the rules of SendMessage. `field` as a path from `params`. */
+export function badParams(field: string, description: string): Refusal {
+  return { reason: 'INVALID_PARAMS', violation: { field, description } };
+}
+
+const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo';
+const BAD_REQUEST = 'type.googleapis.com/google.rpc.BadRequest';
+const DOMAIN = 'a2a-protocol.org';
+
+/** A refusal as JSON-RPC error (A2A 1.0, section 9.5: details as ProtoJSON of google.rpc types, metadata of strings only). */
+export function rpcError(refusal: Refusal, profile: ErrorProfile, requestId: string): RpcError {
+  const { reason, violation, facts } = refusal;
+  const rule = REFUSALS[reason];
+  const metadata = { requestId, ...facts };
+  return {
+    code: profile === 'spec' && 'specCode' in rule ? rule.specCode : rule.code,
+    message:
+      refusal.message ?? (violation === undefined ? rule.message : `${violation.field} ${violation.description}.`),
+    data: [
+      ...(violation === undefined ? [] : [{ '@type': BAD_REQUEST, fieldViolations: [violation] }]),
+      { '@type': ERROR_INFO, reason, domain: DOMAIN, metadata },
+    ],
+  };
+}

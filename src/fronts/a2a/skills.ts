@@ -1,0 +1,53 @@
+import type { ListedResource } from '../../catalogue/listing.ts';
+import type { Resource } from '../../catalogue/resource.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import { isObject } from '../json-rpc/message.ts';
+
+const JSON_ONLY = ['application/json'];
+
+/** A resource as a skill. `compiled` tells whether an example would be accepted. */
+export function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject {
+  const { id, name, description = name, pricing } = listed;
+  const example = exampleInput(listed.inputSchema, compiled);
+  return {
+    id,
+    name,
+    description: pricing.type === 'free' ? description : `${sentence(description)} ${price(pricing)}`,
+    tags: ['agent-commerce', pricing.type === 'free' ? 'free' : 'paid'],
+    ...(example === undefined ? {} : { examples: [examplePart(id, example)] }),
+    inputModes: JSON_ONLY,
+    outputModes: JSON_ONLY,
+  };
+}
+
+function price({ amount, currency }: { readonly amount: string; readonly currency: string }): string {
+  return `Costs ${amount} ${currency} per call.`;
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+/** A part that can be sent as it stands: the only member of a skill that can tell a model what to send. */
+function examplePart(resource: string, input: JsonObject): string {
+  return JSON.stringify({ data: { resource, input }, mediaType: 'application/json' });
+}
+
+/** The first valid input that the schema itself shows: an example, its default, or those of its properties put together. */
+function exampleInput(schema: JsonObject, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject | undefined {
+  const candidates = [...shown(schema), fromProperties(schema)].filter((candidate) => isObject(candidate));
+  return candidates.find((candidate) => compiled?.prepare(candidate, undefined).ok === true);
+}
+
+function fromProperties({ properties }: JsonObject): JsonObject {
+  const input: Record<string, Json> = {};
+  for (const [name, schema] of Object.entries(isObject(properties) ? properties : {})) {
+    const [first] = isObject(schema) ? shown(schema) : [];
+    if (first !== undefined) input[name] = first;
+  }
+  return input;
+}
+
+function shown({ examples, default: usual }: JsonObject): readonly Json[] {
+  return [...(Array.isArray(examples) ? (examples as readonly Json[]) : []), ...(usual === undefined ? [] : [usual])];
+}

@@ -1,0 +1,63 @@
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
+import { canonicalJson } from '../json/canonical.ts';
+
+/** The public half of a P-256 key (RFC 7517, RFC 7518 section 6.2), ready to be published. */
+export interface PublicJwk {
+  readonly kty: 'EC';
+  readonly crv: 'P-256';
+  readonly x: string;
+  readonly y: string;
+  /** RFC 7638 thumbprint: the same on every replica and after every restart. */
+  readonly kid: string;
+  readonly use: 'sig';
+  readonly alg: 'ES256';
+}
+
+/** A private key of the gateway. It never shows itself; it signs. */
+export interface SigningKey {
+  readonly publicJwk: PublicJwk;
+  /** ES256 (RFC 7518, section 3.4) over the UTF-8 of a text: base64url of r and s. */
+  sign(text: string): string;
+}
+
+/** A key, or what an operator has to change about the text. The message never quotes it. */
+export type SigningKeyReading =
+  | { readonly ok: true; readonly key: SigningKey }
+  | { readonly ok: false; readonly message: string };
+
+const PKCS8 = /^-----BEGIN PRIVATE KEY-----\r?\n[\s\S]+\r?\n-----END PRIVATE KEY-----\s*$/;
+const HOW = 'openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 makes one';
+
+/** Reads a PKCS#8 PEM of a P-256 key: the only curve of ES256. */
+export function readSigningKey(pem: string): SigningKeyReading {
+  if (!PKCS8.test(pem)) return refused('must be one unencrypted private key in PKCS#8 PEM');
+  const key = parsed(pem);
+  if (key === undefined) return refused('must be a private key that can be read');
+  const { namedCurve } = key.asymmetricKeyDetails ?? {};
+  if (key.asymmetricKeyType !== 'ec' || namedCurve !== 'prime256v1') return refused('must be a key of curve P-256');
+  const publicJwk = publicJwkOf(key);
+  const signed = (text: string): string =>
+    sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url');
+  return { ok: true, key: { publicJwk, sign: signed } };
+}
+
+function refused(what: string): SigningKeyReading {
+  return { ok: false, message: `${what} (${HOW})` };
+}
+
+function parsed(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey({ key: pem, format: 'pem' });
+  } catch {
+    // What the library says may quote the text.
+    return undefined;
+  }
+}
+
+function publicJwkOf(key: KeyObject): PublicJwk {
+  const { x = '', y = '' } = createPublicKey(key).export({ format: 'jwk' });
+  const members = { kty: 'EC', crv: 'P-256', x, y } as const;
+  // RFC 7638: the required members in the order of their names, which is the canonical form.
+  const kid = createHash('sha256').update(canonicalJson(members)).digest('base64url');
+  return { ...members, kid, use: 'sig', alg: 'ES256' };
+}
