@@ -50,6 +50,11 @@ describe('the benchmark', () => {
       /express: answered 200, not 402/,
     ],
     [
+      'answers something else with the right status',
+      { ...expressJson, question: { ...expressJson.question, holds: 'the whole list' } },
+      /express: answered without "the whole list": \{"status":"ok"/,
+    ],
+    [
       // Nobody listens on port 1, so the proxy answers every request with an error of its own.
       'fails by itself',
       { ...hpmStreamed, program: (place) => hpmStreamed.program({ ...place, backendUrl: 'http://127.0.0.1:1' }) },
@@ -134,12 +139,13 @@ describe('the figures', () => {
 
 describe('the command line', () => {
   for (const [args, expected] of [
-    [[], { seconds: 2, rounds: 8, only: undefined, profile: undefined }],
-    [['--quick'], { seconds: 1, rounds: 4, only: undefined, profile: undefined }],
+    [[], { seconds: 1, rounds: 8, suites: undefined, only: undefined, profile: undefined }],
+    [['--quick'], { seconds: 0.5, rounds: 4, suites: undefined, only: undefined, profile: undefined }],
     [
-      ['--quick', '--seconds', '0.5', '--only', 'a,b'],
-      { seconds: 0.5, rounds: 4, only: ['a', 'b'], profile: undefined },
+      ['--quick', '--seconds', '2', '--only', 'a,b'],
+      { seconds: 2, rounds: 4, suites: undefined, only: ['a', 'b'], profile: undefined },
     ],
+    [['--suite', 'mcp,a2a'], { seconds: 1, rounds: 8, suites: ['mcp', 'a2a'], only: undefined, profile: undefined }],
     [['--help'], 'help'],
   ] as const)
     it(`reads [${args.join(' ')}]`, () => assert.deepEqual(readOptions(args), expected));
@@ -151,6 +157,7 @@ describe('the command line', () => {
     ['--rounds', '0'],
     ['--rounds', '51'],
     ['--rounds', '1.5'],
+    ['--suite', 'ftp'],
     ['--loud'],
   ])
     it(`refuses [${args.join(' ')}]`, () => assert.throws(() => readOptions(args)));

@@ -1,15 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePorts } from '../support/child.ts';
-import type { Contestant, Place } from './contestant.ts';
-import { type Cores, chooseCores } from './cores.ts';
-import { startFacilitatorStub } from './facilitator-stub.ts';
+import type { Contestant } from './contestant.ts';
+import { chooseCores } from './cores.ts';
 import { type Load, startLoad } from './load.ts';
 import { cpuNs, requireMeter, residentBytes } from './meter.ts';
 import type { BenchOptions } from './options.ts';
-import { type Running, startProgram } from './program.ts';
+import { type Started, setStage } from './stage.ts';
 
 /** One contestant's figures of one round. */
 export interface Turn {
@@ -22,13 +17,6 @@ export interface Turn {
   readonly residentBytes: number;
   /** Share of the time that the contestant was on a core; well below 1, the generator was the slower one. */
   readonly busy: number;
-}
-
-/** A contestant that has started. */
-interface Started {
-  readonly contestant: Contestant;
-  readonly origin: string;
-  readonly program: Running;
 }
 
 /** Before the first round each contestant is asked for at least this long, so that its code is compiled, seconds. */
@@ -52,14 +40,14 @@ export async function runBench(
   requireMeter();
   const cores = chooseCores();
   await using ends = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'bench-'));
-  ends.defer(() => rm(folder, { recursive: true, force: true }));
-  const { load, place } = await startSurroundings(cores, folder, ends, signal);
+  const stage = await setStage(ends, { cores, signal, profile: options.profile });
+  const load = startLoad(cores.others);
+  ends.defer(() => load.stop());
 
   const started: Started[] = [];
   for (const contestant of contestants) {
     tell(`starting ${contestant.id}`);
-    started.push(await named(contestant, start(contestant, place, { cores, ends, signal, profile: options.profile })));
+    started.push(await named(contestant, stage.start(contestant)));
   }
   const warmUpSeconds = options.warmUpSeconds ?? WARM_UP_SECONDS;
   for (const one of started) {
@@ -81,47 +69,6 @@ export async function runBench(
 /** A B C, C B A, A B C, ... */
 export function orderOfRound<T>(all: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? all : all.toReversed();
-}
-
-type Surroundings = Pick<Place, 'backendUrl' | 'facilitatorUrl' | 'folder'>;
-
-/** What all contestants share: the merchant, the load, a facilitator that is only asked whether it is there. */
-async function startSurroundings(
-  cores: Cores,
-  folder: string,
-  ends: AsyncDisposableStack,
-  signal: AbortSignal,
-): Promise<{ readonly load: Load; readonly place: Surroundings }> {
-  const [port = 0] = await freePorts(1);
-  const backend = startProgram(cores.others, [join(import.meta.dirname, 'backend.ts')], { PORT: String(port) });
-  ends.defer(() => backend.stop());
-  const backendUrl = `http://127.0.0.1:${port}`;
-  await backend.ready(backendUrl, signal);
-  const facilitator = await startFacilitatorStub();
-  ends.defer(() => facilitator.stop());
-  const load = startLoad(cores.others);
-  ends.defer(() => load.stop());
-  return { load, place: { backendUrl, facilitatorUrl: facilitator.url, folder } };
-}
-
-interface StartParts {
-  readonly cores: Cores;
-  readonly ends: AsyncDisposableStack;
-  readonly signal: AbortSignal;
-  readonly profile: string | undefined;
-}
-
-async function start(contestant: Contestant, shared: Surroundings, parts: StartParts): Promise<Started> {
-  const { cores, ends, signal, profile } = parts;
-  const [port = 0, sparePort = 0] = await freePorts(2);
-  const { args, env } = await contestant.program({ ...shared, port, sparePort });
-  const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-name=${contestant.id}.cpuprofile`];
-  if (profile !== undefined) flags.push(`--cpu-prof-dir=${resolve(profile)}`);
-  const program = startProgram(cores.contestant, [...flags, ...args], env);
-  ends.defer(() => program.stop());
-  const origin = `http://127.0.0.1:${port}`;
-  await program.ready(`${origin}${contestant.readyPath}`, signal);
-  return { contestant, origin, program };
 }
 
 async function turnOf({ contestant, origin, program }: Started, load: Load, seconds: number, signal: AbortSignal) {

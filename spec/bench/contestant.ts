@@ -1,8 +1,12 @@
-/** What the load generator asks of a contestant, again and again. */
+/** What the load generator asks of a contestant with POST, again and again. */
 export interface Question {
   readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
   /** The only status that counts as an answer; any other one fails the run. */
   readonly expect: number;
+  /** Text that every right answer holds: errors of JSON-RPC have status 200 too. Without it the run fails. */
+  readonly holds: string;
 }
 
 /** What a contestant is given to live with. */
@@ -24,10 +28,15 @@ export interface Program {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** Contestants of one suite take turns with each other; nobody is compared beyond it. */
+export const SUITES = ['http', 'mcp', 'a2a'] as const;
+export type Suite = (typeof SUITES)[number];
+
 /** One of those that are measured. It runs in a process of its own, on a core of its own when there are two. */
 export interface Contestant {
   /** Short, for `--only` and the history. */
   readonly id: string;
+  readonly suite: Suite;
   readonly title: string;
   readonly question: Question;
   /** GET here is answered with anything but 503 once the contestant can be measured. */
@@ -37,8 +46,23 @@ export interface Contestant {
   program(place: Place): Promise<Program>;
 }
 
-/** What every contestant is asked with: 53 bytes of JSON, as an agent would send them. */
-export const INPUT = '{"city":"Berlin","day":"2026-11-20","currency":"EUR"}';
+/** What every merchant's resource is called with: 53 bytes of JSON, as an agent would send them. */
+export const INPUT = { city: 'Berlin', day: '2026-11-20', currency: 'EUR' } as const;
 
-/** Where peers answer. The path has no meaning for them, but it has the length of the gateway's own. */
-export const PEER_QUESTION: Question = { path: '/api/resources/report/invoke', expect: 200 };
+/** In every answer of the merchant, however it is wrapped. */
+export const FROM_MERCHANT = 'market-shop';
+
+/** What every agent of the benchmark sends along. */
+export const AGENT_HEADERS = {
+  'content-type': 'application/json',
+  accept: 'application/json',
+  'user-agent': 'bench/1',
+} as const;
+
+/** A plain call with INPUT. */
+export function plainQuestion(path: string, expect: number, holds: string): Question {
+  return { path, headers: AGENT_HEADERS, body: JSON.stringify(INPUT), expect, holds };
+}
+
+/** Where peers of the HTTP suite answer. The path has no meaning for them, but it has the length of the gateway's own. */
+export const PEER_QUESTION: Question = plainQuestion('/api/resources/report/invoke', 200, FROM_MERCHANT);

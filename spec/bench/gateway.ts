@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Contestant, Place } from './contestant.ts';
+import { INPUT_SCHEMA, tools } from './tools.ts';
 
 export const FREE_RESOURCE = 'report';
 export const PAID_RESOURCE = 'quoted';
@@ -16,11 +17,37 @@ export function invocationOf(resource: string): string {
   return `/api/resources/${resource}/invoke`;
 }
 
+/** What one contestant's gateway sells, and where. */
+export interface Shop {
+  readonly protocols?: object;
+  readonly resources: Readonly<Record<string, object>>;
+}
+
+/** One free and one paid resource over HTTP. */
+export const HTTP_SHOP: Shop = {
+  resources: {
+    [FREE_RESOURCE]: resource({ name: 'Report', description: 'Prices and volumes of one city on one day' }, ['http']),
+    [PAID_RESOURCE]: {
+      ...resource({ name: 'Report', description: 'Prices and volumes of one city on one day' }, ['http']),
+      pricing: { type: 'fixed', amount: '0.01', currency: 'USDC' },
+      payments: ['x402'],
+    },
+  },
+};
+
+/** `count` free tools on one more front. */
+export function toolShop(count: number, front: 'mcp' | 'a2a'): Shop {
+  return {
+    protocols: { [front]: { enabled: true } },
+    resources: Object.fromEntries(tools(count).map(({ id, ...named }) => [id, resource(named, ['http', front])])),
+  };
+}
+
 /** The gateway as it is deployed, or the bundle that GATEWAY_ENTRY names. Each contestant gets a configuration of its own. */
-export function gatewayProgram(name: string): Contestant['program'] {
+export function gatewayProgram(id: string, shop: Shop): Contestant['program'] {
   return async (place) => {
-    const config = join(place.folder, `${name}.json`);
-    await writeFile(config, JSON.stringify(configuration(place)));
+    const config = join(place.folder, `${id}.json`);
+    await writeFile(config, JSON.stringify({ ...settings(place), ...shop }));
     return {
       args: [process.env['GATEWAY_ENTRY'] ?? ENTRY, 'serve', '--config', config],
       env: { NODE_ENV: 'production', GATEWAY_DRAIN_SECONDS: '0' },
@@ -28,7 +55,7 @@ export function gatewayProgram(name: string): Contestant['program'] {
   };
 }
 
-function configuration({ port, sparePort, backendUrl, facilitatorUrl }: Place): object {
+function settings({ port, sparePort, backendUrl, facilitatorUrl }: Place): object {
   const host = '127.0.0.1';
   return {
     version: 1,
@@ -48,29 +75,16 @@ function configuration({ port, sparePort, backendUrl, facilitatorUrl }: Place): 
         facilitator: { mode: 'remote', url: facilitatorUrl, auth: { type: 'none' } },
       },
     },
-    resources: {
-      [FREE_RESOURCE]: resource({ type: 'free' }, []),
-      [PAID_RESOURCE]: resource({ type: 'fixed', amount: '0.01', currency: 'USDC' }, ['x402']),
-    },
   };
 }
 
-function resource(pricing: object, payments: readonly string[]): object {
+function resource(named: { readonly name: string; readonly description: string }, expose: readonly string[]): object {
   return {
-    name: 'Report',
-    description: 'Prices and volumes of one city on one day',
-    inputSchema: {
-      type: 'object',
-      properties: {
-        city: { type: 'string', maxLength: 64 },
-        day: { type: 'string', format: 'date' },
-        currency: { type: 'string', pattern: '^[A-Z]{3}$' },
-      },
-      required: ['city', 'day', 'currency'],
-    },
+    ...named,
+    inputSchema: INPUT_SCHEMA,
     backend: { method: 'POST', path: '/report' },
-    pricing,
-    expose: ['http'],
-    payments,
+    pricing: { type: 'free' },
+    expose,
+    payments: [],
   };
 }

@@ -5,13 +5,15 @@ import { percentile } from './numbers.ts';
 
 /** Most requests of one order; also the room for their times. */
 const MAX_REQUESTS = 2_000_000;
-const HEADERS = { 'content-type': 'application/json', accept: 'application/json', 'user-agent': 'bench/1' };
+/** How much of a wrong answer is told, characters. */
+const SHOWN_CHARS = 300;
 
 const times = new Float64Array(MAX_REQUESTS);
 
 /** One connection's worth of requests, the next one sent when the last one is answered. */
 class Lane implements Dispatcher.DispatchHandler {
   readonly #round: Round;
+  readonly #chunks: Buffer[] = [];
   #sentAt = 0;
   #status = 0;
 
@@ -25,6 +27,7 @@ class Lane implements Dispatcher.DispatchHandler {
       round.leave();
       return;
     }
+    this.#chunks.length = 0;
     this.#sentAt = performance.now();
     round.pool.dispatch(round.request, this);
   }
@@ -35,10 +38,16 @@ class Lane implements Dispatcher.DispatchHandler {
     this.#status = status;
   }
 
-  onResponseData(): void {}
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+  }
 
   onResponseEnd(): void {
-    this.#round.count(performance.now() - this.#sentAt, this.#status);
+    const ms = performance.now() - this.#sentAt;
+    const [first, second] = this.#chunks;
+    // Most answers are one piece; they need not be copied to be looked at.
+    const body = first === undefined || second !== undefined ? Buffer.concat(this.#chunks) : first;
+    this.#round.count(ms, this.#status, body);
     this.next();
   }
 
@@ -53,6 +62,7 @@ class Round {
   readonly pool: Pool;
   readonly request: Dispatcher.DispatchOptions;
   readonly #order: LoadOrder;
+  readonly #holds: Buffer;
   readonly #ends: number;
   readonly #done = Promise.withResolvers<void>();
   #running: number;
@@ -61,8 +71,10 @@ class Round {
 
   constructor(pool: Pool, order: LoadOrder) {
     this.pool = pool;
-    this.request = { method: 'POST', path: order.path, headers: HEADERS, body: order.body };
+    const { path, headers, body, holds } = order.question;
+    this.request = { method: 'POST', path, headers, body };
     this.#order = order;
+    this.#holds = Buffer.from(holds);
     this.#running = order.connections;
     this.#ends = performance.now() + order.seconds * 1_000;
   }
@@ -71,8 +83,11 @@ class Round {
     return this.#failure !== undefined || this.#requests >= MAX_REQUESTS || performance.now() >= this.#ends;
   }
 
-  count(ms: number, status: number): void {
-    if (status !== this.#order.expect) this.fail(`answered ${status}, not ${this.#order.expect}`);
+  count(ms: number, status: number, body: Buffer): void {
+    const { expect, holds } = this.#order.question;
+    if (status !== expect) this.fail(`answered ${status}, not ${expect}`);
+    else if (!body.includes(this.#holds))
+      this.fail(`answered without ${JSON.stringify(holds)}: ${body.toString('utf8', 0, SHOWN_CHARS)}`);
     else times[this.#requests++] = ms;
   }
 

@@ -1,14 +1,12 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { INPUT, type Question } from './contestant.ts';
+import type { Question } from './contestant.ts';
 import { type Running, startProgram } from './program.ts';
 
 /** One order to the load generator. */
 export interface LoadOrder {
   readonly origin: string;
-  readonly path: string;
-  readonly body: string;
-  readonly expect: number;
+  readonly question: Question;
   readonly connections: number;
   readonly seconds: number;
 }
@@ -39,8 +37,8 @@ export interface Load {
 export function startLoad(core: number | undefined): Load {
   const program: Running = startProgram(core, [join(import.meta.dirname, 'load-main.ts')], {});
   return {
-    async fire(origin, { path, expect }, seconds, signal) {
-      const order: LoadOrder = { origin, path, body: INPUT, expect, connections: CONNECTIONS, seconds };
+    async fire(origin, question, seconds, signal) {
+      const order: LoadOrder = { origin, question, connections: CONNECTIONS, seconds };
       const deadline = AbortSignal.timeout(seconds * 1_000 + LATE_MS);
       const answer = once(program.child, 'message', { signal: AbortSignal.any([signal, deadline]) });
       program.child.send(order);

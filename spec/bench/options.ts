@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { SUITES, type Suite } from './contestant.ts';
 
 /** How a benchmark is run. */
 export interface BenchOptions {
@@ -6,6 +7,8 @@ export interface BenchOptions {
   readonly seconds: number;
   /** Turns of each contestant; even, so that every one is as often early as late. */
   readonly rounds: number;
+  /** Which suites; undefined: all. */
+  readonly suites: readonly Suite[] | undefined;
   /** Ids of the contestants; undefined: all. */
   readonly only: readonly string[] | undefined;
   /** Where a CPU profile of each contestant is written; it costs a little CPU itself. */
@@ -14,15 +17,16 @@ export interface BenchOptions {
 
 export const USAGE = `node spec/bench/run.ts [options]
 
-  --seconds N     length of a turn (default 2, at most 30)
+  --seconds N     length of a turn (default 1, at most 30)
   --rounds N      turns of each contestant (default 8, at most 50)
-  --quick         1 second, 4 rounds: less than a minute
+  --quick         half a second, 4 rounds: about two minutes for all
+  --suite A,B     some of http, mcp, a2a (default all, about four minutes)
   --only A,B      these contestants only; a ratio needs its peer
   --profile DIR   also write a V8 CPU profile of each contestant there
 `;
 
-const DEFAULTS = { seconds: 2, rounds: 8 };
-const QUICK = { seconds: 1, rounds: 4 };
+const DEFAULTS = { seconds: 1, rounds: 8 };
+const QUICK = { seconds: 0.5, rounds: 4 };
 const MAX_SECONDS = 30;
 const MAX_ROUNDS = 50;
 
@@ -33,6 +37,7 @@ export function readOptions(args: readonly string[]): BenchOptions | 'help' {
     options: {
       seconds: { type: 'string' },
       rounds: { type: 'string' },
+      suite: { type: 'string' },
       only: { type: 'string' },
       profile: { type: 'string' },
       quick: { type: 'boolean' },
@@ -46,5 +51,13 @@ export function readOptions(args: readonly string[]): BenchOptions | 'help' {
   if (!(seconds > 0 && seconds <= MAX_SECONDS)) throw new Error(`--seconds: more than 0, at most ${MAX_SECONDS}`);
   if (!(Number.isInteger(rounds) && rounds > 0 && rounds <= MAX_ROUNDS))
     throw new Error(`--rounds: a whole number from 1 to ${MAX_ROUNDS}`);
-  return { seconds, rounds, only: values.only?.split(','), profile: values.profile };
+  return { seconds, rounds, suites: suitesOf(values.suite), only: values.only?.split(','), profile: values.profile };
+}
+
+function suitesOf(names: string | undefined): readonly Suite[] | undefined {
+  return names?.split(',').map((name) => {
+    const suite = SUITES.find((known) => known === name);
+    if (suite === undefined) throw new Error(`--suite: ${name} is none of ${SUITES.join(', ')}`);
+    return suite;
+  });
 }

@@ -1,16 +1,10 @@
-/** `make bench`: CPU a request of the gateway beside its peers, as ratios of one interleaved run (see `--help`). */
+/** `make bench`: CPU a request of the gateway beside its peers, as ratios of one interleaved run a suite (see `--help`). */
 import { runBench } from './bench.ts';
-import type { Contestant } from './contestant.ts';
+import { type Contestant, SUITES, type Suite } from './contestant.ts';
+import { chosen } from './contestants.ts';
 import { CannotMeasure } from './meter.ts';
 import { type BenchOptions, readOptions, USAGE } from './options.ts';
-import { expressJson } from './peers/express-json.ts';
-import { gatewayChallenge } from './peers/gateway-challenge.ts';
-import { gatewayFree } from './peers/gateway-free.ts';
-import { hpmRecipe } from './peers/hpm-recipe.ts';
-import { hpmStreamed } from './peers/hpm-streamed.ts';
-import { historyLine, standings, table } from './report.ts';
-
-const CONTESTANTS: readonly Contestant[] = [gatewayFree, hpmStreamed, hpmRecipe, gatewayChallenge, expressJson];
+import { historyLine, type Standing, standings, table } from './report.ts';
 
 /** Below this share of a core somebody else worked here, or the generator was the slower one: ranges are wide then. */
 const FAIR_SHARE = 0.7;
@@ -24,17 +18,15 @@ async function main(): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const contestants = chosen(options.only);
+  const contestants = chosen(options);
   const stopped = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort());
   const longest = AbortSignal.timeout(patienceMs(options, contestants.length));
   try {
     const signal = AbortSignal.any([stopped.signal, longest]);
-    const rounds = await runBench(contestants, options, signal, (line) => process.stderr.write(`${line}\n`));
-    const all = standings(contestants, rounds);
-    process.stdout.write(
-      `${table(all)}\n\n${historyLine(all, { seconds: options.seconds, rounds: options.rounds })}\n`,
-    );
+    const all: Standing[] = [];
+    for (const suite of SUITES) all.push(...(await runSuite(contestants, suite, options, signal)));
+    process.stdout.write(`${historyLine(all, { seconds: options.seconds, rounds: options.rounds })}\n`);
     const starved = all.filter(({ busy }) => busy < FAIR_SHARE).map(({ id }) => id);
     if (starved.length > 0) process.stderr.write(`Not a quiet machine: ${starved.join(', ')} often had to wait.\n`);
     return 0;
@@ -46,12 +38,19 @@ async function main(): Promise<number> {
   }
 }
 
-function chosen(only: readonly string[] | undefined): readonly Contestant[] {
-  if (only === undefined) return CONTESTANTS;
-  const ids = CONTESTANTS.map(({ id }) => id);
-  const unknown = only.find((id) => !ids.includes(id));
-  if (unknown !== undefined) throw new Error(`--only: ${unknown} is none of ${ids.join(', ')}`);
-  return CONTESTANTS.filter(({ id }) => only.includes(id));
+/** Contestants of one suite alone are there together: fewer programs that lie in each other's memory and caches. */
+async function runSuite(
+  contestants: readonly Contestant[],
+  suite: Suite,
+  options: BenchOptions,
+  signal: AbortSignal,
+): Promise<readonly Standing[]> {
+  const own = contestants.filter((one) => one.suite === suite);
+  if (own.length === 0) return [];
+  const rounds = await runBench(own, options, signal, (line) => process.stderr.write(`${suite}: ${line}\n`));
+  const all = standings(own, rounds);
+  process.stdout.write(`${table(all)}\n\n`);
+  return all;
 }
 
 function patienceMs({ seconds, rounds }: BenchOptions, contestants: number): number {

@@ -12,11 +12,11 @@ export function servePeer(app: (backendUrl: string) => Express): void {
   process.once('SIGTERM', () => process.exit(0));
 }
 
-/** The program of a peer whose file runs `servePeer` when it is the main one. */
-export function peerProgram(file: string): Contestant['program'] {
+/** The program of a peer whose file runs `servePeer` when it is the main one. `own`: what that peer asks its environment for besides. */
+export function peerProgram(file: string, own: Readonly<Record<string, string>> = {}): Contestant['program'] {
   return async ({ port, backendUrl }) => ({
     args: [file],
     // Peers run as they would in production: Express is slower without it.
-    env: { PORT: String(port), BACKEND_URL: backendUrl, NODE_ENV: 'production' },
+    env: { PORT: String(port), BACKEND_URL: backendUrl, NODE_ENV: 'production', ...own },
   });
 }

@@ -5,8 +5,9 @@ import { peerProgram, servePeer } from '../serve-peer.ts';
 /** Express alone with a small answer and no log: the floor under everything that answers by itself, as a challenge does. */
 export const expressJson: Contestant = {
   id: 'express',
+  suite: 'http',
   title: 'Express, a small JSON answer, no log',
-  question: PEER_QUESTION,
+  question: { ...PEER_QUESTION, holds: '"status":"ok"' },
   readyPath: '/',
   against: { id: 'hpm-recipe' },
   program: peerProgram(import.meta.filename),

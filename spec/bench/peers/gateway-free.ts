@@ -1,12 +1,13 @@
-import type { Contestant } from '../contestant.ts';
-import { FREE_RESOURCE, gatewayProgram, invocationOf } from '../gateway.ts';
+import { type Contestant, FROM_MERCHANT, plainQuestion } from '../contestant.ts';
+import { FREE_RESOURCE, gatewayProgram, HTTP_SHOP, invocationOf } from '../gateway.ts';
 
 /** A free call through every layer to the merchant and back; the log is on, events and receipts are written. */
 export const gatewayFree: Contestant = {
   id: 'free',
+  suite: 'http',
   title: 'gateway, free invoke',
-  question: { path: invocationOf(FREE_RESOURCE), expect: 200 },
+  question: plainQuestion(invocationOf(FREE_RESOURCE), 200, FROM_MERCHANT),
   readyPath: '/ready',
   against: { id: 'hpm-recipe', goal: 0.5 },
-  program: gatewayProgram('free'),
+  program: gatewayProgram('free', HTTP_SHOP),
 };

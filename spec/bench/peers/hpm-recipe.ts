@@ -7,6 +7,7 @@ import { peerProgram, servePeer } from '../serve-peer.ts';
 /** What most people build when a proxy has to look at the body: the body parser, the proxy, the body put together again, a log. */
 export const hpmRecipe: Contestant = {
   id: 'hpm-recipe',
+  suite: 'http',
   title: 'express.json + hpm + fixRequestBody + pino-http',
   question: PEER_QUESTION,
   readyPath: '/',

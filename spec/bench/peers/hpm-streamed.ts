@@ -6,6 +6,7 @@ import { peerProgram, servePeer } from '../serve-peer.ts';
 /** The least that Express and http-proxy-middleware can do: stream both ways, read nothing, log nothing. */
 export const hpmStreamed: Contestant = {
   id: 'hpm-streamed',
+  suite: 'http',
   title: 'Express + http-proxy-middleware, streamed',
   question: PEER_QUESTION,
   readyPath: '/',

@@ -1,0 +1,94 @@
+import { type AgentCard, type Task, TaskState } from '@a2a-js/sdk';
+import { AgentEvent, type AgentExecutor, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server';
+import { jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import express from 'express';
+import { A2A_PATH, SEND_QUESTION } from '../a2a.ts';
+import { merchantClient } from '../ask-merchant.ts';
+import type { Contestant } from '../contestant.ts';
+import { peerProgram, servePeer } from '../serve-peer.ts';
+import { CALLED, INPUT_SCHEMA } from '../tools.ts';
+
+/**
+ * The official server on Express: `jsonRpcHandler` over `DefaultRequestHandler`, tasks in its store in memory, one event an execution. The
+ * input is held against the schema of the gateway's resource; no log, no events.
+ */
+export const a2aSdk: Contestant = {
+  id: 'sdk-send',
+  suite: 'a2a',
+  title: 'A2A SDK server 1.3, SendMessage',
+  question: SEND_QUESTION,
+  readyPath: '/',
+  program: peerProgram(import.meta.filename),
+};
+
+const JSON_TYPE = 'application/json';
+
+if (import.meta.main)
+  servePeer((backendUrl) => {
+    const handler = new DefaultRequestHandler(card(), new InMemoryTaskStore(), executor(merchantClient(backendUrl)));
+    const front = jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication });
+    return express().use(A2A_PATH, front);
+  });
+
+function executor(ask: (input: unknown) => Promise<Record<string, unknown>>): AgentExecutor {
+  const ajv = new Ajv2020();
+  formats.default(ajv);
+  const valid = ajv.compile(INPUT_SCHEMA);
+  return {
+    async execute({ userMessage, taskId, contextId }, events) {
+      const content = userMessage.parts[0]?.content;
+      if (content?.$case !== 'data') throw new Error('the first part holds no data');
+      const { resource, input } = content.value as { readonly resource?: unknown; readonly input?: unknown };
+      if (resource !== CALLED || !valid(input)) throw new Error('no such skill, or no such input');
+      events.publish(AgentEvent.task(completed(taskId, contextId, await ask(input))));
+    },
+    async cancelTask() {},
+  };
+}
+
+function completed(id: string, contextId: string, report: Record<string, unknown>): Task {
+  const part = {
+    content: { $case: 'data', value: report },
+    metadata: undefined,
+    filename: '',
+    mediaType: JSON_TYPE,
+  } as const;
+  return {
+    id,
+    contextId,
+    status: { state: TaskState.TASK_STATE_COMPLETED, message: undefined, timestamp: new Date().toISOString() },
+    artifacts: [
+      {
+        artifactId: crypto.randomUUID(),
+        name: CALLED,
+        description: '',
+        parts: [part],
+        metadata: undefined,
+        extensions: [],
+      },
+    ],
+    history: [],
+    metadata: undefined,
+  };
+}
+
+/** What the handler reads of it is the interface and the input modes. */
+function card(): AgentCard {
+  const [interfaceUrl, modes] = [`http://127.0.0.1${A2A_PATH}`, [JSON_TYPE]];
+  return {
+    name: 'Bench',
+    description: 'Prices and volumes',
+    supportedInterfaces: [{ url: interfaceUrl, protocolBinding: 'JSONRPC', tenant: '', protocolVersion: '1.0' }],
+    provider: undefined,
+    version: '1.0.0',
+    capabilities: { streaming: false, pushNotifications: false, extensions: [], extendedAgentCard: false },
+    securitySchemes: {},
+    securityRequirements: [],
+    defaultInputModes: modes,
+    defaultOutputModes: modes,
+    skills: [],
+    signatures: [],
+  };
+}

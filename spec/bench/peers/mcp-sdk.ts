@@ -1,0 +1,60 @@
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
+import express from 'express';
+import { merchantClient } from '../ask-merchant.ts';
+import type { Contestant, Question } from '../contestant.ts';
+import { callQuestion, listQuestion, MCP_PATH } from '../mcp.ts';
+import { peerProgram, servePeer } from '../serve-peer.ts';
+import { INPUT_SCHEMA, tools } from '../tools.ts';
+
+/**
+ * The official server as its guide mounts it on Express: a factory, `createMcpHandler`, `toNodeHandler` with the parsed body, which
+ * costs it less than node:http alone. No log, no events, no checks of Host or Origin.
+ */
+export const mcpSdk: readonly Contestant[] = [
+  contestant('sdk-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5),
+  contestant('sdk-list-55', 'tools/list of 55', listQuestion(55, 'modern'), 55),
+  contestant('sdk-list-5-legacy', 'tools/list of 5, 2025', listQuestion(5, 'legacy'), 5),
+  contestant('sdk-call', 'tools/call, free', callQuestion(), 5),
+];
+
+function contestant(id: string, what: string, question: Question, count: number): Contestant {
+  return {
+    id,
+    suite: 'mcp',
+    title: `MCP SDK server 2.4, ${what}`,
+    question,
+    readyPath: MCP_PATH,
+    program: peerProgram(import.meta.filename, { TOOLS: String(count) }),
+  };
+}
+
+if (import.meta.main) servePeer((backendUrl) => sdkApp(backendUrl, Number(process.env['TOOLS'])));
+
+function sdkApp(backendUrl: string, count: number) {
+  const ask = merchantClient(backendUrl);
+  // Compiled once for all servers: the guide does not say so, but it is what its user would find out.
+  const inputSchema = fromJsonSchema(INPUT_SCHEMA);
+  const listed = tools(count);
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: 'bench', title: 'Bench', version: '1.0.0' });
+    for (const { id, name, description } of listed)
+      server.registerTool(id, { title: name, description, inputSchema, ...saidByGateway(name) }, async (input) => {
+        const report = await ask(input);
+        return { content: [{ type: 'text', text: JSON.stringify(report) }], structuredContent: report };
+      });
+    return server;
+  });
+  const node = toNodeHandler(handler);
+  return express()
+    .use(express.json())
+    .all(MCP_PATH, (req, res) => void node(req, res, req.body));
+}
+
+/** Members that the gateway derives from a resource: both servers list the same bytes a tool. */
+function saidByGateway(title: string) {
+  return {
+    annotations: { title, readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+    _meta: { 'agent-commerce/pricing': { type: 'free' } },
+  };
+}
