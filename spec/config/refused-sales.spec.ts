@@ -109,12 +109,7 @@ const MONEY: readonly Row[] = [
 ];
 
 const RELEASE: readonly Row[] = [
-  [
-    'acp switched on',
-    { 'protocols.acp.enabled': true },
-    'protocols.acp.enabled',
-    /not served by this release yet/,
-  ],
+  ['acp switched on', { 'protocols.acp.enabled': true }, 'protocols.acp.enabled', /not served by this release yet/],
   [
     'mandates switched on',
     { 'authorization.ap2.enabled': true },

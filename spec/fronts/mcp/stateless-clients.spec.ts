@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { CLIENT_MODES, type Fetch, type McpClient } from '../../support/mcp-clients.ts';
+import { SIMPLE_TEXT } from '../../support/mcp-merchant.ts';
+import { buyTool, receiptOf, withProof } from '../../support/mcp-payer.ts';
+import { type McpSeller, openMcpSeller } from '../../support/mcp-seller.ts';
+import { PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-shop.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
+
+const WEATHER = { name: 'weather', arguments: { city: 'Berlin' } } as const;
+const SOLD_ONCE = { spent: PRICE_UNITS, earned: PRICE_UNITS, requests: 1 } as const;
+
+let redis: TestRedis;
+let seller: McpSeller;
+before(async () => {
+  redis = await startRedis();
+  seller = await openMcpSeller({ storage: { redis: { url: redis.url } }, gateways: 2 });
+});
+after(async () => {
+  await seller?.close();
+  await redis?.stop();
+});
+
+/** Sends each request to the next gateway, as a balancer without sticky sessions does. */
+function balancer(urls: readonly string[]): { readonly fetch: Fetch; readonly visited: readonly string[] } {
+  const visited: string[] = [];
+  const send: Fetch = (_, init) => {
+    const url = urls[visited.length % urls.length] ?? '';
+    visited.push(url);
+    return fetch(url, init);
+  };
+  return { fetch: send, visited };
+}
+
+for (const [name, { connect }] of Object.entries(CLIENT_MODES))
+  describe(`${name}, whose every request reaches another gateway`, () => {
+    let client: McpClient;
+    let route: ReturnType<typeof balancer>;
+    before(async () => {
+      route = balancer(seller.urls);
+      client = await connect(seller.url, route.fetch);
+    });
+    after(() => client?.close());
+
+    it('lists and calls tools: no gateway needs to know what another one was told', async () => {
+      // Clients that were told how long a list holds do not ask again, so the number of requests differs.
+      for (let round = 0; round < 3; round += 1) {
+        const tools = await client.listTools();
+        assert.equal(tools.length, TOOL_NAMES.length);
+        const { content } = await client.callTool({ name: 'test_simple_text' });
+        assert.equal(content[0]?.text, SIMPLE_TEXT);
+      }
+      assert.deepEqual([...new Set(route.visited)].sort(), [...seller.urls].sort());
+    });
+
+    it('pays one gateway for the challenge of another, and money moves once', async () => {
+      const moved = await seller.balances(async () => {
+        const { proof, answer } = await buyTool(client, seller.buyer.client, WEATHER);
+        assert.equal(receiptOf(answer)?.success, true, JSON.stringify(answer));
+        const [challenged, paid] = route.visited.slice(-2);
+        assert.notEqual(challenged, paid);
+        // The proof comes a second time, to the gateway that has not seen it.
+        const again = await client.callTool(withProof(WEATHER, proof));
+        assert.equal(again.isError, true);
+        assert.equal((again.structuredContent as { code?: string }).code, 'PAYMENT_REPLAYED', JSON.stringify(again));
+      });
+      assert.deepEqual(moved, SOLD_ONCE);
+    });
+  });

@@ -1,0 +1,74 @@
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { type Buyer, createBuyer } from './buyer.ts';
+import { startChain } from './chain.ts';
+import { type McpMerchant, startMcpMerchant } from './mcp-merchant.ts';
+import { mcpShop } from './mcp-shop.ts';
+import { baseSepolia, poseAsBaseSepolia } from './mcp-usdc.ts';
+import { openShop, type ShopParts } from './shop.ts';
+
+/** Gateways that sell the tools of `mcp-shop.ts` for USDC of a local Base Sepolia, and a buyer. */
+export interface McpSeller {
+  readonly merchant: McpMerchant;
+  readonly buyer: Buyer;
+  /** The MCP endpoint of each gateway. */
+  readonly urls: readonly string[];
+  /** The first of them. */
+  readonly url: string;
+  /** Runs a sale and tells what it moved. */
+  balances(sale: () => Promise<void>): Promise<Moved>;
+  close(): Promise<void>;
+}
+
+/** Differences that a sale made. */
+export interface Moved {
+  /** Base units that the buyer has less. */
+  readonly spent: bigint;
+  /** Base units that the payee has more. */
+  readonly earned: bigint;
+  /** Requests that reached the merchant. */
+  readonly requests: number;
+}
+
+/** Where the gateways of one seller meet, when there is more than one. */
+export interface SellerParts {
+  readonly storage?: NonNullable<ShopParts['storage']>;
+  readonly gateways?: number;
+}
+
+/** Opens everything: one gateway on a store of its own, unless told otherwise. */
+export async function openMcpSeller({ storage, gateways = 1 }: SellerParts = {}): Promise<McpSeller> {
+  const [chain, merchant] = await Promise.all([startChain(), startMcpMerchant()]);
+  const usdc = await poseAsBaseSepolia(chain);
+  const payTo = privateKeyToAddress(generatePrivateKey());
+  const parts: ShopParts = {
+    chain,
+    payTo,
+    merchantUrl: merchant.url,
+    facilitator: { mode: 'local' },
+    overrides: { ...mcpShop(merchant.url, 'USDC'), ...baseSepolia() },
+    ...(storage === undefined ? {} : { storage }),
+  };
+  const shops = await Promise.all(Array.from({ length: gateways }, () => openShop(parts)));
+  const urls = shops.map(({ url }) => `${url}/mcp`);
+  const buyer = await createBuyer(usdc);
+  return {
+    merchant,
+    buyer,
+    urls,
+    url: urls[0] ?? '',
+    async balances(sale) {
+      const [funds, earnings] = [await buyer.balance(), await usdc.balanceOf(payTo)];
+      const requests = merchant.requests.length;
+      await sale();
+      return {
+        spent: funds - (await buyer.balance()),
+        earned: (await usdc.balanceOf(payTo)) - earnings,
+        requests: merchant.requests.length - requests,
+      };
+    },
+    async close() {
+      await Promise.all(shops.map((shop) => shop.close()));
+      await Promise.all([chain.stop(), merchant.stop()]);
+    },
+  };
+}
