@@ -1,20 +1,32 @@
 import { Pool } from 'undici';
 
+/** How the tool of a peer asks the merchant: INPUT, or what came in its place, against the merchant's answer. */
+export type AskMerchant = (input: unknown) => Promise<Record<string, unknown>>;
+
 /** Connections to the merchant that a peer may have: one for each request that is in flight. */
 const CONNECTIONS = 32;
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
 
-/** How a peer's tool asks the merchant: with the cheapest client there is, kept connections, and one parse of the answer. */
-export function merchantClient(backendUrl: string): (input: unknown) => Promise<Record<string, unknown>> {
+/** The cheapest client there is. */
+export function pooledMerchant(backendUrl: string): AskMerchant {
   const pool = new Pool(backendUrl, { connections: CONNECTIONS, pipelining: 1 });
   return async (input) => {
-    const { statusCode, body } = await pool.request({
-      method: 'POST',
-      path: '/report',
-      headers: { 'content-type': 'application/json', accept: 'application/json' },
-      body: JSON.stringify(input),
-    });
-    const report = (await body.json()) as Record<string, unknown>;
-    if (statusCode !== 200) throw new Error(`the merchant answered ${statusCode}`);
-    return report;
+    const sent = JSON.stringify(input);
+    const { statusCode, body } = await pool.request({ method: 'POST', path: '/report', headers: HEADERS, body: sent });
+    return answered(statusCode, await body.json());
   };
+}
+
+/** What agents are written with: the samples of the A2A SDK ask with the `fetch` of the runtime. */
+export function fetchedMerchant(backendUrl: string): AskMerchant {
+  const url = `${backendUrl}/report`;
+  return async (input) => {
+    const answer = await fetch(url, { method: 'POST', headers: HEADERS, body: JSON.stringify(input) });
+    return answered(answer.status, await answer.json());
+  };
+}
+
+function answered(status: number, report: unknown): Record<string, unknown> {
+  if (status !== 200) throw new Error(`the merchant answered ${status}`);
+  return report as Record<string, unknown>;
 }

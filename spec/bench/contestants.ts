@@ -19,7 +19,7 @@ export const CONTESTANTS: readonly Contestant[] = [
   ...gatewayMcp,
   ...mcpSdk,
   gatewayA2a,
-  a2aSdk,
+  ...a2aSdk,
 ];
 
 /** Those that the command line asks for; undefined asks for all. @throws Error that names what is unknown, or that nobody is left */

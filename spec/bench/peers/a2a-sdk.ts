@@ -5,34 +5,50 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import express from 'express';
 import { A2A_PATH, SEND_QUESTION } from '../a2a.ts';
-import { merchantClient } from '../ask-merchant.ts';
+import { type AskMerchant, fetchedMerchant, pooledMerchant } from '../ask-merchant.ts';
 import type { Contestant } from '../contestant.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { CALLED, INPUT_SCHEMA } from '../tools.ts';
 
-/**
- * The official server on Express: `jsonRpcHandler` over `DefaultRequestHandler`, tasks in its store in memory, one event an execution. The
- * input is held against the schema of the gateway's resource; no log, no events.
- */
-export const a2aSdk: Contestant = {
-  id: 'sdk-send',
-  suite: 'a2a',
-  title: 'A2A SDK server 1.3, SendMessage',
-  question: SEND_QUESTION,
-  readyPath: '/',
-  program: peerProgram(import.meta.filename),
-};
-
 const JSON_TYPE = 'application/json';
+const CLIENTS = { fetch: fetchedMerchant, pool: pooledMerchant };
+
+/**
+ * The official server on Express: `jsonRpcHandler` over `DefaultRequestHandler`, its own store in memory, one event an execution. The
+ * input is held against the schema of the gateway's resource; no log, no events. Half of what it costs is how its tool asks the
+ * merchant, so it is there twice.
+ */
+export const a2aSdk: readonly Contestant[] = [
+  contestant('sdk-send', 'fetch', 'A2A SDK server 1.3, SendMessage, its tool on fetch'),
+  contestant('sdk-send-lean', 'pool', 'the same, its tool on a bare undici pool', { id: 'sdk-send' }),
+];
+
+function contestant(
+  id: string,
+  client: keyof typeof CLIENTS,
+  title: string,
+  against?: NonNullable<Contestant['against']>,
+): Contestant {
+  return {
+    id,
+    suite: 'a2a',
+    title,
+    question: SEND_QUESTION,
+    readyPath: '/',
+    ...(against === undefined ? {} : { against }),
+    program: peerProgram(import.meta.filename, { CLIENT: client }),
+  };
+}
 
 if (import.meta.main)
   servePeer((backendUrl) => {
-    const handler = new DefaultRequestHandler(card(), new InMemoryTaskStore(), executor(merchantClient(backendUrl)));
+    const ask = process.env['CLIENT'] === 'pool' ? CLIENTS.pool : CLIENTS.fetch;
+    const handler = new DefaultRequestHandler(card(), new InMemoryTaskStore(), executor(ask(backendUrl)));
     const front = jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication });
     return express().use(A2A_PATH, front);
   });
 
-function executor(ask: (input: unknown) => Promise<Record<string, unknown>>): AgentExecutor {
+function executor(ask: AskMerchant): AgentExecutor {
   const ajv = new Ajv2020();
   formats.default(ajv);
   const valid = ajv.compile(INPUT_SCHEMA);

@@ -1,7 +1,7 @@
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
 import express from 'express';
-import { merchantClient } from '../ask-merchant.ts';
+import { pooledMerchant } from '../ask-merchant.ts';
 import type { Contestant, Question } from '../contestant.ts';
 import { callQuestion, listQuestion, MCP_PATH } from '../mcp.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
@@ -15,7 +15,7 @@ export const mcpSdk: readonly Contestant[] = [
   contestant('sdk-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5),
   contestant('sdk-list-55', 'tools/list of 55', listQuestion(55, 'modern'), 55),
   contestant('sdk-list-5-legacy', 'tools/list of 5, 2025', listQuestion(5, 'legacy'), 5),
-  contestant('sdk-call', 'tools/call, free', callQuestion(), 5),
+  contestant('sdk-call', 'tools/call on a bare undici pool', callQuestion(), 5),
 ];
 
 function contestant(id: string, what: string, question: Question, count: number): Contestant {
@@ -32,7 +32,7 @@ function contestant(id: string, what: string, question: Question, count: number)
 if (import.meta.main) servePeer((backendUrl) => sdkApp(backendUrl, Number(process.env['TOOLS'])));
 
 function sdkApp(backendUrl: string, count: number) {
-  const ask = merchantClient(backendUrl);
+  const ask = pooledMerchant(backendUrl);
   // Compiled once for all servers: the guide does not say so, but it is what its user would find out.
   const inputSchema = fromJsonSchema(INPUT_SCHEMA);
   const listed = tools(count);
@@ -51,7 +51,7 @@ function sdkApp(backendUrl: string, count: number) {
     .all(MCP_PATH, (req, res) => void node(req, res, req.body));
 }
 
-/** Members that the gateway derives from a resource: both servers list the same bytes a tool. */
+/** Members that the gateway derives from a resource: both servers list the same tools. */
 function saidByGateway(title: string) {
   return {
     annotations: { title, readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
