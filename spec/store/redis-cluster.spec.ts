@@ -47,6 +47,12 @@ describe('a cluster', () => {
     return owners[0]?.member ?? assert.fail();
   }
 
+  /** The ports that the nodes tell of each other. */
+  async function namedPorts(): Promise<readonly number[]> {
+    const tables = await Promise.all(members().map(({ admin }) => admin.call('CLUSTER', 'SLOTS')));
+    return tables.flatMap((slots) => (slots as [number, number, [string, number]][]).map(([, , [, port]]) => port));
+  }
+
   async function opened(t: TestContext) {
     const merchantId = randomUUID();
     const store = await open(merchantId);
@@ -119,6 +125,8 @@ describe('a cluster', () => {
     await until(async () => (await store.check()).status === 'ok', 'the store does not reconnect');
     assert.equal((await store.feed.page({ limit: 10 })).events.length, 1);
     await admin.config('SET', 'cluster-announce-port', '0');
+    // The others hear of it with the next ping; until then they would send the next test to a line that is gone.
+    await until(async () => (await namedPorts()).every((named) => named !== line.port), 'the line is still named');
   });
 
   it('asks the node that has our slot how it is set up, not any other', async (t) => {

@@ -2,16 +2,29 @@ import type { RequestHandler, Response } from 'express';
 import type { StaticDocument } from '../catalogue/resource.ts';
 import { errorEnvelope, type GatewayError } from '../errors.ts';
 
-const JSON_TYPE = 'application/json; charset=utf-8';
+const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;
 
 /** Sends serialised JSON with its length; a HEAD gets the head alone. Does nothing when the caller is gone. */
 export function sendJson(res: Response, status: number, body: string | Uint8Array): void {
+  sendText(res, status, JSON_HEAD, body);
+}
+
+/**
+ * Sends a body that is there as a whole, with its length. Text of ASCII alone goes out in one piece with the head, at half the price of
+ * UTF-8: in both encodings it is the same bytes.
+ */
+export function sendText(
+  res: Response,
+  status: number,
+  head: Readonly<Record<string, string>>,
+  body: string | Uint8Array,
+): void {
   if (res.destroyed || res.headersSent) return;
-  res.writeHead(status, {
-    'content-type': JSON_TYPE,
-    'content-length': typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength,
-  });
-  res.end(res.req.method === 'HEAD' ? undefined : body);
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+  res.writeHead(status, { ...head, 'content-length': length });
+  if (res.req.method === 'HEAD') res.end();
+  else if (typeof body === 'string') res.end(body, length === body.length ? 'latin1' : 'utf8');
+  else res.end(body);
 }
 
 /** Sends the one error envelope (CONTRACT 1.1). After a head went out the only honest answer is a broken connection. */

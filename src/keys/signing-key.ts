@@ -25,7 +25,7 @@ export type SigningKeyReading =
   | { readonly ok: true; readonly key: SigningKey }
   | { readonly ok: false; readonly message: string };
 
-const PKCS8 = /^-----BEGIN PRIVATE KEY-----\r?\n[\s\S]+\r?\n-----END PRIVATE KEY-----\s*$/;
+const PKCS8 = /^-----BEGIN PRIVATE KEY-----\r?\n[A-Za-z0-9+/=\r\n]+-----END PRIVATE KEY-----\s*$/;
 const HOW = 'openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 makes one';
 
 /** Reads a PKCS#8 PEM of a P-256 key: the only curve of ES256. */

@@ -131,6 +131,16 @@ describe('paying for a task', () => {
     assert.equal(await seller.income(), earned);
   });
 
+  it('the same message again, as after a lost answer, gets its answer again: paid once, run once', async () => {
+    const pay = message('market_report', { ...CITY, _payment: await paid() });
+    const [earned, calls] = [await seller.income(), seller.merchant.requests.length];
+    const [first, again] = [await send(base, pay), await send(base, pay)];
+    assert.deepEqual(dataOf(again), dataOf(first));
+    assert.equal((again.metadata['agent-commerce/delivery'] as Members)['replayed'], true);
+    assert.equal((await seller.income()) - earned, PRICE_UNITS);
+    assert.equal(seller.merchant.requests.length - calls, 1);
+  });
+
   it('an idempotency key gets the stored answer again, and it says so', async () => {
     const proof = await paid();
     const key = { 'idempotency-key': 'order-4711' };

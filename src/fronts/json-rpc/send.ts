@@ -1,12 +1,11 @@
 import type { Response } from 'express';
 import type { Relayed } from '../../call.ts';
+import { sendText } from '../../http/respond.ts';
 import { LAST_BYTES_MS } from '../http-presenter.ts';
 
 /** Sends one JSON-RPC message. It may hold a challenge or a bought answer, so nobody may keep it. Does nothing when the caller is gone. */
 export function sendRpc(res: Response, status: number, text: string | Buffer): void {
-  if (res.destroyed || res.headersSent) return;
-  res.writeHead(status, { ...HEAD, 'content-length': Buffer.byteLength(text) });
-  res.end(text);
+  sendText(res, status, HEAD, text);
 }
 
 const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;

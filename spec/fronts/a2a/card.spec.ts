@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { createPublicKey, generateKeyPairSync, type webcrypto } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
+import release from '../../../package.json' with { type: 'json' };
+import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
+import { type Chain, startChain } from '../../support/chain.ts';
+import type { ConfigObject } from '../../support/config.ts';
+import { openShop, type Shop } from '../../support/shop.ts';
+import { type Members, postA2a, schemaOf, sendMessage, taskOf } from './post.ts';
+
+const CARD = '/.well-known/agent-card.json';
+const KEYS = '/.well-known/jwks.json';
+const isCard = schemaOf('a2a-agent-card');
+
+interface Skill {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly examples?: readonly string[];
+}
+interface Card extends Members {
+  readonly skills: readonly Skill[];
+  readonly capabilities: { readonly extensions: readonly { readonly uri: string; readonly params?: object }[] };
+  readonly signatures?: readonly { readonly protected: string }[];
+}
+
+const report = {
+  name: 'Report',
+  backend: { method: 'GET', path: '/cities' },
+  pricing: { type: 'fixed', amount: '0.01', currency: 'TUSD' },
+  expose: ['http', 'a2a'],
+};
+const object = (properties: object, more: object = {}): object => ({ type: 'object', properties, ...more });
+type Jwk = webcrypto.JsonWebKey & { readonly kid: string };
+/** The only resources of this shop; the sample merchant’s own are not exposed. */
+const RESOURCES: ConfigObject = {
+  plain: { ...report, description: 'Prices of one city' },
+  bare: { ...report, pricing: { type: 'free' } },
+  sentence: { ...report, description: 'What does it cost?' },
+  shown: {
+    ...report,
+    inputSchema: object({ city: { type: 'string' } }, { examples: [{ city: 7 }, { city: 'Bern' }] }),
+  },
+  usual: { ...report, inputSchema: object({ city: { type: 'string' } }, { default: { city: 'Rome' } }) },
+  parts: {
+    ...report,
+    inputSchema: object(
+      { city: { type: 'string', examples: ['Oslo'] }, days: { type: 'integer', default: 3 } },
+      { required: ['city'] },
+    ),
+  },
+  unshown: { ...report, inputSchema: object({ city: { type: 'string' } }, { required: ['city'] }) },
+  elsewhere: { ...report, expose: ['http'] },
+};
+const EXAMPLES: Readonly<Record<string, object | undefined>> = {
+  plain: {},
+  bare: {},
+  sentence: {},
+  shown: { city: 'Bern' },
+  usual: { city: 'Rome' },
+  parts: { city: 'Oslo', days: 3 },
+  unshown: undefined,
+};
+
+describe('the agent card', () => {
+  let chain: Chain;
+  let shop: Shop;
+  before(async () => {
+    chain = await startChain();
+    shop = await open({});
+  });
+  after(async () => {
+    await shop?.close();
+    await chain?.stop();
+  });
+
+  async function open(a2a: object, resources: ConfigObject = RESOURCES): Promise<Shop> {
+    const sample = Object.keys((await import('../../support/resources.ts')).sampleResources('TUSD'));
+    const hidden = Object.fromEntries(sample.map((id) => [id, undefined]));
+    const overrides = { protocols: { a2a: { enabled: true, ...a2a } }, resources: { ...hidden, ...resources } };
+    return openShop({ chain, merchantUrl: 'http://127.0.0.1:1', facilitator: { mode: 'local' }, overrides });
+  }
+
+  function cardOf(answer: Answered): Card {
+    assert.equal(answer.status, 200, answer.text);
+    const card = JSON.parse(answer.text) as Card;
+    assert.ok(isCard(card), JSON.stringify(isCard.errors));
+    return card;
+  }
+  const get = (base: string, path: string, headers = {}) => ask(base, { method: 'GET', path, headers });
+
+  it('names the agent, its one interface, what it cannot do, and the release', async () => {
+    const card = cardOf(await get(shop.url, CARD));
+    const { publicBaseUrl, name } = shop.config.merchant;
+    assert.deepEqual([card['name'], card['version']], [name, release.version]);
+    assert.deepEqual(card['supportedInterfaces'], [
+      { url: `${publicBaseUrl}/a2a`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    ]);
+    const { extensions, ...flags } = card.capabilities;
+    assert.deepEqual(flags, { streaming: false, pushNotifications: false, extendedAgentCard: false });
+    assert.equal(extensions.length, 3);
+    assert.deepEqual(extensions[2]?.params, {
+      resourcesUrl: `${publicBaseUrl}/api/resources`,
+      discoveryUrl: `${publicBaseUrl}/.well-known/agent-commerce`,
+      paymentField: 'input._payment',
+    });
+  });
+
+  it('has one skill for each resource that is exposed here, in the order of the configuration', async () => {
+    const { skills } = cardOf(await get(shop.url, CARD));
+    assert.deepEqual(
+      skills.map(({ id }) => id),
+      Object.keys(EXAMPLES),
+    );
+    const [plain, bare, sentence] = skills;
+    assert.equal(plain?.description, 'Prices of one city. Costs 0.01 TUSD per call.');
+    assert.deepEqual(plain.tags, ['agent-commerce', 'paid']);
+    assert.equal(bare?.description, 'Report', 'without a description its name is one, and it names no price');
+    assert.deepEqual(bare.tags, ['agent-commerce', 'free']);
+    assert.equal(sentence?.description, 'What does it cost? Costs 0.01 TUSD per call.');
+    assert.ok(!JSON.stringify(skills).includes('inputSchema'), 'schemas are read elsewhere');
+  });
+
+  for (const [id, input] of Object.entries(EXAMPLES))
+    it(`${id}: ${input === undefined ? 'no example can be made of its schema' : 'its example is a part to be sent as it stands'}`, async () => {
+      const { skills } = cardOf(await get(shop.url, CARD));
+      const [text] = skills.find((skill) => skill.id === id)?.examples ?? [];
+      if (input === undefined) {
+        assert.equal(text, undefined);
+        return;
+      }
+      const part = JSON.parse(text ?? '') as { data: object };
+      assert.deepEqual(part, { data: { resource: id, input }, mediaType: 'application/json' });
+      const content = { messageId: 'example', role: 'ROLE_USER', parts: [part] };
+      const task = taskOf(await postA2a(shop.url, sendMessage(content)));
+      const { code } = task.artifacts?.[0].parts[0].data ?? {};
+      // The merchant of this shop is not there: whatever gets that far was accepted.
+      assert.ok(code === 'PAYMENT_REQUIRED' || code === 'BACKEND_ERROR', String(code));
+    });
+
+  it('does not speak of payments where nothing has a price', async () => {
+    const free = await open({}, { bare: RESOURCES['bare'] });
+    try {
+      const { capabilities } = cardOf(await get(free.url, CARD));
+      assert.deepEqual(
+        capabilities.extensions.map(({ uri }) => uri),
+        ['urn:agent-commerce:a2a:resources:1'],
+      );
+    } finally {
+      await free.close();
+    }
+  });
+
+  it('is the same at both places where clients look, with ETag, age and 304; HEAD has the head alone', async () => {
+    const [root, mounted] = [await get(shop.url, CARD), await get(shop.url, `/a2a${CARD}`)];
+    assert.equal(root.text, mounted.text);
+    const { etag = '', 'last-modified': modified = '' } = root.headers;
+    assert.match(etag, /^"[\w-]{27}"$/);
+    assert.equal(mounted.headers.etag, etag);
+    assert.equal(root.headers['cache-control'], 'public, max-age=300');
+    assert.equal(root.headers['content-type'], 'application/json; charset=utf-8');
+    assert.ok(Math.abs(Date.parse(modified) - Date.now()) < 600_000);
+    for (const headers of [
+      { 'if-none-match': etag },
+      { 'if-none-match': `"x", W/${etag}` },
+      { 'if-modified-since': modified },
+    ]) {
+      const unchanged = await get(shop.url, CARD, headers);
+      assert.deepEqual([unchanged.status, unchanged.text, unchanged.headers.etag], [304, '', etag]);
+    }
+    assert.equal((await get(shop.url, CARD, { 'if-none-match': '"x"' })).status, 200);
+    const head = await ask(shop.url, { method: 'HEAD', path: CARD });
+    assert.deepEqual(
+      [head.status, head.text, head.headers['content-length']],
+      [200, '', `${Buffer.byteLength(root.text)}`],
+    );
+    const posted = await ask(shop.url, { method: 'POST', path: CARD });
+    assert.equal(posted.headers.allow, 'GET, HEAD');
+    assertEnvelope(posted, 'METHOD_NOT_ALLOWED');
+  });
+
+  it('without a key it is not signed, and no keys are published', async () => {
+    assert.equal(cardOf(await get(shop.url, CARD)).signatures, undefined);
+    assertEnvelope(await get(shop.url, KEYS), 'NOT_FOUND');
+  });
+
+  it('with a key it is signed: the official verifier finds it good, and any change bad', async () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const signed = await open({
+      mountPath: '/agents',
+      description: 'Reports for agents',
+      provider: { organization: 'Shop AG', url: 'https://shop.example' },
+      documentationUrl: 'https://shop.example/docs',
+      iconUrl: 'https://shop.example/icon.svg',
+      signingKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    });
+    try {
+      const answer = await get(signed.url, `/agents${CARD}`);
+      const card = cardOf(answer);
+      const { publicBaseUrl } = signed.config.merchant;
+      const asked: (string | undefined)[] = [];
+      const verifier = verifyAgentCardSignature(async (kid, jku) => {
+        asked.push(jku);
+        const { keys } = JSON.parse((await get(signed.url, KEYS)).text) as { keys: Jwk[] };
+        const key = keys.find((candidate) => candidate.kid === kid);
+        assert.ok(key);
+        return createPublicKey({ key, format: 'jwk' });
+      });
+      await verifier(card as unknown as AgentCard);
+      await verifier(AgentCard.fromJSON(card));
+      assert.deepEqual(new Set(asked), new Set([`${publicBaseUrl}${KEYS}`]));
+      for (const change of [{ name: 'Other' }, { skills: card.skills.slice(1) }, { iconUrl: 'https://a.example' }])
+        await assert.rejects(verifier({ ...card, ...change } as unknown as AgentCard));
+      const keys = await get(signed.url, KEYS);
+      assert.deepEqual([keys.status, keys.headers['cache-control']], [200, 'public, max-age=300']);
+      assert.ok(!keys.text.includes('"d"'), 'only the public half');
+    } finally {
+      await signed.close();
+    }
+  });
+});
