@@ -31,7 +31,7 @@ export interface ReceivedCall {
   readonly retryHint: string | undefined;
   readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
   readonly presenter: Presenter;
-  /** Milliseconds of the monotonic clock. */
+  /** Milliseconds of the monotonic clock; when the caller had shown his proof, at the earliest. */
   readonly startedAt: number;
   /** Aborted when the caller leaves. Only free calls listen to it: a paid one runs to its end. */
   readonly left: AbortSignal;

@@ -74,12 +74,12 @@ function compiled(path: string, schema: JsonObject): ReturnType<typeof compileVa
   }
 }
 
-/** What a pattern cannot be tried on does not count as fitting. */
+/** What cannot be tried does not count as fitting: too long for a pattern, or nested deeper than the stack, as no input of ours can be. */
 function fits(validate: ValidateFunction, value: Json): boolean {
   try {
     return validate(value);
   } catch (error) {
-    if (error instanceof MatchLengthError) return false;
+    if (error instanceof MatchLengthError || error instanceof RangeError) return false;
     throw error;
   }
 }

@@ -37,13 +37,21 @@ export function parseConfig(text: string, env: Environment): GatewayConfig {
 /** Shortest operator token that does not draw a warning, characters. */
 const STRONG_TOKEN_LENGTH = 16;
 
+/** Longest tool name that common model interfaces take, characters. */
+const TOOL_NAME_LENGTH = 64;
+
 /** What an operator should know although it is allowed; for the log and for `doctor`. Never holds a configured value. */
 export function configWarnings(config: GatewayConfig): readonly string[] {
   const { server, protocols, resources } = config;
   const weak = server.adminTokens.some((token) => token.length < STRONG_TOKEN_LENGTH);
+  const tools = resources.filter(({ exposedVia }) => exposedVia.includes('mcp')).map(({ id }) => id);
+  const longNames = tools.filter((id) => id.length > TOOL_NAME_LENGTH);
   const noSkill = protocols.a2a.enabled && !resources.some(({ exposedVia }) => exposedVia.includes('a2a'));
   return [
     ...(weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : []),
+    ...longNames.map(
+      (id) => `resources.${id}: more than ${TOOL_NAME_LENGTH} characters; many models cannot call such a tool`,
+    ),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
   ];
 }

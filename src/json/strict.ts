@@ -16,6 +16,8 @@ export class JsonError extends Error {
     | 'too_deep'
     | 'too_many_members'
     | 'number_out_of_range';
+  /** What a lenient parser makes of it; undefined when it is no JSON at all. To name the request that failed, and for nothing else. */
+  document: Json | undefined;
 
   constructor(reason: JsonError['reason'], message: string) {
     super(message);
@@ -41,7 +43,12 @@ export function parseStrictJson(bytes: Uint8Array): Json {
   } catch {
     throw new JsonError('malformed_json', 'The body is not well-formed JSON.');
   }
-  scan(text);
+  try {
+    scan(text);
+  } catch (error) {
+    if (error instanceof JsonError) error.document = value;
+    throw error;
+  }
   return value;
 }
 

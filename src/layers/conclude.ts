@@ -19,7 +19,8 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     const { funding, presenter, answer, journal } = call;
     const collected = funding.kind === 'paid' ? collect(answer) : undefined;
     if (funding.kind === 'paid') passed('relaying', funding.record.payId);
-    const relayed = await presenter.relay(answer, funding.kind === 'paid' ? { payment: funding.response } : {});
+    const said = funding.kind === 'paid' ? { payment: funding.response } : {};
+    const relayed = await presenter.relay(answer, said).catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
       const failed = { reason, status: answer.status, requestWritten, cause: relayed.error };
@@ -28,12 +29,13 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     }
     const finished = relayed.kind === 'finished';
     const durationMs = elapsedMs(call);
-    const data = { status: answer.status, ...(finished ? {} : { clientGone: true }) };
+    const data = { status: answer.status, ...(relayed.kind === 'client_gone' ? { clientGone: true } : {}) };
     if (!call.keptBefore) journal.record('backend.called', { status: 'ok', durationMs, data });
     if (finished) journal.record('resource.delivered', { status: 'ok', durationMs });
     if (funding.kind === 'free') {
       journal.flush();
       if (finished) receipts.push(receiptOfFreeCall(call));
+      if (relayed.kind === 'failed') throw relayed.bug;
       return;
     }
     const { record, lease } = funding;
@@ -44,8 +46,10 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     else {
       // What is too large to be kept waits for its buyer.
       const again = repeatable(call.resource) && !tooLarge;
-      await desk.undelivered(record, { ...facts, failure: CLIENT_GONE, requestWritten: true, repeatable: again });
+      const failure = relayed.kind === 'failed' ? 'INTERNAL_ERROR' : CLIENT_GONE;
+      await desk.undelivered(record, { ...facts, failure, requestWritten: true, repeatable: again });
     }
+    if (relayed.kind === 'failed') throw relayed.bug;
   };
 }
 

@@ -29,6 +29,10 @@ describe('a merchant’s answer inside a message', () => {
     assert.equal(readContent(utf8('x'), 'text/plain; charset=none-such', undefined).kind, 'bytes');
     assert.equal(readContent(LATIN, undefined, undefined).kind, 'bytes');
   });
+  it('text with characters that no text has is bytes: a message would hold each of them sixfold', () => {
+    assert.equal(readContent(utf8('a\u0001b'), 'text/plain', undefined).kind, 'bytes');
+    assert.equal(readContent(utf8('a\tb\r\nc\u001b[0m'), 'text/plain', undefined).kind, 'text');
+  });
   it('everything else is bytes, with their type', () => {
     assert.deepEqual(readContent(Buffer.from([0, 255]), 'image/png', undefined), {
       kind: 'bytes',

@@ -60,13 +60,22 @@ describe('the ladder of the MCP front', () => {
     ['an empty batch', [], -32600],
     ['a text', '"ping"', -32600],
     ['null', 'null', -32600],
-    ['a member twice', '{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32600],
     ['an id beyond a double', '{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}', -32600],
   ] as const)
     it(`5 ${what}: ${code} without an id`, async () => {
       const answer = await postMcp(base, body);
       assert.equal(answer.status, 400);
       assert.deepEqual([read(answer).id, read(answer).error?.code], [null, code]);
+    });
+
+  for (const [what, params] of [
+    ['a member twice', '{"a":1,"a":2}'],
+    ['a name that changes prototypes', '{"constructor":1}'],
+    ['a number beyond a double', '{"a":9007199254740993}'],
+  ] as const)
+    it(`5 ${what}: -32600 under the id that can be read all the same`, async () => {
+      const answer = await postMcp(base, `{"jsonrpc":"2.0","id":7,"method":"ping","params":${params}}`);
+      assert.deepEqual([answer.status, read(answer).id, read(answer).error?.code], [400, 7, -32600]);
     });
 
   for (const method of ['GET', 'DELETE', 'PUT', 'HEAD'])

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { type CallResult, callTool } from './post.ts';
@@ -12,6 +14,29 @@ async function paidFor(seller: Seller, challenge: CallResult): Promise<string> {
   return seller.buyer.pay(challenge.structuredContent);
 }
 const decoded = (proof: string): object => JSON.parse(Buffer.from(proof, 'base64').toString()) as object;
+
+/** A request whose head is out and whose body is not. */
+async function openRequest(base: string): Promise<{ finish(body: string): Promise<string> }> {
+  const request = http.request(`${base}/mcp`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'transfer-encoding': 'chunked' },
+  });
+  request.write(' ');
+  // As long as a copy of a call would have to be here to pass for one that waited.
+  await delay(50);
+  return {
+    finish: (body) =>
+      new Promise((resolve, reject) => {
+        request.on('error', reject);
+        request.on('response', async (response) => {
+          const chunks: Buffer[] = [];
+          for await (const chunk of response) chunks.push(chunk as Buffer);
+          resolve(Buffer.concat(chunks).toString());
+        });
+        request.end(body);
+      }),
+  };
+}
 
 describe('paying for a tool', () => {
   let seller: Seller;
@@ -70,6 +95,17 @@ describe('paying for a tool', () => {
         const events = await eventsUntil(seller.shop, receipt.requestId, 'resource.delivered');
         assert.ok(events.every(({ adapter }) => adapter === 'mcp'));
       });
+
+  it('who holds his body back until the proof is public did not wait for the answer', async () => {
+    const input = { city: 'Lisboa' };
+    const stalled = await openRequest(base);
+    const proof = await seller.proof('market_report', input);
+    assert.equal((await callTool(base, 'market_report', { ...input, _payment: proof })).isError, undefined);
+    const params = { name: 'market_report', arguments: { ...input, _payment: proof } };
+    const answer = await stalled.finish(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
+    assert.match(answer, /PAYMENT_REPLAYED/);
+    assert.doesNotMatch(answer, /12\.50/);
+  });
 
   it('two proofs that differ are refused before money moves', async () => {
     const [one, other] = [await seller.proof('market_report', CITY), await seller.proof('market_report', CITY)];

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ListedResource } from '../../../src/catalogue/listing.ts';
 import { toolsListResult } from '../../../src/fronts/mcp/tools.ts';
+import type { JsonObject } from '../../../src/json/types.ts';
 
 const SERVER = { name: 'shop', title: 'Shop', version: '1.0.0' };
 const FREE: ListedResource = {
@@ -59,6 +61,26 @@ describe('resources as tools', () => {
     assert.deepEqual(Object.keys(properties), ['city', '_payment']);
     assert.deepEqual(required, ['city']);
     assert.deepEqual(listed(FREE).inputSchema, FREE.inputSchema);
+  });
+
+  it('a host that validates can send _payment, whatever the schema says of all properties', () => {
+    const schemas: Readonly<Record<string, JsonObject>> = {
+      'as many as there are': { maxProperties: 1 },
+      'named in one way': { propertyNames: { pattern: '^[a-z]+$' } },
+      'closed beside a composition': { additionalProperties: false, allOf: [{ required: ['city'] }] },
+    };
+    for (const [what, rules] of Object.entries(schemas)) {
+      const { inputSchema } = listed({ ...PAID, inputSchema: { ...PAID.inputSchema, ...rules } });
+      const validate = new Ajv2020({ strict: false }).compile(inputSchema);
+      assert.ok(validate({ city: 'Berlin' }) && validate({ city: 'Berlin', _payment: 'x' }), what);
+      assert.ok(!validate({ city: 7 }), what);
+    }
+  });
+
+  it('_payment is not declared where a part of the schema would refuse it', () => {
+    const closed = { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: false };
+    const inputSchema: JsonObject = { type: 'object', $defs: { closed }, allOf: [{ $ref: '#/$defs/closed' }] };
+    assert.deepEqual(listed({ ...PAID, inputSchema }).inputSchema, inputSchema);
   });
 
   for (const [method, hints] of [

@@ -34,6 +34,8 @@ const JSON_TYPE = /^(?:application\/json|[\w.-]+\/[\w.+-]+\+json)\s*(?:;|$)/i;
 const TEXT_TYPE = /^(?:text\/|application\/(?:xml|yaml|x-ndjson|javascript)\b|[\w.-]+\/[\w.+-]+\+(?:xml|yaml)\b)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
 const UNKNOWN_TYPE = 'application/octet-stream';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: characters that no text has, and that a message would hold sixfold.
+const CONTROL = /[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]/;
 
 /** The same for bytes that are there already. Media types are as the merchant sent them. */
 export function readContent(
@@ -46,7 +48,7 @@ export function readContent(
   const encoded = contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity';
   const isJson = contentType === undefined || JSON_TYPE.test(contentType);
   const text = encoded || !(isJson || TEXT_TYPE.test(mediaType)) ? undefined : decoded(bytes, mediaType);
-  if (text === undefined) {
+  if (text === undefined || CONTROL.test(text)) {
     const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
     return { kind: 'bytes', base64, mediaType, contentEncoding: encoded ? contentEncoding : undefined };
   }

@@ -30,3 +30,9 @@ export function errorText(id: RpcId | null, { code, message, data }: RpcError): 
 export function isObject(value: Json | undefined): value is JsonObject {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
+
+/** The id of a body that could be parsed and not be accepted, or null. Numbers beyond a double's exact range are not what was sent. */
+export function idOf(document: Json | undefined): RpcId | null {
+  const id = isObject(document) ? document['id'] : undefined;
+  return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
+}

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from '../../json/types.ts';
 import {
   INVALID_PARAMS,
   INVALID_REQUEST,
+  idOf,
   isObject,
   METHOD_NOT_FOUND,
   PARSE_ERROR,
@@ -48,7 +49,7 @@ export function readMessage(bytes: Uint8Array, headerOf: HeaderOf): McpReading {
     if (!(error instanceof JsonError)) throw error;
     // What is JSON, but says two things at once or more than can be held, is refused as a request.
     const code = error.reason === 'malformed_json' ? PARSE_ERROR : INVALID_REQUEST;
-    return refused(null, { code, message: error.message });
+    return refused(idOf(error.document), { code, message: error.message });
   }
   if (Array.isArray(message))
     return refused(null, { code: INVALID_REQUEST, message: 'Batches are not served. Send one message in each POST.' });

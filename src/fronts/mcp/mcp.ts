@@ -51,9 +51,10 @@ export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHan
   };
 
   return async function mcpFrontLayer(req, res, next) {
-    const startedAt = performance.now();
     const left = leavingOf(res);
     const bytes = await readJsonBytes(req, res);
+    // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
+    const startedAt = performance.now();
     const headerOf = (name: string): HeaderReading => readHeader(req, name);
     const reading = readMessage(bytes, headerOf);
     if (reading.kind === 'notification') {

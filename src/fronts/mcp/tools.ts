@@ -1,4 +1,5 @@
 import type { ListedResource } from '../../catalogue/listing.ts';
+import { sameValue } from '../../catalogue/subschemas.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import { isObject } from '../json-rpc/message.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
@@ -70,10 +71,22 @@ function toolOf(resource: ListedResource, era: Era): JsonObject {
   };
 }
 
-/** Declared because schemas are closed and hosts validate before they send; never required. */
+/**
+ * Declared because schemas are closed and hosts validate before they send; never required. Rules about all properties make room for
+ * it; where a part of the schema is closed on its own it would be a lie, and `_meta` remains.
+ */
 function withPayment(schema: JsonObject): JsonObject {
+  const [, ...parts] = sameValue(schema, schema);
+  if (parts.some((part) => part['additionalProperties'] === false || part['unevaluatedProperties'] === false))
+    return schema;
+  const { maxProperties, propertyNames } = schema;
   const properties: Json = isObject(schema['properties']) ? schema['properties'] : {};
-  return { ...schema, properties: { ...properties, _payment: PAYMENT_ARGUMENT } };
+  return {
+    ...schema,
+    properties: { ...properties, _payment: PAYMENT_ARGUMENT },
+    ...(typeof maxProperties === 'number' ? { maxProperties: maxProperties + 1 } : {}),
+    ...(propertyNames === undefined ? {} : { propertyNames: { anyOf: [propertyNames, { const: '_payment' }] } }),
+  };
 }
 
 /** A paid tool is never read-only: hosts call those without asking, and this one moves money. */
