@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { describe, it } from 'node:test';
+import type { Response } from 'express';
+import type { AnsweredCall, Funding, Presenter } from '../../src/call.ts';
+import { conclude } from '../../src/layers/conclude.ts';
+import { BackendError } from '../../src/merchant/types.ts';
+import type { DeliveryDesk, DeliveryFacts, Undelivered } from '../../src/payments/delivery.ts';
+
+const PAID = {
+  kind: 'paid',
+  record: { payId: 'p', state: 'settled', changedAt: 0, amount: '1', currency: 'X', network: 'n', payer: 'x' },
+  lease: { drop: () => undefined },
+  response: { success: true },
+} as unknown as Funding;
+
+/** Runs the last layer over a presenter, and gives what was written down and thrown. */
+async function concluded(funding: Funding, relay: Presenter['relay']) {
+  const written: (DeliveryFacts & Partial<Undelivered>)[] = [];
+  const receipts: unknown[] = [];
+  const events: string[] = [];
+  const desk: DeliveryDesk = {
+    delivered: async (_record, facts) => void written.push(facts),
+    undelivered: async (_record, facts) => void written.push(facts),
+  };
+  const call = {
+    stage: 'answered',
+    requestId: 'r',
+    channel: 'mcp',
+    resource: { id: 'report', backend: { method: 'GET', idempotent: false, timeoutMs: 1_000 } },
+    journal: { record: (type: string) => void events.push(type), flush: () => undefined },
+    presenter: { relay },
+    answer: { status: 200, headers: {}, body: Readable.from([Buffer.from('{"bought":1}')], { objectMode: false }) },
+    funding,
+    keptBefore: false,
+    startedAt: performance.now(),
+  } as unknown as AnsweredCall;
+  const res = { locals: { call } } as unknown as Response;
+  const layer = conclude(desk, { push: (receipt) => void receipts.push(receipt) });
+  const thrown: unknown = await Promise.resolve(layer({} as never, res, () => undefined)).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  return { written, receipts, events, thrown };
+}
+
+const readAll: Presenter['relay'] = async ({ body }) => {
+  for await (const _ of body);
+  return { kind: 'finished' };
+};
+
+describe('how a call ends', () => {
+  it('sent completely: delivered, with the answer to keep', async () => {
+    const { written, thrown, events } = await concluded(PAID, readAll);
+    assert.equal(thrown, undefined);
+    assert.deepEqual(events, ['backend.called', 'resource.delivered']);
+    assert.equal(Buffer.from(written[0]?.answer?.body ?? []).toString(), '{"bought":1}');
+    assert.equal(written[0]?.failure, undefined);
+  });
+
+  it('broken off: the failure is thrown, so that a front whose head is not out can say it', async () => {
+    const error = new BackendError('transport', true);
+    const { written, thrown } = await concluded(PAID, async () => ({ kind: 'broken', error }));
+    assert.equal((thrown as { code?: string }).code, 'BACKEND_ERROR');
+    assert.equal(written[0]?.failure, 'BACKEND_ERROR');
+  });
+
+  it('a presenter that fails after the payment leaves nothing in flight, and the answer is kept for its buyer', async () => {
+    const bug = new Error('cannot be written');
+    const { written, thrown, events } = await concluded(PAID, async (answer) => {
+      await readAll(answer, {});
+      throw bug;
+    });
+    assert.equal(thrown, bug);
+    assert.deepEqual(events, ['backend.called']);
+    assert.equal(written[0]?.failure, 'INTERNAL_ERROR');
+    assert.equal(Buffer.from(written[0]?.answer?.body ?? []).toString(), '{"bought":1}');
+  });
+
+  it('a free call whose presenter fails has no receipt', async () => {
+    const bug = new Error('cannot be written');
+    const { receipts, thrown } = await concluded({ kind: 'free' }, () => Promise.reject(bug));
+    assert.deepEqual([receipts, thrown], [[], bug]);
+  });
+});
