@@ -75,11 +75,22 @@ describe('the ladder of the A2A front', () => {
     ['an empty batch', [], -32600],
     ['a text', '"SendMessage"', -32600],
     ['null', 'null', -32600],
-    ['a member named twice', '{"jsonrpc":"2.0","id":1,"id":2,"method":"SendMessage"}', -32600],
   ] as const)
     it(`4 and 5 ${what} is ${code} with id null`, async () => {
       assert.equal(errorOf(await postA2a(base, body), null).code, code);
     });
+
+  for (const [what, params] of [
+    ['a member named twice', '{"message":1,"message":2}'],
+    ['a name that reaches a prototype', '{"__proto__":{}}'],
+    ['a number that no double can hold', '{"message":9007199254740993}'],
+    ['more levels than are read', `${'['.repeat(70)}${']'.repeat(70)}`],
+  ])
+    for (const id of IDS)
+      it(`5 ${what} is -32600 for id ${JSON.stringify(id)}: it is JSON, and no request`, async () => {
+        const body = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"SendMessage","params":${params}}`;
+        assert.equal(errorOf(await postA2a(base, body), id).code, -32600);
+      });
 
   for (const id of [true, {}, ['a']])
     it(`5 the id ${JSON.stringify(id)} is none`, async () => {

@@ -36,8 +36,10 @@ export function a2aFront({ errorProfile, parked, parkForMs }: A2aParts): Request
     sendRpc(res, status, errorText(id, rpcError(refusal, errorProfile, requestIdOf(res))));
 
   return async function a2aFrontLayer(req, res, next) {
-    const times = { startedAt: performance.now(), left: leavingOf(res) };
+    const left = leavingOf(res);
     const bytes = await readJsonBytes(req, res).catch(nothingWhenTooLarge);
+    // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
+    const startedAt = performance.now();
     if (bytes === undefined) return refuse(res, null, { reason: 'PAYLOAD_TOO_LARGE' }, 413);
     const headers = { version: readHeader(req, 'a2a-version'), proof: carriedProof(req) };
     const reading = readRequest(bytes, headers, errorProfile);
@@ -55,7 +57,8 @@ export function a2aFront({ errorProfile, parked, parkForMs }: A2aParts): Request
       ...received(req, message, purchase),
       requestId,
       presenter: a2aPresenter(res, { ...purchase, id, requestId }),
-      ...times,
+      startedAt,
+      left,
     });
     // The presenter of the call says it: as a task, like every failure of the gateway.
     if (found.kind === 'unavailable') throw new GatewayError('STORAGE_ERROR', { cause: found.cause });

@@ -2,7 +2,7 @@ import type { HeaderReading } from '../../http/headers.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import type { Json } from '../../json/types.ts';
 import type { CarriedProof } from '../../payments/verifier.ts';
-import { isObject, type RpcId } from '../json-rpc/message.ts';
+import { idOf, isObject, type RpcId } from '../json-rpc/message.ts';
 import { readSendMessage, type SendMessage } from './message.ts';
 import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
 
@@ -50,7 +50,7 @@ export function readRequest(bytes: Uint8Array, headers: RequestHeaders, profile:
     if (!(error instanceof JsonError)) throw error;
     // What is JSON, but says two things at once or more than can be held, is refused as a request.
     const reason = error.reason === 'malformed_json' ? 'MALFORMED_JSON' : 'INVALID_REQUEST';
-    return refused(null, { reason, message: error.message });
+    return refused(idOf(error.document), { reason, message: error.message });
   }
   if (Array.isArray(request)) return refused(null, invalid('Batches are not served. Send one request in each POST.'));
   if (!isObject(request)) return refused(null, invalid('The body must be one JSON-RPC object.'));
