@@ -66,6 +66,9 @@ export function a2aFront({ errorProfile, parked, parkForMs }: A2aParts): Request
   };
 }
 
+/** Shortest message id that stands for its message, characters: that of a payment-identifier. */
+const MIN_HINT_LENGTH = 16;
+
 /** What is known of a purchase whose call could not be taken out of the store. */
 const UNKNOWN = { resourceId: '', input: {}, waiting: false } as const;
 
@@ -96,7 +99,8 @@ function received(
     rawInput: undefined,
     proof,
     idempotencyKey: carriedKey(req),
-    retryHint: `a2a:${messageId}`,
+    // A name that others may guess would let them read what was bought with a proof that is public by then.
+    retryHint: messageId.length < MIN_HINT_LENGTH ? undefined : `a2a:${messageId}`,
     trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
   };
 }

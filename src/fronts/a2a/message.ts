@@ -21,6 +21,8 @@ export interface FollowUp {
   readonly taskId: string;
   /** Undefined: that of the task. */
   readonly contextId: string | undefined;
+  /** What the message says was ordered; most say nothing but a text. */
+  readonly order: Pick<Order, 'resourceId' | 'input'> | undefined;
   readonly proof: CarriedProof;
 }
 
@@ -54,9 +56,10 @@ export function readSendMessage(params: Json | undefined, header: CarriedProof):
   const contextId = named(message['contextId']);
   if (taskId !== undefined) {
     const declined = metadata[PAYMENT_STATUS] === 'payment-rejected';
-    if (declined || proof.kind !== 'none')
-      return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, proof };
-    return unread({ reason: 'TASK_NOT_FOUND' });
+    if (!declined && proof.kind === 'none') return unread({ reason: 'TASK_NOT_FOUND' });
+    const order = parts.some(hasData) ? readPart(parts[0]) : undefined;
+    if (order !== undefined && 'reason' in order) return unread(order);
+    return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, order, proof };
   }
   if (contextId !== undefined)
     return unread(unsupported('A context cannot be continued. Send the message without contextId.'));
@@ -110,6 +113,10 @@ function readPart(part: Json | undefined): { readonly resourceId: string; readon
     return badParams(`${at}.data.resource`, 'must be the id of a resource');
   if (!isObject(input)) return badParams(`${at}.data.input`, 'must be an object');
   return { resourceId: resource, input };
+}
+
+function hasData(part: Json): boolean {
+  return isObject(part) && !isAbsent(part['data']);
 }
 
 function proofInside(part: Json | undefined): CarriedProof {

@@ -54,7 +54,10 @@ export function paidMembers(payment: PaymentResponse | undefined): Members {
 export function failedMembers(error: GatewayError, payment: PaymentResponse | undefined): Members {
   if (payment !== undefined) return paidMembers(payment);
   if (error.code !== 'PAYMENT_REPLAYED') return {};
-  return error.details?.state === 'in_flight' ? status('payment-submitted') : failed('DUPLICATE_NONCE');
+  const state = error.details?.state;
+  if (state === 'in_flight') return status('payment-submitted');
+  // It paid for this purchase, however that ended; only one that belongs to another call has failed here.
+  return state === 'used' ? failed('DUPLICATE_NONCE') : status('payment-completed');
 }
 
 /** Metadata of a message to a buyer who does not want to pay. */

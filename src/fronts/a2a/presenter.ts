@@ -1,7 +1,6 @@
 import type { Response } from 'express';
 import type { Presenter } from '../../call.ts';
 import { errorEnvelope } from '../../errors.ts';
-import { BackendError } from '../../merchant/types.ts';
 import { paymentResponseDocument } from '../../payments/x402/response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire.ts';
 import { contentOf, MAX_BUFFERED_BYTES } from '../json-rpc/answer-content.ts';
@@ -45,7 +44,7 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
           }),
         );
       if (call.park === undefined) ask(false);
-      else void call.park().then(ask);
+      else void call.park().then(ask, () => res.destroy());
     },
     failed(error, { resourceId: known, payment }) {
       for (const [name, value] of Object.entries(error.headers)) if (!res.headersSent) res.setHeader(name, value);
@@ -53,7 +52,7 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
         state: call.waiting && error.retryable ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
         said: { text: error.message, metadata: failedMembers(error, payment) },
         artifact: {
-          name: known ?? UNNAMED,
+          name: resourceId === '' ? UNNAMED : resourceId,
           data: JSON.stringify(errorEnvelope(error, requestId, known)),
           metadata: paid(payment),
         },
@@ -62,12 +61,8 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
       sendRpc(res, 200, textOf(outcome));
     },
     async relay(answer, { payment, replayed }) {
-      const content = await contentOf(answer).catch((error: unknown) => {
-        if (error instanceof BackendError) return error;
-        throw error;
-      });
-      if (content instanceof BackendError)
-        return content.reason === 'aborted' ? { kind: 'client_gone' } : { kind: 'broken', error: content };
+      const content = await contentOf(answer);
+      if (content.kind === 'client_gone' || content.kind === 'broken') return content;
       const summary = JSON.stringify({
         ...{ requestId, resourceId, status: answer.status },
         ...(replayed === true ? { replayed } : {}),

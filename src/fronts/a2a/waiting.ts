@@ -1,61 +1,69 @@
+import { RESERVED_NAMES } from '../../catalogue/schema-check.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import { MAX_PARKED_LENGTH, type ParkedCalls } from '../../payments/parked-calls.ts';
 import type { CarriedProof } from '../../payments/verifier.ts';
 import { decodeProof } from '../../payments/x402/proof-codec.ts';
 import { isObject } from '../json-rpc/message.ts';
-import { PAYMENT_MEMBER } from './message.ts';
 
 /** A call whose buyer comes back with the name of the task and a payment (x402 extension of A2A). */
 export interface WaitingCall {
   readonly contextId: string;
   readonly resourceId: string;
   readonly input: JsonObject;
-  /**
-   * The authorization that was brought for it: nobody may buy it with a second one while the first may pay. Whoever repeats the
-   * same, after a lost answer, goes on, and the ledger answers.
-   */
-  readonly authorization?: string;
 }
+
+/** What came of claiming a call; see ParkedClaim. */
+export type WaitingClaim =
+  | { readonly kind: 'yours'; readonly call: WaitingCall; readonly again: boolean }
+  | { readonly kind: 'taken' }
+  | { readonly kind: 'none' };
 
 /** Calls that wait for their payment, by the id of their task. */
 export interface WaitingCalls {
-  /** False: the call is too long, or the store does not answer; then its buyer has to send it again. */
+  /** False: the call is too long, too many wait, or the store does not answer; then its buyer has to send it again. */
   park(taskId: string, call: WaitingCall): Promise<boolean>;
-  /** Of several that ask at once, one gets it. @throws StoreError */
-  take(taskId: string): Promise<WaitingCall | undefined>;
+  /** A call belongs to the first who claims it. @throws StoreError */
+  claim(taskId: string, claimant: string): Promise<WaitingClaim>;
+  /** What its claimant brought is worthless: anybody may claim it again. False when it does not wait any more. */
+  release(taskId: string, claimant: string): Promise<boolean>;
 }
 
 /** The ids that `newTask` makes: nothing else is looked up. */
 const TASK_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** How long a claimed call outlives its challenge, milliseconds: its buyer may ask again while his payment is in question. */
+const CLAIMED_FOR_MS = 600_000;
 
-/** Calls in the store, each for `forMs` milliseconds. */
+/** Calls in the store, each for `forMs` milliseconds until it is claimed. */
 export function waitingCalls(parked: ParkedCalls, forMs: number): WaitingCalls {
   return {
     async park(taskId, call) {
-      const { [PAYMENT_MEMBER]: _refused, ...input } = call.input;
-      const text = JSON.stringify({ ...call, input });
+      const text = JSON.stringify({ ...call, input: withoutReserved(call.input) });
       if (text.length > MAX_PARKED_LENGTH) return false;
-      try {
-        await parked.park(taskId, text, forMs);
-        return true;
-      } catch {
-        // The plain flow does without a store; what failed shows in the readiness.
-        return false;
-      }
+      // The plain flow does without a store; what failed shows in the readiness.
+      return parked.park(taskId, text, forMs).catch(() => false);
     },
-    async take(taskId) {
-      const text = TASK_ID.test(taskId) ? await parked.take(taskId) : undefined;
-      return text === undefined ? undefined : readCall(JSON.parse(text) as Json);
+    async claim(taskId, claimant) {
+      if (!TASK_ID.test(taskId)) return { kind: 'none' };
+      const claim = await parked.claim(taskId, claimant, forMs + CLAIMED_FOR_MS);
+      if (claim.kind !== 'yours') return claim;
+      const call = readCall(JSON.parse(claim.call) as Json);
+      return call === undefined ? { kind: 'none' } : { kind: 'yours', call, again: claim.again };
     },
+    release: (taskId, claimant) => parked.release(taskId, claimant, forMs).catch(() => false),
   };
 }
 
 /** Undefined for what another release wrote in another shape. */
 function readCall(call: Json): WaitingCall | undefined {
   if (!isObject(call)) return undefined;
-  const { contextId, resourceId, input, authorization } = call;
+  const { contextId, resourceId, input } = call;
   if (typeof contextId !== 'string' || typeof resourceId !== 'string' || !isObject(input)) return undefined;
-  return { contextId, resourceId, input, ...(typeof authorization === 'string' ? { authorization } : {}) };
+  return { contextId, resourceId, input };
+}
+
+/** An input as it is bought: what authorizes the purchase is no part of it, and is not kept. */
+export function withoutReserved(input: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(input).filter(([name]) => !RESERVED_NAMES.has(name)));
 }
 
 /** Who authorizes what, whatever the spelling of the proof; undefined for what can never pay. */

@@ -1,3 +1,4 @@
+import type { Relayed } from '../../call.ts';
 import type { Json } from '../../json/types.ts';
 import { type BackendAnswer, BackendError } from '../../merchant/types.ts';
 
@@ -18,16 +19,20 @@ export type AnswerContent =
     }
   | { readonly kind: 'empty' };
 
-/** Reads an answer to its end. The exchange bounds size and time. @throws BackendError when it breaks off */
-export async function contentOf({ headers, body }: BackendAnswer): Promise<AnswerContent> {
+/** Reads an answer to its end, or to where it broke off: nothing has been sent then. The exchange bounds size and time. */
+export async function contentOf({ headers, body }: BackendAnswer): Promise<AnswerContent | Exclude<Relayed, Finished>> {
   const chunks: Uint8Array[] = [];
   try {
     for await (const chunk of body) chunks.push(chunk as Uint8Array);
-  } catch (error) {
-    throw error instanceof BackendError ? error : new BackendError('transport', true, error);
+  } catch (thrown) {
+    const error = thrown instanceof BackendError ? thrown : new BackendError('transport', true, thrown);
+    // `aborted` is our own doing: a free call whose caller left.
+    return error.reason === 'aborted' ? { kind: 'client_gone' } : { kind: 'broken', error };
   }
   return readContent(Buffer.concat(chunks), single(headers['content-type']), single(headers['content-encoding']));
 }
+
+type Finished = { readonly kind: 'finished' };
 
 const JSON_TYPE = /^(?:application\/json|[\w.-]+\/[\w.+-]+\+json)\s*(?:;|$)/i;
 /** Types that are text whatever their charset is called, and nothing at all, which is tried as JSON and as text. */

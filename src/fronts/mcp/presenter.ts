@@ -2,7 +2,6 @@ import type { Response } from 'express';
 import type { Presenter } from '../../call.ts';
 import type { Resource } from '../../catalogue/resource.ts';
 import { errorEnvelope } from '../../errors.ts';
-import { BackendError } from '../../merchant/types.ts';
 import { withError } from '../../payments/x402/challenge.ts';
 import { paymentResponseDocument } from '../../payments/x402/response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire.ts';
@@ -58,12 +57,8 @@ export function mcpPresenter(res: Response, call: ToolCall): Presenter {
       sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
     },
     async relay(delivered, { payment, replayed }) {
-      const content = await contentOf(delivered).catch((error: unknown) => {
-        if (error instanceof BackendError) return error;
-        throw error;
-      });
-      if (content instanceof BackendError)
-        return content.reason === 'aborted' ? { kind: 'client_gone' } : { kind: 'broken', error: content };
+      const content = await contentOf(delivered);
+      if (content.kind === 'client_gone' || content.kind === 'broken') return content;
       const summary = payment === undefined ? {} : { payment: paymentResponseDocument(payment) };
       const again = replayed === true ? { replayed } : {};
       const delivery = { requestId, resourceId, status: delivered.status, ...again, ...summary };
