@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { waitingCalls } from '../../../src/fronts/a2a/waiting.ts';
+import { MAX_PARKED_LENGTH, type ParkedCalls } from '../../../src/payments/parked-calls.ts';
+import { decode } from '../../e2e/proofs.ts';
+import { startRedis } from '../../support/redis.ts';
+import { openSeller, type Seller } from '../../support/seller.ts';
+import {
+  ACTIVATED,
+  dataOf,
+  errorOf,
+  type Members,
+  message,
+  paying,
+  postA2a,
+  send,
+  sendMessage,
+  type Task,
+  VERSION,
+  x402Of,
+} from './post.ts';
+
+const CITY = { city: 'Berlin' };
+
+describe('who pays for a task that waits', () => {
+  let redis: Awaited<ReturnType<typeof startRedis>>;
+  let seller: Seller;
+  let base: string;
+  before(async () => {
+    redis = await startRedis();
+    const storage = { redis: { url: redis.url } };
+    seller = await openSeller({ storage, overrides: { protocols: { a2a: { enabled: true } } } });
+    base = seller.shop.url;
+  });
+  after(async () => {
+    await seller?.close();
+    await redis?.stop();
+  });
+
+  const order = (resource = 'market_report', input: Members = CITY): Promise<Task> =>
+    send(base, message(resource, input), ACTIVATED);
+  const payloadFor = async (task: Task): Promise<Members> =>
+    decode(await seller.buyer.pay(x402Of(task)['x402.payment.required'])) as Members;
+  const refused = async (content: Members) =>
+    errorOf(await postA2a(base, sendMessage(content), { ...VERSION, ...ACTIVATED }), 1);
+
+  it('may send his message three times at once: nobody tells him that his task is gone', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const asked = await order();
+      const sent = paying(asked.id, await payloadFor(asked));
+      const earned = await seller.income();
+      const tasks = await Promise.all([send(base, sent), send(base, sent), send(base, sent)]);
+      for (const task of tasks) assert.equal(task.id, asked.id);
+      assert.ok(tasks.some(({ status }) => status.state === 'TASK_STATE_COMPLETED'));
+      for (const task of tasks)
+        if (task.status.state !== 'TASK_STATE_COMPLETED')
+          assert.notEqual(x402Of(task)['x402.payment.status'], 'payment-required');
+      assert.equal((await seller.income()) - earned, 10_000n);
+    }
+  });
+
+  it('has it for himself, also after he sent his payment damaged', async () => {
+    const asked = await order();
+    const [payload, second] = [await payloadFor(asked), await payloadFor(asked)];
+    assert.equal((await send(base, paying(asked.id, payload))).status.state, 'TASK_STATE_COMPLETED');
+    const damaged = { ...payload, payload: { ...(payload['payload'] as Members), signature: `0x${'11'.repeat(65)}` } };
+    const repeated = await send(base, paying(asked.id, damaged));
+    assert.notEqual(repeated.status.state, 'TASK_STATE_INPUT_REQUIRED');
+    const earned = await seller.income();
+    assert.equal((await refused(paying(asked.id, second))).data[0]?.reason, 'TASK_NOT_FOUND');
+    assert.equal(await seller.income(), earned);
+  });
+
+  it('gives it back with a payment that can never pay, readable or not', async () => {
+    const asked = await order();
+    for (const worthless of [{ x402Version: 2 }, 'bm9uZQ==', { ...(await payloadFor(asked)), x402Version: 3 }]) {
+      const task = await send(base, paying(asked.id, worthless));
+      assert.deepEqual([task.id, task.status.state], [asked.id, 'TASK_STATE_INPUT_REQUIRED']);
+    }
+    assert.equal((await send(base, paying(asked.id, await payloadFor(asked)))).status.state, 'TASK_STATE_COMPLETED');
+  });
+
+  it('may say again what he ordered, and nothing else', async () => {
+    const asked = await order();
+    const payload = await payloadFor(asked);
+    const saying = (resource: string, input: Members): Members =>
+      paying(asked.id, payload, { parts: [{ data: { resource, input } }] });
+    for (const other of [saying('price_list', {}), saying('market_report', { city: 'Lisboa' })])
+      assert.deepEqual((await refused(other)).data[0]?.fieldViolations?.[0]?.field, 'message.parts[0].data');
+    const task = await send(base, saying('market_report', { ...CITY, _authorization: '' }));
+    assert.equal(dataOf(task)['city'], 'Berlin');
+  });
+
+  it('may have ordered as much as can wait at all, and asks again all the same', async () => {
+    const frame = JSON.stringify({ contextId: '0'.repeat(36), resourceId: 'echo', input: { text: '' } });
+    const asked = await order('echo', { text: 'a'.repeat(MAX_PARKED_LENGTH - frame.length) });
+    assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
+    const sent = paying(asked.id, await payloadFor(asked));
+    for (const _ of ['first', 'again']) assert.equal((await send(base, sent)).status.state, 'TASK_STATE_COMPLETED');
+  });
+
+  it('is not pushed out by those who never pay', async () => {
+    const asked = await order();
+    const payload = await payloadFor(asked);
+    const orders = Array.from({ length: 1_050 }, () => () => order());
+    const states: string[] = [];
+    for (let at = 0; at < orders.length; at += 50)
+      states.push(
+        ...(await Promise.all(orders.slice(at, at + 50).map((one) => one()))).map(({ status }) => status.state),
+      );
+    assert.ok(states.includes('TASK_STATE_FAILED'), 'the plain flow when too many wait');
+    assert.equal((await send(base, paying(asked.id, payload))).status.state, 'TASK_STATE_COMPLETED');
+  });
+
+  it('hears what to do when his task is not there', async () => {
+    const error = await refused(
+      paying('0c5cbf1c-52a2-4a4b-a4ee-1f9a1c9e7a53', await payloadFor(await order('echo', {}))),
+    );
+    assert.match(error.message, /send the order again with the same payment/);
+  });
+});
+
+describe('how long a claimed call is kept', () => {
+  it('ten minutes longer than its challenge is good for: the payment may be in question so long', async () => {
+    const kept: number[] = [];
+    const parked: ParkedCalls = {
+      park: async () => true,
+      claim: async (_name, _claimant, forMs) => {
+        kept.push(forMs);
+        return { kind: 'none' };
+      },
+      release: async () => false,
+    };
+    await waitingCalls(parked, 10_000).claim('0c5cbf1c-52a2-4a4b-a4ee-1f9a1c9e7a53', 'x');
+    assert.deepEqual(kept, [610_000]);
+  });
+});
