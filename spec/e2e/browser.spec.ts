@@ -7,12 +7,15 @@ const ORIGIN = 'https://dashboard.example:8443';
 /** What a page may send (CONTRACT 3, CORS). */
 const MAY_SEND =
   'content-type payment-signature agent-authorization idempotency-key x-request-id authorization a2a-version api-version ' +
-  'request-id mcp-protocol-version mcp-method mcp-name a2a-extensions x-a2a-extensions last-event-id';
+  'request-id mcp-protocol-version mcp-method mcp-name a2a-extensions x-a2a-extensions last-event-id ' +
+  'mcp-param-region';
 
 describe('browsers', () => {
   let seller: Seller;
   before(async () => {
-    seller = await openSeller({ overrides: { server: { allowedOrigins: [ORIGIN] } } });
+    const region = { type: 'string', 'x-mcp-header': 'Region' };
+    const resources = { cities: { inputSchema: { type: 'object', properties: { region } } } };
+    seller = await openSeller({ overrides: { server: { allowedOrigins: [ORIGIN] }, resources } });
   });
   after(() => seller.close());
 
@@ -26,7 +29,7 @@ describe('browsers', () => {
     assert.equal(answer.headers.get('vary'), 'Origin');
     assert.equal(
       answer.headers.get('access-control-expose-headers'),
-      'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, a2a-extensions',
+      'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed',
     );
     await answer.arrayBuffer();
   });

@@ -10,7 +10,7 @@ const PREFLIGHT = {
     'last-event-id, access-control-expose-headers',
   'access-control-max-age': '600',
 } as const;
-const EXPOSED = 'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, a2a-extensions';
+const EXPOSED = 'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed';
 
 /**
  * Browsers only from listed origins, compared exactly (CONTRACT 3, CORS). A request without an Origin is an agent's and gets no
