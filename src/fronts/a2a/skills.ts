@@ -1,31 +1,24 @@
 import type { ListedResource } from '../../catalogue/listing.ts';
 import type { Resource } from '../../catalogue/resource.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
+import { describedWithPrice } from '../description.ts';
 import { isObject } from '../json-rpc/message.ts';
 
 const JSON_ONLY = ['application/json'];
 
 /** A resource as a skill. `compiled` tells whether an example would be accepted. */
 export function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject {
-  const { id, name, description = name, pricing } = listed;
+  const { id, name, pricing } = listed;
   const example = exampleInput(listed.inputSchema, compiled);
   return {
     id,
     name,
-    description: pricing.type === 'free' ? description : `${sentence(description)} ${price(pricing)}`,
+    description: describedWithPrice(listed),
     tags: ['agent-commerce', pricing.type === 'free' ? 'free' : 'paid'],
     ...(example === undefined ? {} : { examples: [examplePart(id, example)] }),
     inputModes: JSON_ONLY,
     outputModes: JSON_ONLY,
   };
-}
-
-function price({ amount, currency }: { readonly amount: string; readonly currency: string }): string {
-  return `Costs ${amount} ${currency} per call.`;
-}
-
-function sentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** A part that can be sent as it stands: the only member of a skill that can tell a model what to send. */

@@ -1,6 +1,7 @@
 import type { ListedResource } from '../../catalogue/listing.ts';
 import { sameValue } from '../../catalogue/subschemas.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
+import { describedWithPrice } from '../description.ts';
 import { isObject } from '../json-rpc/message.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
 
@@ -11,6 +12,8 @@ const DISCOVER_TTL_MS = 3_600_000;
 
 /** Currencies that are worth a US dollar: a client then shows the price with its tool. */
 const USD_COINS: ReadonlySet<string> = new Set(['USD', 'USDC', 'USDT', 'PYUSD']);
+
+const HOW_TO_PAY = ', paid with x402: call it without payment and the answer says how';
 
 const PAYMENT_ARGUMENT = {
   type: 'string',
@@ -55,15 +58,12 @@ export function discoverResult(versions: readonly string[], instructions: string
  * the older SDK holds even a challenge against it.
  */
 function toolOf(resource: ListedResource, era: Era): JsonObject {
-  const { id, name, description = name, pricing, inputSchema, outputSchema } = resource;
+  const { id, name, pricing, inputSchema, outputSchema } = resource;
   const paid = pricing.type === 'fixed';
-  const price = paid
-    ? ` Costs ${pricing.amount} ${pricing.currency} per call, paid with x402: call it without payment and the answer says how.`
-    : '';
   return {
     name: id,
     title: name,
-    description: `${/[.!?]$/.test(description) || !paid ? description : `${description}.`}${price}`,
+    description: describedWithPrice(resource, HOW_TO_PAY),
     inputSchema: paid ? withPayment(inputSchema) : inputSchema,
     ...(era === 'legacy' || outputSchema === undefined ? {} : { outputSchema }),
     annotations: annotationsOf(resource),

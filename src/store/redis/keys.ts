@@ -12,10 +12,12 @@ export interface RedisKeys {
   readonly receipts: string;
   /** Sorted set, all scores 0: receipt ids in their own order, which is time. */
   readonly receiptIndex: string;
-  /** Hash: parked calls by name, as `taker\ncall`; the taker is empty until somebody took it. */
+  /** Hash: parked calls by name, as `claimant\ncall`; the claimant is empty while a call waits for one. */
   readonly parked: string;
-  /** Sorted set: names of parked calls by the time at which they end, milliseconds. */
-  readonly parkedEnds: string;
+  /** Sorted set: names of parked calls that wait, by the time at which they end, milliseconds. */
+  readonly parkedWaiting: string;
+  /** Sorted set: the same of those that are claimed. */
+  readonly parkedClaimed: string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
@@ -34,7 +36,8 @@ export function redisKeys(merchantId: string): RedisKeys {
     receipts: `${tag}:rcpt`,
     receiptIndex: `${tag}:rcpt:ids`,
     parked: `${tag}:parked`,
-    parkedEnds: `${tag}:parked:ends`,
+    parkedWaiting: `${tag}:parked:waiting`,
+    parkedClaimed: `${tag}:parked:claimed`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
   };

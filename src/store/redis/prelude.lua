@@ -71,18 +71,6 @@ local function append_events(key)
   end
 end
 
--- Forgets parked calls.
-local function unpark(calls, ends, names)
-  if #names == 0 then return end
-  redis.call('HDEL', calls, unpack(names))
-  redis.call('ZREM', ends, unpack(names))
-end
-
--- Forgets the parked calls whose time is over.
-local function unpark_ended(calls, ends, now)
-  unpark(calls, ends, redis.call('ZRANGE', ends, '-inf', whole(now), 'BYSCORE'))
-end
-
 -- Writes a receipt and drops the oldest ones over the cap. All scores are 0, so the order is that of the ids.
 local function put_receipt(receipts, index)
   if plan.receipt == nil then return end

@@ -5,6 +5,8 @@ import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 
 const PRELUDE = readFileSync(new URL('./prelude.lua', import.meta.url), 'utf8');
+/** What the scripts of parked calls share beside it. */
+const PARKED = readFileSync(new URL('./parked.lua', import.meta.url), 'utf8');
 
 /** A script that a server may know by its digest. */
 export interface Script {
@@ -44,10 +46,12 @@ export const DISCARD = script(readFileSync(new URL('./discard.lua', import.meta.
 export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.url), 'utf8'));
 /** receipts, receipt index */
 export const RECEIPT = script(readFileSync(new URL('./receipt.lua', import.meta.url), 'utf8'));
-/** parked calls, their ends */
-export const PARK = script(readFileSync(new URL('./park.lua', import.meta.url), 'utf8'));
-/** parked calls, their ends */
-export const TAKE = script(readFileSync(new URL('./take.lua', import.meta.url), 'utf8'));
+/** parked calls, ends of those that wait, ends of those that are claimed */
+export const PARK = script(PARKED + readFileSync(new URL('./park.lua', import.meta.url), 'utf8'));
+/** parked calls, ends of those that wait, ends of those that are claimed */
+export const CLAIM = script(PARKED + readFileSync(new URL('./claim.lua', import.meta.url), 'utf8'));
+/** parked calls, ends of those that wait, ends of those that are claimed */
+export const RELEASE = script(PARKED + readFileSync(new URL('./release.lua', import.meta.url), 'utf8'));
 /** ready */
 export const CHECK = script(readFileSync(new URL('./check.lua', import.meta.url), 'utf8'));
 

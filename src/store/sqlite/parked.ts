@@ -1,33 +1,86 @@
 import { MAX_PARKED_CALLS, type ParkedCalls } from '../../payments/parked-calls.ts';
-import { assertParkable, isParkedName } from '../parked.ts';
+import { assertClaimant, assertParkable, isParkedName } from '../parked.ts';
 import type { Database } from './database.ts';
 
-/** Parked calls as rows. A take is one statement, so of several that ask at once one gets the row; there is no reply that could be lost. */
+/** Calls that are over, deleted along with one command: more than one, so that the table shrinks after a rush. */
+const PURGE_BATCH = 20;
+
+/** A parked call whose time is not over. */
+interface ParkedRow {
+  readonly call: string;
+  readonly claimant: string | undefined;
+}
+
+/** Parked calls as rows; who has none in `claimant` waits. Commands that run at once are serialized by the database. */
 export function sqliteParked(database: Database): ParkedCalls {
-  const { db } = database;
-  const forgetEnded = db.prepare('DELETE FROM parked WHERE expires_at <= ?');
-  const forget = db.prepare('DELETE FROM parked WHERE name = ?');
-  const counted = db.prepare('SELECT count(*) AS n FROM parked');
-  const makeRoom = db.prepare(
-    'DELETE FROM parked WHERE name IN (SELECT name FROM parked ORDER BY expires_at, name LIMIT ?)',
-  );
-  const insert = db.prepare('INSERT INTO parked (name, expires_at, call) VALUES (?, ?, ?)');
-  const take = db.prepare('DELETE FROM parked WHERE name = ? AND expires_at > ? RETURNING call');
+  const rows = parkedRows(database);
   return {
     async park(name, call, forMs) {
       assertParkable(name, call, forMs);
-      await database.write((now) => {
-        forgetEnded.run(now);
-        forget.run(name);
-        const over = Number(counted.get()?.['n'] ?? 0) + 1 - MAX_PARKED_CALLS;
-        if (over > 0) makeRoom.run(over);
-        insert.run(name, now + forMs, call);
+      return database.write((now) => {
+        rows.purge(now);
+        const found = rows.read(name, now);
+        if (found === undefined ? rows.areFull(now) : found.claimant !== undefined) return false;
+        rows.write(name, { call, claimant: undefined }, now + forMs);
+        return true;
       });
     },
-    async take(name) {
-      if (!isParkedName(name)) return undefined;
-      const row = await database.write((now) => take.get(name, now));
-      return row === undefined ? undefined : String(row['call']);
+    async claim(name, claimant, forMs) {
+      assertClaimant(claimant, forMs);
+      if (!isParkedName(name)) return { kind: 'none' };
+      return database.write((now) => {
+        rows.purge(now);
+        const found = rows.read(name, now);
+        if (found === undefined) return { kind: 'none' };
+        const { call } = found;
+        // A repeated claim gets no more time: else its claimant could keep the call for ever.
+        if (found.claimant === claimant) return { kind: 'yours', call, again: true };
+        if (found.claimant !== undefined) return { kind: 'taken' };
+        rows.write(name, { call, claimant }, now + forMs);
+        return { kind: 'yours', call, again: false };
+      });
+    },
+    async release(name, claimant, forMs) {
+      assertClaimant(claimant, forMs);
+      if (!isParkedName(name)) return false;
+      return database.write((now) => {
+        rows.purge(now);
+        const found = rows.read(name, now);
+        if (found === undefined) return false;
+        // Nobody remembers who released it, and it waits for anybody: to whoever releases it again it is released.
+        if (found.claimant === undefined) return true;
+        if (found.claimant !== claimant || rows.areFull(now)) return false;
+        rows.write(name, { call: found.call, claimant: undefined }, now + forMs);
+        return true;
+      });
+    },
+  };
+}
+
+/** Statements of the table. They run inside a transaction that somebody else opened. */
+function parkedRows({ db }: Database) {
+  const select = db.prepare('SELECT call, claimant FROM parked WHERE name = ? AND expires_at > ?');
+  const upsert = db.prepare(
+    `INSERT INTO parked (name, expires_at, claimant, call) VALUES (?, ?, ?, ?)
+     ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at, claimant = excluded.claimant, call = excluded.call`,
+  );
+  const counted = db.prepare('SELECT count(*) AS n FROM parked WHERE claimant IS NULL AND expires_at > ?');
+  const ended = db.prepare(
+    `DELETE FROM parked WHERE rowid IN (SELECT rowid FROM parked WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
+  );
+  return {
+    read(name: string, now: number): ParkedRow | undefined {
+      const row = select.get(name, now);
+      if (row === undefined) return undefined;
+      const { call, claimant } = row;
+      return { call: String(call), claimant: claimant === null ? undefined : String(claimant) };
+    },
+    write(name: string, { call, claimant }: ParkedRow, expiresAt: number): void {
+      upsert.run(name, expiresAt, claimant ?? null, call);
+    },
+    areFull: (now: number): boolean => Number(counted.get(now)?.['n'] ?? 0) >= MAX_PARKED_CALLS,
+    purge(now: number): void {
+      ended.run(now);
     },
   };
 }

@@ -59,9 +59,12 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE parked (
     name       TEXT PRIMARY KEY,
     expires_at INTEGER NOT NULL,
+    claimant   TEXT,
     call       TEXT NOT NULL
   );
   CREATE INDEX parked_expiry ON parked (expires_at);
+  -- Those that wait are counted with every call that is parked.
+  CREATE INDEX parked_waiting ON parked (expires_at) WHERE claimant IS NULL;
   `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
