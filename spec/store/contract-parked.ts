@@ -1,13 +1,23 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { MAX_PARKED_CALLS, MAX_PARKED_LENGTH } from '../../src/payments/parked-calls.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { MAX_PARKED_LENGTH, type ParkedClaim } from '../../src/payments/parked-calls.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { clockOf, clockPast, type OpenStore, opened } from './opened.ts';
 
 /** Longer than any test lasts, milliseconds. */
 const LONG_MS = 600_000;
-const BATCH = 100;
+/** Long enough for two commands, short enough to be waited for, milliseconds. */
+const BRIEF_MS = 1_000;
+/** What names and claimants cannot be. */
+const ODD = ['', '\ud800', 'a b', 'a\0', 'a\n', 'n'.repeat(257), 'n'.repeat(100_000)];
+const ODD_SPANS = [-1, 0.5, Number.NaN];
+
+const TAKEN: ParkedClaim = { kind: 'taken' };
+const NONE: ParkedClaim = { kind: 'none' };
+const first = (call: string): ParkedClaim => ({ kind: 'yours', call, again: false });
+const again = (call: string): ParkedClaim => ({ kind: 'yours', call, again: true });
 
 /** What becomes of calls that wait for their payment. */
 export function parkedContract(name: string, open: OpenStore): void {
@@ -15,100 +25,143 @@ export function parkedContract(name: string, open: OpenStore): void {
     const { store } = opened(open);
     const parked = async (call: string, forMs = LONG_MS): Promise<string> => {
       const task = randomUUID();
-      await store().parked.park(task, call, forMs);
+      assert.equal(await store().parked.park(task, call, forMs), true);
       return task;
     };
+    const claim = (task: string, claimant: string, forMs = LONG_MS) => store().parked.claim(task, claimant, forMs);
+    const release = (task: string, claimant: string, forMs = LONG_MS) => store().parked.release(task, claimant, forMs);
 
-    it('are taken once, as they were parked', async () => {
-      const call = '{"text":"Zürich\\n"}\n\0\u{1f4b6} ';
-      const [task, empty] = [await parked(call), await parked('')];
-      assert.equal(await store().parked.take(task), call);
-      assert.equal(await store().parked.take(task), undefined);
-      assert.equal(await store().parked.take(empty), '');
-      assert.equal(await store().parked.take(randomUUID()), undefined);
+    it('belong to their first claimant, as they were parked and as often as he asks, and to nobody else', async () => {
+      const text = '{"text":"Zürich\\n"}\n\0\u{1f4b6} ';
+      for (const call of [text, '']) {
+        const task = await parked(call);
+        assert.deepEqual(await claim(task, 'buyer'), first(call));
+        assert.deepEqual(await claim(task, 'other'), TAKEN);
+        assert.deepEqual(await claim(task, 'buyer'), again(call));
+        assert.deepEqual(await claim(task, 'buyer'), again(call));
+      }
+      assert.deepEqual(await claim(randomUUID(), 'buyer'), NONE);
     });
 
-    it('go to one of fifty that ask at once', async () => {
+    it('go to one of fifty who claim them at once', async () => {
       const task = await parked('call');
-      const answers = await Promise.all(Array.from({ length: 50 }, () => store().parked.take(task)));
+      const claimants = Array.from({ length: 50 }, (_, i) => `buyer-${i}`);
+      const answers = await Promise.all(claimants.map((claimant) => claim(task, claimant)));
+      const winner = answers.findIndex(({ kind }) => kind === 'yours');
       assert.deepEqual(
-        answers.filter((answer) => answer !== undefined),
-        ['call'],
+        answers,
+        answers.map((_, i) => (i === winner ? first('call') : TAKEN)),
       );
+      assert.deepEqual(await claim(task, `buyer-${winner}`), again('call'));
     });
 
-    it('are gone when their time is over', async () => {
-      const [brief, none, long] = [await parked('brief', 1), await parked('none', 0), await parked('long')];
+    it('are gone when their time is over, waiting or claimed, also for their claimant', async () => {
+      const [brief, none, claimed, long] = [
+        await parked('brief', 1),
+        await parked('none', 0),
+        await parked('claimed'),
+        await parked('long'),
+      ];
+      assert.deepEqual(await claim(claimed, 'buyer', 1), first('claimed'));
       await clockPast(store, (await clockOf(store())) + 1);
-      for (const over of [brief, none]) assert.equal(await store().parked.take(over), undefined);
-      assert.equal(await store().parked.take(long), 'long');
+      for (const over of [brief, none, claimed]) {
+        assert.equal(await release(over, 'buyer'), false);
+        assert.deepEqual(await claim(over, 'buyer'), NONE);
+      }
+      assert.deepEqual(await claim(long, 'buyer'), first('long'));
     });
 
-    it('are replaced, call and time, by a later one under the same name', async () => {
+    it('stay for their claimant after the time for which they would have waited', async () => {
+      const task = await parked('call', BRIEF_MS);
+      await claim(task, 'buyer');
+      const over = (await clockOf(store())) + BRIEF_MS;
+      await delay(BRIEF_MS);
+      await clockPast(store, over);
+      assert.deepEqual(await claim(task, 'other'), TAKEN);
+      assert.deepEqual(await claim(task, 'buyer'), again('call'));
+    });
+
+    it('are replaced, call and time, by a later one under the same name while nobody has claimed them', async () => {
       const task = await parked('first', 1);
-      await store().parked.park(task, 'second', LONG_MS);
+      assert.equal(await store().parked.park(task, 'second', LONG_MS), true);
       await clockPast(store, (await clockOf(store())) + 1);
-      assert.equal(await store().parked.take(task), 'second');
+      assert.deepEqual(await claim(task, 'buyer'), first('second'));
+      assert.equal(await store().parked.park(task, 'third', LONG_MS), false);
+      assert.deepEqual(await claim(task, 'buyer'), again('second'));
     });
 
-    it('can be parked again by who took them', async () => {
+    it('wait for anybody, and for their new time, once their claimant and nobody else has released them', async () => {
       const task = await parked('call');
-      await store().parked.take(task);
-      await store().parked.park(task, 'again', LONG_MS);
-      assert.equal(await store().parked.take(task), 'again');
+      await claim(task, 'buyer');
+      assert.equal(await release(task, 'other'), false);
+      assert.deepEqual(await claim(task, 'other'), TAKEN);
+      assert.equal(await release(task, 'buyer'), true);
+      assert.deepEqual(await claim(task, 'other'), first('call'));
+      assert.equal(await release(task, 'buyer'), false);
+      assert.equal(await release(task, 'other', 1), true);
+      await clockPast(store, (await clockOf(store())) + 1);
+      assert.deepEqual(await claim(task, 'buyer'), NONE);
+      assert.equal(await release(randomUUID(), 'buyer'), false);
+    });
+
+    it('are released once: to release what waits changes nothing, neither its time nor its call', async () => {
+      const task = await parked('call');
+      await claim(task, 'buyer');
+      assert.equal(await release(task, 'buyer'), true);
+      assert.equal(await release(task, 'buyer', 0), true);
+      assert.deepEqual(await claim(task, 'other'), first('call'));
+    });
+
+    it('can be parked again under their name once they are over', async () => {
+      const task = await parked('call');
+      await claim(task, 'buyer', 0);
+      assert.equal(await store().parked.park(task, 'another', LONG_MS), true);
+      assert.deepEqual(await claim(task, 'other'), first('another'));
     });
 
     it('are not seen by another merchant', async () => {
       const task = await parked('call');
       const other = await open(randomUUID());
-      assert.equal(await other.parked.take(task), undefined);
+      assert.deepEqual(await other.parked.claim(task, 'buyer', LONG_MS), NONE);
+      assert.equal(await other.parked.release(task, 'buyer', LONG_MS), false);
       await other.close();
-      assert.equal(await store().parked.take(task), 'call');
+      assert.deepEqual(await claim(task, 'buyer'), first('call'));
     });
 
     it('may be as long as they may be, and longer ones are a bug of the caller, as are odd names and times', async () => {
       const longest = 'é'.repeat(MAX_PARKED_LENGTH);
-      assert.equal(await store().parked.take(await parked(longest)), longest);
+      assert.deepEqual(await claim(await parked(longest), 'b'.repeat(256)), first(longest));
+      const { park } = store().parked;
       const task = randomUUID();
-      for (const [odd, call, forMs] of [
-        [task, `${longest}x`, LONG_MS],
-        [task, 'call', -1],
-        [task, 'call', 0.5],
-        ['', 'call', LONG_MS],
-        ['a b', 'call', LONG_MS],
-        ['n'.repeat(257), 'call', LONG_MS],
-      ] as const)
-        await assert.rejects(store().parked.park(odd, call, forMs), RangeError);
-      assert.equal(await store().parked.take(task), undefined);
+      await assert.rejects(park(task, `${longest}x`, LONG_MS), RangeError);
+      for (const odd of ODD) await assert.rejects(park(odd, 'call', LONG_MS), RangeError);
+      for (const forMs of ODD_SPANS) await assert.rejects(park(task, 'call', forMs), RangeError);
+      assert.deepEqual(await claim(task, 'buyer'), NONE);
+    });
+
+    it('are neither claimed nor released by odd claimants or for odd times: a bug of the caller', async () => {
+      const task = await parked('call');
+      for (const command of [claim, release]) {
+        for (const odd of ODD) await assert.rejects(command(task, odd), RangeError);
+        for (const forMs of ODD_SPANS) await assert.rejects(command(task, 'buyer', forMs), RangeError);
+      }
+      assert.deepEqual(await claim(task, 'buyer'), first('call'));
     });
 
     it('are not found under what cannot be a name: who asks may say anything', async () => {
-      for (const odd of ['', '\ud800', 'a\0', `${await parked('call')}\n`, 'n'.repeat(100_000)])
-        assert.equal(await store().parked.take(odd), undefined);
+      for (const odd of [...ODD, `${await parked('call')}\n`]) {
+        assert.deepEqual(await claim(odd, 'buyer'), NONE);
+        assert.equal(await release(odd, 'buyer'), false);
+      }
     });
 
     it('are refused with a StoreError while the store is away', async () => {
       const shut = await open(randomUUID());
       await shut.close();
-      await assert.rejects(shut.parked.park(randomUUID(), 'call', LONG_MS), StoreError);
-      await assert.rejects(shut.parked.take(randomUUID()), StoreError);
-    });
-  });
-
-  describe(`${name}: parked calls up to their bound`, () => {
-    const { store } = opened(open);
-    it(`are ${MAX_PARKED_CALLS}; for one more the one that ends first gives way, for one that is replaced none does`, async () => {
-      const { park, take } = store().parked;
-      const tasks = Array.from({ length: MAX_PARKED_CALLS }, (_, i) => `task-${i}`);
-      for (let i = 0; i < tasks.length; i += BATCH)
-        await Promise.all(tasks.slice(i, i + BATCH).map((task, k) => park(task, task, LONG_MS + i + k)));
-      await park('task-500', 'replaced', LONG_MS + 500);
-      assert.equal(await take('task-0'), 'task-0');
-      await park('task-0', 'again', LONG_MS / 2);
-      await park('one-more', 'one more', LONG_MS + MAX_PARKED_CALLS);
-      assert.equal(await take('task-0'), undefined);
-      for (const task of ['task-1', 'task-999']) assert.equal(await take(task), task);
-      assert.deepEqual([await take('task-500'), await take('one-more')], ['replaced', 'one more']);
+      const task = randomUUID();
+      await assert.rejects(shut.parked.park(task, 'call', LONG_MS), StoreError);
+      await assert.rejects(shut.parked.claim(task, 'buyer', LONG_MS), StoreError);
+      await assert.rejects(shut.parked.release(task, 'buyer', LONG_MS), StoreError);
     });
   });
 }

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { feedContract } from './contract-feed.ts';
 import { ledgerContract } from './contract-ledger.ts';
 import { parkedContract } from './contract-parked.ts';
+import { parkedBoundContract } from './contract-parked-bound.ts';
 import { receiptContract } from './contract-receipts.ts';
 import { workContract } from './contract-work.ts';
 import { type OpenStore, opened } from './opened.ts';
@@ -14,6 +15,7 @@ export function storeContract(name: string, open: OpenStore): void {
   feedContract(name, open);
   receiptContract(name, open);
   parkedContract(name, open);
+  parkedBoundContract(name, open);
 
   describe(`${name}: health`, () => {
     const { store } = opened(open);

@@ -76,7 +76,7 @@ describe('a file of the last release', () => {
     assert.equal((await store.ledger.note({ ...holder(record), leaseMs: 10, keeping })).kind, 'done');
     assert.equal((await store.ledger.kept(record.payId))?.status, keeping.answer.status);
     await store.parked.park('task', 'call', 1_000);
-    assert.equal(await store.parked.take('task'), 'call');
+    assert.equal((await store.parked.claim('task', 'buyer', 1_000)).kind, 'yours');
     now = NOW + 5;
     const due = await store.ledger.due(10);
     assert.deepEqual(new Set(due.map(({ state }) => state)), new Set(['reserved', 'settling', 'settled']));

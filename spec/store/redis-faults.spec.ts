@@ -38,7 +38,8 @@ describe('when Redis fails', () => {
     await refusedPromptly(bed.store.ledger.advance(command));
     await refusedPromptly(bed.store.feed.page({ limit: 1 }));
     await refusedPromptly(bed.store.parked.park('task', 'call', 60_000));
-    await refusedPromptly(bed.store.parked.take('task'));
+    await refusedPromptly(bed.store.parked.claim('task', 'buyer', 60_000));
+    await refusedPromptly(bed.store.parked.release('task', 'buyer', 60_000));
     assert.equal((await bed.store.check()).status, 'unreachable');
     await bed.server.restart();
     await recovered(bed.store);

@@ -27,6 +27,8 @@ async function everything(payId: string): Promise<unknown> {
     events: await redis.xrange(`${TAG}ev`, '-', '+'),
     receipts: await redis.hgetall(`${TAG}rcpt`),
     parked: await redis.hgetall(`${TAG}parked`),
+    waiting: await redis.zrange(`${TAG}parked:waiting`, '0', '-1'),
+    claimed: await redis.zrange(`${TAG}parked:claimed`, '0', '-1', 'WITHSCORES'),
     receiptIds: await redis.zrange(`${TAG}rcpt:ids`, '0', '-1'),
   };
 }
@@ -142,7 +144,8 @@ describe('a command whose answer is lost, sent again', () => {
       const answer = await send();
       assert.deepEqual(await everything(record.payId), once);
       // To its sender the repeated one is the one that was done.
-      if (answer !== undefined) assert.match((answer as { readonly kind: string }).kind, /^(done|gone)$/);
+      if (answer !== undefined && answer !== true)
+        assert.match((answer as { readonly kind: string }).kind, /^(done|gone)$/);
       assert.notDeepEqual(once, before, 'the first one has to have arrived');
     });
 
@@ -170,14 +173,27 @@ describe('a command whose answer is lost, sent again', () => {
     assert.deepEqual({ ...record, leaseUntil, dueAt }, now);
   });
 
-  it('takes a parked call for who asked for it, who need not ask again, and for nobody else', async () => {
+  it('claims a parked call for who asked, who finds it again, and for nobody else', async () => {
     const task = randomUUID();
-    await bed.store.parked.park(task, 'call', LEASE_MS);
-    const lost = line.loseReply();
-    const taken = store.parked.take(task);
-    await lost;
-    assert.equal(await bed.store.parked.take(task), undefined);
-    assert.equal(await taken, 'call');
-    assert.equal(await store.parked.take(task), undefined);
+    const { parked } = store;
+    await parked.park(task, 'call', LEASE_MS);
+    await sentWithoutAnswer(() => parked.claim(task, 'buyer', LEASE_MS));
+    const once = await everything(task);
+    assert.deepEqual(await parked.claim(task, 'other', LEASE_MS), { kind: 'taken' });
+    assert.deepEqual(await parked.claim(task, 'buyer', LEASE_MS), { kind: 'yours', call: 'call', again: true });
+    assert.deepEqual(await everything(task), once);
+  });
+
+  it('releases a parked call once', async () => {
+    const task = randomUUID();
+    const { parked } = store;
+    const end = () => bed.redis.zscore(`${TAG}parked:waiting`, task);
+    await parked.park(task, 'call', LEASE_MS);
+    await parked.claim(task, 'buyer', LEASE_MS);
+    await sentWithoutAnswer(() => parked.release(task, 'buyer', LEASE_MS));
+    const once = await end();
+    assert.equal(await parked.release(task, 'buyer', LEASE_MS), true);
+    assert.equal(await end(), once);
+    assert.notEqual(once, null);
   });
 });

@@ -22,10 +22,11 @@ describe('what lies in Redis', () => {
     const carried = { receipt: receipt(record.receiptId, record.requestId), events: [event('payment.verified', 'r')] };
     await bed.store.ledger.advance(move(record, 'settling', carried));
     await bed.store.feed.append([event('resource.requested', 'r')]);
-    await bed.store.parked.park('tag', 'call', HOUR_MS);
+    for (const task of ['waiting', 'claimed']) await bed.store.parked.park(task, 'call', HOUR_MS);
+    await bed.store.parked.claim('claimed', 'buyer', HOUR_MS);
     await bed.store.check();
     const keys = await bed.redis.keys('*');
-    assert.ok(keys.length >= 8);
+    assert.ok(keys.length >= 10);
     assert.deepEqual(
       keys.filter((key) => !key.startsWith(TAG)),
       [],
@@ -172,8 +173,9 @@ describe('the rights of the gateway in Redis', () => {
     await feed.append([event('resource.requested', 'r')]);
     assert.equal((await feed.page({ limit: 5 })).events.length, 3);
     assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);
-    for (const task of ['first', 'second']) await parked.park(task, 'call', HOUR_MS);
-    assert.equal(await parked.take('first'), 'call');
+    for (const forMs of [0, HOUR_MS]) await parked.park('task', 'call', forMs);
+    assert.equal((await parked.claim('task', 'buyer', HOUR_MS)).kind, 'yours');
+    assert.equal(await parked.release('task', 'buyer', HOUR_MS), true);
     assert.deepEqual(await own.check(), { status: 'ok' });
     const stranger = await openRedisStore({ url: guarded.url, merchantId: 'other', limits: REDIS_LIMITS });
     await assert.rejects(stranger.ledger.read(terms().payId), StoreError);

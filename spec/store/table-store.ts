@@ -82,18 +82,34 @@ export function tableStore(now: () => number): Store {
 }
 
 function parkedCalls(now: () => number): ParkedCalls {
-  const calls = new Map<string, { readonly call: string; readonly until: number }>();
+  const calls = new Map<string, { readonly call: string; readonly claimant?: string; readonly until: number }>();
+  const standing = (name: string) => {
+    for (const [other, { until }] of calls) if (until <= now()) calls.delete(other);
+    return calls.get(name);
+  };
+  const isFull = () => [...calls.values()].filter((one) => one.claimant === undefined).length >= MAX_PARKED_CALLS;
   return {
     async park(name, call, forMs) {
-      for (const [other, { until }] of calls) if (until <= now() || other === name) calls.delete(other);
-      const first = [...calls].sort(([a, one], [b, two]) => one.until - two.until || (a < b ? -1 : 1));
-      for (const [other] of first.slice(0, Math.max(0, calls.size + 1 - MAX_PARKED_CALLS))) calls.delete(other);
+      const found = standing(name);
+      if (found === undefined ? isFull() : found.claimant !== undefined) return false;
       calls.set(name, { call, until: now() + forMs });
+      return true;
     },
-    async take(name) {
-      const found = calls.get(name);
-      calls.delete(name);
-      return found === undefined || found.until <= now() ? undefined : found.call;
+    async claim(name, claimant, forMs) {
+      const found = standing(name);
+      if (found === undefined) return { kind: 'none' };
+      const { call, claimant: holder = claimant } = found;
+      if (holder !== claimant) return { kind: 'taken' };
+      const again = found.claimant !== undefined;
+      if (!again) calls.set(name, { call, claimant, until: now() + forMs });
+      return { kind: 'yours', call, again };
+    },
+    async release(name, claimant, forMs) {
+      const found = standing(name);
+      if (found === undefined || found.claimant === undefined) return found !== undefined;
+      if (found.claimant !== claimant || isFull()) return false;
+      calls.set(name, { call: found.call, until: now() + forMs });
+      return true;
     },
   };
 }

@@ -125,10 +125,12 @@ describe('paying for a task', () => {
     const again = await send(base, pay());
     assert.equal(dataOf(again)['code'], 'PAYMENT_REPLAYED');
     assert.deepEqual(x402Of(again), {
-      'x402.payment.status': 'payment-failed',
+      'x402.payment.status': 'payment-completed',
       'x402.payment.error': 'DUPLICATE_NONCE',
     });
     assert.equal(await seller.income(), earned);
+    const elsewhere = await send(base, message('market_report', { city: 'Lisboa', _payment: proof }));
+    assert.equal(x402Of(elsewhere)['x402.payment.status'], 'payment-failed');
   });
 
   it('the same message again, as after a lost answer, gets its answer again: paid once, run once', async () => {

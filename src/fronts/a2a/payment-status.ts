@@ -56,8 +56,8 @@ export function failedMembers(error: GatewayError, payment: PaymentResponse | un
   if (error.code !== 'PAYMENT_REPLAYED') return {};
   const state = error.details?.state;
   if (state === 'in_flight') return status('payment-submitted');
-  // It paid for this purchase, however that ended; only one that belongs to another call has failed here.
-  return state === 'used' ? failed('DUPLICATE_NONCE') : status('payment-completed');
+  // It paid for this purchase, however that ended: called failed, it would be signed again. Only one of another call failed here.
+  return { ...failed('DUPLICATE_NONCE'), ...(state === 'used' ? {} : status('payment-completed')) };
 }
 
 /** Metadata of a message to a buyer who does not want to pay. */

@@ -21,7 +21,8 @@ export interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'par
 const PAYMENT_RESPONSE = 'x402/payment-response';
 const DELIVERY = 'agent-commerce/delivery';
 const REQUEST_ID = 'agent-commerce/requestId';
-/** Name of the artifact when no resource can be named. */
+/** What a resource can be called; anything else is not said back as the name of an artifact. */
+const RESOURCE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const UNNAMED = 'error';
 
 /** Outcomes as tasks: SPEC part 3, CONTRACT 7.2. A commerce outcome is never a JSON-RPC error. */
@@ -52,7 +53,7 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
         state: call.waiting && error.retryable ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
         said: { text: error.message, metadata: failedMembers(error, payment) },
         artifact: {
-          name: resourceId === '' ? UNNAMED : resourceId,
+          name: RESOURCE_ID.test(resourceId) ? resourceId : UNNAMED,
           data: JSON.stringify(errorEnvelope(error, requestId, known)),
           metadata: paid(payment),
         },

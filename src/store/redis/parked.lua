@@ -30,17 +30,14 @@ local function is_full()
   return redis.call('ZCARD', waiting) >= plan.maxWaiting
 end
 
--- Every key goes with the last of its entries, also when nobody asks any more; the calls last, so that none is missed.
+-- All keys go with the last of all calls, also when nobody asks any more. Ends that went before their calls would leave those for ever.
 local function expire_keys()
   local last = now
   for _, ends in ipairs({ waiting, claimed }) do
     local latest = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2]
-    if latest then
-      redis.call('PEXPIRE', ends, whole(tonumber(latest) - now))
-      last = math.max(last, tonumber(latest))
-    end
+    if latest then last = math.max(last, tonumber(latest)) end
   end
-  redis.call('PEXPIRE', calls, whole(last - now))
+  for _, key in ipairs({ calls, waiting, claimed }) do redis.call('PEXPIRE', key, whole(last - now)) end
 end
 
 -- From now on the call has this claimant, or none, for the time of the plan.

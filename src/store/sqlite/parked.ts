@@ -14,12 +14,18 @@ interface ParkedRow {
 /** Parked calls as rows; who has none in `claimant` waits. Commands that run at once are serialized by the database. */
 export function sqliteParked(database: Database): ParkedCalls {
   const rows = parkedRows(database);
+  const onCall = <Answer>(
+    name: string,
+    command: (found: ParkedRow | undefined, now: number) => Answer,
+  ): Promise<Answer> =>
+    database.write((now) => {
+      rows.purge(now);
+      return command(rows.read(name, now), now);
+    });
   return {
     async park(name, call, forMs) {
       assertParkable(name, call, forMs);
-      return database.write((now) => {
-        rows.purge(now);
-        const found = rows.read(name, now);
+      return onCall(name, (found, now) => {
         if (found === undefined ? rows.areFull(now) : found.claimant !== undefined) return false;
         rows.write(name, { call, claimant: undefined }, now + forMs);
         return true;
@@ -28,9 +34,7 @@ export function sqliteParked(database: Database): ParkedCalls {
     async claim(name, claimant, forMs) {
       assertClaimant(claimant, forMs);
       if (!isParkedName(name)) return { kind: 'none' };
-      return database.write((now) => {
-        rows.purge(now);
-        const found = rows.read(name, now);
+      return onCall(name, (found, now) => {
         if (found === undefined) return { kind: 'none' };
         const { call } = found;
         // A repeated claim gets no more time: else its claimant could keep the call for ever.
@@ -43,9 +47,7 @@ export function sqliteParked(database: Database): ParkedCalls {
     async release(name, claimant, forMs) {
       assertClaimant(claimant, forMs);
       if (!isParkedName(name)) return false;
-      return database.write((now) => {
-        rows.purge(now);
-        const found = rows.read(name, now);
+      return onCall(name, (found, now) => {
         if (found === undefined) return false;
         // Nobody remembers who released it, and it waits for anybody: to whoever releases it again it is released.
         if (found.claimant === undefined) return true;

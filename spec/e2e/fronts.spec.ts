@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Chain, startChain } from '../support/chain.ts';
+import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { openShop } from '../support/shop.ts';
+import { ask } from './ask.ts';
+
+type Front = 'http' | 'mcp' | 'a2a';
+const FRONTS: readonly Front[] = ['http', 'mcp', 'a2a'];
+
+/** Where each front is found, and how it answers when it is there. */
+const PATHS: Readonly<Record<Front, readonly (readonly [method: string, path: string, status: number])[]>> = {
+  http: [['POST', '/api/resources/cities/invoke', 200]],
+  mcp: [
+    ['POST', '/mcp', 400],
+    ['GET', '/mcp', 405],
+  ],
+  a2a: [
+    ['POST', '/a2a', 200],
+    ['POST', '/a2a/', 200],
+    ['GET', '/a2a', 405],
+    ['GET', '/.well-known/agent-card.json', 200],
+    ['GET', '/a2a/.well-known/agent-card.json', 200],
+  ],
+};
+
+/** Every choice of fronts but none at all. */
+const CHOICES = Array.from({ length: 2 ** FRONTS.length - 1 }, (_, index) =>
+  FRONTS.filter((_front, bit) => ((index + 1) >> bit) & 1),
+);
+
+describe('which fronts are there', () => {
+  let chain: Chain;
+  let merchant: Merchant;
+  before(async () => {
+    [chain, merchant] = await Promise.all([startChain(), startMerchant()]);
+  });
+  after(() => Promise.all([chain?.stop(), merchant?.stop()]));
+
+  for (const enabled of CHOICES)
+    it(`${enabled.join(' and ')}: published as it is, and nothing else answers`, async () => {
+      const protocols = Object.fromEntries(FRONTS.map((front) => [front, { enabled: enabled.includes(front) }]));
+      const overrides = { protocols };
+      const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
+      try {
+        const document = (await (await fetch(`${shop.url}/.well-known/agent-commerce`)).json()) as {
+          readonly protocols: Readonly<Record<string, { readonly enabled: boolean; readonly mountPath?: string }>>;
+          readonly adapters: readonly { readonly name: string; readonly supportedSpec: string }[];
+        };
+        for (const front of FRONTS) assert.equal(document.protocols[front]?.enabled, enabled.includes(front));
+        assert.deepEqual(
+          document.adapters.map(({ name }) => name),
+          enabled,
+        );
+        const { resources } = (await (await fetch(`${shop.url}/api/resources`)).json()) as {
+          readonly resources: readonly { readonly exposedVia: readonly string[] }[];
+        };
+        for (const { exposedVia } of resources) assert.deepEqual(exposedVia, enabled);
+        const ready = (await (await fetch(`${shop.url}/ready`)).json()) as { adapters: readonly { name: string }[] };
+        assert.deepEqual(
+          ready.adapters.map(({ name }) => name),
+          enabled,
+        );
+        for (const front of FRONTS)
+          for (const [method, path, status] of PATHS[front]) {
+            const answer = await ask(shop.url, { method, path, body: method === 'POST' ? '{}' : '' });
+            assert.equal(answer.status, enabled.includes(front) ? status : 404, `${method} ${path}`);
+            if (!enabled.includes(front)) assert.equal((JSON.parse(answer.text) as { code: string }).code, 'NOT_FOUND');
+          }
+      } finally {
+        await shop.close();
+      }
+    });
+
+  it('another mount, published and served', async () => {
+    const protocols = {
+      mcp: { enabled: true, mountPath: '/tools' },
+      a2a: { enabled: true, mountPath: '/agents/shop' },
+    };
+    const overrides = { protocols };
+    const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
+    try {
+      const document = (await (await fetch(`${shop.url}/.well-known/agent-commerce`)).json()) as {
+        readonly protocols: Readonly<Record<string, { readonly mountPath?: string }>>;
+      };
+      assert.deepEqual(
+        [document.protocols['mcp']?.mountPath, document.protocols['a2a']?.mountPath],
+        ['/tools', '/agents/shop'],
+      );
+      const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+      const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
+      assert.equal((await ask(shop.url, { path: '/tools', headers, body: JSON.stringify(list) })).status, 200);
+      assert.equal((await ask(shop.url, { path: '/mcp', headers, body: JSON.stringify(list) })).status, 404);
+      const card = (await (await fetch(`${shop.url}/agents/shop/.well-known/agent-card.json`)).json()) as {
+        readonly supportedInterfaces: readonly { readonly url: string }[];
+      };
+      assert.equal(card.supportedInterfaces[0]?.url, `${shop.config.merchant.publicBaseUrl}/agents/shop`);
+      assert.equal((await ask(shop.url, { path: '/agents/shop', headers, body: JSON.stringify(list) })).status, 200);
+    } finally {
+      await shop.close();
+    }
+  });
+});

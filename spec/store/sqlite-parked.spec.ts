@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, describe, it } from 'node:test';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+
+const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
+const NOW = 1_800_000_000_000;
+const SECOND_MS = 1_000;
+const directory = mkdtempSync(join(tmpdir(), 'acg-parked-'));
+
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+describe('parked calls in SQLite', () => {
+  it('wait to the last millisecond, and then are no more', async () => {
+    let now = NOW;
+    const { parked, close } = openSqliteStore({ path: ':memory:', limits: LIMITS, now: () => now });
+    for (const task of ['one', 'two']) await parked.park(task, 'call', SECOND_MS);
+    now = NOW + SECOND_MS - 1;
+    assert.equal((await parked.claim('one', 'buyer', SECOND_MS)).kind, 'yours');
+    now += 1;
+    assert.equal((await parked.claim('two', 'buyer', SECOND_MS)).kind, 'none');
+    await close();
+  });
+
+  it('are claimed to the last millisecond from the first claim, and then are no more', async () => {
+    let now = NOW;
+    const { parked, close } = openSqliteStore({ path: ':memory:', limits: LIMITS, now: () => now });
+    await parked.park('task', 'call', 1);
+    await parked.claim('task', 'buyer', SECOND_MS);
+    now = NOW + SECOND_MS - 1;
+    assert.equal((await parked.claim('task', 'other', SECOND_MS)).kind, 'taken');
+    assert.equal((await parked.claim('task', 'buyer', SECOND_MS)).kind, 'yours');
+    now += 1;
+    for (const claimant of ['buyer', 'other'])
+      assert.equal((await parked.claim('task', claimant, SECOND_MS)).kind, 'none');
+    await close();
+  });
+
+  it('wait to the last millisecond from the first release', async () => {
+    let now = NOW;
+    const { parked, close } = openSqliteStore({ path: ':memory:', limits: LIMITS, now: () => now });
+    await parked.park('task', 'call', 1);
+    await parked.claim('task', 'buyer', 1);
+    assert.equal(await parked.release('task', 'buyer', SECOND_MS), true);
+    now = NOW + SECOND_MS - 1;
+    assert.equal(await parked.release('task', 'buyer', SECOND_MS), true);
+    now += 1;
+    assert.equal(await parked.release('task', 'buyer', SECOND_MS), false);
+    await close();
+  });
+
+  for (const command of ['park', 'claim', 'release'] as const)
+    it(`are deleted with a later ${command} when their time is over, waiting or claimed`, async () => {
+      const path = join(directory, `${command}.db`);
+      let now = NOW;
+      const { parked, close } = openSqliteStore({ path, limits: LIMITS, now: () => now });
+      for (const task of ['waiting', 'claimed', 'kept']) await parked.park(task, 'call', SECOND_MS);
+      await parked.claim('claimed', 'buyer', SECOND_MS);
+      await parked.claim('kept', 'buyer', SECOND_MS + 1);
+      now = NOW + SECOND_MS;
+      await {
+        park: () => parked.park('next', 'call', SECOND_MS),
+        claim: () => parked.claim('next', 'buyer', SECOND_MS),
+        release: () => parked.release('next', 'buyer', SECOND_MS),
+      }[command]();
+      await close();
+      assert.deepEqual(
+        namesIn(path).filter((name) => name !== 'next'),
+        ['kept'],
+      );
+    });
+});
+
+function namesIn(path: string): readonly unknown[] {
+  const db = new DatabaseSync(path);
+  const rows = db.prepare('SELECT name FROM parked').all();
+  db.close();
+  return rows.map(({ name }) => name);
+}
