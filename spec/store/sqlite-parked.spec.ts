@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
+import { MAX_PARKED_CALLS } from '../../src/payments/parked-calls.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 
 const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
 const NOW = 1_800_000_000_000;
 const SECOND_MS = 1_000;
+/** More than one command deletes. */
+const MANY = 50;
 const directory = mkdtempSync(join(tmpdir(), 'acg-parked-'));
 
 after(() => rmSync(directory, { recursive: true, force: true }));
@@ -49,6 +52,22 @@ describe('parked calls in SQLite', () => {
     assert.equal(await parked.release('task', 'buyer', SECOND_MS), true);
     now += 1;
     assert.equal(await parked.release('task', 'buyer', SECOND_MS), false);
+    await close();
+  });
+
+  it('are over together and make room at once, also those that are not deleted yet', async () => {
+    let now = NOW;
+    const { parked, close } = openSqliteStore({ path: ':memory:', limits: LIMITS, now: () => now });
+    for (let i = 0; i < MANY; i += 1) {
+      await parked.park(`claimed-${i}`, 'call', SECOND_MS);
+      await parked.claim(`claimed-${i}`, 'buyer', SECOND_MS - 1);
+    }
+    for (let i = 0; i < MAX_PARKED_CALLS; i += 1) await parked.park(`waiting-${i}`, 'call', SECOND_MS);
+    assert.equal(await parked.park('next', 'call', SECOND_MS), false);
+    now = NOW + SECOND_MS;
+    assert.equal(await parked.park('next', 'call', SECOND_MS), true);
+    for (const over of [`claimed-${MANY - 1}`, `waiting-${MAX_PARKED_CALLS - 1}`])
+      assert.equal((await parked.claim(over, 'buyer', SECOND_MS)).kind, 'none');
     await close();
   });
 

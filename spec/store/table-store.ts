@@ -107,9 +107,11 @@ function parkedCalls(now: () => number): ParkedCalls {
     async release(name, claimant, forMs) {
       const found = standing(name);
       if (found === undefined || found.claimant === undefined) return found !== undefined;
-      if (found.claimant !== claimant || isFull()) return false;
-      calls.set(name, { call: found.call, until: now() + forMs });
-      return true;
+      if (found.claimant !== claimant) return false;
+      const full = isFull();
+      if (full) calls.delete(name);
+      else calls.set(name, { call: found.call, until: now() + forMs });
+      return !full;
     },
   };
 }

@@ -27,7 +27,7 @@ export interface ParkedCalls {
   claim(name: string, claimant: string, forMs: number): Promise<ParkedClaim>;
   /**
    * Lets it wait for anybody again for `forMs`: what its claimant brought is worthless. False when it is not his, or when as many wait
-   * as may. @throws StoreError
+   * as may: then it is forgotten. @throws StoreError
    */
   release(name: string, claimant: string, forMs: number): Promise<boolean>;
 }

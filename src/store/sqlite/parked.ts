@@ -51,9 +51,12 @@ export function sqliteParked(database: Database): ParkedCalls {
         if (found === undefined) return false;
         // Nobody remembers who released it, and it waits for anybody: to whoever releases it again it is released.
         if (found.claimant === undefined) return true;
-        if (found.claimant !== claimant || rows.areFull(now)) return false;
-        rows.write(name, { call: found.call, claimant: undefined }, now + forMs);
-        return true;
+        if (found.claimant !== claimant) return false;
+        const full = rows.areFull(now);
+        // Claimed calls are not counted: whoever claims for nothing could get round the bound.
+        if (full) rows.forget(name);
+        else rows.write(name, { call: found.call, claimant: undefined }, now + forMs);
+        return !full;
       });
     },
   };
@@ -66,6 +69,7 @@ function parkedRows({ db }: Database) {
     `INSERT INTO parked (name, expires_at, claimant, call) VALUES (?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at, claimant = excluded.claimant, call = excluded.call`,
   );
+  const remove = db.prepare('DELETE FROM parked WHERE name = ?');
   const counted = db.prepare('SELECT count(*) AS n FROM parked WHERE claimant IS NULL AND expires_at > ?');
   const ended = db.prepare(
     `DELETE FROM parked WHERE rowid IN (SELECT rowid FROM parked WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
@@ -79,6 +83,9 @@ function parkedRows({ db }: Database) {
     },
     write(name: string, { call, claimant }: ParkedRow, expiresAt: number): void {
       upsert.run(name, expiresAt, claimant ?? null, call);
+    },
+    forget(name: string): void {
+      remove.run(name);
     },
     areFull: (now: number): boolean => Number(counted.get(now)?.['n'] ?? 0) >= MAX_PARKED_CALLS,
     purge(now: number): void {
