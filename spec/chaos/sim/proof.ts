@@ -21,7 +21,15 @@ const REQUIREMENTS = {
   maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
   extra: {},
 } as const;
-const CHALLENGE = { body: '{}', header: '', document: '{}', envelope: '{}', refusal: undefined, message: '', asciiDocument: '{}' };
+const CHALLENGE = {
+  body: '{}',
+  header: '',
+  document: '{}',
+  envelope: '{}',
+  refusal: undefined,
+  message: '',
+  asciiDocument: '{}',
+};
 
 /** The one offer of the simulated shop. */
 export const OFFER: Offer = {
