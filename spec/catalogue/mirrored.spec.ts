@@ -23,6 +23,7 @@ describe('arguments that clients mirror in headers', () => {
     'no name': object({ a: mirror('') }),
     'a name with a space': object({ a: mirror('My Header') }),
     'one name twice, also in another case': object({ a: mirror('Same'), b: mirror('same') }),
+    'with what clients put in front': object({ a: mirror('Mcp-Param-A') }),
     'inside a list': object({ list: { type: 'array', items: mirror('Item') } }),
     'inside a composition': { ...object({}), allOf: [object({ a: mirror('A') })] },
     'inside a condition': { ...object({}), if: object({ a: mirror('A') }) },

@@ -61,6 +61,8 @@ describe('protocols.a2a', () => {
     ['documentationUrl', 'https://user:pass@shop.example/', /must not have credentials/],
     ['iconUrl', 'https://shop.example/an icon.svg', /must not have spaces/],
     ['signingKey', 'hello', /must be one unencrypted private key in PKCS#8 PEM/],
+    ['signingKey', '/run/secrets/card-key', /for a file write \$\{file:/],
+    ['signingKey', '-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----', /openssl pkcs8 -topk8/],
     ['skills', [], /is not a known key/],
   ];
   for (const [name, value, message] of refusals)

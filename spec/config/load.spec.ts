@@ -103,6 +103,9 @@ describe('what is derived', () => {
   });
   it('warns of a short operator token without telling it', () => {
     assert.equal(configWarnings(load({ 'server.adminToken': 'x'.repeat(16) })).length, 0);
+    const front = { 'protocols.mcp.enabled': true };
+    assert.match(configWarnings(load(front))[0] ?? '', /^protocols\.mcp: enabled, but no resource/);
+    assert.deepEqual(configWarnings(load({ ...front, 'resources.report.expose': ['http', 'mcp'] })), []);
     const [warning] = configWarnings(load({ 'server.adminToken': 'fifteen-letters' }));
     assert.match(warning ?? '', /shorter than 16/);
     assert.doesNotMatch(warning ?? '', /fifteen/);

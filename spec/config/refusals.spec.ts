@@ -68,6 +68,8 @@ const SHAPE: readonly Row[] = [
     /not used here/,
   ],
   ['an amount on a free resource', { [`${R}.pricing.type`]: 'free' }, `${R}.pricing.amount`, /not used here/],
+  ['a front that is just true', { 'protocols.mcp': true }, 'protocols.mcp', /a mapping .* \{ enabled: true \}/],
+  ['a front that is one word', { [`${R}.expose`]: 'mcp' }, `${R}.expose`, /a list of one or more of http, mcp and a2a/],
   ['no resource', { resources: {} }, 'resources', /resources by id/],
   ['a resource id with a slash', { 'resources.a/b': {} }, 'resources["a/b"]', /1 to 128 letters/],
   ['a key that reaches a prototype', { 'resources.constructor': {} }, 'resources.constructor', /no key may have/],

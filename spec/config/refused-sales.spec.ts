@@ -122,7 +122,7 @@ const RELEASE: readonly Row[] = [
     `${R}.authorization.required`,
     /not served by this release yet/,
   ],
-  ['a resource on no mounted front', { [`${R}.expose`]: ['mcp'] }, `${R}.expose`, /at least one front/],
+  ['a resource on no mounted front', { [`${R}.expose`]: ['mcp'] }, `${R}.expose`, /set protocols\.mcp\.enabled: true/],
   ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one front/],
   ['a front nobody knows', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp or a2a/],
 ];

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
+import { refusalSentence } from '../../src/payments/refusal-words.ts';
 import { eventsUntil } from '../support/books.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
@@ -39,7 +40,7 @@ describe('a proof is believed only when all of it is right', () => {
       assert.deepEqual(body.error, {
         code: 'PAYMENT_INVALID',
         reason,
-        message: `The payment proof was refused: ${reason}.`,
+        message: refusalSentence(reason),
         retryable: false,
       });
       assert.equal(body.payment.envelope.error, reason);

@@ -173,7 +173,8 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         assert.deepEqual(error, {
           code: 'PAYMENT_INVALID',
           reason: 'invalid_exact_evm_payload_authorization_valid_before',
-          message: 'The payment proof was refused: invalid_exact_evm_payload_authorization_valid_before.',
+          message:
+            'The payment proof was refused: invalid_exact_evm_payload_authorization_valid_before (validBefore has passed, or is too far away).',
           retryable: false,
         });
         assert.equal(await income(), before);

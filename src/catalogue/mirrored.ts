@@ -65,6 +65,7 @@ export function mirrorFaults(root: JsonObject, at: string): readonly ResourceFau
 
 function faultOf(schema: JsonObject, mirror: Json, reachable: boolean, names: ReadonlySet<string>): string | undefined {
   if (typeof mirror !== 'string' || !TOKEN.test(mirror)) return 'must be a header name: letters, digits and hyphens';
+  if (/^mcp-param-/i.test(mirror)) return 'must be named without Mcp-Param-, which clients put in front';
   if (!reachable) return 'must stand in a property that is reached from the input through properties alone';
   if (!TYPES.has(schema['type'])) return 'is for properties of type string, integer or boolean';
   return names.has(mirror.toLowerCase()) ? 'must differ from every other one in this schema' : undefined;

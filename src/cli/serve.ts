@@ -1,5 +1,6 @@
 import { configWarnings, loadConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
+import { frontsSummary } from '../config/summary.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { createListener, type Listener } from '../server.ts';
@@ -68,7 +69,8 @@ async function open(
   );
   const agentsAt = await agents.listen(config.server.host, config.server.port);
   const managementAt = await management.listen(config.management.host, config.management.port);
-  const facts = { agents: agentsAt.port, management: managementAt.port, mode: config.x402?.mode, store: store.name };
+  const ports = { agents: agentsAt.port, management: managementAt.port };
+  const facts = { ...ports, mode: config.x402?.mode, store: store.name, fronts: frontsSummary(config) };
   log.info(facts, 'listening');
   return drain;
 }

@@ -44,14 +44,19 @@ export function deriveProtocols(document: ConfigDocument, problems: ProblemList)
     a2a: deriveA2a(document, problems),
     acp: { enabled: acp?.enabled ?? false, mountPath: acp?.mountPath ?? PROTOCOLS.acp.properties.mountPath.default },
   };
-  const taken = new Set<string>();
+  const taken = new Map<string, string>();
   for (const name of ['mcp', 'a2a', 'acp'] as const) {
     const { enabled, mountPath } = protocols[name];
     const own = OWN_PATHS.some((path) => mountPath === path || mountPath.startsWith(`${path}/`));
-    if (own) problems.add(`protocols.${name}.mountPath`, "must not be one of the gateway's own paths");
-    else if (enabled && taken.has(mountPath))
-      problems.add(`protocols.${name}.mountPath`, 'must differ from the other fronts');
-    if (enabled) taken.add(mountPath);
+    const other = taken.get(mountPath);
+    if (own)
+      problems.add(
+        `protocols.${name}.mountPath`,
+        `must not be one of the gateway's own paths: ${OWN_PATHS.join(', ')}`,
+      );
+    else if (enabled && other !== undefined)
+      problems.add(`protocols.${name}.mountPath`, `must differ from protocols.${other}.mountPath`);
+    if (enabled) taken.set(mountPath, name);
   }
   return protocols;
 }

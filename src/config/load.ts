@@ -50,8 +50,12 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
   return [
     ...(weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : []),
     ...longNames.map(
-      (id) => `resources.${id}: more than ${TOOL_NAME_LENGTH} characters; many models cannot call such a tool`,
+      (id) =>
+        `resources.${id}: longer than the ${TOOL_NAME_LENGTH} characters many models can call; rename it or take mcp out of expose`,
     ),
+    ...(protocols.mcp.enabled && tools.length === 0
+      ? ['protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty']
+      : []),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
   ];
 }

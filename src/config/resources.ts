@@ -93,7 +93,10 @@ function mounted(
   if (protocols === undefined) return expose;
   const channels = expose.filter((channel) => protocols[channel].enabled);
   if (channels.length === 0)
-    problems.add(`${path}.expose`, 'must name at least one front that is enabled under protocols');
+    problems.add(
+      `${path}.expose`,
+      `must name at least one front that is enabled; set protocols.${expose[0]}.enabled: true, or name another one`,
+    );
   return channels;
 }
 

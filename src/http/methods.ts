@@ -15,6 +15,6 @@ export function refuseEncodedSlash(): RequestHandler {
 export function allowOnly(...methods: readonly string[]): RequestHandler {
   const allow = methods.join(', ');
   return function methodNotAllowed() {
-    throw new GatewayError('METHOD_NOT_ALLOWED', { headers: { allow } });
+    throw new GatewayError('METHOD_NOT_ALLOWED', { message: `This route serves ${allow}.`, headers: { allow } });
   };
 }

@@ -30,7 +30,7 @@ const HOW = 'openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 make
 
 /** Reads a PKCS#8 PEM of a P-256 key: the only curve of ES256. */
 export function readSigningKey(pem: string): SigningKeyReading {
-  if (!PKCS8.test(pem)) return refused('must be one unencrypted private key in PKCS#8 PEM');
+  if (!PKCS8.test(pem)) return refused(`must be one unencrypted private key in PKCS#8 PEM${hintFor(pem)}`);
   const key = parsed(pem);
   if (key === undefined) return refused('must be a private key that can be read');
   const { namedCurve } = key.asymmetricKeyDetails ?? {};
@@ -39,6 +39,12 @@ export function readSigningKey(pem: string): SigningKeyReading {
   const signed = (text: string): string =>
     sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url');
   return { ok: true, key: { publicJwk, sign: signed } };
+}
+
+/** The two usual slips: the name of the file instead of its text, and the older form of a key. */
+function hintFor(text: string): string {
+  if (/^[^\n]{1,4096}$/.test(text) && text.includes('/')) return `; for a file write \${file:/path/of/the/key}`;
+  return text.includes('BEGIN EC PRIVATE KEY') ? '; openssl pkcs8 -topk8 -nocrypt turns the older form into it' : '';
 }
 
 function refused(what: string): SigningKeyReading {

@@ -2,6 +2,7 @@ import type { PreparedCall, ProvenCall } from '../call.ts';
 import { recordRefusal } from '../payments/closing.ts';
 import { NothingOwed } from '../payments/nothing-owed.ts';
 import { type Offer, refusedResponse } from '../payments/offers.ts';
+import { refusalSentence } from '../payments/refusal-words.ts';
 
 /**
  * Answers 402 with a fresh challenge. This is the only place that does, so the promise of CONTRACT 4.3 has one door, and the witness
@@ -22,7 +23,7 @@ export function askForPayment(call: PreparedCall | ProvenCall, offer: Offer, owe
   }
   const { phase, reason, transaction } = owed;
   const code = phase === 'settle' ? 'PAYMENT_SETTLEMENT_FAILED' : 'PAYMENT_INVALID';
-  const message = `The payment proof was refused: ${reason}.`;
+  const message = refusalSentence(reason);
   const challenge = offer.challenge.refused(requestId, expiresAt, { code, reason, message, retryable: false });
   presenter.paymentRequired(
     challenge,

@@ -44,6 +44,7 @@ export async function backendFailed(
   await desk.undelivered(record, { ...facts, failure: code, requestWritten, repeatable: again, answer: undefined });
   const retryable = again || !requestWritten;
   return new GatewayError(code, {
+    message: paidAndNot(retryable ? retryUntil(record) : undefined),
     retryable,
     details: {
       ...details,
@@ -58,4 +59,12 @@ export async function backendFailed(
 /** The closed words of CONTRACT 1.2: a merchant that cannot be reached and a broken connection look the same from outside. */
 function wireReason(reason: string): string {
   return reason === 'unreachable' ? 'transport' : reason;
+}
+
+/** What the buyer of an undelivered answer must know: `until` is ISO 8601, undefined when nothing can be collected. */
+export function paidAndNot(until: string | undefined): string {
+  const what = 'You have paid, and the merchant backend did not deliver. Do not sign a new payment:';
+  return until === undefined
+    ? `${what} this operation cannot be repeated safely, so ask the merchant.`
+    : `${what} send the same call with the same payment until ${until}.`;
 }

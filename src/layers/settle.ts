@@ -8,6 +8,7 @@ import { paymentTerms } from '../payments/terms.ts';
 import type { PaymentResponse } from '../payments/x402/wire.ts';
 import { StoreError } from '../store/store.ts';
 import { askForPayment, offerOf } from './ask.ts';
+import { paidAndNot } from './backend-failed.ts';
 import { elapsedMs } from './elapsed.ts';
 import { asAnswer } from './keep.ts';
 import { repeatable, retryUntil } from './repeat.ts';
@@ -80,7 +81,8 @@ async function answerAgain(
 /** What the bearer of a spent proof should know; nothing about a purchase that may be somebody else's. */
 const SPENT = {
   used: 'This payment proof belongs to another call. If that call was not delivered, send it again as it was.',
-  delivered: 'This payment proof has bought its answer, which was delivered.',
+  delivered:
+    'This payment proof has bought its answer, which was delivered. To buy again, call without a proof and pay anew.',
   undelivered: 'This payment was taken and its answer not delivered; this operation cannot be repeated safely.',
   refundDue: 'This payment was taken and its answer not delivered in time; the merchant owes a refund.',
 } as const;
@@ -97,6 +99,7 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): Ga
       });
     case 'failed':
       return new GatewayError('BACKEND_ERROR', {
+        message: paidAndNot(sale.retryable ? retryUntil(sale.record) : undefined),
         retryable: sale.retryable,
         details: {
           state: 'undelivered',

@@ -105,6 +105,16 @@ export const RUNGS: readonly Rung[] = [
     request: data({ resource: 'cities', input: null }),
     ...bad('message.parts[0].data.input'),
   },
+  {
+    name: '9 the input stands beside its place',
+    request: data({ resource: 'free_market_report', city: 'Berlin' }),
+    ...bad('message.parts[0].data.input'),
+  },
+  {
+    name: '9 the payment stands beside the input',
+    request: data({ resource: 'market_report', input: { city: 'Berlin' }, _payment: 'x' }),
+    ...bad('message.parts[0].data._payment'),
+  },
   { name: '9 mediaType is a number', request: part({ data: {}, mediaType: 1 }), ...bad('message.parts[0].mediaType') },
   { name: '9 metadata is a list', request: changed({ metadata: [] }), ...bad('message.metadata') },
   { name: '9 taskId is a number', request: changed({ taskId: 1 }), ...bad('message.taskId') },

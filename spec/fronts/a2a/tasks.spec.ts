@@ -100,7 +100,10 @@ describe('a call as a task', () => {
       'x402.payment.status': 'payment-required',
       'x402.payment.required': payment.envelope,
     });
-    assert.equal(task.status.message?.parts[0].text, envelope['message']);
+    // For models, which read texts: what is asked, and where a payment goes.
+    const text = task.status.message?.parts[0].text ?? '';
+    assert.ok(text.startsWith(String(envelope['message'])), text);
+    assert.match(text, /metadata\["x402\.payment\.payload"\].*input\._payment/);
   });
 
   const failures: readonly (readonly [what: string, code: string, resource: string, input: object, named: boolean])[] =

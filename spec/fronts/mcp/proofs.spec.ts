@@ -51,7 +51,12 @@ describe('paying for a tool', () => {
     const { content, structuredContent, isError, _meta } = await callTool(base, 'market_report', CITY);
     assert.equal(isError, true);
     assert.deepEqual(JSON.parse(content[0]?.text ?? ''), structuredContent);
-    assert.equal(content[1]?.text, 'Payment of 0.01 TUSD is required for Market report (market_report).');
+    // For models, which read texts: what is asked, and where a payment goes.
+    assert.match(
+      content[1]?.text ?? '',
+      /^Payment of 0\.01 TUSD is required for Market report \(market_report\)\. Sign/,
+    );
+    assert.match(content[1]?.text ?? '', /_meta\["x402\/payment"\].*_payment/);
     const { x402Version, error, resource, accepts, extensions, ...envelope } = structuredContent ?? {};
     assert.deepEqual(_meta['x402/error'], { x402Version, error, resource, accepts, extensions });
     assert.equal(error, 'Payment required');
@@ -122,11 +127,10 @@ describe('paying for a tool', () => {
   });
 
   it('a proof that is refused gets a fresh challenge with the reason in each place', async () => {
-    const { structuredContent, _meta, isError } = await callTool(base, 'market_report', {
-      ...CITY,
-      _payment: 'bm9uZQ==',
-    });
+    const input = { ...CITY, _payment: 'bm9uZQ==' };
+    const { structuredContent, _meta, isError, content } = await callTool(base, 'market_report', input);
     assert.equal(isError, true);
+    assert.match(content[1]?.text ?? '', /^The payment proof was refused: invalid_payload \(it must be the JSON/);
     assert.equal(structuredContent?.['error'], 'invalid_payload');
     assert.equal(_meta['x402/error']?.['error'], 'invalid_payload');
     const { code, reason } = structuredContent['refusal'] as { code: string; reason: string };
@@ -189,6 +193,10 @@ describe('paying for a tool', () => {
     const proof = await seller.proof('flaky', input);
     const failed = await callTool(base, 'flaky', { ...input, _payment: proof });
     assert.equal(failed.structuredContent?.['code'], 'BACKEND_ERROR');
+    assert.match(
+      String(failed.structuredContent['message']),
+      /You have paid.*send the same call with the same payment/,
+    );
     const answer = await seller.shop.invoke('flaky', input, { 'payment-signature': proof });
     assert.deepEqual([answer.status, await answer.json()], [200, { delivered: true }]);
   });

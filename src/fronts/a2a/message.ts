@@ -56,7 +56,7 @@ export function readSendMessage(params: Json | undefined, header: CarriedProof):
   const contextId = named(message['contextId']);
   if (taskId !== undefined) {
     const declined = metadata[PAYMENT_STATUS] === 'payment-rejected';
-    if (!declined && proof.kind === 'none') return unread({ reason: 'TASK_NOT_FOUND' });
+    if (!declined && proof.kind === 'none') return unread({ reason: 'TASK_NOT_FOUND', message: NO_PAYMENT });
     const order = parts.some(hasData) ? readPart(parts[0]) : undefined;
     if (order !== undefined && 'reason' in order) return unread(order);
     return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, order, proof };
@@ -67,6 +67,10 @@ export function readSendMessage(params: Json | undefined, header: CarriedProof):
   const order = readPart(parts[0]);
   return 'reason' in order ? unread(order) : { kind: 'order', messageId, ...order, proof };
 }
+
+const NO_PAYMENT =
+  'Tasks are continued by their payment only, and this message has none. Put the PaymentPayload into ' +
+  `message.metadata["${PAYMENT_PAYLOAD}"], or decline with "${PAYMENT_STATUS}": "payment-rejected"; else send a new message without taskId.`;
 
 /** What breaks the rules of a Message, whatever is served. */
 function messageFault(message: JsonObject): Refusal | undefined {
@@ -108,10 +112,13 @@ function readPart(part: Json | undefined): { readonly resourceId: string; readon
     if (!JSON_MEDIA_TYPE.test(mediaType)) return { reason: 'CONTENT_TYPE_NOT_SUPPORTED' };
   }
   if (!isObject(data)) return badParams(`${at}.data`, 'must be an object with the members resource and input');
-  const { resource, input = {} } = data;
+  if (PAYMENT_MEMBER in data) return badParams(`${at}.data.${PAYMENT_MEMBER}`, 'belongs into data.input');
+  const { resource, input = {}, ...beside } = data;
   if (typeof resource !== 'string' || resource === '')
-    return badParams(`${at}.data.resource`, 'must be the id of a resource');
+    return badParams(`${at}.data.resource`, 'must be the id of a resource: a skill of the agent card');
   if (!isObject(input)) return badParams(`${at}.data.input`, 'must be an object');
+  if (data['input'] === undefined && Object.keys(beside).length > 0)
+    return badParams(`${at}.data.input`, 'must hold the input of the resource, which stands beside it here');
   return { resourceId: resource, input };
 }
 

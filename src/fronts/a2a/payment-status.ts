@@ -35,7 +35,15 @@ const ERRORS: ReadonlyMap<string, PaymentError> = new Map([
 export function askedMembers({ document, refusal }: Challenge, payment: PaymentResponse | undefined): Members {
   const required = { [PAYMENT_REQUIRED]: document };
   if (refusal === undefined) return { ...status('payment-required'), ...required };
-  return { ...failed(ERRORS.get(refusal.reason) ?? 'SETTLEMENT_FAILED'), ...required, ...receipts(payment) };
+  const known = ERRORS.get(refusal.reason);
+  // Where none of the extension's words fits and nothing was sent, the reason in the document says more than a wrong one.
+  const word = known ?? (refusal.code === 'PAYMENT_SETTLEMENT_FAILED' ? 'SETTLEMENT_FAILED' : undefined);
+  return {
+    ...status('payment-failed'),
+    ...(word === undefined ? {} : failed(word)),
+    ...required,
+    ...receipts(payment),
+  };
 }
 
 /** Metadata of a message about money that moved, or that may have moved. A free call says nothing. */

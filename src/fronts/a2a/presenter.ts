@@ -1,6 +1,7 @@
 import type { Response } from 'express';
 import type { Presenter } from '../../call.ts';
 import { errorEnvelope } from '../../errors.ts';
+import type { Challenge } from '../../payments/x402/challenge.ts';
 import { paymentResponseDocument } from '../../payments/x402/response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire.ts';
 import { contentOf, MAX_BUFFERED_BYTES } from '../json-rpc/answer-content.ts';
@@ -10,6 +11,7 @@ import { deliveredData } from './delivered.ts';
 import { askedMembers, declinedMembers, failedMembers, paidMembers } from './payment-status.ts';
 import type { Purchase } from './purchase.ts';
 import { type Members, type TaskNames, type TaskOutcome, taskResult } from './task.ts';
+import { PAYMENT_PAYLOAD } from './x402-keys.ts';
 
 /** One SendMessage as its answer needs it. */
 export interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'park' | 'waiting'> {
@@ -39,7 +41,7 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
           200,
           textOf({
             state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
-            said: { text: challenge.message, metadata: askedMembers(challenge, payment) },
+            said: { text: howToPay(challenge, waits), metadata: askedMembers(challenge, payment) },
             artifact: { name: resourceId, data: challenge.body, metadata: paid(payment) },
             metadata: requestIdMember,
           }),
@@ -96,4 +98,13 @@ const PAID = 'The payment was settled and the resource delivered.';
 
 function paid(payment: PaymentResponse | undefined): Members {
   return payment === undefined ? {} : { [PAYMENT_RESPONSE]: JSON.stringify(paymentResponseDocument(payment)) };
+}
+
+/** What a model reads: what is asked or what was wrong, and where the payment goes. */
+function howToPay({ refusal, message }: Challenge, waits: boolean): string {
+  const where = waits ? 'send it with this taskId' : 'send the message again with it';
+  return (
+    `${refusal?.message ?? message} Sign one entry of accepts into a PaymentPayload and ${where} in ` +
+    `metadata["${PAYMENT_PAYLOAD}"]${waits ? '' : ', or as base64 in input._payment'}.`
+  );
 }

@@ -38,6 +38,7 @@ const OTHER_METHODS: ReadonlyMap<string, RefusalReason> = new Map([
   ['DeleteTaskPushNotificationConfig', 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
   ['GetExtendedAgentCard', 'UNSUPPORTED_OPERATION'],
 ]);
+const NO_LOOKUP = 'Tasks cannot be looked up or canceled here: SendMessage answers with the whole task.';
 /** What `ListTasks` lists in strict 1.0: nothing, truthfully. */
 const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
 
@@ -78,7 +79,8 @@ function readMethod(
     return message.kind === 'refused' ? refused(id, message.refusal) : { kind: 'message', id, message };
   }
   if (method === 'ListTasks' && profile === 'spec') return { kind: 'answered', id, result: NO_TASKS };
-  return refused(id, { reason: OTHER_METHODS.get(method) ?? 'METHOD_NOT_FOUND' });
+  const reason = OTHER_METHODS.get(method) ?? 'METHOD_NOT_FOUND';
+  return refused(id, reason === 'TASK_NOT_FOUND' ? { reason, message: NO_LOOKUP } : { reason });
 }
 
 /** A missing header means 0.3 (section 3.6.2). */

@@ -113,8 +113,8 @@ export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHan
 
 const INSTRUCTIONS =
   'Tools with a price answer a call without payment with isError and the x402 terms in structuredContent. Sign one entry of ' +
-  'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"]. When an answer says that the settlement is ' +
-  'uncertain, send the same payment again and do not sign a new one.';
+  'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment. When ' +
+  'an answer says that you have paid, or that the settlement is uncertain, send the same payment again and do not sign a new one.';
 
 const NOT_MIRRORED: readonly MirroredParameter[] = [];
 

@@ -43,7 +43,7 @@ export function mcpPresenter(res: Response, call: ToolCall): Presenter {
       const structured = `${terms.slice(0, -1)},${envelope.slice(1, -1)}${refusedWith}}`;
       const meta = { 'x402/error': same, 'agent-commerce/requestId': JSON.stringify(requestId), ...paid(payment) };
       // One string for both places: clients that read different ones must not see different terms.
-      const content = [textBlock(structured), textBlock(message)];
+      const content = [textBlock(structured), textBlock(`${refusal?.message ?? message} ${HOW_TO_PAY}`)];
       sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
     },
     failed(error, { resourceId: known, payment }) {
@@ -73,6 +73,8 @@ export function mcpPresenter(res: Response, call: ToolCall): Presenter {
 }
 
 const PLAIN_REASON = 'Payment required';
+const HOW_TO_PAY =
+  'Sign one entry of accepts and repeat the call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment.';
 /** The same for a tool that does not exist and for one that is not offered here. */
 const UNKNOWN_TOOL = 'Invalid params: no such tool. tools/list says what there is.';
 
