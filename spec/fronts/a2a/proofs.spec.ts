@@ -91,7 +91,7 @@ describe('paying for a task', () => {
     invalid_exact_evm_payload_authorization_valid_before: 'EXPIRED_PAYMENT',
     invalid_exact_evm_payload_signature: 'INVALID_SIGNATURE',
     invalid_payload: 'INVALID_SIGNATURE',
-    invalid_x402_version: 'SETTLEMENT_FAILED',
+    invalid_x402_version: 'INVALID_SIGNATURE',
   };
   const tried = new Map(MUTATIONS.map((mutation) => [mutation.reason, mutation]));
   for (const { reason, field, at, to } of tried.values())

@@ -16,7 +16,7 @@ type PaymentError =
   | 'INVALID_AMOUNT'
   | 'SETTLEMENT_FAILED';
 
-/** Our reasons (CONTRACT 1.3) in the words of the extension. Any other is a settlement that failed. */
+/** Our reasons (CONTRACT 1.3) in the words of the extension, as far as one fits. */
 const ERRORS: ReadonlyMap<string, PaymentError> = new Map([
   ['insufficient_funds', 'INSUFFICIENT_FUNDS'],
   ['invalid_payload', 'INVALID_SIGNATURE'],
@@ -35,15 +35,9 @@ const ERRORS: ReadonlyMap<string, PaymentError> = new Map([
 export function askedMembers({ document, refusal }: Challenge, payment: PaymentResponse | undefined): Members {
   const required = { [PAYMENT_REQUIRED]: document };
   if (refusal === undefined) return { ...status('payment-required'), ...required };
-  const known = ERRORS.get(refusal.reason);
-  // Where none of the extension's words fits and nothing was sent, the reason in the document says more than a wrong one.
-  const word = known ?? (refusal.code === 'PAYMENT_SETTLEMENT_FAILED' ? 'SETTLEMENT_FAILED' : undefined);
-  return {
-    ...status('payment-failed'),
-    ...(word === undefined ? {} : failed(word)),
-    ...required,
-    ...receipts(payment),
-  };
+  // A word is wanted; where none fits, it must not say that something was sent when nothing was.
+  const unnamed = refusal.code === 'PAYMENT_SETTLEMENT_FAILED' ? 'SETTLEMENT_FAILED' : 'INVALID_SIGNATURE';
+  return { ...failed(ERRORS.get(refusal.reason) ?? unnamed), ...required, ...receipts(payment) };
 }
 
 /** Metadata of a message about money that moved, or that may have moved. A free call says nothing. */
