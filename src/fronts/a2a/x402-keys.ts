@@ -17,8 +17,12 @@ export const PAYMENT_ERROR = 'x402.payment.error';
 export const EXTENSIONS_HEADER = 'a2a-extensions';
 export const OLD_EXTENSIONS_HEADER = 'x-a2a-extensions';
 
+const NONE: readonly string[] = [];
+
 /** The served extensions among those that a request activates. Headers as Node joined them. */
 export function activated(...headers: readonly (string | readonly string[] | undefined)[]): readonly string[] {
+  // As most requests do.
+  if (headers.every((header) => header === undefined)) return NONE;
   const wanted = new Set(
     headers
       .flat()

@@ -3,11 +3,11 @@ import { advance, discard, note, type Outcome, renew, reserve } from '../../paym
 import { answerRows } from './answers.ts';
 import type { Database } from './database.ts';
 import type { AppendEvents } from './feed.ts';
-import type { PutReceipt } from './receipts.ts';
+import type { PutReceipts } from './receipts.ts';
 import { paymentRows } from './records.ts';
 
 /** The ledger in SQLite: the pure table between a read and a write of one transaction. */
-export function sqliteLedger(database: Database, append: AppendEvents, put: PutReceipt): PaymentLedger {
+export function sqliteLedger(database: Database, append: AppendEvents, put: PutReceipts): PaymentLedger {
   const rows = paymentRows(database);
   const answers = answerRows(database);
   /** Applies a pure command; `and` is what becomes true with it, and only when the command changed something. */
@@ -44,7 +44,7 @@ export function sqliteLedger(database: Database, append: AppendEvents, put: PutR
         (record, now) => advance(record, command, now),
         (now) => {
           keep(command.payId, command.keeping, now);
-          if (command.receipt !== undefined) put(command.receipt);
+          if (command.receipt !== undefined) put([command.receipt]);
           append(command.events, now);
         },
       ),

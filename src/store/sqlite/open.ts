@@ -4,7 +4,7 @@ import { type Database, openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
 import { sqliteParked } from './parked.ts';
-import { putReceipt, sqliteReceipts } from './receipts.ts';
+import { putReceipts, sqliteReceipts } from './receipts.ts';
 
 /**
  * Opens the embedded store for one process. `path` is a file, whose directory is created, or `:memory:`. `now` is the store's
@@ -18,7 +18,7 @@ export function openSqliteStore(options: {
   const { path, limits, now = Date.now } = options;
   const database = openDatabase(path, now);
   const append = appendEvents(database, limits);
-  const put = putReceipt(database, limits);
+  const put = putReceipts(database, limits);
   return {
     name: 'sqlite',
     ledger: sqliteLedger(database, append, put),

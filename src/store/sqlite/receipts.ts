@@ -4,23 +4,23 @@ import { parseReceipt, receiptPage } from '../receipt-json.ts';
 import type { StoreLimits } from '../store.ts';
 import type { Database } from './database.ts';
 
-/** Writes inside a transaction that somebody else opened. */
-export type PutReceipt = (receipt: Receipt) => void;
+/** Writes inside a transaction that somebody else opened, and drops the oldest over the bound once for all of them. */
+export type PutReceipts = (receipts: readonly Receipt[]) => void;
 
-export function putReceipt({ db }: Database, limits: StoreLimits): PutReceipt {
+export function putReceipts({ db }: Database, limits: StoreLimits): PutReceipts {
   const upsert = db.prepare(
     'INSERT INTO receipts (id, receipt) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET receipt = excluded.receipt',
   );
   const counted = db.prepare('SELECT receipts FROM tally');
   const trim = db.prepare('DELETE FROM receipts WHERE id IN (SELECT id FROM receipts ORDER BY id LIMIT ?)');
-  return (receipt) => {
-    upsert.run(receipt.id, JSON.stringify(receipt));
+  return (receipts) => {
+    for (const receipt of receipts) upsert.run(receipt.id, JSON.stringify(receipt));
     const over = Number(counted.get()?.['receipts'] ?? 0) - limits.receiptsMaxLength;
     if (over > 0) trim.run(over);
   };
 }
 
-export function sqliteReceipts(database: Database, put: PutReceipt): ReceiptBook {
+export function sqliteReceipts(database: Database, put: PutReceipts): ReceiptBook {
   const { db } = database;
   const head = db.prepare('SELECT id, receipt FROM receipts ORDER BY id DESC LIMIT ?');
   const below = db.prepare('SELECT id, receipt FROM receipts WHERE id < ? ORDER BY id DESC LIMIT ?');
@@ -30,7 +30,7 @@ export function sqliteReceipts(database: Database, put: PutReceipt): ReceiptBook
       return rows.map((row) => ({ id: String(row['id']), item: parseReceipt(String(row['receipt'])) }));
     });
   return {
-    write: (receipts) => database.write(() => receipts.forEach(put)),
+    write: (receipts) => database.write(() => put(receipts)),
     page: (query) => receiptPage(query, older),
   };
 }
