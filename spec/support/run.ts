@@ -54,6 +54,16 @@ async function start(): Promise<World> {
   });
 }
 
+const MCP_CALL = JSON.stringify({
+  ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+  params: { name: 'market_report', arguments: { city: 'Berlin' } },
+});
+const A2A_PART = { data: { resource: 'cities', input: {} }, mediaType: 'application/json' };
+const A2A_CALL = JSON.stringify({
+  ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+  params: { message: { messageId: 'a-message-of-my-own', role: 'ROLE_USER', parts: [A2A_PART] } },
+});
+
 function introduce({ gateway, managementUrl, merchant, chain, payTo, adminToken }: World): string {
   const invoke = (id: string) => `${gateway.baseUrl}/api/resources/${id}/invoke`;
   const post = "-H 'content-type: application/json' -d";
@@ -72,7 +82,9 @@ Try:
   curl -si ${invoke('market_report')} ${post} '{"city":"Berlin"}'   # 402: the challenge
   ${buy}   # pays it
   curl -s ${gateway.baseUrl}/mcp ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'   # the same shop over MCP
+  curl -s ${gateway.baseUrl}/mcp ${post} '${MCP_CALL}'
   curl -s ${gateway.baseUrl}/.well-known/agent-card.json                    # and over A2A
+  curl -s ${gateway.baseUrl}/a2a -H 'A2A-Version: 1.0' ${post} '${A2A_CALL}'
   curl -s -H 'Authorization: Bearer ${adminToken}' '${gateway.baseUrl}/api/events?limit=10'
   curl -s -H 'Authorization: Bearer ${adminToken}' '${gateway.baseUrl}/api/receipts?limit=10'
 
