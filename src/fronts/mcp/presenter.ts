@@ -47,7 +47,7 @@ export function mcpPresenter(res: Response, call: ToolCall): Presenter {
       sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
     },
     failed(error, { resourceId: known, payment }) {
-      for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+      for (const [name, value] of Object.entries(error.headers)) if (!res.headersSent) res.setHeader(name, value);
       if (error.code === 'RESOURCE_NOT_FOUND') {
         sendRpc(res, 200, errorText(call.id, { code: INVALID_PARAMS, message: UNKNOWN_TOOL }));
         return;
