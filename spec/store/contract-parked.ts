@@ -43,6 +43,21 @@ export function parkedContract(name: string, open: OpenStore): void {
       assert.deepEqual(await claim(randomUUID(), 'buyer'), NONE);
     });
 
+    it('stay with a claimant who asked more than once: while one attempt gives up, the other may still pay', async () => {
+      const task = await parked('call');
+      assert.deepEqual(await claim(task, 'buyer'), first('call'));
+      assert.deepEqual(await claim(task, 'buyer'), again('call'));
+      assert.equal(await release(task, 'buyer'), false);
+      assert.deepEqual(await claim(task, 'other'), TAKEN);
+      assert.deepEqual(await claim(task, 'buyer'), again('call'));
+      // One after the other it is free each time.
+      const next = await parked('next');
+      for (const _ of ['once', 'twice']) {
+        assert.deepEqual(await claim(next, 'buyer'), first('next'));
+        assert.equal(await release(next, 'buyer'), true);
+      }
+    });
+
     it('go to one of fifty who claim them at once', async () => {
       const task = await parked('call');
       const claimants = Array.from({ length: 50 }, (_, i) => `buyer-${i}`);

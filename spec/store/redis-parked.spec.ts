@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
+import { MAX_CLAIMED_CALLS } from '../../src/payments/parked-calls.ts';
 import { redisBed } from './redis-bed.ts';
 
 const HOUR_MS = 3_600_000;
@@ -67,9 +68,21 @@ describe('parked calls in Redis', () => {
     await claim('call', 'buyer', 2 * HOUR_MS);
     await claim('call', 'other', 2 * HOUR_MS);
     near(await endOf('claimed', 'call'), HOUR_MS);
-    await release('call', 'buyer', HOUR_MS);
-    await release('call', 'buyer', 2 * HOUR_MS);
-    near(await endOf('waiting', 'call'), HOUR_MS);
+    await park('other', 'call', HOUR_MS);
+    await claim('other', 'buyer', HOUR_MS);
+    await release('other', 'buyer', HOUR_MS);
+    await release('other', 'buyer', 2 * HOUR_MS);
+    near(await endOf('waiting', 'other'), HOUR_MS);
+  });
+
+  it('are refused when as many are claimed as may: an authorization that was spent claims for nothing', async () => {
+    const { park, claim } = bed.store.parked;
+    const names = Array.from({ length: MAX_CLAIMED_CALLS - 1 }, (_, i) => `claimed-${i}`);
+    await bed.redis.hset(KEY, ...names.flatMap((name) => [name, 'buyer\ncall']));
+    await bed.redis.zadd(`${KEY}:claimed`, ...names.flatMap((name) => [Date.now() + HOUR_MS, name]));
+    assert.equal(await park('last', 'call', HOUR_MS), true);
+    assert.equal((await claim('last', 'buyer', HOUR_MS)).kind, 'yours');
+    assert.equal(await park('one-more', 'call', HOUR_MS), false);
   });
 
   for (const [command, ask] of [

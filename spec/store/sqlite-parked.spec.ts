@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
-import { MAX_PARKED_CALLS } from '../../src/payments/parked-calls.ts';
+import { MAX_CLAIMED_CALLS, MAX_PARKED_CALLS } from '../../src/payments/parked-calls.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 
 const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
@@ -52,6 +52,20 @@ describe('parked calls in SQLite', () => {
     assert.equal(await parked.release('task', 'buyer', SECOND_MS), true);
     now += 1;
     assert.equal(await parked.release('task', 'buyer', SECOND_MS), false);
+    await close();
+  });
+
+  it('are refused when as many are claimed as may, until one of those is over', async () => {
+    let now = NOW;
+    const path = join(directory, 'claimed.db');
+    const { parked, close } = openSqliteStore({ path, limits: LIMITS, now: () => now });
+    const db = new DatabaseSync(path);
+    const insert = db.prepare("INSERT INTO parked VALUES (?, ?, 'buyer', 'call')");
+    for (let i = 0; i < MAX_CLAIMED_CALLS; i += 1) insert.run(`claimed-${i}`, NOW + (i === 0 ? 1 : SECOND_MS));
+    db.close();
+    assert.equal(await parked.park('one-more', 'call', SECOND_MS), false);
+    now += 1;
+    assert.equal(await parked.park('one-more', 'call', SECOND_MS), true);
     await close();
   });
 

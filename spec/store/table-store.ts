@@ -82,7 +82,8 @@ export function tableStore(now: () => number): Store {
 }
 
 function parkedCalls(now: () => number): ParkedCalls {
-  const calls = new Map<string, { readonly call: string; readonly claimant?: string; readonly until: number }>();
+  type Parked = { readonly call: string; readonly claimant?: string; readonly shared?: true; readonly until: number };
+  const calls = new Map<string, Parked>();
   const standing = (name: string) => {
     for (const [other, { until }] of calls) if (until <= now()) calls.delete(other);
     return calls.get(name);
@@ -101,13 +102,14 @@ function parkedCalls(now: () => number): ParkedCalls {
       const { call, claimant: holder = claimant } = found;
       if (holder !== claimant) return { kind: 'taken' };
       const again = found.claimant !== undefined;
-      if (!again) calls.set(name, { call, claimant, until: now() + forMs });
+      if (again) calls.set(name, { ...found, shared: true });
+      else calls.set(name, { call, claimant, until: now() + forMs });
       return { kind: 'yours', call, again };
     },
     async release(name, claimant, forMs) {
       const found = standing(name);
       if (found === undefined || found.claimant === undefined) return found !== undefined;
-      if (found.claimant !== claimant) return false;
+      if (found.claimant !== claimant || found.shared === true) return false;
       const full = isFull();
       if (full) calls.delete(name);
       else calls.set(name, { call: found.call, until: now() + forMs });

@@ -87,6 +87,9 @@ const SPENT = {
   refundDue: 'This payment was taken and its answer not delivered in time; the merchant owes a refund.',
 } as const;
 
+const GUARDED =
+  'This payment was taken and its answer not delivered. Send the same call with the Idempotency-Key it was paid with.';
+
 /** The answers of the table in CONTRACT 4.3 that are neither a delivery nor a 402. */
 function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): GatewayError {
   switch (sale.kind) {
@@ -114,7 +117,7 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): Ga
       });
     case 'spent':
       return new GatewayError('PAYMENT_REPLAYED', {
-        message: SPENT[sale.state],
+        message: sale.guarded === true ? GUARDED : SPENT[sale.state],
         details: {
           state: sale.state,
           // What an authorization bought elsewhere is nobody's business here.

@@ -1,5 +1,7 @@
 /** Most calls that wait unclaimed at a time: unpaid traffic must not grow the store, nor push out what others wait for. */
 export const MAX_PARKED_CALLS = 1_000;
+/** Most calls that are claimed at a time: claims are free for whoever has spent one authorization. */
+export const MAX_CLAIMED_CALLS = 5_000;
 /** Longest text of a parked call, characters; what is longer has to be sent again by its buyer. */
 export const MAX_PARKED_LENGTH = 16_384;
 
@@ -20,14 +22,14 @@ export type ParkedClaim =
 export interface ParkedCalls {
   /**
    * Keeps a call under a name that nobody can guess for `forMs` milliseconds; the same name again replaces what is unclaimed there.
-   * False when MAX_PARKED_CALLS wait already, or when it was claimed. @throws StoreError
+   * False when as many wait or are claimed as may, or when it was claimed itself. @throws StoreError
    */
   park(name: string, call: string, forMs: number): Promise<boolean>;
   /** Gives the call to its first claimant and to nobody else, and keeps it for him for `forMs` from his first claim. @throws StoreError */
   claim(name: string, claimant: string, forMs: number): Promise<ParkedClaim>;
   /**
-   * Lets it wait for anybody again for `forMs`: what its claimant brought is worthless. False when it is not his, or when as many wait
-   * as may: then it is forgotten. @throws StoreError
+   * Lets it wait for anybody again for `forMs`: what its claimant brought is worthless. False when it is not his, when he claimed it
+   * more than once (the other attempt may still run), or when as many wait as may: then it is forgotten. @throws StoreError
    */
   release(name: string, claimant: string, forMs: number): Promise<boolean>;
 }

@@ -54,6 +54,8 @@ export type Sale =
   | {
       readonly kind: 'spent';
       readonly state: 'used' | 'delivered' | 'undelivered' | 'refundDue';
+      /** It waits for the key it was paid with, and this call did not bring it. */
+      readonly guarded?: true;
       readonly record?: PaymentRecord;
     }
   | Uncertain

@@ -30,7 +30,7 @@ export async function answerStanding(
     case 'guarded':
       // Somebody works on it, or it waits for its buyer; without the key this is neither.
       return record.state === 'undelivered'
-        ? { kind: 'spent', state: record.state, record }
+        ? { kind: 'spent', state: record.state, guarded: true, record }
         : { kind: 'in_flight', alone: true };
     case 'ended':
       return ended(ledger, record, hasKey || hasHint, wasHere(reservation.endedMs));

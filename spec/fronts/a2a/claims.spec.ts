@@ -16,6 +16,7 @@ import {
   send,
   sendMessage,
   type Task,
+  taskOf,
   VERSION,
   x402Of,
 } from './post.ts';
@@ -78,6 +79,33 @@ describe('who pays for a task that waits', () => {
       assert.deepEqual([task.id, task.status.state], [asked.id, 'TASK_STATE_INPUT_REQUIRED']);
     }
     assert.equal((await send(base, paying(asked.id, await payloadFor(asked)))).status.state, 'TASK_STATE_COMPLETED');
+  });
+
+  it('is told when his payment belongs to another call, and may bring one that does not', async () => {
+    const asked = await order();
+    const spent = await payloadFor(asked);
+    const elsewhere = message('market_report', { city: 'Lisboa' }, { metadata: { 'x402.payment.payload': spent } });
+    assert.equal((await send(base, elsewhere)).status.state, 'TASK_STATE_COMPLETED');
+    const told = await send(base, paying(asked.id, spent));
+    assert.deepEqual([told.status.state, dataOf(told)['code']], ['TASK_STATE_INPUT_REQUIRED', 'PAYMENT_REPLAYED']);
+    assert.equal((await send(base, paying(asked.id, await payloadFor(asked)))).status.state, 'TASK_STATE_COMPLETED');
+  });
+
+  it('with a key that is none has brought nothing', async () => {
+    const asked = await order();
+    const payload = await payloadFor(asked);
+    const bad = { ...VERSION, ...ACTIVATED, 'idempotency-key': 'x'.repeat(256) };
+    const told = taskOf(await postA2a(base, sendMessage(paying(asked.id, payload)), bad));
+    assert.deepEqual([told.status.state, dataOf(told)['code']], ['TASK_STATE_INPUT_REQUIRED', 'INPUT_INVALID']);
+    assert.equal((await send(base, paying(asked.id, await payloadFor(asked)))).status.state, 'TASK_STATE_COMPLETED');
+  });
+
+  it('may decline twice, and then nobody pays for it', async () => {
+    const asked = await order();
+    const payload = await payloadFor(asked);
+    const declining = { ...paying(asked.id, undefined), metadata: { 'x402.payment.status': 'payment-rejected' } };
+    for (const _ of ['once', 'twice']) assert.equal((await send(base, declining)).status.state, 'TASK_STATE_CANCELED');
+    assert.match((await refused(paying(asked.id, payload))).message, /declined/);
   });
 
   it('may say again what he ordered, and nothing else', async () => {

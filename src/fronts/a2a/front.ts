@@ -70,7 +70,7 @@ export function a2aFront({ errorProfile, parked, parkForMs }: A2aParts): Request
 const MIN_HINT_LENGTH = 16;
 
 /** What is known of a purchase whose call could not be taken out of the store. */
-const UNKNOWN = { resourceId: '', input: {}, waiting: false } as const;
+const UNKNOWN = { resourceId: '', input: {}, waiting: true } as const;
 
 /** The one failure of a body that is answered in the words of JSON-RPC (CONTRACT 7.2). */
 function nothingWhenTooLarge(error: unknown): undefined {

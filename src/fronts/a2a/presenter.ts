@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 import type { Presenter } from '../../call.ts';
-import { errorEnvelope } from '../../errors.ts';
+import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import type { Challenge } from '../../payments/x402/challenge.ts';
 import { paymentResponseDocument } from '../../payments/x402/response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire.ts';
@@ -41,7 +41,7 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
           200,
           textOf({
             state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
-            said: { text: howToPay(challenge, waits), metadata: askedMembers(challenge, payment) },
+            said: { text: howToPay(call, challenge, waits), metadata: askedMembers(challenge, payment) },
             artifact: { name: resourceId, data: challenge.body, metadata: paid(payment) },
             metadata: requestIdMember,
           }),
@@ -51,17 +51,25 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
     },
     failed(error, { resourceId: known, payment }) {
       for (const [name, value] of Object.entries(error.headers)) if (!res.headersSent) res.setHeader(name, value);
-      const outcome = {
-        state: call.waiting && error.retryable ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
-        said: { text: error.message, metadata: failedMembers(error, payment) },
-        artifact: {
-          name: RESOURCE_ID.test(resourceId) ? resourceId : UNNAMED,
-          data: JSON.stringify(errorEnvelope(error, requestId, known)),
-          metadata: paid(payment),
-        },
-        metadata: requestIdMember,
-      } as const;
-      sendRpc(res, 200, textOf(outcome));
+      const tell = (waits: boolean): void =>
+        sendRpc(
+          res,
+          200,
+          textOf({
+            state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
+            said: { text: error.message, metadata: failedMembers(error, payment) },
+            artifact: {
+              name: RESOURCE_ID.test(resourceId) ? resourceId : UNNAMED,
+              data: JSON.stringify(errorEnvelope(error, requestId, known)),
+              metadata: paid(payment),
+            },
+            metadata: requestIdMember,
+          }),
+        );
+      // What can never pay here must not keep others from paying.
+      if (call.waiting && call.park !== undefined && isWorthless(error))
+        void call.park().then(tell, () => res.destroy());
+      else tell(call.waiting && error.retryable);
     },
     async relay(answer, { payment, replayed }) {
       const content = await contentOf(answer);
@@ -101,10 +109,15 @@ function paid(payment: PaymentResponse | undefined): Members {
 }
 
 /** What a model reads: what is asked or what was wrong, and where the payment goes. */
-function howToPay({ refusal, message }: Challenge, waits: boolean): string {
-  const where = waits ? 'send it with this taskId' : 'send the message again with it';
+function howToPay(call: Pick<MessageCall, 'waiting'>, { refusal, message }: Challenge, waits: boolean): string {
+  const order = call.waiting ? 'send the order again, without taskId, with it' : 'send the message again with it';
   return (
-    `${refusal?.message ?? message} Sign one entry of accepts into a PaymentPayload and ${where} in ` +
+    `${refusal?.message ?? message} Sign one entry of accepts into a PaymentPayload and ${waits ? 'send it with this taskId' : order} in ` +
     `metadata["${PAYMENT_PAYLOAD}"]${waits ? '' : ', or as base64 in input._payment'}.`
   );
+}
+
+/** Failures of a payment that has bought nothing here, and cannot: it belongs to another call, or came with a key that is none. */
+function isWorthless({ code, details }: GatewayError): boolean {
+  return code === 'INPUT_INVALID' || (code === 'PAYMENT_REPLAYED' && details?.state === 'used');
 }

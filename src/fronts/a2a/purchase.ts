@@ -4,7 +4,7 @@ import type { JsonObject } from '../../json/types.ts';
 import type { FollowUp, Order } from './message.ts';
 import { badParams, type Refusal } from './refusal.ts';
 import { newTask, type TaskNames } from './task.ts';
-import { authorizationOf, type WaitingCall, type WaitingCalls, withoutReserved } from './waiting.ts';
+import { authorizationOf, DECLINED, type WaitingCall, type WaitingCalls, withoutReserved } from './waiting.ts';
 
 /** What a message buys, and how its task goes on when nothing is delivered. */
 export interface Purchase {
@@ -48,36 +48,46 @@ export async function goOn(waiting: WaitingCalls, message: FollowUp): Promise<Fo
 
 /** @throws StoreError */
 async function claimed(waiting: WaitingCalls, message: FollowUp): Promise<Found> {
-  const { kind, taskId, contextId, order } = message;
-  const claimant = kind === 'decline' ? DECLINED : (authorizationOf(message.proof) ?? `unreadable:${randomUUID()}`);
+  const { kind, taskId } = message;
+  const authorization = authorizationOf(message.proof);
+  const claimant = kind === 'decline' ? DECLINED : (authorization ?? `unreadable:${randomUUID()}`);
   const claim = await waiting.claim(taskId, claimant);
   if (claim.kind === 'none') return refused({ reason: 'TASK_NOT_FOUND', message: NOT_WAITING });
   if (claim.kind === 'taken')
     return refused(
-      kind === 'decline' ? { reason: 'TASK_NOT_CANCELABLE' } : { reason: 'TASK_NOT_FOUND', message: PAID_FOR },
+      kind === 'decline' ? { reason: 'TASK_NOT_CANCELABLE' } : { reason: 'TASK_NOT_FOUND', message: TAKEN },
     );
   const { call, again } = claim;
+  const task = { taskId, contextId: call.contextId };
   // A refused payment moves no money, so the next one may be another; but what it was claimed for before stays with its claimant.
   const giveBack = async (): Promise<boolean> => !again && waiting.release(taskId, claimant);
-  if (contextId !== undefined && contextId !== call.contextId) {
+  const fault = contradiction(message, call);
+  if (fault !== undefined) {
     await giveBack();
-    return refused(badParams('message.contextId', 'must be that of the task'));
+    return refused(fault);
   }
-  if (order !== undefined && !sameOrder(order, call)) {
-    await giveBack();
-    return refused(badParams('message.parts[0].data', 'must be what was ordered, or left out'));
-  }
-  const { resourceId, input } = call;
-  const task = { taskId, contextId: call.contextId };
   if (kind === 'decline') return { kind: 'declined', task };
-  return { kind: 'purchase', task, resourceId, input, park: giveBack, waiting: true };
+  const { resourceId, input } = call;
+  const purchase = { kind: 'purchase', task, resourceId, input, waiting: true } as const;
+  if (authorization !== undefined) return { ...purchase, park: giveBack };
+  // What nobody can read pays for nothing: the task waits on while its refusal is written.
+  const waits = await giveBack();
+  return { ...purchase, park: async () => waits };
 }
 
-/** Who declines claims the task, so that nobody pays for it any more. */
-const DECLINED = 'declined';
+/** What a message says of its task that is not so. */
+function contradiction({ contextId, order }: FollowUp, call: WaitingCall): Refusal | undefined {
+  if (contextId !== undefined && contextId !== call.contextId)
+    return badParams('message.contextId', 'must be that of the task');
+  return order === undefined || sameOrder(order, call)
+    ? undefined
+    : badParams('message.parts[0].data', 'must be what was ordered, or left out');
+}
+
 const NOT_WAITING =
   'No such task waits here. If a payment was sent for it, send the order again with the same payment; else send a new message.';
-const PAID_FOR = 'Another payment was brought for this task. Send the same one again, or a new message.';
+const TAKEN =
+  'This task was declined, or has another payment. If that payment is yours, send it again; else send a new message.';
 
 function sameOrder(order: NonNullable<FollowUp['order']>, call: WaitingCall): boolean {
   return (

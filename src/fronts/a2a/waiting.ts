@@ -32,6 +32,10 @@ export interface WaitingCalls {
 const TASK_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** How long a claimed call outlives its challenge, milliseconds: its buyer may ask again while his payment is in question. */
 const CLAIMED_FOR_MS = 600_000;
+/** How long a declined call is kept, milliseconds: for a buyer who declines twice because he was not answered. */
+const DECLINED_FOR_MS = 5_000;
+/** Who declines a task claims it as this: nobody pays for it any more, and it is forgotten a moment later. */
+export const DECLINED = 'declined';
 
 /** Calls in the store, each for `forMs` milliseconds until it is claimed. */
 export function waitingCalls(parked: ParkedCalls, forMs: number): WaitingCalls {
@@ -44,7 +48,8 @@ export function waitingCalls(parked: ParkedCalls, forMs: number): WaitingCalls {
     },
     async claim(taskId, claimant) {
       if (!TASK_ID.test(taskId)) return { kind: 'none' };
-      const claim = await parked.claim(taskId, claimant, forMs + CLAIMED_FOR_MS);
+      const keptMs = claimant === DECLINED ? DECLINED_FOR_MS : forMs + CLAIMED_FOR_MS;
+      const claim = await parked.claim(taskId, claimant, keptMs);
       if (claim.kind !== 'yours') return claim;
       const call = readCall(JSON.parse(claim.call) as Json);
       return call === undefined ? { kind: 'none' } : { kind: 'yours', call, again: claim.again };

@@ -3,7 +3,12 @@
 local claimant, call = find_parked()
 
 if claimant == nil then return { 'none' } end
-if claimant == plan.claimant then return { 'again', call } end
+if claimant == plan.claimant then
+  -- From now on two attempts may run, and neither can give the call away from under the other.
+  redis.call('HSET', calls, plan.name, SHARED .. claimant .. '\n' .. call)
+  return { 'again', call }
+end
+if claimant == SHARED .. plan.claimant then return { 'again', call } end
 if claimant ~= '' then return { 'taken' } end
 keep_parked(plan.claimant, call)
 return { 'first', call }

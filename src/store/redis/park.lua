@@ -2,7 +2,7 @@
 -- no more room than before, so that a command whose reply was lost can be repeated at the bound too.
 local claimant = find_parked()
 
-if claimant == nil and is_full() then return 0 end
+if claimant == nil and (is_full() or redis.call('ZCARD', claimed) >= plan.maxClaimed) then return 0 end
 if claimant ~= nil and claimant ~= '' then return 0 end
 keep_parked('', ARGV[2])
 return 1

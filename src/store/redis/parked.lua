@@ -6,6 +6,9 @@ local now = clock()
 -- Claimed calls have no bound, and Lua cannot unpack more than some thousand values.
 local FORGOTTEN_AT_ONCE = 1000
 
+-- Before the name of a claimant who asked more than once; no name has it.
+local SHARED = '+'
+
 local function forget_ended(ends)
   repeat
     local over = redis.call('ZRANGE', ends, '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, FORGOTTEN_AT_ONCE)

@@ -1,5 +1,10 @@
 import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
-import { MAX_PARKED_CALLS, type ParkedCalls, type ParkedClaim } from '../../payments/parked-calls.ts';
+import {
+  MAX_CLAIMED_CALLS,
+  MAX_PARKED_CALLS,
+  type ParkedCalls,
+  type ParkedClaim,
+} from '../../payments/parked-calls.ts';
 import { assertClaimant, assertParkable, isParkedName } from '../parked.ts';
 import type { RedisClient } from './client.ts';
 import type { RedisKeys } from './keys.ts';
@@ -15,7 +20,7 @@ export function redisParked(redis: RedisClient, names: RedisKeys): ParkedCalls {
   return {
     async park(name, call, forMs) {
       assertParkable(name, call, forMs);
-      const plan = { name, forMs, maxWaiting };
+      const plan = { name, forMs, maxWaiting, maxClaimed: MAX_CLAIMED_CALLS };
       return (await run(redis, PARK, { keys, plan, bytes: Buffer.from(call) })) === DONE;
     },
     async claim(name, claimant, forMs) {

@@ -1,9 +1,12 @@
-import { MAX_PARKED_CALLS, type ParkedCalls } from '../../payments/parked-calls.ts';
+import { MAX_CLAIMED_CALLS, MAX_PARKED_CALLS, type ParkedCalls } from '../../payments/parked-calls.ts';
 import { assertClaimant, assertParkable, isParkedName } from '../parked.ts';
 import type { Database } from './database.ts';
 
 /** Calls that are over, deleted along with one command: more than one, so that the table shrinks after a rush. */
 const PURGE_BATCH = 20;
+
+/** Before the name of a claimant who asked more than once; no name has it. */
+const SHARED = '+';
 
 /** A parked call whose time is not over. */
 interface ParkedRow {
@@ -26,7 +29,8 @@ export function sqliteParked(database: Database): ParkedCalls {
     async park(name, call, forMs) {
       assertParkable(name, call, forMs);
       return onCall(name, (found, now) => {
-        if (found === undefined ? rows.areFull(now) : found.claimant !== undefined) return false;
+        const full = found === undefined && (rows.areFull(now) || rows.claimed(now) >= MAX_CLAIMED_CALLS);
+        if (full || found?.claimant !== undefined) return false;
         rows.write(name, { call, claimant: undefined }, now + forMs);
         return true;
       });
@@ -38,7 +42,11 @@ export function sqliteParked(database: Database): ParkedCalls {
         if (found === undefined) return { kind: 'none' };
         const { call } = found;
         // A repeated claim gets no more time: else its claimant could keep the call for ever.
-        if (found.claimant === claimant) return { kind: 'yours', call, again: true };
+        if (found.claimant === claimant || found.claimant === SHARED + claimant) {
+          // From now on two attempts may run, and neither can give the call away from under the other.
+          rows.share(name, SHARED + claimant);
+          return { kind: 'yours', call, again: true };
+        }
         if (found.claimant !== undefined) return { kind: 'taken' };
         rows.write(name, { call, claimant }, now + forMs);
         return { kind: 'yours', call, again: false };
@@ -69,6 +77,8 @@ function parkedRows({ db }: Database) {
     `INSERT INTO parked (name, expires_at, claimant, call) VALUES (?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at, claimant = excluded.claimant, call = excluded.call`,
   );
+  const claimedNow = db.prepare('SELECT count(*) AS n FROM parked WHERE claimant IS NOT NULL AND expires_at > ?');
+  const share = db.prepare('UPDATE parked SET claimant = ? WHERE name = ?');
   const remove = db.prepare('DELETE FROM parked WHERE name = ?');
   const counted = db.prepare('SELECT count(*) AS n FROM parked WHERE claimant IS NULL AND expires_at > ?');
   const ended = db.prepare(
@@ -83,6 +93,10 @@ function parkedRows({ db }: Database) {
     },
     write(name: string, { call, claimant }: ParkedRow, expiresAt: number): void {
       upsert.run(name, expiresAt, claimant ?? null, call);
+    },
+    claimed: (now: number): number => Number(claimedNow.get(now)?.['n'] ?? 0),
+    share(name: string, claimant: string): void {
+      share.run(claimant, name);
     },
     forget(name: string): void {
       remove.run(name);

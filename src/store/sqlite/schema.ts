@@ -65,6 +65,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX parked_expiry ON parked (expires_at);
   -- Those that wait are counted with every call that is parked.
   CREATE INDEX parked_waiting ON parked (expires_at) WHERE claimant IS NULL;
+  CREATE INDEX parked_claimed ON parked (expires_at) WHERE claimant IS NOT NULL;
   `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
