@@ -120,6 +120,7 @@ describe('a buyer who leaves while the merchant works', () => {
     await leave('held', {}, proof, 'left-guarded', 'my key');
     const body = replayed(await bring(seller.shop, 'held', {}, { proof }), 'undelivered');
     assert.equal(body.details.payment?.['status'], 'settled');
+    assert.match(body.message, /with the Idempotency-Key it was paid with/);
     replayed(await bring(seller.shop, 'held', {}, { proof, key: 'another key' }), 'undelivered');
     const collected = await bring(seller.shop, 'held', {}, { proof, key: 'my key' });
     assert.equal(collected.status, 200);
