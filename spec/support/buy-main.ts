@@ -1,17 +1,23 @@
-/** Buys once in the world of `make run`: `node spec/support/buy-main.ts <gateway> <chain RPC> <resource> [JSON input]`. */
+/** Buys once in the world of `make run`; see USAGE. */
 import { createBuyer } from './buyer.ts';
 import { connectChain } from './chain.ts';
-import { askPrice, redeem } from './purchase.ts';
+import { COUNTERS } from './counters.ts';
 
-const [gateway, rpcUrl, resourceId, input = '{}'] = process.argv.slice(2);
-if (gateway === undefined || rpcUrl === undefined || resourceId === undefined) {
-  console.error('usage: node spec/support/buy-main.ts <gateway URL> <chain RPC URL> <resource id> [JSON input]');
+const FRONTS = [...COUNTERS.keys()].join(', ');
+const USAGE = `usage: npm run -s buy -- <gateway URL> <chain RPC URL> <resource id> [JSON input] [${FRONTS}]`;
+
+const [gateway, rpcUrl, resourceId, input = '{}', front = 'http'] = process.argv.slice(2);
+const open = COUNTERS.get(front);
+if (gateway === undefined || rpcUrl === undefined || resourceId === undefined || open === undefined) {
+  console.error(open === undefined ? `${front} is none of ${FRONTS}\n${USAGE}` : USAGE);
   process.exitCode = 2;
 } else {
-  const challenge = await askPrice(gateway, resourceId, input);
-  const buyer = await createBuyer(connectChain(rpcUrl, challenge.asset));
-  const purchase = await redeem(gateway, resourceId, input, await buyer.pay(challenge.paymentRequired));
-  console.error(`${challenge.message}\n${purchase.status} ${purchase.contentType}, settled by ${purchase.transaction}`);
-  process.stdout.write(purchase.body);
-  process.exitCode = purchase.status < 300 ? 0 : 1;
+  const counter = open(gateway);
+  const wanted = JSON.parse(input) as object;
+  const terms = await counter.ask(resourceId, wanted);
+  const buyer = await createBuyer(connectChain(rpcUrl, terms.asset));
+  const { ok, transaction, text } = await counter.pay(resourceId, wanted, await buyer.pay(terms.paymentRequired));
+  console.error(`${terms.message}\n${ok ? 'delivered' : 'not delivered'} over ${front}, settled by ${transaction}`);
+  process.stdout.write(text);
+  process.exitCode = ok ? 0 : 1;
 }

@@ -80,7 +80,7 @@ Try:
   curl -s ${gateway.baseUrl}/api/resources                                  # what is for sale
   curl -s ${invoke('cities')} ${post} '{}'                # free
   curl -si ${invoke('market_report')} ${post} '{"city":"Berlin"}'   # 402: the challenge
-  ${buy}   # pays it
+  ${buy}   # pays it; with mcp or a2a behind it, over that front
   curl -s ${gateway.baseUrl}/mcp ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'   # the same shop over MCP
   curl -s ${gateway.baseUrl}/mcp ${post} '${MCP_CALL}'
   curl -s ${gateway.baseUrl}/.well-known/agent-card.json                    # and over A2A
