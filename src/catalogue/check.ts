@@ -1,10 +1,10 @@
+import { isObject } from '../json/object.ts';
 import type { Json } from '../json/types.ts';
 import type { ResourceFault } from './fault.ts';
 import { mirrorFaults } from './mirrored.ts';
 import { carriesBody } from './request.ts';
 import { schemaFaults } from './schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
-import { isObject } from './subschemas.ts';
 import { readTemplate } from './template.ts';
 
 /** Every fault of a resource's schemas, path template and bindings; paths are relative to the resource. */

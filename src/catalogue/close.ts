@@ -1,5 +1,6 @@
+import { isObject } from '../json/object.ts';
 import type { Json, JsonObject } from '../json/types.ts';
-import { isObject, sameValue, withSubschemas } from './subschemas.ts';
+import { sameValue, withSubschemas } from './subschemas.ts';
 
 /** Longest string that a pattern or a format is tried on, characters. */
 export const MAX_MATCHED_LENGTH = 4_096;

@@ -1,8 +1,9 @@
+import { isObject } from '../json/object.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { ResourceFault } from './fault.ts';
 import { MIRROR_KEYWORD } from './keywords.ts';
-import { isObject, subschemas } from './subschemas.ts';
+import { subschemas } from './subschemas.ts';
 
 /** An argument that MCP clients repeat in a header (2026-07-28, "Custom Headers from Tool Parameters"). */
 export interface MirroredParameter {

@@ -29,8 +29,8 @@ export function prepareInput(
   };
 }
 
-/** The same object when there is nothing to strip: then the caller's bytes still say what it says. */
-function withoutReserved(input: JsonObject): JsonObject {
+/** An input as it is bought. The same object when there is nothing to strip: then the caller's bytes still say what it says. */
+export function withoutReserved(input: JsonObject): JsonObject {
   const entries = Object.entries(input).filter(([name]) => !RESERVED_NAMES.has(name));
   return entries.length === Object.keys(input).length ? input : Object.fromEntries(entries);
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../json/object.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { nearest } from '../problems/nearest.ts';
 import { memberPath } from '../problems/problem.ts';
@@ -5,13 +6,15 @@ import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
 import type { ResourceFault } from './fault.ts';
 import { IN_PLACE, KEYWORDS, type KeywordPlace } from './keywords.ts';
 import { patternFault } from './pattern.ts';
-import { isObject, resolveReference, type Subschema, subschemas } from './subschemas.ts';
+import { resolveReference, type Subschema, subschemas } from './subschemas.ts';
 import { textFault } from './text.ts';
 
 /** Schemas in one schema, references followed: bounds what one validation can cost. */
 export const MAX_SUBSCHEMAS = 5_000;
+/** The member of an input that carries a proof (SPEC part 5). */
+export const PAYMENT_MEMBER = '_payment';
 /** Members of an input that never reach the merchant. */
-export const RESERVED_NAMES: ReadonlySet<string> = new Set(['_payment', '_authorization']);
+export const RESERVED_NAMES: ReadonlySet<string> = new Set([PAYMENT_MEMBER, '_authorization']);
 
 const ALL_TYPES: readonly string[] = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 /** Types that a schema declares for its value; undefined: none. */

@@ -1,3 +1,4 @@
+import { isObject } from '../json/object.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { KEYWORDS, type KeywordPlace } from './keywords.ts';
 
@@ -8,10 +9,6 @@ export interface Subschema {
   /** Steps from the outer schema, the keyword first. */
   readonly steps: readonly (string | number)[];
   readonly schema: Json;
-}
-
-export function isObject(value: Json | undefined): value is JsonObject {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 /** The schemas directly inside a schema. Values of the wrong shape are left to the meta-schema. */

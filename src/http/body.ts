@@ -3,11 +3,11 @@ import { GatewayError } from '../errors.ts';
 import { JsonError, parseStrictJson } from '../json/strict.ts';
 import type { Json } from '../json/types.ts';
 import { readHeader } from './headers.ts';
+import { isJsonType } from './media-type.ts';
 
 /** Largest request body, bytes on the wire (SPEC part 8). */
 export const MAX_BODY_BYTES = 262_144;
 
-const JSON_MEDIA_TYPE = /^(?:application\/json|[\w.-]+\/[\w.+-]+\+json)\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i;
 /** The same test by which Node leaves the go-ahead to us. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
@@ -50,7 +50,7 @@ function hasJsonType(req: IncomingMessage): boolean {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send the body without content-encoding.' });
   const type = readHeader(req, 'content-type');
   if (type.kind === 'absent') return false;
-  if (type.kind === 'single' && JSON_MEDIA_TYPE.test(type.value) && isUtf8(type.value)) return true;
+  if (type.kind === 'single' && isJsonType(type.value) && isUtf8(type.value)) return true;
   throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', {
     message: 'The body must be application/json or a +json type, in UTF-8.',
   });

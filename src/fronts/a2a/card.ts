@@ -1,6 +1,6 @@
 import type { Catalogue } from '../../catalogue/catalogue.ts';
+import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
-import { PAYMENT_MEMBER } from './message.ts';
 import { skillOf } from './skills.ts';
 import { X402_EXTENSIONS } from './x402-keys.ts';
 

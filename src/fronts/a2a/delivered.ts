@@ -1,5 +1,5 @@
+import { isObject } from '../../json/object.ts';
 import type { AnswerContent } from '../json-rpc/answer-content.ts';
-import { isObject } from '../json-rpc/message.ts';
 
 /**
  * What the merchant delivered as the JSON object of a data part: an object as it stands, everything else as `{"value": ...}` (SPEC

@@ -1,7 +1,9 @@
+import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
+import { isJsonType } from '../../http/media-type.ts';
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import type { CarriedProof } from '../../payments/verifier.ts';
 import { memberProof, oneProof } from '../carriers.ts';
-import { isObject } from '../json-rpc/message.ts';
 import { badParams, type Refusal } from './refusal.ts';
 import { PAYMENT_PAYLOAD, PAYMENT_STATUS } from './x402-keys.ts';
 
@@ -33,9 +35,6 @@ type Unread = { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** Longest message id, characters (CONTRACT 7.2). */
 export const MAX_MESSAGE_ID_LENGTH = 256;
-/** The reserved member of an input that carries a proof (SPEC part 5). */
-export const PAYMENT_MEMBER = '_payment';
-const JSON_MEDIA_TYPE = /^(?:application\/json|[\w.-]+\/[\w.+-]+\+json)\s*(?:;|$)/i;
 /** What a part may hold besides data, today and before 1.0. */
 const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
 
@@ -109,7 +108,7 @@ function readPart(part: Json | undefined): { readonly resourceId: string; readon
   if (others.length > 0) return badParams(at, 'must have one content only');
   if (!isAbsent(mediaType) && mediaType !== '') {
     if (typeof mediaType !== 'string') return badParams(`${at}.mediaType`, 'must be a text');
-    if (!JSON_MEDIA_TYPE.test(mediaType)) return { reason: 'CONTENT_TYPE_NOT_SUPPORTED' };
+    if (!isJsonType(mediaType)) return { reason: 'CONTENT_TYPE_NOT_SUPPORTED' };
   }
   if (!isObject(data)) return badParams(`${at}.data`, 'must be an object with the members resource and input');
   if (PAYMENT_MEMBER in data) return badParams(`${at}.data.${PAYMENT_MEMBER}`, 'belongs into data.input');

@@ -3,7 +3,7 @@ import type { Challenge } from '../../payments/x402/challenge.ts';
 import { NONCE_ALREADY_USED } from '../../payments/x402/reasons.ts';
 import { paymentResponseDocument } from '../../payments/x402/response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire.ts';
-import type { Members } from './task.ts';
+import type { Members } from '../json-rpc/metadata.ts';
 import { PAYMENT_ERROR, PAYMENT_RECEIPTS, PAYMENT_REQUIRED, PAYMENT_STATUS } from './x402-keys.ts';
 
 /** Error codes of the x402 extension (a2a-x402 v0.2, section 9). */

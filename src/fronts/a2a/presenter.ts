@@ -2,15 +2,14 @@ import type { Response } from 'express';
 import type { Presenter } from '../../call.ts';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import type { Challenge } from '../../payments/x402/challenge.ts';
-import { paymentResponseDocument } from '../../payments/x402/response.ts';
-import type { PaymentResponse } from '../../payments/x402/wire.ts';
 import { contentOf, MAX_BUFFERED_BYTES } from '../json-rpc/answer-content.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
+import { deliveryMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
 import { deliveredData } from './delivered.ts';
 import { askedMembers, declinedMembers, failedMembers, paidMembers } from './payment-status.ts';
 import type { Purchase } from './purchase.ts';
-import { type Members, type TaskNames, type TaskOutcome, taskResult } from './task.ts';
+import { type TaskNames, type TaskOutcome, taskResult } from './task.ts';
 import { PAYMENT_PAYLOAD } from './x402-keys.ts';
 
 /** One SendMessage as its answer needs it. */
@@ -19,10 +18,6 @@ export interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'par
   readonly requestId: string;
 }
 
-/** Where agents look for what was paid. */
-const PAYMENT_RESPONSE = 'x402/payment-response';
-const DELIVERY = 'agent-commerce/delivery';
-const REQUEST_ID = 'agent-commerce/requestId';
 /** What a resource can be called; anything else is not said back as the name of an artifact. */
 const RESOURCE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const UNNAMED = 'error';
@@ -30,7 +25,6 @@ const UNNAMED = 'error';
 /** Outcomes as tasks: SPEC part 3, CONTRACT 7.2. A commerce outcome is never a JSON-RPC error. */
 export function a2aPresenter(res: Response, call: MessageCall): Presenter {
   const { requestId, resourceId } = call;
-  const requestIdMember: Members = { [REQUEST_ID]: JSON.stringify(requestId) };
   const textOf = (outcome: TaskOutcome): string => resultText(call.id, taskResult(call.task, outcome));
   return {
     maxAnswerBytes: MAX_BUFFERED_BYTES,
@@ -42,8 +36,8 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
           textOf({
             state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
             said: { text: howToPay(call, challenge, waits), metadata: askedMembers(challenge, payment) },
-            artifact: { name: resourceId, data: challenge.body, metadata: paid(payment) },
-            metadata: requestIdMember,
+            artifact: { name: resourceId, data: challenge.body, metadata: paidMember(payment) },
+            metadata: requestIdMember(requestId),
           }),
         );
       if (call.park === undefined) ask(false);
@@ -61,9 +55,9 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
             artifact: {
               name: RESOURCE_ID.test(resourceId) ? resourceId : UNNAMED,
               data: JSON.stringify(errorEnvelope(error, requestId, known)),
-              metadata: paid(payment),
+              metadata: paidMember(payment),
             },
-            metadata: requestIdMember,
+            metadata: requestIdMember(requestId),
           }),
         );
       // What can never pay here must not keep others from paying.
@@ -71,22 +65,22 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
         void call.park().then(tell, () => res.destroy());
       else tell(call.waiting && error.retryable);
     },
-    async relay(answer, { payment, replayed }) {
+    async relay(answer, answered) {
       const content = await contentOf(answer);
       if (content.kind === 'client_gone' || content.kind === 'broken') return content;
-      const summary = JSON.stringify({
-        ...{ requestId, resourceId, status: answer.status },
-        ...(replayed === true ? { replayed } : {}),
-        ...(payment === undefined ? {} : { payment: paymentResponseDocument(payment) }),
-      });
-      const delivery: Members = { [DELIVERY]: summary };
+      const { payment } = answered;
+      const delivery = deliveryMember(call, answer.status, answered);
       return sendRpcWatched(
         res,
         textOf({
           state: 'TASK_STATE_COMPLETED',
           ...(payment === undefined ? {} : { said: { text: PAID, metadata: paidMembers(payment) } }),
-          artifact: { name: resourceId, data: deliveredData(content), metadata: { ...delivery, ...paid(payment) } },
-          metadata: { ...delivery, ...requestIdMember },
+          artifact: {
+            name: resourceId,
+            data: deliveredData(content),
+            metadata: { ...delivery, ...paidMember(payment) },
+          },
+          metadata: { ...delivery, ...requestIdMember(requestId) },
         }),
       );
     },
@@ -98,15 +92,11 @@ export function canceledTask(task: TaskNames, requestId: string): string {
   return taskResult(task, {
     state: 'TASK_STATE_CANCELED',
     said: { text: 'The payment was declined, so nothing was bought.', metadata: declinedMembers() },
-    metadata: { [REQUEST_ID]: JSON.stringify(requestId) },
+    metadata: requestIdMember(requestId),
   });
 }
 
 const PAID = 'The payment was settled and the resource delivered.';
-
-function paid(payment: PaymentResponse | undefined): Members {
-  return payment === undefined ? {} : { [PAYMENT_RESPONSE]: JSON.stringify(paymentResponseDocument(payment)) };
-}
 
 /** What a model reads: what is asked or what was wrong, and where the payment goes. */
 function howToPay(call: Pick<MessageCall, 'waiting'>, { refusal, message }: Challenge, waits: boolean): string {

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { withoutReserved } from '../../catalogue/prepare.ts';
 import { canonicalJson } from '../../json/canonical.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { FollowUp, Order } from './message.ts';
 import { badParams, type Refusal } from './refusal.ts';
 import { newTask, type TaskNames } from './task.ts';
-import { authorizationOf, DECLINED, type WaitingCall, type WaitingCalls, withoutReserved } from './waiting.ts';
+import { authorizationOf, DECLINED, type WaitingCall, type WaitingCalls } from './waiting.ts';
 
 /** What a message buys, and how its task goes on when nothing is delivered. */
 export interface Purchase {

@@ -1,8 +1,9 @@
 import type { HeaderReading } from '../../http/headers.ts';
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
 import type { CarriedProof } from '../../payments/verifier.ts';
-import { idOf, isObject, type RpcId } from '../json-rpc/message.ts';
+import { PARSE_ERROR, type RpcId } from '../json-rpc/message.ts';
+import { readBody } from '../json-rpc/read.ts';
 import { readSendMessage, type SendMessage } from './message.ts';
 import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
 
@@ -44,15 +45,12 @@ const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
 
 /** Reads a body with its headers: JSON, request object, version, method, parameters, in this order (CONTRACT 7.2). */
 export function readRequest(bytes: Uint8Array, headers: RequestHeaders, profile: ErrorProfile): A2aReading {
-  let request: Json;
-  try {
-    request = parseStrictJson(bytes);
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    // What is JSON, but says two things at once or more than can be held, is refused as a request.
-    const reason = error.reason === 'malformed_json' ? 'MALFORMED_JSON' : 'INVALID_REQUEST';
-    return refused(idOf(error.document), { reason, message: error.message });
+  const body = readBody(bytes);
+  if (!body.ok) {
+    const reason = body.code === PARSE_ERROR ? 'MALFORMED_JSON' : 'INVALID_REQUEST';
+    return refused(body.id, { reason, message: body.message });
   }
+  const request = body.value;
   if (Array.isArray(request)) return refused(null, invalid('Batches are not served. Send one request in each POST.'));
   if (!isObject(request)) return refused(null, invalid('The body must be one JSON-RPC object.'));
   const { id, method } = request;

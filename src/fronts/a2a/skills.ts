@@ -1,8 +1,8 @@
 import type { ListedResource } from '../../catalogue/listing.ts';
 import type { Resource } from '../../catalogue/resource.ts';
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import { describedWithPrice } from '../description.ts';
-import { isObject } from '../json-rpc/message.ts';
 
 const JSON_ONLY = ['application/json'];
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Members } from '../json-rpc/metadata.ts';
 
 /** The states of a task that a call can end in (A2A 1.0, TaskState, ProtoJSON spelling). */
 export type TaskState =
@@ -12,9 +13,6 @@ export interface TaskNames {
   readonly taskId: string;
   readonly contextId: string;
 }
-
-/** Members of a metadata object, each value as JSON text. */
-export type Members = Readonly<Record<string, string>>;
 
 /** An outcome as a task. */
 export interface TaskOutcome {

@@ -1,9 +1,9 @@
-import { RESERVED_NAMES } from '../../catalogue/schema-check.ts';
+import { withoutReserved } from '../../catalogue/prepare.ts';
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import { MAX_PARKED_LENGTH, type ParkedCalls } from '../../payments/parked-calls.ts';
 import type { CarriedProof } from '../../payments/verifier.ts';
 import { decodeProof } from '../../payments/x402/proof-codec.ts';
-import { isObject } from '../json-rpc/message.ts';
 
 /** A call whose buyer comes back with the name of the task and a payment (x402 extension of A2A). */
 export interface WaitingCall {
@@ -64,11 +64,6 @@ function readCall(call: Json): WaitingCall | undefined {
   const { contextId, resourceId, input } = call;
   if (typeof contextId !== 'string' || typeof resourceId !== 'string' || !isObject(input)) return undefined;
   return { contextId, resourceId, input };
-}
-
-/** An input as it is bought: what authorizes the purchase is no part of it, and is not kept. */
-export function withoutReserved(input: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(input).filter(([name]) => !RESERVED_NAMES.has(name)));
 }
 
 /** Who authorizes what, whatever the spelling of the proof; undefined for what can never pay. */

@@ -1,4 +1,5 @@
 import type { Relayed } from '../../call.ts';
+import { isJsonType } from '../../http/media-type.ts';
 import type { Json } from '../../json/types.ts';
 import { type BackendAnswer, BackendError } from '../../merchant/types.ts';
 
@@ -34,7 +35,6 @@ export async function contentOf({ headers, body }: BackendAnswer): Promise<Answe
 
 type Finished = { readonly kind: 'finished' };
 
-const JSON_TYPE = /^(?:application\/json|[\w.-]+\/[\w.+-]+\+json)\s*(?:;|$)/i;
 /** Types that are text whatever their charset is called, and nothing at all, which is tried as JSON and as text. */
 const TEXT_TYPE = /^(?:text\/|application\/(?:xml|yaml|x-ndjson|javascript)\b|[\w.-]+\/[\w.+-]+\+(?:xml|yaml)\b)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
@@ -51,7 +51,7 @@ export function readContent(
   if (bytes.byteLength === 0) return { kind: 'empty' };
   const mediaType = contentType ?? UNKNOWN_TYPE;
   const encoded = contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity';
-  const isJson = contentType === undefined || JSON_TYPE.test(contentType);
+  const isJson = contentType === undefined || isJsonType(contentType);
   const text = encoded || !(isJson || TEXT_TYPE.test(mediaType)) ? undefined : decoded(bytes, mediaType);
   if (text === undefined || CONTROL.test(text)) {
     const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');

@@ -1,4 +1,5 @@
-import type { Json, JsonObject } from '../../json/types.ts';
+import { isObject } from '../../json/object.ts';
+import type { Json } from '../../json/types.ts';
 
 /** The id of a JSON-RPC 2.0 request. It is echoed with its JSON type, and 0 is as good as any other. */
 export type RpcId = string | number;
@@ -24,11 +25,6 @@ export function resultText(id: RpcId, result: string): string {
 /** A response with an error; `id` is null when the request had none that could be read. */
 export function errorText(id: RpcId | null, { code, message, data }: RpcError): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } });
-}
-
-/** A JSON object, told from everything else that JSON can be. */
-export function isObject(value: Json | undefined): value is JsonObject {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 /** The id of a body that could be parsed and not be accepted, or null. Numbers beyond a double's exact range are not what was sent. */

@@ -1,3 +1,4 @@
+import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
 import type { AnswerContent } from '../json-rpc/answer-content.ts';
 import type { Era } from './eras.ts';
@@ -12,11 +13,10 @@ export function deliveredContent(
   switch (content.kind) {
     case 'json': {
       const { text, value } = content;
-      const isRecord = value !== null && typeof value === 'object' && !Array.isArray(value);
       // A string is what it says, everything else is its JSON.
       return {
         content: [textBlock(typeof value === 'string' ? value : text)],
-        structured: structured(text, isRecord, era),
+        structured: structured(text, isObject(value), era),
       };
     }
     case 'text':

@@ -1,15 +1,7 @@
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
-import {
-  INVALID_PARAMS,
-  INVALID_REQUEST,
-  idOf,
-  isObject,
-  METHOD_NOT_FOUND,
-  PARSE_ERROR,
-  type RpcError,
-  type RpcId,
-} from '../json-rpc/message.ts';
+import { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, type RpcError, type RpcId } from '../json-rpc/message.ts';
+import { readBody } from '../json-rpc/read.ts';
 import { type Era, isModern, LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION } from './eras.ts';
 import { decodeMirrored, type HeaderOf } from './mirrored-headers.ts';
 
@@ -42,15 +34,9 @@ export type McpReading =
 
 /** Reads a body with its headers: the rungs between HTTP and the methods, in their order. */
 export function readMessage(bytes: Uint8Array, headerOf: HeaderOf): McpReading {
-  let message: Json;
-  try {
-    message = parseStrictJson(bytes);
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    // What is JSON, but says two things at once or more than can be held, is refused as a request.
-    const code = error.reason === 'malformed_json' ? PARSE_ERROR : INVALID_REQUEST;
-    return refused(idOf(error.document), { code, message: error.message });
-  }
+  const body = readBody(bytes);
+  if (!body.ok) return refused(body.id, { code: body.code, message: body.message });
+  const message = body.value;
   if (Array.isArray(message))
     return refused(null, { code: INVALID_REQUEST, message: 'Batches are not served. Send one message in each POST.' });
   if (!isObject(message)) return refused(null, invalid('The body must be one JSON-RPC object.'));

@@ -2,18 +2,20 @@ import type { RequestHandler, Response } from 'express';
 import { advanceCall } from '../../call.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { type MirroredParameter, mirroredParameters } from '../../catalogue/mirrored.ts';
+import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
 import { readJsonBytes } from '../../http/body.ts';
-import { type HeaderReading, readHeader } from '../../http/headers.ts';
+import { type HeaderReading, readHeader, singleHeader } from '../../http/headers.ts';
 import { leavingOf } from '../../http/leaving.ts';
 import { requestIdOf } from '../../http/request-id.ts';
+import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
 import { invokeUrl } from '../../payments/x402/offer.ts';
 import { carriedKey, carriedProof, memberProof, oneProof } from '../carriers.ts';
-import { errorText, isObject, type RpcId, resultText } from '../json-rpc/message.ts';
+import { errorText, type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc } from '../json-rpc/send.ts';
 import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
 import { badParams, type McpRequest, mismatch, readMessage } from './ladder.ts';
-import { disagreeing, type HeaderOf } from './mirrored-headers.ts';
+import { disagreeing } from './mirrored-headers.ts';
 import { mcpPresenter } from './presenter.ts';
 import { resultWriter } from './result.ts';
 import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
@@ -96,12 +98,12 @@ export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHan
       resourceId: name,
       input,
       rawInput: undefined,
-      proof: oneProof(memberProof(input['_payment']), memberProof(meta['x402/payment']), carriedProof(req)),
+      proof: oneProof(memberProof(input[PAYMENT_MEMBER]), memberProof(meta['x402/payment']), carriedProof(req)),
       idempotencyKey: carriedKey(req),
       retryHint: undefined,
       trace: {
-        traceparent: traceMember(meta['traceparent'], headerOf, 'traceparent'),
-        tracestate: traceMember(meta['tracestate'], headerOf, 'tracestate'),
+        traceparent: textMember(meta['traceparent']) ?? singleHeader(req, 'traceparent'),
+        tracestate: textMember(meta['tracestate']) ?? singleHeader(req, 'tracestate'),
       },
       presenter: mcpPresenter(res, call),
       startedAt,
@@ -141,9 +143,7 @@ function listText(id: RpcId, list: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), list]);
 }
 
-/** Trace context of the message, else of the HTTP request (2026-07-28 reserves these members of `_meta`). */
-function traceMember(member: Json | undefined, headerOf: HeaderOf, name: string): string | undefined {
-  if (typeof member === 'string') return member;
-  const header = headerOf(name);
-  return header.kind === 'single' ? header.value : undefined;
+/** Trace context of the message comes before that of the HTTP request (2026-07-28 reserves these members of `_meta`). */
+function textMember(member: Json | undefined): string | undefined {
+  return typeof member === 'string' ? member : undefined;
 }

@@ -1,7 +1,7 @@
 import type { MirroredParameter } from '../../catalogue/mirrored.ts';
 import type { HeaderReading } from '../../http/headers.ts';
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
-import { isObject } from '../json-rpc/message.ts';
 
 /** Reads a header by its lower-case name. */
 export type HeaderOf = (name: string) => HeaderReading;

@@ -3,10 +3,9 @@ import type { Presenter } from '../../call.ts';
 import type { Resource } from '../../catalogue/resource.ts';
 import { errorEnvelope } from '../../errors.ts';
 import { withError } from '../../payments/x402/challenge.ts';
-import { paymentResponseDocument } from '../../payments/x402/response.ts';
-import type { PaymentResponse } from '../../payments/x402/wire.ts';
 import { contentOf, MAX_BUFFERED_BYTES } from '../json-rpc/answer-content.ts';
 import { errorText, INVALID_PARAMS, type RpcId, resultText } from '../json-rpc/message.ts';
+import { deliveryMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
 import { deliveredContent, schemaValue } from './delivered.ts';
 import type { Era } from './eras.ts';
@@ -24,14 +23,9 @@ export interface ToolCall {
   readonly write: (result: ToolResult) => string;
 }
 
-/** Where agents look for what was paid (specs/transports-v2/mcp.md). */
-const PAYMENT_RESPONSE = 'x402/payment-response';
-
 /** Outcomes as results of `tools/call`: reference mcp.md, section 5. */
 export function mcpPresenter(res: Response, call: ToolCall): Presenter {
-  const { requestId, resourceId, era } = call;
-  const paid = (payment: PaymentResponse | undefined): Record<string, string> =>
-    payment === undefined ? {} : { [PAYMENT_RESPONSE]: JSON.stringify(paymentResponseDocument(payment)) };
+  const { requestId, era } = call;
   const answer = (result: ToolResult): string => resultText(call.id, call.write(result));
   return {
     maxAnswerBytes: MAX_BUFFERED_BYTES,
@@ -41,7 +35,7 @@ export function mcpPresenter(res: Response, call: ToolCall): Presenter {
       const terms = refusal === undefined ? withError(document, PLAIN_REASON) : document;
       const same = refusal === undefined ? withError(asciiDocument, PLAIN_REASON) : asciiDocument;
       const structured = `${terms.slice(0, -1)},${envelope.slice(1, -1)}${refusedWith}}`;
-      const meta = { 'x402/error': same, 'agent-commerce/requestId': JSON.stringify(requestId), ...paid(payment) };
+      const meta = { 'x402/error': same, ...requestIdMember(requestId), ...paidMember(payment) };
       // One string for both places: clients that read different ones must not see different terms.
       const content = [textBlock(structured), textBlock(`${refusal?.message ?? message} ${HOW_TO_PAY}`)];
       sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
@@ -53,16 +47,13 @@ export function mcpPresenter(res: Response, call: ToolCall): Presenter {
         return;
       }
       const structured = JSON.stringify(errorEnvelope(error, requestId, known));
-      const meta = { 'agent-commerce/requestId': JSON.stringify(requestId), ...paid(payment) };
+      const meta = { ...requestIdMember(requestId), ...paidMember(payment) };
       sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
     },
-    async relay(delivered, { payment, replayed }) {
+    async relay(delivered, answered) {
       const content = await contentOf(delivered);
       if (content.kind === 'client_gone' || content.kind === 'broken') return content;
-      const summary = payment === undefined ? {} : { payment: paymentResponseDocument(payment) };
-      const again = replayed === true ? { replayed } : {};
-      const delivery = { requestId, resourceId, status: delivered.status, ...again, ...summary };
-      const meta = { 'agent-commerce/delivery': JSON.stringify(delivery), ...paid(payment) };
+      const meta = { ...deliveryMember(call, delivered.status, answered), ...paidMember(answered.payment) };
       const said = deliveredContent(content, era, call.resourceUrl);
       if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
         return sendRpcWatched(res, answer({ ...said, meta }));

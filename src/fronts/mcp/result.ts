@@ -1,3 +1,4 @@
+import type { Members } from '../json-rpc/metadata.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
 import type { ServerInfo } from './tools.ts';
 
@@ -7,8 +8,8 @@ export interface ToolResult {
   readonly content: readonly string[];
   readonly structured?: string;
   readonly isError?: boolean;
-  /** Members of `_meta`, each value as JSON text. */
-  readonly meta: Readonly<Record<string, string>>;
+  /** Of `_meta`. */
+  readonly meta: Members;
 }
 
 /** Writes results of `tools/call` in the form of one era. */

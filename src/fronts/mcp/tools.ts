@@ -1,8 +1,9 @@
 import type { ListedResource } from '../../catalogue/listing.ts';
+import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
 import { sameValue } from '../../catalogue/subschemas.ts';
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import { describedWithPrice } from '../description.ts';
-import { isObject } from '../json-rpc/message.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
 
 /** How long a client may go by the list, milliseconds. Resources change only when the gateway is started again. */
@@ -83,9 +84,9 @@ function withPayment(schema: JsonObject): JsonObject {
   const properties: Json = isObject(schema['properties']) ? schema['properties'] : {};
   return {
     ...schema,
-    properties: { ...properties, _payment: PAYMENT_ARGUMENT },
+    properties: { ...properties, [PAYMENT_MEMBER]: PAYMENT_ARGUMENT },
     ...(typeof maxProperties === 'number' ? { maxProperties: maxProperties + 1 } : {}),
-    ...(propertyNames === undefined ? {} : { propertyNames: { anyOf: [propertyNames, { const: '_payment' }] } }),
+    ...(propertyNames === undefined ? {} : { propertyNames: { anyOf: [propertyNames, { const: PAYMENT_MEMBER }] } }),
   };
 }
 

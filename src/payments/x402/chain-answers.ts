@@ -1,6 +1,6 @@
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import type { Log, TransactionReceipt } from './evidence.ts';
-import { isObject } from './rpc.ts';
 
 /** Parsers of what a chain node answers. All hex comes out in lower case; anything of another shape throws. */
 

@@ -1,9 +1,9 @@
+import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
 import { isTransactionHash } from './chain-answers.ts';
 import { PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { Proof } from './rail.ts';
 import { inwardReason } from './reasons.ts';
-import { isObject } from './rpc.ts';
 import type { PaymentRequirements } from './wire.ts';
 
 /**

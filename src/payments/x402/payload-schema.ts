@@ -1,3 +1,4 @@
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import type { Eip3009Authorization, PaymentPayload, PaymentRequirements, ResourceInfo } from './wire.ts';
 
@@ -140,10 +141,6 @@ function readExtensions(
 
 function unreadable(reason: Extract<DecodedProof, { kind: 'unreadable' }>['reason']): DecodedProof {
   return { kind: 'unreadable', reason };
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function hasOnly(value: JsonObject, members: readonly string[]): boolean {

@@ -1,3 +1,4 @@
+import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import { createJsonPeer } from './http-json.ts';
 
@@ -51,8 +52,4 @@ function refusal(method: string, error: JsonObject): RpcRefusal {
   const message = typeof error['message'] === 'string' ? error['message'] : 'error without message';
   const reverted = code === REVERTED || /revert|out of gas/i.test(message);
   return new RpcRefusal(method, code, message, reverted);
-}
-
-export function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
