@@ -7,14 +7,8 @@ import { after, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
-import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import {
-  type FacilitatorCall,
-  type HostileFacilitator,
-  relayTo,
-  type Script,
-  startHostileFacilitator,
-} from '../support/hostile-facilitator.ts';
+import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';
+import { type HostileSeller, openHostileSeller } from '../support/hostile-seller.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { decode } from './proofs.ts';
@@ -22,20 +16,15 @@ import { decode } from './proofs.ts';
 const INPUT = { city: 'Berlin' };
 
 describe('a settlement that nobody knows the end of', () => {
-  let seller: Seller;
-  let hostile: HostileFacilitator;
-  let official: Facilitator;
+  let world: HostileSeller;
+  let seller: HostileSeller['seller'];
+  let hostile: HostileSeller['hostile'];
+  let official: HostileSeller['official'];
   before(async () => {
-    hostile = await startHostileFacilitator('eip155:31337');
-    seller = await openSeller(async (chain) => {
-      official = await startFacilitator(chain);
-      return { facilitator: { mode: 'remote', url: hostile.url } };
-    });
+    world = await openHostileSeller();
+    ({ seller, hostile, official } = world);
   });
-  after(async () => {
-    await seller.close();
-    await Promise.all([hostile.stop(), official.stop()]);
-  });
+  after(() => world?.close());
 
   it('says so: 502, never 402, with PAYMENT-RESPONSE "pending" and the time from which signing anew is safe', async () => {
     hostile.script({ verify: relayTo(official.url), settle: () => ({ kind: 'reset' }) });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/books.ts';
-import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { relayTo } from '../support/hostile-facilitator.ts';
+import { type HostileSeller, openHostileSeller } from '../support/hostile-seller.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { ask } from './ask.ts';
 
@@ -133,20 +133,15 @@ describe('the same proof again is answered by its record', () => {
 });
 
 describe('a settlement whose outcome was lost on the way', () => {
-  let seller: Seller;
-  let hostile: HostileFacilitator;
-  let official: Facilitator;
+  let world: HostileSeller;
+  let seller: HostileSeller['seller'];
+  let hostile: HostileSeller['hostile'];
+  let official: HostileSeller['official'];
   before(async () => {
-    hostile = await startHostileFacilitator('eip155:31337');
-    seller = await openSeller(async (chain) => {
-      official = await startFacilitator(chain);
-      return { facilitator: { mode: 'remote', url: hostile.url } };
-    });
+    world = await openHostileSeller();
+    ({ seller, hostile, official } = world);
   });
-  after(async () => {
-    await seller.close();
-    await Promise.all([hostile.stop(), official.stop()]);
-  });
+  after(() => world?.close());
 
   it('is found on the chain: the same proof collects, and the buyer pays once', async () => {
     const settleThenBreak = async (call: Parameters<ReturnType<typeof relayTo>>[0]) => {

@@ -1,0 +1,26 @@
+import { type Facilitator, startFacilitator } from './facilitator.ts';
+import { type HostileFacilitator, startHostileFacilitator } from './hostile-facilitator.ts';
+import { openSeller, type Seller } from './seller.ts';
+
+/** A shop that asks a facilitator which does as it is told, and beside it an official one that settles on the same chain. */
+export interface HostileSeller {
+  readonly seller: Seller;
+  readonly hostile: HostileFacilitator;
+  readonly official: Facilitator;
+  close(): Promise<void>;
+}
+
+export async function openHostileSeller(): Promise<HostileSeller> {
+  const hostile = await startHostileFacilitator('eip155:31337');
+  const seller = await openSeller({ facilitator: { mode: 'remote', url: hostile.url } });
+  const official = await startFacilitator(seller.chain);
+  return {
+    seller,
+    hostile,
+    official,
+    async close() {
+      await seller.close();
+      await Promise.all([hostile.stop(), official.stop()]);
+    },
+  };
+}
