@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { freePorts } from '../support/child.ts';
+import { freePorts } from '../support/ports.ts';
 import type { Contestant, Place } from './contestant.ts';
 import type { Cores } from './cores.ts';
 import { startFacilitatorStub } from './facilitator-stub.ts';

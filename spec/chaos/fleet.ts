@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Chain } from '../support/chain.ts';
-import { freePorts } from '../support/child.ts';
 import { type ConfigObject, CURRENCY, worldConfig, writeConfig } from '../support/config.ts';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { freePorts } from '../support/ports.ts';
 import { sampleResources } from '../support/resources.ts';
 
 /** Where the gateways find the world. */

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { processSettings } from '../../src/cli/process-settings.ts';
-import { ended, freePorts } from '../support/child.ts';
+import { ended } from '../support/child.ts';
+import { freePorts } from '../support/ports.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
-import { freePorts } from '../support/child.ts';
 import { worldConfig, writeConfig } from '../support/config.ts';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
 import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { freePorts } from '../support/ports.ts';
 
 describe('the end of a gateway', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-lifecycle-'));

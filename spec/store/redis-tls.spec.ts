@@ -8,7 +8,7 @@ import type { RedisSettings } from '../../src/store/settings.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { event, holder, move, receipt, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { createAuthority } from '../support/certificates.ts';
-import { freePorts } from '../support/child.ts';
+import { freePorts } from '../support/ports.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { until } from '../support/redis-replicas.ts';
 import { leastRights } from './least-rights.ts';

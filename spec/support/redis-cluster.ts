@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { freePorts } from './child.ts';
+import { freePorts } from './ports.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { until } from './redis-replicas.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { freePorts } from './child.ts';
+import { freePorts } from './ports.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { type RedisLine, startLine } from './redis-proxy.ts';
 

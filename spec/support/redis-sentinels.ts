@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { freePorts, terminate } from './child.ts';
+import { terminate } from './child.ts';
+import { freePorts } from './ports.ts';
 import { spawnServer } from './redis.ts';
 import { until } from './redis-replicas.ts';
 

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { type Chain, startChain } from './chain.ts';
-import { freePorts } from './child.ts';
 import { type ConfigObject, type WorldParts, worldConfig, writeConfig } from './config.ts';
 import { startFacilitator } from './facilitator.ts';
 import { type GatewayProcess, startGateway } from './gateway-process.ts';
 import { type Merchant, startMerchant } from './merchant.ts';
+import { freePorts } from './ports.ts';
 
 /** Chain, merchant, facilitator and gateway, wired and ready. */
 export interface World {

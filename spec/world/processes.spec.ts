@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse } from 'yaml';
-import { freePorts } from '../support/child.ts';
 import { worldConfig, writeConfig } from '../support/config.ts';
 import { type GatewayOptions, startGateway } from '../support/gateway-process.ts';
+import { freePorts } from '../support/ports.ts';
 
 const CHAIN_SOURCE = join(import.meta.dirname, '../support/chain.ts');
 const TOKEN = { address: `0x${'1'.repeat(40)}`, name: 'Test USD', version: '2', decimals: 6 } as const;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { freePorts } from '../../support/child.ts';
+import { freePorts } from '../../support/ports.ts';
 
 /** A line to a unix socket that fails when it is told to. */
 export interface FaultyLine {

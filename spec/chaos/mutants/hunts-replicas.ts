@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { freePorts } from '../../support/child.ts';
 import { startMerchant } from '../../support/merchant.ts';
+import { freePorts } from '../../support/ports.ts';
 import { ask, insist, send, signedCall } from '../steps/buyer.ts';
 import { openSite } from '../steps/site.ts';
 import { assertExecuted, type Stage } from './stage.ts';

@@ -43,7 +43,8 @@ export async function dieAndReturn(
   let died = performance.now();
   const answer = await first;
   // Only after the last byte was handed over may he have his answer.
-  assert.equal(answer?.status, step === 'relayed' || step === 'delivered' ? 200 : undefined);
+  const answered = step === 'relayed' || step === 'delivered' ? 200 : undefined;
+  assert.equal(answer?.status, answered, `the first call got ${answer?.status}; the gateway said:\n${doomed.output()}`);
 
   const insisting = insist(call, site.baseUrl);
   if (again !== undefined) {

@@ -8,9 +8,9 @@ import { encodePaymentSignatureHeader } from '@x402/core/http';
 import type { PaymentPayload, PaymentRequired } from '@x402/fetch';
 
 import { type Buyer, createBuyer } from '../../support/buyer.ts';
-import { freePorts } from '../../support/child.ts';
 import { type ConfigObject, writeConfig } from '../../support/config.ts';
 import { type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
+import { freePorts } from '../../support/ports.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { startWorld, type World } from '../../support/world.ts';
 import { type Members, X402_URI } from './post.ts';
