@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { censusContract } from './contract-census.ts';
 import { feedContract } from './contract-feed.ts';
 import { ledgerContract } from './contract-ledger.ts';
 import { parkedContract } from './contract-parked.ts';
 import { parkedBoundContract } from './contract-parked-bound.ts';
 import { receiptContract } from './contract-receipts.ts';
+import { tailContract } from './contract-tail.ts';
 import { workContract } from './contract-work.ts';
 import { type OpenStore, opened } from './opened.ts';
 
@@ -12,7 +14,9 @@ import { type OpenStore, opened } from './opened.ts';
 export function storeContract(name: string, open: OpenStore): void {
   ledgerContract(name, open);
   workContract(name, open);
+  censusContract(name, open);
   feedContract(name, open);
+  tailContract(name, open);
   receiptContract(name, open);
   parkedContract(name, open);
   parkedBoundContract(name, open);

@@ -10,4 +10,5 @@ const COMMANDS = [
   ...['hello', 'auth', 'ping', 'info', 'quit', 'client|setname', 'evalsha', 'eval', 'script|load', 'time', 'wait'],
   ...['get', 'set', 'del', 'hset', 'hget', 'hmget', 'hgetall', 'hdel', 'pexpire'],
   ...['zadd', 'zrem', 'zcard', 'zrange', 'zrevrangebylex', 'zremrangebyscore', 'xadd', 'xrevrange'],
+  ...['xrange', 'xread', 'xinfo|stream'],
 ];

@@ -2,15 +2,18 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { EventTail } from '../../src/events/event.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { holder, move, terms } from '../payments/ledger/samples.ts';
-import { type ReplicatedRedis, startReplicatedRedis } from '../support/redis-replicas.ts';
+import { event, holder, move, terms } from '../payments/ledger/samples.ts';
+import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
 import { type Sentinels, startSentinels } from '../support/redis-sentinels.ts';
 import { LEASE_MS, LIMITS } from './opened.ts';
 
 /** The sentinels need about 2 s, the client at most one pause more; the rest is for a busy machine. */
 const GAP_LIMIT_MS = 15_000;
+/** The position of no ring: whoever follows from there is answered at once. */
+const NEVER = 'evt_9999999999999999-0';
 /** How long payments run into a primary whose replicas are cut off before it dies, milliseconds. */
 const SPLIT_MS = 400;
 
@@ -18,6 +21,8 @@ let group: ReplicatedRedis;
 let sentinels: Sentinels;
 /** One waits for replicas, the other does not: what it loses is what waiting is for. */
 let stores: { readonly waiting: Store; readonly hasty: Store };
+/** Follows the events since before the first failover. */
+let tail: EventTail;
 
 /** Begins one settlement after the other; the list grows by those that were acknowledged. */
 function begin({ ledger }: Store) {
@@ -66,8 +71,12 @@ describe('a primary that sentinels watch', () => {
     const sentinel = { name, nodes: [{ host: '127.0.0.1', port: 1 }, ...nodes] };
     const open = (replicas: number) => openRedisStore({ sentinel, replicas, merchantId: 'shop', limits: LIMITS });
     stores = { waiting: await open(2), hasty: await open(0) };
+    tail = stores.hasty.feed.tail();
+    await stores.hasty.feed.append([event('resource.requested', 'before')]);
+    assert.equal((await tail.read('evt_0-0', 5)).entries.length, 1);
   });
   after(async () => {
+    tail?.close();
     await stores?.waiting.close();
     await stores?.hasty.close();
     await sentinels?.stop();
@@ -93,6 +102,16 @@ describe('a primary that sentinels watch', () => {
     t.diagnostic(
       `writes flowed again after ${gapMs} ms; acknowledged and lost: 0 of ${waiting.acknowledged.length} with WAIT, ${lost} of ${hasty.acknowledged.length} without`,
     );
+  });
+
+  it('who follows the events hears of those that the new primary gets', async () => {
+    const { feed } = stores.hasty;
+    await until(async () => (await stores.hasty.check()).status === 'ok', 'the store does not recover');
+    await until(async () => (await tail.read(NEVER, 1)).standing === 'ahead', 'the tail does not recover');
+    const from = await feed.newest();
+    await feed.append([event('resource.requested', 'after')]);
+    const [entry] = (await tail.read(from, 5)).entries;
+    assert.equal(entry?.event?.requestId, 'after');
   });
 
   it('the new primary is written to under the same tokens', async () => {

@@ -92,6 +92,12 @@ describe('Redis over TLS, as a user with the least rights', () => {
     );
     await feed.append([event('resource.requested', 'r')]);
     assert.equal((await feed.page({ limit: 5 })).events.length, 2);
+    assert.equal((await feed.after('evt_0-0', 5)).entries.length, 2);
+    const tail = feed.tail();
+    const read = tail.read(await feed.newest(), 5);
+    await feed.append([event('backend.called', 'r')]);
+    assert.equal((await read).entries.length, 1);
+    tail.close();
     assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);
     assert.deepEqual(await store.check(), { status: 'ok' });
     assert.deepEqual(log, []);

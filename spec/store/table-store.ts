@@ -1,4 +1,6 @@
-import type { EventDraft } from '../../src/events/event.ts';
+import type { EventDraft, EventStretch } from '../../src/events/event.ts';
+import { BEGINNING, comparePositions } from '../../src/events/position.ts';
+import { countOpen } from '../../src/payments/ledger/census.ts';
 import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
 import { MAX_PARKED_CALLS, type ParkedCalls } from '../../src/payments/parked-calls.ts';
@@ -51,6 +53,17 @@ export function tableStore(now: () => number): Store {
         .sort((a, b) => a.dueAt - b.dueAt || (a.payId < b.payId ? -1 : 1))
         .slice(0, limit),
   };
+  const entries = () =>
+    events.map((event, i) => {
+      const id = `evt_0-${i + 1}`;
+      return { id, event: { id, ...event } };
+    });
+  const after = async (position: string, count: number): Promise<EventStretch> => ({
+    entries: entries()
+      .filter(({ id }) => comparePositions(id, position) > 0)
+      .slice(0, count),
+    standing: entries().some(({ id }) => id === position) ? 'held' : 'unknown',
+  });
   return {
     name: 'sqlite',
     ledger,
@@ -59,11 +72,14 @@ export function tableStore(now: () => number): Store {
         events.push(...more);
       },
       page: async ({ requestId }) => ({
-        events: events
-          .map((event, i) => ({ id: `evt_0-${i}`, ...event }))
+        events: entries()
+          .map(({ event }) => event)
           .filter((event) => requestId === undefined || event.requestId === requestId)
           .reverse(),
       }),
+      after,
+      newest: async () => entries().at(-1)?.id ?? BEGINNING,
+      tail: () => ({ read: after, close: () => undefined }),
     },
     receipts: {
       async write(written) {
@@ -76,6 +92,10 @@ export function tableStore(now: () => number): Store {
       }),
     },
     parked: parkedCalls(now),
+    census: async () => {
+      const open = [...records.values()].filter(({ dueAt }) => dueAt !== 0);
+      return { open: open.length, ...countOpen(open, now()) };
+    },
     check: async () => ({ status: 'ok' }),
     close: async () => undefined,
   };

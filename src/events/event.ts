@@ -54,9 +54,6 @@ export interface EventPage {
   readonly nextCursor?: string;
 }
 
-/** The shape of an event id, checked before a caller's cursor reaches a store. */
-export const EVENT_ID = /^evt_\d{1,16}-\d{1,10}$/;
-
 /** Names a batch, so that a store can recognise one whose reply was lost: numbers of one queue only grow. */
 export interface EventBatch {
   /** Random, one for each queue of each process. */
@@ -69,4 +66,42 @@ export interface EventFeed {
   /** Appends in order, in one write. Rejects when the store does. With `batch` a repeated append changes nothing twice. */
   append(events: readonly EventDraft[], batch?: EventBatch): Promise<void>;
   page(query: EventQuery): Promise<EventPage>;
+  /** At most `count` entries strictly after `position`, oldest first. Rejects when the store does. */
+  after(position: string, count: number): Promise<EventStretch>;
+  /** Position of the newest entry there ever was; `BEGINNING` before the first. Rejects when the store does. */
+  newest(): Promise<string>;
+  /** Opens what follows the ring as it grows, over all replicas. Whoever opened it closes it. */
+  tail(): EventTail;
 }
+
+/** The growing end of the ring, for one reader. */
+export interface EventTail {
+  /**
+   * Like `after`, but waits up to `TAIL_WAIT_MS` for the first entry; then empty. A position that is `ahead` is answered at once.
+   * Rejects when the store does, and when it is closed meanwhile.
+   */
+  read(position: string, count: number): Promise<EventStretch>;
+  close(): void;
+}
+
+/** Longest wait of one read at the end of the ring, milliseconds (`reference/state-and-reliability.md` 1.3). */
+export const TAIL_WAIT_MS = 5_000;
+
+/** One entry of the ring. `event` is undefined when what lies there cannot be read. */
+export interface EventEntry {
+  readonly id: string;
+  readonly event: CommerceEvent | undefined;
+}
+
+/** What follows a position. */
+export interface EventStretch {
+  readonly entries: readonly EventEntry[];
+  readonly standing: Standing;
+}
+
+/**
+ * How the ring stands to a position. `held`: it is an entry. `dropped`: entries after it were trimmed, as far as can be told: it is older
+ * than all that is left. `ahead`: newer than everything there ever was, so the ring has lost its memory. `unknown`: none of these; the
+ * ring never had this entry, or has it no more and dropped nothing after it.
+ */
+export type Standing = 'held' | 'dropped' | 'ahead' | 'unknown';

@@ -1,4 +1,5 @@
 import type { EventFeed } from '../events/event.ts';
+import type { PaymentCensus } from '../payments/ledger/census.ts';
 import type { PaymentLedger } from '../payments/ledger/ledger.ts';
 import type { ParkedCalls } from '../payments/parked-calls.ts';
 import type { ReceiptBook } from '../receipts/receipt.ts';
@@ -15,6 +16,8 @@ export interface Store {
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
   readonly parked: ParkedCalls;
+  /** What stands open now, for whoever watches over the shop. @throws StoreError */
+  census(): Promise<PaymentCensus>;
   /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */
   check(): Promise<StoreHealth>;
   close(): Promise<void>;

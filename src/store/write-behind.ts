@@ -30,6 +30,8 @@ export interface WriteBehind<T extends Entry> {
   close(): Promise<void>;
   /** Entries lost so far. */
   dropped(): number;
+  /** Entries that are not confirmed yet. */
+  waiting(): number;
 }
 
 export interface WriteBehindOptions {
@@ -118,6 +120,10 @@ class Queue<T extends Entry> implements WriteBehind<T> {
 
   dropped(): number {
     return this.#dropped;
+  }
+
+  waiting(): number {
+    return this.#left();
   }
 
   #drop(entries: number): void {

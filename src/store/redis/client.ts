@@ -23,8 +23,6 @@ const TRY_AGAIN_MS = 50;
 const COMMANDS = {
   // Reject at once and never send again: a command whose answer was lost may have run, and only the caller knows its token.
   maxRetriesPerRequest: 0,
-  commandTimeout: COMMAND_TIMEOUT_MS,
-  socketTimeout: SOCKET_TIMEOUT_MS,
   connectTimeout: CONNECT_TIMEOUT_MS,
   enableReadyCheck: true,
   // Would need rights of its own, under names that older servers do not know.
@@ -45,13 +43,22 @@ function reconnectPause(attempt: number): number {
   return pause + Math.floor(Math.random() * RECONNECT_JITTER_MS);
 }
 
+/** What a connection is for. */
+export interface Use {
+  /** Part of the name under which the server lists it. */
+  readonly name: string;
+  /** How long its commands may wait on the server before they are due, milliseconds. */
+  readonly waitsMs?: number;
+}
+
 /**
- * A client that is not connected yet. `use` becomes part of the name under which the server lists the connection.
+ * A client that is not connected yet.
  * @throws Error for a URL that is none; the configuration has refused it before
  */
-export function createClient(settings: RedisSettings, use: string): RedisClient {
-  const connectionName = `acg-${use}-${hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-')}`;
-  const named = { connectionName, ...credentials(settings) };
+export function createClient(settings: RedisSettings, { name, waitsMs = 0 }: Use): RedisClient {
+  const connectionName = `acg-${name}-${hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-')}`;
+  const due = { commandTimeout: waitsMs + COMMAND_TIMEOUT_MS, socketTimeout: waitsMs + SOCKET_TIMEOUT_MS };
+  const named = { connectionName, ...due, ...credentials(settings) };
   if ('cluster' in settings) return clusterClient(settings.cluster.nodes, { ...named, ...encryption(settings) });
   if ('sentinel' in settings) return sentinelClient(settings, { ...named, ...encryption(settings) });
   const reading = readRedisUrl(settings.url);
@@ -63,7 +70,7 @@ export function createClient(settings: RedisSettings, use: string): RedisClient 
 }
 
 /** What a connection has that others do not. */
-type Own = Pick<RedisOptions, 'connectionName' | 'username' | 'password' | 'tls'>;
+type Own = Pick<RedisOptions, 'connectionName' | 'commandTimeout' | 'socketTimeout' | 'username' | 'password' | 'tls'>;
 
 function sentinelClient(settings: Extract<RedisSettings, { sentinel: unknown }>, own: Own): Redis {
   const { name, nodes, username, password } = settings.sentinel;

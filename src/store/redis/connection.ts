@@ -1,5 +1,5 @@
 import type { RedisSettings } from '../settings.ts';
-import { createClient, type RedisClient } from './client.ts';
+import { createClient, type RedisClient, type Use } from './client.ts';
 import { redacted } from './failure.ts';
 import { loadScripts } from './script.ts';
 
@@ -14,9 +14,9 @@ const FIRST_CONNECTION_MS = 1_000;
 
 /**
  * Connects in the background: resolves when the connection is ready, when the first attempt failed, or after 1 s, so that a
- * gateway starts (and says that it is not ready) while its Redis is still down. `use`: see `createClient`.
+ * gateway starts (and says that it is not ready) while its Redis is still down.
  */
-export async function connect(settings: RedisSettings, use: string, log: StoreLog | undefined): Promise<RedisClient> {
+export async function connect(settings: RedisSettings, use: Use, log: StoreLog | undefined): Promise<RedisClient> {
   const redis = createClient(settings, use);
   report(redis, log, encrypted(settings));
   redis.on('ready', () => void loadScripts(redis));

@@ -1,25 +1,29 @@
-import type { CommerceEvent, EventBatch, EventDraft, EventFeed } from '../../events/event.ts';
-import { eventJson, eventPage, parseEvent } from '../event-json.ts';
-import type { Entry } from '../page.ts';
+import type { EventBatch, EventDraft, EventFeed } from '../../events/event.ts';
+import { eventJson, eventPage } from '../event-json.ts';
 import type { StoreLimits } from '../store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import type { RedisKeys } from './keys.ts';
+import { boundsOf, entryOf, streamId, stretchAfter } from './ring.ts';
 import { APPEND, run } from './script.ts';
+import { redisTail } from './tail.ts';
 
 /** How long the number of a queue's last batch is remembered, milliseconds: far longer than a queue keeps repeating one. */
 const BATCH_MEMORY_MS = 3_600_000;
-const ID_PREFIX = 'evt_';
+
+/** The connections of the feed. */
+export interface FeedConnections {
+  readonly redis: RedisClient;
+  /** Opens one for commands that wait on the server: those behind them would wait too. */
+  readonly openTail: () => Promise<RedisClient>;
+}
 
 /** The ring of events as a stream: its ids are the positions, given by one counter for all pods. */
-export function redisFeed(redis: RedisClient, keys: RedisKeys, limits: StoreLimits): EventFeed {
-  const older = async (than: string | undefined, count: number): Promise<readonly Entry<CommerceEvent>[]> => {
-    const from = than === undefined ? '+' : `(${than.slice(ID_PREFIX.length)}`;
+export function redisFeed({ redis, openTail }: FeedConnections, keys: RedisKeys, limits: StoreLimits): EventFeed {
+  const older = async (than: string | undefined, count: number) => {
+    const from = than === undefined ? '+' : `(${streamId(than)}`;
     const entries = await answered(redis.xrevrange(keys.events, from, '-', 'COUNT', count));
-    return entries.map(([position, fields]) => {
-      const id = `${ID_PREFIX}${position}`;
-      return { id, item: parseEvent(id, fields[1] ?? '') };
-    });
+    return entries.map(entryOf).map(({ id, event }) => ({ id, item: event }));
   };
   return {
     async append(events: readonly EventDraft[], batch?: EventBatch) {
@@ -32,5 +36,8 @@ export function redisFeed(redis: RedisClient, keys: RedisKeys, limits: StoreLimi
       await run(redis, APPEND, { keys: [keys.events, keys.batch(batch?.queue ?? 'none')], plan });
     },
     page: (query) => eventPage(query, older),
+    after: (position, count) => stretchAfter(redis, keys.events, position, count),
+    newest: async () => (await boundsOf(redis, keys.events)).newest,
+    tail: () => redisTail(openTail, keys.events),
   };
 }

@@ -1,5 +1,7 @@
+import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RedisSettings } from '../settings.ts';
 import type { Store, StoreLimits } from '../store.ts';
+import { redisCensus } from './census.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';
 import { redisFeed } from './feed.ts';
 import { redisHealth } from './health.ts';
@@ -20,17 +22,20 @@ export async function openRedisStore(
   const { merchantId, limits, log, replicas = 0 } = options;
   const keys = redisKeys(merchantId);
   const [redis, replicated] = await Promise.all([
-    connect(options, 'cmd', log),
+    connect(options, { name: 'cmd' }, log),
     // The other one has told the log already.
-    replicas >= REPLICAS_TO_WAIT ? connect(options, 'wait', undefined) : undefined,
+    replicas >= REPLICAS_TO_WAIT ? connect(options, { name: 'wait' }, undefined) : undefined,
   ]);
+  // Opened when somebody follows the events.
+  const openTail = () => connect(options, { name: 'tail', waitsMs: TAIL_WAIT_MS }, undefined);
   if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
   return {
     name: 'redis',
     ledger: redisLedger({ redis, replicated }, keys, limits),
-    feed: redisFeed(redis, keys, limits),
+    feed: redisFeed({ redis, openTail }, keys, limits),
     receipts: redisReceipts(redis, keys, limits),
     parked: redisParked(redis, keys),
+    census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas),
     close: async () => {
       await Promise.all([disconnect(redis), replicated && disconnect(replicated)]);

@@ -38,6 +38,8 @@ export const WRITE = script(readFileSync(new URL('./write.lua', import.meta.url)
 export const RENEW = script(readFileSync(new URL('./renew.lua', import.meta.url), 'utf8'));
 /** open */
 export const DUE = script(readFileSync(new URL('./due.lua', import.meta.url), 'utf8'));
+/** payments */
+export const CENSUS = script(readFileSync(new URL('./census.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const FORGET = script(readFileSync(new URL('./forget.lua', import.meta.url), 'utf8'));
 /** payment, open, events */

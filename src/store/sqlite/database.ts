@@ -22,6 +22,8 @@ export interface Database {
   write<T>(work: (now: number) => T): Promise<T>;
   /** Sees what was answered before, and never what is not committed. */
   read<T>(work: (now: number) => T): Promise<T>;
+  /** Resolves after the next commit of this process, after `atMostMs`, or when the database is closed. */
+  nextCommit(atMostMs: number, signal: AbortSignal): Promise<void>;
   /** What was asked for before is committed and answered. */
   close(): void;
 }
@@ -29,7 +31,11 @@ export interface Database {
 /** Opens or creates the file and its directory. @throws Error when it cannot be used. */
 export function openDatabase(path: string, now: () => number): Database {
   const db = openFile(path);
-  const group = groupCommit(db);
+  const waiting = new Set<() => void>();
+  const wakeAll = (): void => {
+    for (const wake of waiting) wake();
+  };
+  const group = groupCommit(db, wakeAll);
   return {
     db,
     write: (work) => group.write(() => work(now())).catch(rethrown),
@@ -40,10 +46,23 @@ export function openDatabase(path: string, now: () => number): Database {
         return rethrown(thrown);
       }
     },
+    nextCommit: (atMostMs, signal) =>
+      new Promise((resolve) => {
+        const wake = (): void => {
+          clearTimeout(timer);
+          waiting.delete(wake);
+          signal.removeEventListener('abort', wake);
+          resolve();
+        };
+        const timer = setTimeout(wake, atMostMs).unref();
+        waiting.add(wake);
+        signal.addEventListener('abort', wake);
+      }),
     close() {
       if (!db.isOpen) return;
       group.drain();
       db.close();
+      wakeAll();
     },
   };
 }

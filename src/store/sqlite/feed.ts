@@ -1,8 +1,10 @@
-import type { CommerceEvent, EventDraft, EventFeed } from '../../events/event.ts';
+import type { CommerceEvent, EventDraft, EventEntry, EventFeed, EventStretch } from '../../events/event.ts';
+import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
 import { eventJson, eventPage, parseEvent } from '../event-json.ts';
 import type { Entry } from '../page.ts';
 import type { StoreLimits } from '../store.ts';
 import type { Database } from './database.ts';
+import { sqliteTail } from './tail.ts';
 
 const ID = /^evt_(\d+)-(\d+)$/;
 
@@ -46,13 +48,43 @@ export function sqliteFeed(database: Database, append: AppendEvents): EventFeed 
         position === undefined || position === null
           ? head.all(count)
           : below.all(Number(position[1]), Number(position[2]), count);
-      return rows.map((row) => {
-        const id = `evt_${row['ms']}-${row['seq']}`;
-        return { id, item: parseEvent(id, String(row['event'])) };
-      });
+      return rows.map(entryOf).map(({ id, event }) => ({ id, item: event }));
+    });
+  const from = db.prepare('SELECT ms, seq, event FROM events WHERE (ms, seq) >= (?, ?) ORDER BY ms, seq LIMIT ?');
+  const first = db.prepare('SELECT n, ms, seq FROM events ORDER BY n LIMIT 1');
+  const last = db.prepare('SELECT n, ms, seq FROM events ORDER BY n DESC LIMIT 1');
+  const bounds = (): RingBounds => {
+    const [oldest, newest] = [first.get(), last.get()];
+    return {
+      newest: newest === undefined ? BEGINNING : idOf(newest),
+      oldest: oldest === undefined ? undefined : idOf(oldest),
+      // Numbers begin at 1 and have no gaps.
+      trimmed: oldest !== undefined && Number(oldest['n']) > 1,
+    };
+  };
+  const after = (position: string, count: number): Promise<EventStretch> =>
+    database.read(() => {
+      const [, ms, seq] = ID.exec(position) ?? [];
+      const found = from.all(Number(ms), Number(seq), count + 1).map(entryOf);
+      if (found[0]?.id === position) return { entries: found.slice(1), standing: 'held' };
+      return { entries: found.slice(0, count), standing: standingOf(position, bounds()) };
     });
   return {
     append: (events) => database.write((now) => append(events, now)),
     page: (query) => eventPage(query, older),
+    after,
+    newest: () => database.read(() => bounds().newest),
+    tail: () => sqliteTail(database, after),
   };
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+function idOf(row: Row): string {
+  return `evt_${row['ms']}-${row['seq']}`;
+}
+
+function entryOf(row: Row): EventEntry {
+  const id = idOf(row);
+  return { id, event: parseEvent(id, String(row['event'])) };
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../store.ts';
+import { sqliteCensus } from './census.ts';
 import { type Database, openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
@@ -25,6 +26,7 @@ export function openSqliteStore(options: {
     feed: sqliteFeed(database, append),
     receipts: sqliteReceipts(database, put),
     parked: sqliteParked(database),
+    census: sqliteCensus(database),
     check: sqliteHealth(database),
     async close() {
       database.close();

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
+import { holder, move } from '../payments/ledger/samples.ts';
+import { done } from './contract-ledger.ts';
+import { clockPast, type OpenStore, opened } from './opened.ts';
+
+/** What every engine owes who watches over the shop: how many payments stand open, and in which way. */
+export function censusContract(name: string, open: OpenStore): void {
+  describe(`${name}: the census`, () => {
+    const { store, reserved } = opened(open);
+    const through = async (...states: readonly PaymentState[]): Promise<PaymentRecord> => {
+      let record = await reserved();
+      for (const state of states) record = done(await store().ledger.advance(move(record, state)));
+      return record;
+    };
+
+    it('counts nothing where nothing is open', async () => {
+      assert.deepEqual(await store().census(), { open: 0, uncertain: 0, undelivered: 0 });
+    });
+
+    it('counts what is open, what is uncertain as soon as its lease is over, and what is paid and not delivered', async () => {
+      await through();
+      await through('settling');
+      await through('settling', 'settled');
+      await through('settling', 'settled', 'undelivered');
+      await through('settling', 'settled', 'undelivered');
+      // Final: nothing of these is open.
+      await through('settling', 'refused');
+      await through('settling', 'settled', 'delivered');
+      await through('settling', 'settled', 'undelivered', 'refundDue');
+      assert.deepEqual(await store().census(), { open: 5, uncertain: 0, undelivered: 2 });
+      const left = done(await store().ledger.note({ ...holder(await through('settling')), leaseMs: 1 }));
+      await clockPast(store, left.leaseUntil);
+      const { uncertain, undelivered } = await store().census();
+      assert.deepEqual({ uncertain, undelivered }, { uncertain: 1, undelivered: 2 });
+    });
+  });
+}
