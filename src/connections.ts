@@ -3,6 +3,7 @@ import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Express } from 'express';
 import { errorEnvelope, GatewayError } from './errors.ts';
+import { hasBody } from './http/framing.ts';
 
 /** How long what is left of a refused upload may trickle in after its answer, milliseconds. */
 const LINGER_MS = 1_000;
@@ -28,14 +29,14 @@ export function leaveInOrder(app: Express, connections: Connections, closing: ()
       const unread = bodyUnread(this.req);
       if (unread || (closing() && connections.isLast(this))) this.shouldKeepAlive = false;
       if (unread) abandon(this);
+      if (!this.shouldKeepAlive) connections.ends(this);
       return writeHead.apply(this, head);
     },
   });
 }
 
 function bodyUnread(req: http.IncomingMessage): boolean {
-  if (req.complete) return false;
-  return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+  return !req.complete && hasBody(req.headers);
 }
 
 /**
@@ -45,7 +46,11 @@ function bodyUnread(req: http.IncomingMessage): boolean {
 function abandon(res: http.ServerResponse): void {
   const { req } = res;
   const { socket } = req;
+  // Node drains what nobody has begun to read.
+  req.read(0);
   req.pause();
+  // The request alone would let its own buffer fill first.
+  socket.pause();
   socket.destroySoon = () => socket.end();
   res.once('finish', () => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
@@ -54,19 +59,30 @@ function abandon(res: http.ServerResponse): void {
 export class Connections {
   readonly #running = new WeakMap<Duplex, Set<http.ServerResponse>>();
   readonly #faulty = new WeakSet<Duplex>();
+  readonly #ending = new WeakSet<Duplex>();
   readonly #onRefused: RefusalListener;
 
   constructor(onRefused: RefusalListener) {
     this.#onRefused = onRefused;
   }
 
-  /** Notes a request that is being answered. */
-  began(req: http.IncomingMessage, res: http.ServerResponse): void {
+  /**
+   * Notes a request that is to be answered. False: the last answer of its connection is said already, and what stands behind it must
+   * not be done (RFC 9112, 9.6), because nobody would hear of it.
+   */
+  began(req: http.IncomingMessage, res: http.ServerResponse): boolean {
+    if (this.#ending.has(req.socket)) return false;
     const known = this.#running.get(req.socket);
     const running = known ?? new Set();
     if (known === undefined) this.#running.set(req.socket, running);
     running.add(res);
     res.once('close', () => running.delete(res));
+    return true;
+  }
+
+  /** Notes that this is the last answer of its connection. */
+  ends(res: http.ServerResponse): void {
+    this.#ending.add(res.req.socket);
   }
 
   /** Whether no other answer follows on the same connection. */

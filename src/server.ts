@@ -2,6 +2,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Express } from 'express';
 import { Connections, leaveInOrder, type RefusalListener } from './connections.ts';
+import type { Door } from './overload/door.ts';
 
 /** Socket bounds of CONTRACT 3. Two proofs of 8 KiB must fit into the head. */
 const LIMITS = {
@@ -10,10 +11,17 @@ const LIMITS = {
   requestTimeout: 30_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 2_000,
-  // Node's own refusal of a request without Host has no envelope; `identify` refuses it with one.
+  // Node's own refusal of a request without Host has no envelope; `checkFraming` refuses it with one.
   requireHostHeader: false,
 } as const;
 const MAX_HEADERS = 100;
+/** Most open connections of a listener: further ones are closed unanswered, so that idle ones cannot eat the memory of running calls. */
+export const MAX_CONNECTIONS = 4_096;
+
+/** Connections of a listener that serves so many calls at a time: whoever is served keeps one, and callers between two calls another. */
+export function connectionsFor(maxInFlight: number): number {
+  return Math.max(MAX_CONNECTIONS, 2 * maxInFlight);
+}
 
 /** A listener with its address once it listens. */
 export interface Listener {
@@ -27,14 +35,20 @@ export interface Listener {
 
 /**
  * An HTTP server for an Express app. Requests and responses are born with Express's own prototypes, so that Express need not change
- * them for every request, which is what makes it slow. `closing` is asked when a head is written.
+ * them for every request, which is what makes it slow. `closing` is asked when a head is written. `door` answers what
+ * is not let in, before Express sees it.
  */
-export function createListener(app: Express, closing: () => boolean, onRefused: RefusalListener): Listener {
+export function createListener(
+  app: Express,
+  closing: () => boolean,
+  onRefused: RefusalListener,
+  maxConnections: number = MAX_CONNECTIONS,
+  door: Door = () => false,
+): Listener {
   const connections = new Connections(onRefused);
   leaveInOrder(app, connections, closing);
   const answer: http.RequestListener = (req, res) => {
-    connections.began(req, res);
-    app(req, res);
+    if (connections.began(req, res) && !door(req, res)) app(req, res);
   };
   const server = http.createServer(
     {
@@ -45,6 +59,7 @@ export function createListener(app: Express, closing: () => boolean, onRefused: 
     answer,
   );
   server.maxHeadersCount = MAX_HEADERS;
+  server.maxConnections = maxConnections;
   // The body reader decides when to invite the body, so an unwanted one is never sent.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);

@@ -36,6 +36,8 @@ describe('every numeric limit', () => {
     ['storage.receiptsMaxLength', 100, 1_000_000],
     ['limits.maxInFlight', 1, 100_000],
     ['limits.maxStreams', 1, 1_024],
+    ['limits.rate.perSecond', 1, 100_000],
+    ['limits.rate.burst', 1, 1_000_000],
     [`${X}.maxTimeoutSeconds`, 10, 3_600],
     [`${R}.backend.timeoutMs`, 1, 120_000],
     [`${R}.backend.maxResponseBytes`, 1, 104_857_600],
@@ -49,6 +51,22 @@ describe('every numeric limit', () => {
         assert.match(problem.message, /must be .*\(\d+ to \d+\)/);
       }
     });
+  it('the rate limit is off, and 100 a second with a burst of two seconds when it is switched on', () => {
+    for (const [rate, expected] of [
+      [undefined, undefined],
+      [{}, { perSecond: 100, burst: 200 }],
+      [{ by: 'ip' }, { perSecond: 100, burst: 200 }],
+      [{ perSecond: 5 }, { perSecond: 5, burst: 10 }],
+      [{ burst: 7 }, { perSecond: 100, burst: 7 }],
+      [
+        { perSecond: 5, burst: 1, by: 'ip' },
+        { perSecond: 5, burst: 1 },
+      ],
+    ] as const)
+      assert.deepEqual(load({ 'limits.rate': rate }).limits.rate, expected);
+    for (const rate of [null, 5, true, { by: 'token' }, { perMinute: 1 }])
+      assert.equal(problems({ 'limits.rate': rate }).length, 1, JSON.stringify(rate));
+  });
   it('text limits hold on both sides', () => {
     for (const [path, length] of [
       [`${R}.description`, 2_000],

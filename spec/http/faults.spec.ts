@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { openSeller, type Seller } from '../support/seller.ts';
-import { dial, exchange, head, invoke, listen, pourUntilAnswered } from './raw.ts';
+import { closeOf, dial, exchange, head, invoke, listen, pourUntilAnswered } from './raw.ts';
 
 describe('bytes that are wrong', () => {
   let seller: Seller;
@@ -18,7 +18,7 @@ describe('bytes that are wrong', () => {
     assert.match(answer, /^HTTP\/1\.1 413 /);
     assert.match(answer, /connection: close/i);
     assert.ok(written < 1024 * 1024, `${written} bytes were taken`);
-    if (!socket.closed) await once(socket, 'close');
+    await closeOf(socket);
   });
 
   it('a refused upload ends its own connection and no later call on it', async () => {
@@ -48,7 +48,7 @@ describe('bytes that are wrong', () => {
       socket.write(request);
       const { answer } = await pourUntilAnswered(socket);
       assert.match(answer, /^HTTP\/1\.1 4(?:04|15) [\s\S]*connection: close/i);
-      if (!socket.closed) await once(socket, 'close');
+      await closeOf(socket);
     }
   });
 
@@ -90,7 +90,7 @@ describe('bytes that are wrong', () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     const said = listen(socket);
     socket.resume();
-    await once(socket, 'close');
+    await closeOf(socket);
     assert.match(said(), /^HTTP\/1\.1 413 [\s\S]*PAYLOAD_TOO_LARGE/);
   });
 

@@ -19,12 +19,20 @@ export function listen(socket: Socket): () => string {
   return () => text;
 }
 
+/** The end of a connection, in order or not: who still writes when it is cut hears of a broken pipe. */
+export function closeOf(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.closed) resolve();
+    else socket.once('close', () => resolve());
+  });
+}
+
 /** Everything that is said to these bytes until the connection ends. */
 export async function exchange(url: string, chunks: readonly (string | Buffer)[]): Promise<string> {
   const socket = await dial(url);
   const said = listen(socket);
   for (const chunk of chunks) socket.write(chunk);
-  if (!socket.closed) await once(socket, 'close');
+  await closeOf(socket);
   return said();
 }
 

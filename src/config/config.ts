@@ -1,4 +1,5 @@
 import type { ResourceConfig } from '../catalogue/settings.ts';
+import type { Rate } from '../limits/token-buckets.ts';
 import type { X402Config } from '../payments/x402/settings.ts';
 import type { StorageConfig } from '../store/settings.ts';
 
@@ -44,5 +45,10 @@ export interface GatewayConfig {
   };
   readonly x402: X402Config | undefined;
   readonly resources: readonly ResourceConfig[];
-  readonly limits: { readonly maxInFlight: number; readonly maxStreams: number };
+  readonly limits: {
+    readonly maxInFlight: number;
+    readonly maxStreams: number;
+    /** Of each client; undefined: no rate limit. */
+    readonly rate: Rate | undefined;
+  };
 }

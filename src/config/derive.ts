@@ -8,6 +8,7 @@ import type { ConfigDocument } from './document.ts';
 import { checkFields } from './fields.ts';
 import { deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './listeners.ts';
 import { type PriceAsset, priceAsset } from './pricing.ts';
+import { deriveRate } from './rate.ts';
 import { refuseUnserved } from './release.ts';
 import { deriveResource, type ResourceSurroundings } from './resources.ts';
 import { deriveStorage } from './storage.ts';
@@ -59,6 +60,7 @@ export function deriveConfig(
     limits: {
       maxInFlight: document.limits?.maxInFlight ?? LIMITS.maxInFlight.default,
       maxStreams: document.limits?.maxStreams ?? LIMITS.maxStreams.default,
+      rate: deriveRate(document.limits),
     },
   };
 }

@@ -32,7 +32,13 @@ export interface ConfigDocument {
   readonly payments?: { readonly x402?: X402Document };
   readonly authorization?: { readonly ap2?: { readonly enabled?: boolean } };
   readonly resources: Readonly<Record<string, ResourceDocument>>;
-  readonly limits?: { readonly maxInFlight?: number; readonly maxStreams?: number };
+  readonly limits?: { readonly maxInFlight?: number; readonly maxStreams?: number; readonly rate?: RateDocument };
+}
+
+export interface RateDocument {
+  readonly perSecond?: number;
+  readonly burst?: number;
+  readonly by?: 'ip';
 }
 
 export interface RedisDocument {

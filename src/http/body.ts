@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../errors.ts';
 import { JsonError, parseStrictJson } from '../json/strict.ts';
 import type { Json } from '../json/types.ts';
+import { trailersRefused } from './framing.ts';
 import { readHeader } from './headers.ts';
 import { isJsonType } from './media-type.ts';
 
@@ -81,7 +82,13 @@ function readBody(req: IncomingMessage, res: ServerResponse, mustBeEmpty: boolea
     if (declared > MAX_BODY_BYTES) return refuse(tooLarge());
     if (mustBeEmpty && declared > 0) return refuse(noType());
     req.on('data', onData);
-    req.once('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)));
+    req.once('end', () => {
+      const trailers = trailersRefused(req);
+      if (trailers === undefined)
+        return resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
+      res.shouldKeepAlive = false;
+      reject(trailers);
+    });
     req.once('error', (cause) =>
       reject(new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause })),
     );

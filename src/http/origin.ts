@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
-import { readHeader } from './headers.ts';
+import { readHeader, singleHeader } from './headers.ts';
 
 const PREFLIGHT = {
   'access-control-allow-methods': 'GET, POST, OPTIONS',
@@ -48,13 +48,26 @@ export function checkOrigin(
   };
 }
 
-/** Only requests for listed hosts, when a list is configured; probes are mounted before this layer. */
+/** The host of a target in absolute form, which stands above the Host header (RFC 9112, 3.2.2). */
+const TARGET_HOST = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i;
+
+/**
+ * Only requests for listed hosts, compared with their port as they are written, when a list is configured; probes are mounted before
+ * this layer.
+ */
 export function checkHost(allowedHosts: readonly string[] | undefined): RequestHandler {
   const allowed = allowedHosts === undefined ? undefined : new Set(allowedHosts.map((host) => host.toLowerCase()));
   return function checkHostLayer(req, _res, next) {
-    const host = readHeader(req, 'host');
-    if (allowed !== undefined && !(host.kind === 'single' && allowed.has(host.value.toLowerCase())))
-      throw new GatewayError('FORBIDDEN', { message: 'This host is not served here.' });
+    if (allowed !== undefined) {
+      const host = singleHeader(req, 'host');
+      const target = TARGET_HOST.exec(req.url)?.[1] ?? host;
+      if (
+        host === undefined ||
+        target === undefined ||
+        ![host, target].every((name) => allowed.has(name.toLowerCase()))
+      )
+        throw new GatewayError('FORBIDDEN', { message: 'This host is not served here.' });
+    }
     next();
   };
 }

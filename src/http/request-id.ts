@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler, Response } from 'express';
-import { GatewayError } from '../errors.ts';
 import { readHeader } from './headers.ts';
 
 /** What a caller's X-Request-Id may be (SPEC part 8). */
@@ -21,7 +20,7 @@ export function idPrefixes(
 }
 
 /** The caller's id when it came once and is legal, else a fresh one: never an echo of anything else. */
-function requestIdFor(req: IncomingMessage, prefix: string): string {
+export function requestIdFor(req: IncomingMessage, prefix: string): string {
   const given = readHeader(req, 'x-request-id');
   return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `${prefix}_${randomUUID()}`;
 }
@@ -32,11 +31,6 @@ export function identify(prefixes: IdPrefixes = new Map()): RequestHandler {
     const requestId = requestIdFor(req, prefixes.get(req.path) ?? 'req');
     (res.locals as { requestId?: string }).requestId = requestId;
     res.setHeader('x-request-id', requestId);
-    if (req.headers.host === undefined && req.httpVersion === '1.1')
-      throw new GatewayError('INPUT_INVALID', {
-        message: 'A request needs a Host.',
-        details: { reason: 'host_missing' },
-      });
     next();
   };
 }

@@ -1,6 +1,7 @@
 import type { RequestHandler, Response } from 'express';
 import type { StaticDocument } from '../catalogue/resource.ts';
 import { errorEnvelope, type GatewayError } from '../errors.ts';
+import { noteOutcome } from './account.ts';
 
 const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;
 
@@ -29,6 +30,7 @@ export function sendText(
 
 /** Sends the one error envelope (CONTRACT 1.1). After a head went out the only honest answer is a broken connection. */
 export function sendError(res: Response, error: GatewayError, requestId: string, resourceId?: string): void {
+  noteOutcome(res, error.code);
   if (res.headersSent) {
     res.destroy();
     return;
@@ -38,8 +40,9 @@ export function sendError(res: Response, error: GatewayError, requestId: string,
   sendJson(res, error.status, JSON.stringify(errorEnvelope(error, requestId, resourceId)));
 }
 
-/** Serves bytes made before the first request, with a strong ETag and 304. */
-export function staticDocument(document: () => StaticDocument): RequestHandler {
+/** Serves bytes made before the first request, with a strong ETag and 304. `mediaType`: JSON unless given. */
+export function staticDocument(document: () => StaticDocument, mediaType?: string): RequestHandler {
+  const head = mediaType === undefined ? JSON_HEAD : { 'content-type': mediaType };
   return function staticDocumentHandler(req, res) {
     const { bytes, etag } = document();
     res.setHeader('etag', etag);
@@ -49,7 +52,7 @@ export function staticDocument(document: () => StaticDocument): RequestHandler {
       res.end();
       return;
     }
-    sendJson(res, 200, bytes);
+    sendText(res, 200, head, bytes);
   };
 }
 

@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http';
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../errors.ts';
+
+/**
+ * Fields that mean one thing or nothing: sent twice, two readers could each take another one for valid, also when both say the same.
+ * Headers of the payment and of the fronts have rules of their own (CONTRACT 3 and 4), X-Request-Id is replaced.
+ */
+export const SINGLE_FIELDS: readonly string[] = [
+  'authorization',
+  'agent-authorization',
+  'content-type',
+  'host',
+  'content-length',
+  'last-event-id',
+];
+const SINGLE_LENGTHS: ReadonlySet<number> = new Set(SINGLE_FIELDS.map(({ length }) => length));
+
+interface FramingFault {
+  readonly reason: string;
+  readonly message: string;
+  /** The header at fault. */
+  readonly field?: string;
+}
+
+/**
+ * Refuses requests whose beginning, end or meaning two HTTP parsers could read differently, beyond what Node's strict parser refuses
+ * by itself: security of the framing, RFC 9112. Their connection ends with the answer. `Upgrade` is ignored, not refused.
+ */
+export function checkFraming(): RequestHandler {
+  return function checkFramingLayer(req, res, next) {
+    const fault = framingFault(req);
+    if (fault === undefined) {
+      next();
+      return;
+    }
+    res.shouldKeepAlive = false;
+    const { reason, message, field } = fault;
+    throw new GatewayError('INPUT_INVALID', {
+      message,
+      details: { reason, ...(field === undefined ? {} : { field }) },
+    });
+  };
+}
+
+function framingFault(req: IncomingMessage): FramingFault | undefined {
+  const { httpVersion, headers, method } = req;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return { reason: 'http_version', message: 'Only versions 1.1 and 1.0 of HTTP are spoken here.' };
+  if (headers.host === undefined && httpVersion === '1.1')
+    return { reason: 'host_missing', message: 'A request needs a Host.' };
+  const field = repeatedField(req.rawHeaders);
+  if (field !== undefined)
+    return { reason: 'repeated_header', message: `The header ${field} must come only once.`, field };
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0'))
+    return { reason: 'transfer_encoding', message: 'The only transfer coding is chunked, in version 1.1 of HTTP.' };
+  if (headers.trailer !== undefined) return TRAILERS;
+  if ((method === 'GET' || method === 'HEAD') && hasBody(headers))
+    return { reason: 'unexpected_body', message: `A ${method} request has no body.` };
+  return undefined;
+}
+
+const TRAILERS: FramingFault = { reason: 'trailers', message: 'Trailers are not read.' };
+
+/** What stands behind the last chunk, announced or not: a reader in front may have taken it for headers. */
+export function trailersRefused(req: IncomingMessage): GatewayError | undefined {
+  if (req.rawTrailers.length === 0) return undefined;
+  const { reason, message } = TRAILERS;
+  return new GatewayError('INPUT_INVALID', { message, details: { reason } });
+}
+
+/** Whether a request says that bytes follow its head. */
+export function hasBody(headers: IncomingMessage['headers']): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** From the raw list: Node keeps only the first of some repeated fields and joins the others. */
+function repeatedField(raw: readonly string[]): string | undefined {
+  let seen = '';
+  for (let at = 0; at < raw.length; at += 2) {
+    const given = raw[at] ?? '';
+    if (!SINGLE_LENGTHS.has(given.length)) continue;
+    const name = given.toLowerCase();
+    if (!SINGLE_FIELDS.includes(name)) continue;
+    if (seen.includes(` ${name} `)) return name;
+    seen += ` ${name} `;
+  }
+  return undefined;
+}

@@ -1,0 +1,68 @@
+import type { IncomingMessage } from 'node:http';
+import { isIPv4, isIPv6 } from 'node:net';
+
+/** Names the client of a request, for counting. */
+export type ClientOf = (req: IncomingMessage) => string;
+
+/** Of requests whose connection is gone. */
+const NOBODY = '-';
+/** An address with the port that some proxies write behind it. */
+const WITH_PORT = /^(?:([^:[\]]+)|\[([^[\]]+)\])(?::\d{1,5})?$/;
+
+/**
+ * The client's network: an IPv4 address, or the first 56 bits of an IPv6 address, because that is what one household or server has.
+ * `trustProxy`: how many proxies in front are believed to have appended the address they were called from to X-Forwarded-For, each
+ * its own. An entry that is none ends the walk at the nearest hop that is known.
+ */
+export function clientNetwork(trustProxy: number): ClientOf {
+  return function clientOf(req) {
+    const peer = networkOf(req.socket.remoteAddress ?? '') ?? NOBODY;
+    return trustProxy === 0 ? peer : forwardedFor(req.headers['x-forwarded-for'], trustProxy, peer);
+  };
+}
+
+/** Walks the list from its end, which the nearest proxy wrote; what callers put in front is never looked at. */
+function forwardedFor(field: string | string[] | undefined, hops: number, peer: string): string {
+  let client = peer;
+  let rest = Array.isArray(field) ? field.join(',') : field;
+  for (let hop = 0; hop < hops && rest !== undefined; hop += 1) {
+    const comma = rest.lastIndexOf(',');
+    const entry = rest.slice(comma + 1).trim();
+    const bare = WITH_PORT.exec(entry);
+    const network = networkOf(bare?.[1] ?? bare?.[2] ?? entry);
+    if (network === undefined) return client;
+    client = network;
+    rest = comma === -1 ? undefined : rest.slice(0, comma);
+  }
+  return client;
+}
+
+/** Undefined for what is no address. An IPv4 address in IPv6 clothes is an IPv4 address. */
+export function networkOf(address: string): string | undefined {
+  if (isIPv4(address)) return address;
+  if (!isIPv6(address)) return undefined;
+  const groups = groupsOf(address);
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = groups;
+  if (a + b + c + d + e === 0 && f === 0xffff) return [g >> 8, g & 0xff, h >> 8, h & 0xff].join('.');
+  return `${[a, b, c, d & 0xff00].map((group) => group.toString(16)).join(':')}::/56`;
+}
+
+/** The eight groups of a well-formed IPv6 address. */
+function groupsOf(address: string): readonly number[] {
+  const [plain = ''] = address.split('%');
+  const [front = '', back] = plain.split('::');
+  const head = partOf(front);
+  if (back === undefined) return head;
+  const tail = partOf(back);
+  return [...head, ...Array.from({ length: 8 - head.length - tail.length }, () => 0), ...tail];
+}
+
+/** Groups of one side of `::`; the last one may be a dotted IPv4 address, which is two. */
+function partOf(text: string): readonly number[] {
+  if (text === '') return [];
+  return text.split(':').flatMap((group) => {
+    if (!group.includes('.')) return [Number.parseInt(group, 16)];
+    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
+    return [(a << 8) | b, (c << 8) | d];
+  });
+}
