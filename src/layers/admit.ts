@@ -1,28 +1,17 @@
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../errors.ts';
-
-/** Keeps a call's place; the result gives it back. */
-type Hold = () => () => void;
+import type { Hold, Places } from '../overload/places.ts';
 
 /**
- * Admits at most `maxInFlight` agent calls at a time and none while the gate is closed: a quick 503 keeps the calls that are
- * already inside fast. Operators and probes are outside this cap. A place is given back when the connection is done *and* the work
- * is: a caller who leaves early leaves the work behind.
+ * Admits calls while there are places, and none while the gate is closed: a quick 503 keeps the calls that are already inside fast.
+ * Operators and probes are outside this cap. A place is given back when the connection is done *and* the work is: a caller who leaves
+ * early leaves the work behind. The door looks at the same places before a body is read; what came in while it was read is seen here.
  */
-export function admit(gate: { readonly accepting: () => boolean }, maxInFlight: number): RequestHandler {
-  let inFlight = 0;
+export function admit(gate: { readonly accepting: () => boolean }, places: Places): RequestHandler {
   return function admitLayer(_req, res, next) {
-    if (!gate.accepting() || inFlight >= maxInFlight)
+    if (!gate.accepting() || !places.free())
       throw new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
-    inFlight += 1;
-    let holds = 0;
-    const hold: Hold = () => {
-      holds += 1;
-      return () => {
-        holds -= 1;
-        if (holds === 0) inFlight -= 1;
-      };
-    };
+    const hold = places.take();
     (res.locals as { hold?: Hold }).hold = hold;
     res.once('close', hold());
     next();

@@ -1,0 +1,69 @@
+import type { IdPrefixes } from '../http/request-id.ts';
+import { createDoor, type Door } from './door.ts';
+import { type DelayReading, readLoopDelay } from './loop-delay.ts';
+import { createPlaces, type Places } from './places.ts';
+import { JUDGE_MS, Pressure } from './pressure.ts';
+import { createShedding, type ShedReason } from './shedding.ts';
+import { Turn } from './turn.ts';
+
+/** How often what was shed is told, milliseconds: a line for each call would cost more than its refusal. */
+export const REPORT_MS = 1_000;
+
+/** How many calls were refused, by reason. */
+export type ShedCount = Readonly<Record<ShedReason, number>>;
+
+/** What a doorway is made of. */
+export interface DoorwayParts {
+  readonly maxInFlight: number;
+  /** See `DoorParts`. */
+  readonly mounts: IdPrefixes;
+  readonly draining: () => boolean;
+  /** Told what was shed since the last time, at most once in REPORT_MS. */
+  readonly onShed: (shed: ShedCount) => void;
+  /** How long the turns of the event loop are; this process's own unless given. */
+  readonly turnLength?: DelayReading;
+}
+
+/** Where calls come in: the door, and the places behind it. */
+export interface Doorway {
+  readonly door: Door;
+  readonly places: Places;
+  /** Since the start. */
+  shed(): ShedCount;
+  close(): void;
+}
+
+/** Opens the doorway and keeps its watch until it is closed. */
+export function openDoorway({ maxInFlight, mounts, draining, onShed, turnLength }: DoorwayParts): Doorway {
+  const places = createPlaces(maxInFlight);
+  const pressure = new Pressure();
+  const own = turnLength === undefined ? readLoopDelay() : undefined;
+  const reading = turnLength ?? own?.read ?? (() => 0);
+  const shed = { overload: 0, in_flight: 0 };
+  let told: ShedCount = { ...shed };
+  let toldAt = performance.now();
+  const tell = (now: number): void => {
+    toldAt = now;
+    const since = { overload: shed.overload - told.overload, in_flight: shed.in_flight - told.in_flight };
+    told = { ...shed };
+    if (since.overload + since.in_flight > 0) onShed(since);
+  };
+  const watch = setInterval(() => {
+    const now = performance.now();
+    pressure.judge(reading(), now);
+    if (now - toldAt >= REPORT_MS) tell(now);
+  }, JUDGE_MS).unref();
+  const count = (reason: ShedReason): void => {
+    shed[reason] += 1;
+  };
+  return {
+    door: createDoor({ shedding: createShedding({ places, pressure, turn: new Turn() }), mounts, draining, onShed: count }),
+    places,
+    shed: () => ({ ...shed }),
+    close() {
+      clearInterval(watch);
+      tell(performance.now());
+      own?.stop();
+    },
+  };
+}

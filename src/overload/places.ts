@@ -1,0 +1,31 @@
+/** Gives a place back once everything that holds it has ended. */
+export type Hold = () => () => void;
+
+/** The places of calls in flight: one count that the door, which only looks, and the layer that admits share. */
+export interface Places {
+  /** Whether one more call may come in. */
+  free(): boolean;
+  /** Takes a place, whether one is free or not. It is given back when every hold on it was let go; the first one must be taken at once. */
+  take(): Hold;
+  inFlight(): number;
+}
+
+/** `atMost`: the calls that may be in flight at the same time (CONTRACT 3, admission). */
+export function createPlaces(atMost: number): Places {
+  let inFlight = 0;
+  return {
+    free: () => inFlight < atMost,
+    take() {
+      inFlight += 1;
+      let holds = 0;
+      return () => {
+        holds += 1;
+        return () => {
+          holds -= 1;
+          if (holds === 0) inFlight -= 1;
+        };
+      };
+    },
+    inFlight: () => inFlight,
+  };
+}

@@ -1,0 +1,45 @@
+import type { Places } from './places.ts';
+import type { Pressure } from './pressure.ts';
+import type { Turn } from './turn.ts';
+
+/** Why a call is not let in. `overload`: the process has more calls than it can compute; `in_flight`: all its places are taken. */
+export type ShedReason = 'overload' | 'in_flight';
+
+/**
+ * So few calls cannot be what delays the loop, so they are let in whatever the clock says: callers who wait for their answers before
+ * they ask again, few enough of them, are never refused because a core was busy with something else.
+ */
+export const HARMLESS_IN_FLIGHT = 32;
+/** While overloaded, calls are let in this far into a turn of the event loop, milliseconds. */
+export const TURN_BUDGET_MS = 2;
+/** The same for a call that may carry a proof of payment: the second step of a purchase is worth more than its first. */
+export const PAID_TURN_BUDGET_MS = 8;
+
+/** What the decision is made from. */
+export interface SheddingParts {
+  readonly places: Pick<Places, 'free' | 'inFlight'>;
+  readonly pressure: Pick<Pressure, 'overloaded' | 'came'>;
+  readonly turn: Pick<Turn, 'elapsed'>;
+}
+
+/** Why this call must be refused now, or undefined. `mayPay`: it may carry a proof of payment. */
+export type Shedding = (mayPay: boolean) => ShedReason | undefined;
+
+/**
+ * Sheds by the delay of the event loop. While overloaded, a turn lets calls in for TURN_BUDGET_MS and refuses those that it finds
+ * later: they have waited the longest, and serving them is what would make the next turn longer. A refusal costs an eighth of the
+ * cheapest call, so the turns stay short, the core stays busy with calls, and how many calls that is need not be known: neither
+ * their cost nor how long merchants take. A limit on calls in flight alone cannot do that: with a slow merchant the right one is in
+ * the hundreds, with a fast one it is fifty.
+ */
+export function createShedding({ places, pressure, turn }: SheddingParts): Shedding {
+  return function shed(mayPay) {
+    if (!places.free()) return 'in_flight';
+    if (!pressure.overloaded) return undefined;
+    // Asked also when it does not decide: it is the asking that marks the turns.
+    const late = turn.elapsed() > (mayPay ? PAID_TURN_BUDGET_MS : TURN_BUDGET_MS);
+    const refused = late && places.inFlight() >= HARMLESS_IN_FLIGHT;
+    pressure.came(refused);
+    return refused ? 'overload' : undefined;
+  };
+}
