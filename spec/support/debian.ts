@@ -1,0 +1,157 @@
+import { spawnSync } from 'node:child_process';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type Packages, unpack } from './apt.ts';
+
+const CACHE = fileURLToPath(new URL('../../.cache', import.meta.url));
+const RUN_TIMEOUT_MS = 30_000;
+const LOCK_POLL_MS = 200;
+const LOCK_TIMEOUT_MS = 300_000;
+
+/** A program that runs, with what it needs in its environment. */
+export interface Program {
+  readonly program: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A program that the tests need, and where Debian has it. */
+export interface DebianProgram {
+  /** As it is called on PATH. */
+  readonly name: string;
+  /** The environment variable that names another one. */
+  readonly variable: string;
+  /** Folder of `.cache` where it is unpacked. */
+  readonly folder: string;
+  readonly packages: Packages;
+  /** The program below the unpacked root. */
+  readonly path: string;
+  /** Finishes the unpacked root, once, before the program first runs; the root is moved after that. */
+  readonly finish?: (root: string) => void;
+  /** What the unpacked program needs in its environment beside its libraries. */
+  readonly env?: (home: string) => Readonly<Record<string, string>>;
+}
+
+/**
+ * Finds a program: the one that its variable names, else the one on PATH, else one unpacked into `.cache` from the machine's own
+ * Debian sources. Changes nothing on the machine and needs no root. @throws Error of one line when none can be had
+ */
+export async function debianProgram(wanted: DebianProgram): Promise<Program> {
+  const { name, variable } = wanted;
+  const chosen = process.env[variable];
+  if (chosen !== undefined && chosen !== '') {
+    if (runs({ program: chosen, env: {} })) return { program: chosen, env: {} };
+    throw new Error(`${variable} does not name a ${name} that runs`);
+  }
+  const onPath = { program: name, env: {} };
+  if (runs(onPath)) return onPath;
+  if (runs(unpacked(wanted))) return unpacked(wanted);
+  mkdirSync(CACHE, { recursive: true });
+  await locked(name, join(CACHE, `${wanted.folder}.lock`), () => {
+    // Somebody else may have installed it while this process waited.
+    if (!runs(unpacked(wanted))) install(wanted);
+  });
+  const installed = unpacked(wanted);
+  if (runs(installed)) return installed;
+  throw new Error(`no ${name}: the unpacked one does not run; set ${variable} or install ${name}`);
+}
+
+function runs({ program, env }: Program): boolean {
+  const { status } = spawnSync(program, ['--version'], {
+    env: { ...process.env, ...env },
+    stdio: 'ignore',
+    timeout: RUN_TIMEOUT_MS,
+  });
+  return status === 0;
+}
+
+function unpacked({ folder, path, env }: DebianProgram): Program {
+  const home = join(CACHE, folder);
+  const libraries = ['usr/lib', 'lib'].flatMap((directory) => librariesBelow(join(home, directory)));
+  return { program: join(home, path), env: { ...env?.(home), LD_LIBRARY_PATH: libraries.join(':') } };
+}
+
+/** Libraries lie in a folder of the architecture; those that only one other library uses, one deeper. */
+function librariesBelow(directory: string, depth = 2): readonly string[] {
+  if (depth === 0 || !existsSync(directory)) return [];
+  return readdirSync(directory, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => join(directory, entry.name))
+    .flatMap((below) => [below, ...librariesBelow(below, depth - 1)]);
+}
+
+/** Everything happens in a directory of its own, which becomes the installation in one rename. */
+function install({ name, folder, packages, finish }: DebianProgram): void {
+  const work = join(CACHE, `${folder}-${process.pid}`);
+  const home = join(CACHE, folder);
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(work);
+  try {
+    const root = unpack(work, packages);
+    finish?.(root);
+    rmSync(home, { recursive: true, force: true });
+    renameSync(root, home);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`no ${name} on PATH, and none could be had from the Debian sources: ${why}`);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** Test files run in several processes: one installs, the others wait for it. */
+async function locked(name: string, lock: string, work: () => void): Promise<void> {
+  for (const deadline = Date.now() + LOCK_TIMEOUT_MS; !taken(lock); await delay(LOCK_POLL_MS)) {
+    if (Date.now() > deadline) throw new Error(`no ${name}: another process has been installing it for too long`);
+  }
+  try {
+    work();
+  } finally {
+    rmSync(lock, { force: true });
+  }
+}
+
+function taken(lock: string): boolean {
+  try {
+    const file = openSync(lock, 'wx');
+    writeSync(file, String(process.pid));
+    closeSync(file);
+    return true;
+  } catch {
+    if (!ownerAlive(lock)) rmSync(lock, { force: true });
+    return false;
+  }
+}
+
+function ownerAlive(lock: string): boolean {
+  try {
+    const pid = Number(readFileSync(lock, 'utf8'));
+    // Not written yet: its owner is between two calls.
+    if (pid === 0) return true;
+    process.kill(pid, 0);
+    return true;
+  } catch (thrown) {
+    return thrown instanceof Error && 'code' in thrown && thrown.code === 'EPERM';
+  }
+}
+
+/** What a script does that prepares the cache: silent, or one line and exit code 1. */
+export async function prepare(program: () => Promise<Program>): Promise<void> {
+  try {
+    await program();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
+}

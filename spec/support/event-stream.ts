@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import http from 'node:http';
+
+/** A stream of events as a client sees it. */
+export interface StreamClient {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  /** Everything that came so far. */
+  text(): string;
+  /** Ids of the events that came so far, in order. One whose frame is not complete has not come. */
+  ids(): readonly string[];
+  /** Resolves once `so` holds of what came. @throws Error when the stream ended before, or after 10 s */
+  until(so: (client: StreamClient) => boolean, what: string): Promise<void>;
+  /** Resolves when the stream has ended, for whatever reason. */
+  readonly ended: Promise<void>;
+  /** Leaves without a word. */
+  leave(): void;
+}
+
+const PATIENCE_MS = 10_000;
+const ID_LINE = /^id: (.*)$/m;
+
+/** Opens a stream; an answer that is none is read the same way. `lastEventId`: where to go on. */
+export async function readStream(
+  url: string,
+  { token, lastEventId }: { readonly token?: string; readonly lastEventId?: string } = {},
+): Promise<StreamClient> {
+  const request = http.get(`${url}/api/events/stream`, {
+    agent: false,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+    },
+  });
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  request.on('error', () => undefined);
+  response.on('error', () => undefined);
+  const chunks: string[] = [];
+  let rest = '';
+  const ids: string[] = [];
+  response.setEncoding('utf8');
+  response.on('data', (chunk: string) => {
+    chunks.push(chunk);
+    const frames = (rest + chunk).split('\n\n');
+    rest = frames.pop() ?? '';
+    for (const frame of frames) {
+      const id = ID_LINE.exec(frame)?.[1];
+      if (id !== undefined) ids.push(id);
+    }
+  });
+  let over = false;
+  const ended = new Promise<void>((resolve) => {
+    response.once('close', () => {
+      over = true;
+      resolve();
+    });
+  });
+  const text = () => chunks.join('');
+  const client: StreamClient = {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    text,
+    ids: () => ids,
+    async until(so, what) {
+      const late = AbortSignal.timeout(PATIENCE_MS);
+      while (!so(client)) {
+        if (over) throw new Error(`the stream ended before ${what}\n${text().slice(-500)}`);
+        if (late.aborted) throw new Error(`no ${what}\n${text().slice(-500)}`);
+        await Promise.race([once(response, 'data', { signal: late }), ended]).catch(() => undefined);
+      }
+    },
+    ended,
+    leave: () => void request.destroy(),
+  };
+  return client;
+}

@@ -1,0 +1,137 @@
+import { matches, OUTCOMES } from './calls.js';
+import { byId, byTable, cell, element, rows, say, time } from './dom.js';
+import { clock, duration } from './words.js';
+
+/** @typedef {import('./calls.js').Call} Call */
+
+/** Rows that are shown; a filter finds the others. */
+export const MAX_ROWS = 200;
+
+/**
+ * Shows the calls, newest first, as they match the filter; paused, as they were.
+ *
+ * @param {(requestId: string) => void} open Shows one of them.
+ */
+export function callsView(open) {
+  const body = byId('calls', HTMLTableSectionElement);
+  const note = byId('calls-note', HTMLParagraphElement);
+  const empty = byId('calls-empty', HTMLParagraphElement);
+  const words = byId('words', HTMLInputElement);
+  const outcome = byId('outcome', HTMLSelectElement);
+  const pause = byId('pause', HTMLButtonElement);
+  for (const [value, { label }] of Object.entries(OUTCOMES)) outcome.append(element('option', { value }, label));
+  /** @type {Set<string> | undefined} */
+  let seen;
+  const show = rows(body, {
+    fresh: ({ requestId }) => seen !== undefined && !seen.has(requestId),
+    key: ({ requestId }) => requestId,
+    version: (call) => call,
+    cells: (call) => cells(call, open),
+  });
+  moveByArrows(body);
+
+  /** @type {readonly Call[]} */
+  let newest = [];
+  /** @type {readonly Call[] | undefined} */
+  let held;
+
+  const render = () => {
+    const calls = held ?? newest;
+    pause.setAttribute('aria-pressed', String(held !== undefined));
+    say(pause, held === undefined ? 'Pause' : 'Resume');
+    const filter = { words: words.value.trim(), outcome: outcome.value };
+    const found = calls.filter((call) => matches(call, filter));
+    const shown = found.slice(0, MAX_ROWS);
+    show(shown);
+    oneTabStop(body);
+    byTable(body).hidden = shown.length === 0;
+    const waiting = held === undefined ? 0 : newest.filter((call) => !calls.includes(call)).length;
+    const filtered = found.length < calls.length ? ` of ${calls.length}` : '';
+    const bounded = shown.length < found.length ? `newest ${shown.length} of ` : '';
+    const news = held === undefined ? '' : `, paused, ${waiting} new or changed`;
+    say(note, calls.length === 0 ? '' : `${bounded}${found.length}${filtered}${news}`);
+    say(empty, emptiness(calls.length, shown.length));
+  };
+
+  words.addEventListener('input', render);
+  outcome.addEventListener('change', render);
+  pause.addEventListener('click', () => {
+    held = held === undefined ? newest : undefined;
+    render();
+  });
+  /** @param {import('./session.js').Session} session */
+  return ({ calls }) => {
+    newest = calls.list();
+    if (newest.length === 0) held = undefined;
+    render();
+    // Only what comes in after the first look is news; a row that a filter brings back is none.
+    seen = newest.length === 0 ? undefined : new Set(newest.map(({ requestId }) => requestId));
+  };
+}
+
+/**
+ * @param {number} calls
+ * @param {number} shown
+ */
+function emptiness(calls, shown) {
+  if (shown > 0) return '';
+  return calls === 0
+    ? 'No calls yet. They appear here as soon as an agent asks for a resource.'
+    : 'No call matches this filter.';
+}
+
+/**
+ * @param {Call} call
+ * @param {(requestId: string) => void} open
+ */
+function cells(call, open) {
+  const { requestId, resourceId, channel, outcome, reason, durationMs, at } = call;
+  const { label, tone } = OUTCOMES[outcome];
+  const when = Date.parse(at);
+  const button = element(
+    'button',
+    { type: 'button', class: 'id', 'data-act': 'open', 'aria-haspopup': 'dialog', tabindex: '-1' },
+    resourceId,
+  );
+  button.addEventListener('click', () => open(requestId));
+  const why = reason === undefined ? '' : element('span', { class: 'more' }, reason);
+  return [
+    cell('Time', 'when', time(when, clock(when, Date.now()))),
+    cell('Resource', 'main', button),
+    cell('Outcome', 'state', element('span', { class: 'badge', 'data-tone': tone }, label), why),
+    cell('Via', 'via', channel),
+    cell('Took', 'number took', durationMs === undefined ? '–' : duration(durationMs)),
+    cell('Request', 'code request', element('span', { title: requestId }, requestId)),
+  ];
+}
+
+/** @param {HTMLElement} body */
+function buttons(body) {
+  return [...body.querySelectorAll('button')];
+}
+
+/**
+ * Two hundred rows are one stop of the tab key; the arrows go from row to row.
+ *
+ * @param {HTMLElement} body
+ */
+function oneTabStop(body) {
+  const all = buttons(body);
+  const chosen = all.find((button) => button === document.activeElement) ?? all[0];
+  for (const button of all) button.tabIndex = button === chosen ? 0 : -1;
+}
+
+/** @param {HTMLElement} body */
+function moveByArrows(body) {
+  body.addEventListener('keydown', (event) => {
+    /** @type {readonly (Element | null)[]} */
+    const all = buttons(body);
+    const here = all.indexOf(document.activeElement);
+    const there = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (here < 0 || there === undefined) return;
+    event.preventDefault();
+    const next = all[Math.min(Math.max(there, 0), all.length - 1)];
+    if (next instanceof HTMLElement) next.focus();
+    oneTabStop(body);
+  });
+}

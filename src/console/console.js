@@ -1,0 +1,181 @@
+import { callsView } from './calls-view.js';
+import { detailsView } from './details-view.js';
+import { byId, say } from './dom.js';
+import { figuresView } from './figures-view.js';
+import { openGateway, Refusal, TOKEN } from './gateway.js';
+import { owed } from './owed.js';
+import { owedView } from './owed-view.js';
+import { readinessView } from './readiness-view.js';
+import { refundView } from './refund-view.js';
+import { revenueView } from './revenue-view.js';
+import { createSession } from './session.js';
+import { createWatch } from './watch.js';
+import { clock, counted, span } from './words.js';
+
+/**
+ * The page: asks for the token, watches the gateway with it, and forgets it.
+ *
+ * @typedef {{ readonly session: import('./session.js').Session, readonly watch: ReturnType<typeof createWatch> }} Open
+ */
+
+const TITLE = 'Operator console';
+/** Relative to this file, so that the console also works below a path of an ingress. */
+const BASE = new URL('../', import.meta.url);
+
+const signIn = byId('sign-in', HTMLDivElement);
+const page = byId('console', HTMLDivElement);
+const input = byId('token', HTMLInputElement);
+const problem = byId('token-problem', HTMLParagraphElement);
+const submit = byId('open', HTMLButtonElement);
+const merchant = byId('merchant', HTMLHeadingElement);
+const release = byId('release', HTMLParagraphElement);
+const watching = byId('watching', HTMLParagraphElement);
+const notice = byId('notice', HTMLDivElement);
+const older = byId('older', HTMLButtonElement);
+
+const details = detailsView();
+const refund = refundView(announce);
+const views = [
+  readinessView(),
+  figuresView(),
+  owedView((facts) => void refund.copy(facts)),
+  callsView((requestId) => details.open(open?.session.calls.get(requestId))),
+  revenueView(),
+  details.render,
+];
+
+/** @type {Open | undefined} */
+let open;
+let owedBefore = 0;
+
+/** @param {string} text */
+function announce(text) {
+  say(byId('announcements', HTMLParagraphElement), text);
+}
+
+/** @param {string} token */
+function begin(token) {
+  const session = createSession(openGateway(token, { base: BASE }));
+  const watch = createWatch({
+    look: session.look,
+    onState: (state) => show({ session, watch }, state),
+    visible: () => !document.hidden,
+  });
+  open = { session, watch };
+  problem.textContent = '';
+  submit.disabled = true;
+  say(submit, 'Checking…');
+  void watch.now();
+}
+
+/**
+ * @param {Open} from
+ * @param {import('./watch.js').WatchState} state
+ */
+function show(from, state) {
+  // What a forgotten session still learns is of no interest.
+  if (open?.session !== from.session) return;
+  if (state.kind === 'ended') {
+    forget(state.refusal.message);
+    return;
+  }
+  if (page.hidden) {
+    if (state.kind === 'hidden') return;
+    if (state.kind === 'retrying') {
+      forget(state.refusal.message);
+      return;
+    }
+    reveal();
+  }
+  tellWatching(state);
+  render(from.session);
+}
+
+function reveal() {
+  signIn.hidden = true;
+  page.hidden = false;
+  input.value = '';
+  byId('content', HTMLElement).focus();
+  announce('Signed in');
+}
+
+/** @param {import('./session.js').Session} session */
+function render(session) {
+  const { name, version } = session.facts.merchant;
+  const debts = owed(session.debts.paid(), Date.now()).length;
+  say(merchant, name || TITLE);
+  say(release, name === '' ? '' : `${TITLE} · gateway ${version}`);
+  document.title = `${debts === 0 ? '' : `(${debts}) `}${name === '' ? '' : `${name} · `}${TITLE}`;
+  if (debts > owedBefore) announce(`${counted(debts, 'payment')} not delivered`);
+  owedBefore = debts;
+  for (const view of views) view(session);
+}
+
+/** @param {import('./watch.js').WatchState} state */
+function tellWatching(state) {
+  const before = watching.dataset['state'];
+  watching.dataset['state'] = state.kind;
+  notice.hidden = state.kind !== 'retrying';
+  if (state.kind === 'retrying') {
+    const words = `${state.refusal.message} Next try in ${seconds(state.at - Date.now())}.`;
+    say(byId('notice-text', HTMLParagraphElement), words);
+    say(watching, 'Waiting');
+    if (before !== state.kind) announce(state.refusal.message);
+  } else if (state.kind === 'live') {
+    say(watching, `Live · ${clock(state.at, state.at)}`);
+    if (before === 'retrying') announce('The gateway answers again');
+  } else say(watching, 'Paused while hidden');
+}
+
+/** @param {number} ms */
+function seconds(ms) {
+  return ms < 60_000 ? counted(Math.max(1, Math.round(ms / 1_000)), 'second') : span(ms);
+}
+
+/** Drops the token and everything that was read with it. @param {string} [why] */
+function forget(why = '') {
+  open?.watch.end();
+  open = undefined;
+  // What stands in the page was read with the token, so it goes too.
+  details.clear();
+  refund.clear();
+  render(createSession(openGateway('', { base: BASE })));
+  page.hidden = true;
+  signIn.hidden = false;
+  submit.disabled = false;
+  say(submit, 'Open console');
+  input.value = '';
+  problem.textContent = why;
+  document.title = TITLE;
+  input.focus();
+}
+
+byId('token-form', HTMLFormElement).addEventListener('submit', (event) => {
+  event.preventDefault();
+  const token = input.value.trim();
+  input.value = '';
+  if (TOKEN.test(token)) begin(token);
+  else {
+    problem.textContent = 'A token is 1 to 512 visible ASCII characters without spaces.';
+    input.focus();
+  }
+});
+byId('forget', HTMLButtonElement).addEventListener('click', () => forget());
+byId('retry', HTMLButtonElement).addEventListener('click', () => void open?.watch.now());
+older.addEventListener('click', async () => {
+  if (open === undefined) return;
+  const { session } = open;
+  older.disabled = true;
+  try {
+    await session.readOlder();
+    if (open?.session === session) render(session);
+  } catch (thrown) {
+    announce(thrown instanceof Refusal ? thrown.message : 'The older receipts could not be read');
+  } finally {
+    older.disabled = false;
+  }
+});
+document.addEventListener('visibilitychange', () => void open?.watch.now());
+// A page that is left may come back whole out of the browser's cache: not with the token.
+window.addEventListener('pagehide', () => forget());
+input.focus();

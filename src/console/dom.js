@@ -1,0 +1,138 @@
+/**
+ * The only way into the page for what merchants and agents wrote: as text. Nothing here reads markup.
+ *
+ * @typedef {Node | string} Child
+ */
+
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Readonly<Record<string, string>>} [attributes]
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+/**
+ * An element of the page by its id. @throws Error a bug of the page
+ *
+ * @template {HTMLElement} Kind
+ * @param {string} id
+ * @param {new () => Kind} kind
+ * @returns {Kind}
+ */
+export function byId(id, kind) {
+  const node = document.getElementById(id);
+  if (!(node instanceof kind)) throw new Error(`the page has no ${id}`);
+  return node;
+}
+
+/**
+ * Writes a text where it has changed: whoever reads the page aloud is told of changes only.
+ *
+ * @param {Node} node
+ * @param {string} text
+ */
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/**
+ * A point in time, in the operator's words, with the exact one beside it.
+ *
+ * @param {number} at Milliseconds.
+ * @param {string} text
+ */
+export function time(at, text) {
+  const exact = Number.isNaN(at) ? '' : new Date(at).toISOString();
+  return element('time', { datetime: exact, title: exact }, text);
+}
+
+const ROLES = { table: 'table', thead: 'rowgroup', tbody: 'rowgroup', tr: 'row', th: 'columnheader', td: 'cell' };
+
+/**
+ * Says what the parts of a table are: where a narrow page lays it out as a list, some browsers forget.
+ *
+ * @param {HTMLElement} part A table, or a part of one.
+ */
+function nameRoles(part) {
+  for (const [tag, role] of Object.entries(ROLES)) {
+    if (part.localName === tag) part.setAttribute('role', role);
+    for (const node of part.querySelectorAll(tag)) node.setAttribute('role', role);
+  }
+}
+
+/**
+ * A cell that says what it is where the table has become a list.
+ *
+ * @param {string} label
+ * @param {string} kind Its class.
+ * @param {...Child} children
+ */
+export function cell(label, kind, ...children) {
+  return element('td', { class: kind, 'data-label': label }, ...children);
+}
+
+/**
+ * Keeps one row for each item, in their order. A row stays the same node as long as its item has the same `version`, so that the
+ * focus and a selection survive what others do.
+ *
+ * @template Item
+ * @param {HTMLElement} body
+ * @param {{ readonly key: (item: Item) => string, readonly version: (item: Item) => unknown, readonly cells: (item: Item) => readonly HTMLElement[], readonly fresh?: (item: Item) => boolean }} shape `fresh`: whether a new row is news to who looks.
+ */
+export function rows(body, { key, version, cells, fresh = () => false }) {
+  nameRoles(byTable(body));
+  /** @type {Map<string, { readonly row: HTMLTableRowElement, version: unknown }>} */
+  let shown = new Map();
+  /** @param {readonly Item[]} items */
+  return (items) => {
+    /** @type {typeof shown} */
+    const next = new Map();
+    for (const item of items) {
+      const id = key(item);
+      const entry = shown.get(id) ?? { row: element('tr', fresh(item) ? { class: 'fresh' } : {}), version: undefined };
+      const now = version(item);
+      if (entry.version !== now) {
+        replaceCells(entry.row, cells(item));
+        entry.version = now;
+      }
+      next.set(id, entry);
+    }
+    for (const [id, { row }] of shown) if (!next.has(id)) row.remove();
+    shown = next;
+    let place = body.firstElementChild;
+    for (const { row } of next.values()) {
+      if (row === place) place = place.nextElementSibling;
+      else body.insertBefore(row, place);
+    }
+  };
+}
+
+/**
+ * The table of a body.
+ *
+ * @param {HTMLElement} body
+ */
+export function byTable(body) {
+  return body.closest('table') ?? body;
+}
+
+/**
+ * Exchanges the cells; the focus goes to what now stands where it was.
+ *
+ * @param {HTMLTableRowElement} row
+ * @param {readonly HTMLElement[]} cells
+ */
+function replaceCells(row, cells) {
+  const held = row.contains(document.activeElement) ? document.activeElement?.getAttribute('data-act') : undefined;
+  row.replaceChildren(...cells);
+  nameRoles(row);
+  const again = held ? row.querySelector(`[data-act="${CSS.escape(held)}"]`) : undefined;
+  if (again instanceof HTMLElement) again.focus();
+}

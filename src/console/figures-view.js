@@ -1,0 +1,61 @@
+import { byId, element } from './dom.js';
+import { inDigits } from './money.js';
+import { owed } from './owed.js';
+import { takings } from './takings.js';
+
+/** Sums in different currencies that are shown; the table has all of them. */
+const MAX_SUMS = 3;
+
+/** Shows what an operator looks for first. */
+export function figuresView() {
+  const list = byId('figures', HTMLDListElement);
+  let shown = '';
+  /** @param {import('./session.js').Session} session */
+  return ({ books, debts }) => {
+    const open = owed(debts.paid(), Date.now());
+    const due = open.filter(({ standing }) => standing === 'refundDue').length;
+    const now = [books.version(), open.length, due].join();
+    if (now === shown) return;
+    shown = now;
+    const { totals } = takings(books.paid());
+    const sales = totals.reduce((sum, total) => sum + total.sales, 0);
+    const free = books.all().filter(({ payment, delivered }) => payment === undefined && delivered).length;
+    list.replaceChildren(
+      ...totals
+        .slice(0, MAX_SUMS)
+        .map(({ revenue, currency, network }) =>
+          figure({ name: 'Revenue', value: inDigits(revenue), unit: currency, more: network }),
+        ),
+      ...(totals.length === 0 ? [figure({ name: 'Revenue', value: '0', more: 'nothing sold yet' })] : []),
+      figure({ name: 'Paid deliveries', value: String(sales), more: `plus ${free} free` }),
+      figure({
+        name: 'Paid, not delivered',
+        value: String(open.length),
+        more: open.length === 0 ? 'nothing open' : 'listed below',
+        tone: open.length === 0 ? 'quiet' : 'warn',
+      }),
+      figure({
+        name: 'Refunds due',
+        value: String(due),
+        more: due === 0 ? 'nothing to send back' : 'to send back',
+        tone: due === 0 ? 'quiet' : 'bad',
+      }),
+    );
+  };
+}
+
+/** @param {{ readonly name: string, readonly value: string, readonly unit?: string, readonly more: string, readonly tone?: string }} figure */
+function figure({ name, value, unit = '', more, tone = 'quiet' }) {
+  return element(
+    'div',
+    { 'data-tone': tone, 'data-figure': name },
+    element('dt', {}, name),
+    element(
+      'dd',
+      {},
+      element('span', { class: 'value' }, value),
+      ...(unit === '' ? [] : [element('span', { class: 'unit' }, unit)]),
+      element('span', { class: 'more' }, more),
+    ),
+  );
+}

@@ -1,0 +1,81 @@
+/**
+ * Exact sums of amounts in display units: prices have up to 36 decimals, and a double has room for 15 digits.
+ *
+ * @typedef {{ readonly units: bigint, readonly scale: number }} Decimal `units` / 10^`scale`, never negative.
+ */
+
+const DECIMAL = /^\d{1,60}(?:\.\d{1,36})?$/;
+/** Decimals that a price has at least when it is shown. */
+const LEAST_DECIMALS = 2;
+
+/** @type {Decimal} */
+export const ZERO = { units: 0n, scale: 0 };
+
+/**
+ * Undefined for what is no amount: it is told apart, not counted as nothing.
+ *
+ * @param {unknown} text
+ * @returns {Decimal | undefined}
+ */
+export function decimal(text) {
+  if (typeof text !== 'string' || !DECIMAL.test(text)) return undefined;
+  const [whole = '', decimals = ''] = text.split('.');
+  return { units: BigInt(whole + decimals), scale: decimals.length };
+}
+
+/**
+ * @param {Decimal} one
+ * @param {Decimal} other
+ * @returns {Decimal}
+ */
+export function plus(one, other) {
+  const scale = Math.max(one.scale, other.scale);
+  return { units: unitsAt(one, scale) + unitsAt(other, scale), scale };
+}
+
+/**
+ * Decimals that show every one of these amounts exactly, the same number for all, so that a column of them lines up.
+ *
+ * @param {readonly Decimal[]} amounts
+ */
+export function commonDecimals(amounts) {
+  return Math.max(LEAST_DECIMALS, ...amounts.map(({ units, scale }) => significant(units, scale)));
+}
+
+/**
+ * All digits, whole ones in groups of three, `decimals` after the point (or more, where fewer would not be the amount).
+ *
+ * @param {Decimal} amount
+ * @param {number} [decimals]
+ */
+export function inDigits(amount, decimals = LEAST_DECIMALS) {
+  const shown = Math.max(decimals, significant(amount.units, amount.scale));
+  const units = amount.scale > shown ? amount.units / 10n ** BigInt(amount.scale - shown) : unitsAt(amount, shown);
+  const digits = units.toString().padStart(shown + 1, '0');
+  const whole = digits.slice(0, digits.length - shown).replace(/\B(?=(?:\d{3})+$)/g, '\u202f');
+  return shown === 0 ? whole : `${whole}.${digits.slice(-shown)}`;
+}
+
+/**
+ * @param {Decimal} amount
+ * @param {number} scale
+ */
+function unitsAt({ units, scale: own }, scale) {
+  return units * 10n ** BigInt(scale - own);
+}
+
+/**
+ * Decimals without the zeros at the end.
+ *
+ * @param {bigint} units
+ * @param {number} scale
+ */
+function significant(units, scale) {
+  let left = units;
+  let decimals = scale;
+  while (decimals > 0 && left % 10n === 0n) {
+    left /= 10n;
+    decimals -= 1;
+  }
+  return decimals;
+}

@@ -1,0 +1,85 @@
+/**
+ * What was paid and not delivered.
+ *
+ * @typedef {import('./books.js').PaidReceipt} PaidReceipt
+ * @typedef {'refundDue' | 'collectable' | 'expired'} Standing
+ * @typedef {{ readonly receipt: PaidReceipt, readonly standing: Standing, readonly until: number }} Owed `until`: milliseconds.
+ */
+
+/** How long a buyer may collect what he paid for, milliseconds (CONTRACT 4.3). */
+const COLLECT_MS = 24 * 60 * 60 * 1_000;
+/** A call without any outcome may still run for this long after its settlement, milliseconds: the longest deadline and half a minute. */
+export const RUNNING_MS = 150_000;
+
+/**
+ * Oldest first, without calls that are being delivered right now.
+ *
+ * @param {readonly PaidReceipt[]} undelivered
+ * @param {number} now Milliseconds.
+ * @returns {readonly Owed[]}
+ */
+export function owed(undelivered, now) {
+  return undelivered
+    .filter((receipt) => !running(receipt, now))
+    .map((receipt) => {
+      const until = Date.parse(receipt.payment.settledAt) + COLLECT_MS;
+      return { receipt, standing: standing(receipt, until, now), until };
+    })
+    .sort((one, other) => one.until - other.until);
+}
+
+/**
+ * @param {PaidReceipt} receipt
+ * @param {number} now
+ */
+function running({ payment, metadata = {}, backendStatus }, now) {
+  const untold = Object.keys(metadata).length === 0 && backendStatus === 0;
+  return untold && now - Date.parse(payment.settledAt) < RUNNING_MS;
+}
+
+/**
+ * @param {PaidReceipt} receipt
+ * @param {number} until
+ * @param {number} now
+ * @returns {Standing}
+ */
+function standing({ metadata }, until, now) {
+  if (metadata?.refundDue === true) return 'refundDue';
+  return until > now ? 'collectable' : 'expired';
+}
+
+/**
+ * What whoever sends the money back has to know, as text.
+ *
+ * @param {Owed} owed
+ */
+export function refundFacts({ receipt, standing, until }) {
+  const { payment, metadata } = receipt;
+  const end = new Date(until).toISOString();
+  const state = {
+    refundDue: 'refund due, the buyer can no longer collect',
+    collectable: `NOT YET: the buyer may collect until ${end}`,
+    expired: `the time to collect ended ${end}, the gateway has not closed it yet`,
+  };
+  const lines = {
+    state: state[standing],
+    amount: `${payment.amount} ${payment.currency}`,
+    'send to': payment.payer,
+    'paid to': payment.payee,
+    network: payment.network,
+    asset: payment.asset,
+    transaction: payment.externalReference || 'unknown',
+    ...(metadata?.unconfirmed === true
+      ? { unconfirmed: "by the facilitator's word alone: look at the chain first" }
+      : {}),
+    'settled at': payment.settledAt,
+    resource: receipt.resourceId,
+    request: receipt.requestId,
+    receipt: receipt.id,
+    ...(metadata?.backendErrorCode === undefined ? {} : { failure: metadata.backendErrorCode }),
+  };
+  // A line break in a value could pass for another line of ours.
+  return Object.entries(lines)
+    .map(([name, value]) => `${name}: ${value.replace(/\s+/g, ' ')}`)
+    .join('\n');
+}

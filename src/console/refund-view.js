@@ -1,0 +1,43 @@
+import { byId, say } from './dom.js';
+
+/**
+ * Hands out the facts of a refund: into the clipboard, and where the page may not write there (plain HTTP on a foreign host), as
+ * selected text.
+ *
+ * @param {(text: string) => void} announce
+ */
+export function refundView(announce) {
+  const dialog = byId('refund', HTMLDialogElement);
+  const text = byId('refund-text', HTMLTextAreaElement);
+  const note = byId('refund-note', HTMLParagraphElement);
+  byId('refund-close', HTMLButtonElement).addEventListener('click', () => dialog.close());
+
+  /** @param {string} facts */
+  const copied = async (facts) => {
+    try {
+      await navigator.clipboard.writeText(facts);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  return {
+    /** @param {string} facts */
+    async copy(facts) {
+      const inClipboard = await copied(facts);
+      text.value = facts;
+      say(note, inClipboard ? 'Copied to the clipboard.' : 'Selected: copy it with Ctrl+C, or ⌘C.');
+      dialog.showModal();
+      text.focus();
+      text.select();
+      text.scrollTop = 0;
+      if (inClipboard) announce('Refund facts copied');
+    },
+    /** Closes it, and forgets what it showed. */
+    clear() {
+      text.value = '';
+      dialog.close();
+    },
+  };
+}
