@@ -1,0 +1,84 @@
+import type { LoadReport } from './load-order.ts';
+import type { MachineUse } from './machine.ts';
+import type { Watched } from './watchers.ts';
+
+export type Phase = LoadReport & MachineUse;
+
+/** The three phases of a run, and what was asked meanwhile. */
+export interface Measured {
+  readonly capacity: Phase;
+  readonly calm: Phase;
+  readonly flooded: Phase;
+  /** The load of the flood, in capacities. */
+  readonly overload: number;
+  readonly watched: readonly Watched[];
+}
+
+/** The goals: times of what was let in, share of the capacity that was still served. */
+const MAX_P99_RATIO = 5;
+const MIN_GOODPUT = 0.8;
+
+/** One goal, in words with its figures. */
+export interface Judged {
+  readonly met: boolean;
+  readonly said: string;
+}
+
+export function judge({ capacity, calm, flooded, watched }: Measured): readonly Judged[] {
+  const ratio = flooded.p99Ms / calm.p99Ms;
+  const goodput = flooded.good / flooded.seconds / (capacity.good / capacity.seconds);
+  const failed = watched.reduce((sum, place) => sum + place.failed, 0);
+  return [
+    judged(ratio <= MAX_P99_RATIO, `p99 of what was let in: ${ratio.toFixed(1)} x unloaded (goal ${MAX_P99_RATIO})`),
+    judged(goodput >= MIN_GOODPUT, `goodput: ${percent(goodput)} of capacity (goal ${percent(MIN_GOODPUT)})`),
+    judged(flooded.wrong === 0, `neither 200 nor 503 with Retry-After: ${flooded.wrong} ${flooded.wrongest ?? ''}`),
+    judged(failed === 0, `probes and discovery without 200: ${failed}`),
+  ];
+}
+
+/**
+ * The figures of the phases. Times in milliseconds. `core`: how much of its core the gateway used; `others`: how much of the machine
+ * strangers did. Where that is more than a little, the figures are about them.
+ */
+export function table({ capacity, calm, flooded, overload, watched }: Measured): string {
+  const rows = [
+    ['', 'asked/s', '200/s', '503/s', 'p50', 'p99', '503 p99', 'core', 'others', 'wrong', 'unsent', 'reopened'],
+    row('capacity (closed loop)', capacity),
+    row('unloaded', calm),
+    row(`${overload} x capacity`, flooded),
+  ];
+  const asked = watched.map(
+    ({ what, asked: times, failed, p50Ms, worstMs }) =>
+      `${what}: ${times} asked, ${failed} failed, p50 ${p50Ms.toFixed(1)} ms, worst ${worstMs.toFixed(0)} ms`,
+  );
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0))) ?? [];
+  const lines = rows.map((cells) => cells.map((cell, column) => cell.padStart(widths[column] ?? 0)).join('  '));
+  return [...lines, ...asked].join('\n');
+}
+
+function row(title: string, phase: Phase): string[] {
+  const { good, busy, wrong, unsent, seconds, reopened } = phase;
+  const rate = (count: number): string => (count / seconds).toFixed(0);
+  return [
+    title,
+    rate(good + busy + wrong + unsent),
+    rate(good),
+    rate(busy),
+    phase.p50Ms.toFixed(1),
+    phase.p99Ms.toFixed(1),
+    busy === 0 ? '-' : phase.busyP99Ms.toFixed(1),
+    percent(phase.gatewayCores),
+    percent(phase.strangersShare),
+    String(wrong),
+    String(unsent),
+    String(reopened),
+  ];
+}
+
+function judged(met: boolean, said: string): Judged {
+  return { met, said: `${met ? 'met   ' : 'MISSED'} ${said}` };
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}

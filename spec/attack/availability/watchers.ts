@@ -1,0 +1,47 @@
+import { percentile } from '../../bench/numbers.ts';
+import { WireClient } from './wire-client.ts';
+
+/** How often each place is asked, milliseconds. */
+const EVERY_MS = 100;
+
+/** What one place answered while it was watched. */
+export interface Watched {
+  readonly what: string;
+  readonly asked: number;
+  /** Answers other than 200, and questions without an answer. */
+  readonly failed: number;
+  readonly worstMs: number;
+  readonly p50Ms: number;
+}
+
+/** Asks each URL with GET again and again, each on a connection of its own, until the result is called. */
+export function watch(places: Readonly<Record<string, string>>): () => Promise<readonly Watched[]> {
+  const stops = Object.entries(places).map(([what, url]) => watchOne(what, new URL(url)));
+  return () => Promise.all(stops.map((stop) => stop()));
+}
+
+function watchOne(what: string, { hostname, port, pathname }: URL): () => Promise<Watched> {
+  const client = new WireClient(hostname, Number(port));
+  const request = Buffer.from(`GET ${pathname} HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`);
+  const times: number[] = [];
+  let failed = 0;
+  let stopped = false;
+  const done = (async () => {
+    while (!stopped) {
+      const askedAt = performance.now();
+      const status = await new Promise<number>((resolve) => {
+        client.ask(request, (answer) => resolve(answer instanceof Error ? 0 : answer.status));
+      });
+      times.push(performance.now() - askedAt);
+      if (status !== 200) failed += 1;
+      await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    }
+  })();
+  return async () => {
+    stopped = true;
+    await done;
+    client.close();
+    const sorted = times.toSorted((a, b) => a - b);
+    return { what, asked: times.length, failed, worstMs: sorted.at(-1) ?? 0, p50Ms: percentile(sorted, 0.5) };
+  };
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formatsPlugin from 'ajv-formats';
+import { ERRORS } from '../../src/errors.ts';
+import type { WireAnswer } from './wire/http-bytes.ts';
+
+/** The forms that an answer may have; nothing else ever leaves the process. */
+export type AnswerForm = 'envelope' | 'challenge' | 'rpc error' | 'rpc result' | 'empty' | 'bare' | 'delivery';
+
+const ajv = new Ajv2020({ strict: false });
+(formatsPlugin.default ?? formatsPlugin)(ajv);
+const isEnvelope = ajv.compile<{ readonly code: string; readonly requestId: string }>(schema('error'));
+const isChallenge = ajv.compile(schema('payment-required'));
+
+function schema(name: string): object {
+  return JSON.parse(readFileSync(new URL(`../../schemas/${name}.schema.json`, import.meta.url), 'utf8')) as object;
+}
+
+/** What Node says on a connection that it cannot read any more: a status and no body. */
+const BARE: ReadonlySet<number> = new Set([400, 408, 431]);
+
+/**
+ * The form of an answer, or undefined when it is none of ours: a page of a framework, an envelope whose status or id does not fit,
+ * and every answer that says that the gateway itself failed.
+ */
+export function formOf(answer: WireAnswer): AnswerForm | undefined {
+  const { status, headers, body } = answer;
+  const requestId = headers.get('x-request-id');
+  if (requestId === undefined) return BARE.has(status) && body.length === 0 ? 'bare' : undefined;
+  if (requestId.length !== 1 || headers.has('x-powered-by') || headers.has('server')) return undefined;
+  if (body.length === 0) return 'empty';
+  const document = parsed(body);
+  const rpc = rpcForm(document);
+  if (rpc !== undefined) return rpc;
+  if (status === 402) return isChallenge(document) ? 'challenge' : undefined;
+  if (status < 400) return 'delivery';
+  if (!isEnvelope(document) || document.requestId !== requestId[0]) return undefined;
+  const rule = new Map<string, { readonly status: number }>(Object.entries(ERRORS)).get(document.code);
+  return rule?.status === status && document.code !== 'INTERNAL_ERROR' ? 'envelope' : undefined;
+}
+
+function rpcForm(document: unknown): 'rpc error' | 'rpc result' | undefined {
+  if (typeof document !== 'object' || document === null || !('jsonrpc' in document)) return undefined;
+  if ('result' in document) return 'rpc result';
+  const error = 'error' in document ? document.error : undefined;
+  // -32603 is JSON-RPC's word for a bug.
+  const isOurs = typeof error === 'object' && error !== null && 'code' in error && error.code !== -32603;
+  return isOurs ? 'rpc error' : undefined;
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

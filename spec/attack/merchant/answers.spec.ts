@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { attack, measured } from '../catalogue.ts';
+import { FRONTS, type Seen } from '../payments/fronts.ts';
+import { CANARY, HOSTILE_ANSWERS, type Outcome } from './answers.ts';
+import { GOOD, type HostileStage, openHostileStage, PRICE_UNITS, wellFormed } from './stage.ts';
+
+/** The whole list of headers that an agent can meet, whoever speaks. */
+const NAMES: ReadonlySet<string> = new Set([
+  'cache-control',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'payment-response',
+  'transfer-encoding',
+  'vary',
+  'x-request-id',
+]);
+
+describe('a merchant that answers what no merchant should', () => {
+  let stage: HostileStage;
+  before(async () => {
+    stage = await openHostileStage();
+  });
+  after(() => stage.close());
+
+  attack(['H6', 'P6'], 'there are forty of them at least', (context) => {
+    assert.equal(new Set(HOSTILE_ANSWERS.map(({ name }) => name)).size, HOSTILE_ANSWERS.length);
+    measured(context, 'hostile merchant answers', HOSTILE_ANSWERS.length);
+  });
+
+  for (const { name, deed, outcome } of HOSTILE_ANSWERS)
+    attack(['H6', 'P2', 'P6'], `${name}: ${outcome.kind}, over every front, free and paid`, async (context) => {
+      const proofs = await Promise.all(FRONTS.map(() => stage.proof('goods')));
+      const before = await stage.income();
+      stage.behave(deed);
+      const [free, paid] = await Promise.all([
+        Promise.all(FRONTS.map((front) => stage.call(front, 'gift'))),
+        Promise.all(FRONTS.map((front, at) => stage.call(front, 'goods', proofs[at]))),
+      ]);
+      for (const [at, front] of FRONTS.entries())
+        for (const seen of [free[at], paid[at]]) {
+          assert.ok(seen !== undefined);
+          expected(seen, outcome, front === 'http', `${front} ${seen.everything}`);
+          closed(seen);
+        }
+
+      stage.behave(wellFormed(GOOD));
+      const next = await Promise.all([...FRONTS, ...FRONTS].map((front) => stage.call(front, 'gift')));
+      for (const seen of next) assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD]);
+
+      const collected = await Promise.all(FRONTS.map((front, at) => stage.call(front, 'goods', proofs[at])));
+      for (const seen of collected) {
+        closed(seen);
+        // Delivered once already, or handed over now: never both, never neither.
+        if (outcome.kind === 'delivered') assert.deepEqual([seen.outcome, seen.code], ['failed', 'PAYMENT_REPLAYED']);
+        else assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD], seen.everything);
+      }
+      const settled = ((await stage.income()) - before) / PRICE_UNITS;
+      assert.equal(settled, BigInt(FRONTS.length), 'each proof is settled once');
+      measured(context, 'double settlements', Number(settled) - FRONTS.length);
+    });
+
+  attack('O7', 'nothing of it is in the log', () => {
+    for (const line of stage.shop.logLines) assert.ok(!line.includes(CANARY), line);
+  });
+});
+
+/** Nothing is passed on that is not on the list, wherever the merchant put it. */
+function closed({ names, everything }: Seen): void {
+  assert.ok(!everything.includes(CANARY), everything);
+  assert.deepEqual(
+    names.filter((name) => !NAMES.has(name)),
+    [],
+  );
+  assert.equal(new Set(names).size, names.length, 'no header comes twice');
+}
+
+function expected(seen: Seen, outcome: Outcome, streamed: boolean, what: string): void {
+  if (outcome.kind === 'delivered') {
+    assert.equal(seen.outcome, 'delivered', what);
+    assert.equal(seen.bytes.toString('latin1'), outcome.body, what);
+    return;
+  }
+  if (outcome.kind === 'cut' && streamed) {
+    assert.equal(seen.outcome, 'cut', what);
+    return;
+  }
+  assert.equal(seen.outcome, 'failed', what);
+  assert.ok(seen.code === 'BACKEND_ERROR' || (seen.code === 'BACKEND_TIMEOUT' && outcome.reason === 'timeout'), what);
+  if (outcome.reason !== undefined) assert.equal(seen.reason, outcome.reason, what);
+  if (outcome.kind === 'failed') assert.equal(seen.details['status'], outcome.status, what);
+}

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { GatewayError } from '../../../src/errors.ts';
+import { MAX_WRONG_TRIES } from '../../../src/limits/wrong-tries.ts';
+import { authenticate } from '../../../src/operator/authenticate.ts';
+import { attack, times } from '../catalogue.ts';
+import { formOf } from '../forms.ts';
+import { openTarget, type Target } from '../target.ts';
+import { answerTo } from '../wire/conversation.ts';
+import { HOST, head } from '../wire/framing-case.ts';
+import type { WireAnswer } from '../wire/http-bytes.ts';
+
+const TOKEN = 'operator-token-0123456789abcdefghijklmnopqrstuvwxyz';
+const ROUTES = ['/api/events', '/api/receipts', '/api/events/stream'];
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
+const ROUNDS = times(4_000, 40_000);
+/** How far the medians may lie apart: a comparison that stops at the first difference differs by more on long tokens. */
+const MAX_SPREAD = 0.2;
+
+const ask = (target: Target, line: string, ...lines: readonly string[]): Promise<WireAnswer> =>
+  answerTo(target.url, head(`${line} HTTP/1.1`, HOST, 'Connection: close', ...lines));
+
+describe('the operator token', () => {
+  let target: Target;
+  before(async () => {
+    target = await openTarget();
+  });
+  after(() => target.stop());
+
+  attack('O1', 'takes the same time to be wrong at its first character, at its last, and too short', () => {
+    const layer = authenticate([TOKEN], { wrongTries: { note: () => undefined } });
+    const wrong: Readonly<Record<string, string>> = {
+      first: `X${TOKEN.slice(1)}`,
+      last: `${TOKEN.slice(0, -1)}X`,
+      short: TOKEN.slice(0, 8),
+    };
+    const took = new Map(Object.keys(wrong).map((kind) => [kind, [] as number[]]));
+    for (let round = 0; round < ROUNDS; round += 1)
+      for (const [kind, token] of Object.entries(wrong)) {
+        const authorization = `Bearer ${token}`;
+        const request = { headers: { authorization }, rawHeaders: ['Authorization', authorization], socket: {} };
+        const at = process.hrtime.bigint();
+        try {
+          layer(request as unknown as Parameters<typeof layer>[0], {} as Parameters<typeof layer>[1], () =>
+            assert.fail(),
+          );
+        } catch (thrown) {
+          if (!(thrown instanceof GatewayError)) throw thrown;
+        }
+        took.get(kind)?.push(Number(process.hrtime.bigint() - at));
+      }
+    const medians = [...took.values()].map((all) => all.sort((a, b) => a - b)[all.length >> 1] ?? 0);
+    const spread = Math.max(...medians) / Math.min(...medians) - 1;
+    assert.ok(spread < MAX_SPREAD, `medians ${medians.join(', ')} ns`);
+  });
+
+  attack('O3', 'counts in its header only: not in a query, a cookie, another header, or twice', async () => {
+    const { adminToken } = target;
+    for (const route of ROUTES) {
+      const ways: readonly (readonly [path: string, lines: readonly string[], status: number])[] = [
+        [`${route}?token=${adminToken}&access_token=${adminToken}&authorization=Bearer%20${adminToken}`, [], 401],
+        [route, [`Cookie: token=${adminToken}; authorization=${adminToken}`], 401],
+        [route, [`X-Authorization: Bearer ${adminToken}`, `X-Api-Key: ${adminToken}`], 401],
+        [route, [`Proxy-Authorization: Bearer ${adminToken}`], 401],
+        [route, [`Authorization: Bearer ${adminToken}`, 'Authorization: Bearer wrong'], 400],
+        [route, ['Authorization: Bearer wrong', `Authorization: Bearer ${adminToken}`], 400],
+        [route, [`Authorization: Bearer ${adminToken}`, `Authorization: Bearer ${adminToken}`], 400],
+      ];
+      for (const [path, lines, status] of ways) {
+        const answer = await ask(target, `GET ${path}`, ...lines);
+        assert.deepEqual([answer.status, formOf(answer)], [status, 'envelope'], `${path} ${lines.join()}`);
+        assert.ok(!answer.body.includes(adminToken));
+      }
+    }
+    const last = 'token-in-a-query';
+    await ask(target, `GET /api/events?token=${adminToken}`, `X-Request-Id: ${last}`);
+    await target.gateway.logged(({ requestId }) => requestId === last);
+    assert.ok(!JSON.stringify(target.gateway.log).includes(adminToken), 'the log has paths without their queries');
+  });
+
+  attack(
+    'O4',
+    `after ${MAX_WRONG_TRIES} wrong ones its guesser has to wait, and the right one still passes`,
+    async () => {
+      const own = await openTarget();
+      try {
+        const guess = (): Promise<WireAnswer> =>
+          ask(own, 'GET /api/events', `Authorization: Bearer guess-${Math.random()}`);
+        for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) assert.equal((await guess()).status, 401);
+        for (let tries = 0; tries < 5; tries += 1) {
+          const limited = await guess();
+          assert.deepEqual([limited.status, formOf(limited)], [429, 'envelope']);
+          assert.ok(Number(limited.headers.get('retry-after')?.[0]) >= 1);
+        }
+        const right = await ask(own, 'GET /api/events', `Authorization: Bearer ${own.adminToken}`);
+        assert.equal(right.status, 200);
+        await own.stillSells();
+      } finally {
+        await own.stop();
+      }
+    },
+  );
+});
+
+describe('operator routes without a configured token', () => {
+  let target: Target;
+  before(async () => {
+    target = await openTarget({ server: { adminToken: undefined } });
+  });
+  after(() => target.stop());
+
+  /** An answer with what differs from any answer to the next taken out. */
+  const comparable = ({ status, headers, body }: WireAnswer): unknown => {
+    const id = headers.get('x-request-id')?.[0] ?? '';
+    const fields = [...headers].filter(([name]) => name !== 'date').map(([name, values]) => [name, values.join()]);
+    return [status, JSON.stringify(fields).replaceAll(id, '*'), body.toString().replaceAll(id, '*')];
+  };
+
+  for (const method of METHODS)
+    attack('O2', `${method} is answered as on a route that never was, byte for byte, whatever is brought`, async () => {
+      for (const route of ROUTES)
+        for (const lines of [
+          [],
+          [`Authorization: Bearer ${TOKEN}`],
+          ['Authorization: Basic YTpi'],
+          ['Last-Event-ID: x'],
+        ]) {
+          const closed = comparable(await ask(target, `${method} ${route}`, ...lines));
+          const unknown = comparable(await ask(target, `${method} ${route.replace('/api/', '/ipa/')}`, ...lines));
+          assert.deepEqual(closed, unknown);
+        }
+    });
+});

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { parseAmount } from '../../../src/payments/amount.ts';
+import { changed, load, problemsOfText } from '../../config/document.ts';
+import { decode, encode } from '../../e2e/proofs.ts';
+import { receiptWhen } from '../../support/books.ts';
+import { sampleResources } from '../../support/resources.ts';
+import { openSeller, type Seller } from '../../support/seller.ts';
+import { attack, proven } from '../catalogue.ts';
+import { ALL_FRONTS, FRONTS, order } from './fronts.ts';
+
+const DECIMALS = 6;
+const SAMPLES = Object.keys(sampleResources('TUSD'));
+const PAID = SAMPLES.filter((id) => id !== 'cities' && !id.startsWith('free_'));
+/** An input that every operation of the sample can do with. */
+const inputOf = (id: string): object =>
+  id.startsWith('failing')
+    ? { status: 500 }
+    : id.startsWith('flaky')
+      ? { failures: 0 }
+      : id === 'market_report'
+        ? { city: 'Berlin' }
+        : {};
+
+interface Terms {
+  readonly x402Version: number;
+  readonly resource: { readonly url: string };
+  readonly accepts: readonly {
+    readonly amount: string;
+    readonly payTo: string;
+    readonly asset: string;
+    readonly maxTimeoutSeconds: number;
+    readonly extra: object;
+  }[];
+}
+
+describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: ALL_FRONTS });
+  });
+  after(() => seller.close());
+
+  const quote = async (
+    id: string,
+  ): Promise<{ readonly terms: Terms; readonly body: Record<string, unknown>; readonly header: unknown }> => {
+    const response = await seller.shop.invoke(id, inputOf(id));
+    const body = (await response.json()) as Record<string, unknown> & { payment: { envelope: Terms } };
+    const header = JSON.parse(
+      Buffer.from(response.headers.get('payment-required') ?? '', 'base64').toString(),
+    ) as unknown;
+    return { terms: body.payment.envelope, body, header };
+  };
+
+  attack('I14', 'accepts ordering, asset swap, rail switch: one offer, and the same one every time', async () => {
+    for (const id of PAID) {
+      const first = await quote(id);
+      assert.equal(first.terms.accepts.length, 1);
+      for (let again = 0; again < 3; again += 1) assert.deepEqual((await quote(id)).terms, first.terms);
+      const { asset, payTo } = seller.shop.config.x402 ?? {};
+      assert.deepEqual([first.terms.accepts[0]?.asset, first.terms.accepts[0]?.payTo], [asset, payTo]);
+    }
+  });
+
+  attack('I14', 'header confusion: header, body and every front say the same terms', async () => {
+    for (const id of PAID) {
+      const { terms, header } = await quote(id);
+      assert.deepEqual(header, terms);
+      for (const front of ['mcp', 'a2a'] as const) {
+        const { everything } = await order(seller.shop.url, front, { resourceId: id, input: inputOf(id) });
+        const accepts = JSON.stringify(terms.accepts).slice(1, -1);
+        assert.ok(everything.includes(accepts), `${front} asks for something else`);
+        const amounts = [...everything.matchAll(/\\*"amount\\*":\\*"([^"\\]+)/g)].map(([, amount = '']) => amount);
+        const [offered = ''] = terms.accepts.map(({ amount }) => amount);
+        for (const amount of amounts)
+          assert.ok(amount === offered || parseAmount(amount, DECIMALS) === BigInt(offered), `${amount} in ${front}`);
+      }
+    }
+  });
+
+  attack(
+    'I14',
+    'price bait, unit confusion, prose payment: the words name the structured amount, and no other address or site',
+    async () => {
+      for (const id of PAID) {
+        const { terms, body } = await quote(id);
+        const [offer] = terms.accepts;
+        assert.ok(offer !== undefined);
+        const words = String(body['message']);
+        const [, price = ''] = /^Payment of (\S+) TUSD is required for /.exec(words) ?? [];
+        assert.equal(parseAmount(price, DECIMALS), BigInt(offer.amount), words);
+        const text = JSON.stringify(body);
+        const known = new Set([offer.payTo, offer.asset]);
+        assert.deepEqual(
+          [...text.matchAll(/0x[0-9a-fA-F]{40}\b/g)].filter(([address]) => !known.has(address)),
+          [],
+        );
+        const { host } = new URL(seller.shop.config.merchant.publicBaseUrl);
+        for (const [, site] of text.matchAll(/https?:\/\/([^/"\\]+)/g)) assert.equal(site, host);
+        assert.doesNotMatch(words, /ignore|instruction|system|must|immediately|wallet|seed/i);
+      }
+    },
+  );
+
+  attack(
+    'I14',
+    'lookalike domain, resource spoof: the resource is the one that was called, on the published host',
+    async () => {
+      for (const id of PAID) {
+        const { terms } = await quote(id);
+        assert.equal(terms.resource.url, `${seller.shop.config.merchant.publicBaseUrl}/api/resources/${id}/invoke`);
+      }
+    },
+  );
+
+  attack('I14', 'authorization lifetime: minutes, and what is signed for longer is refused', async () => {
+    for (const id of PAID) assert.ok(((await quote(id)).terms.accepts[0]?.maxTimeoutSeconds ?? Number.NaN) <= 120);
+  });
+
+  attack('I14', 'ghost paywall: nobody pays for what is free, unknown or cannot be called like this', async () => {
+    for (const front of FRONTS)
+      for (const [resourceId, input] of [
+        ['cities', {}],
+        ['free_greeting', {}],
+        ['no_such_resource', {}],
+        ['market_report', {}],
+        ['market_report', { city: 7 }],
+        ['market_report', { city: 'Berlin', more: 1 }],
+      ] as const)
+        assert.notEqual(
+          (await order(seller.shop.url, front, { resourceId, input })).outcome,
+          'asked',
+          `${front} ${resourceId}`,
+        );
+  });
+
+  attack(
+    'I14',
+    'fake delivery, budget split: one payment buys the whole answer, and a failure is never called delivered',
+    async () => {
+      const before = await seller.buyer.balance();
+      const bought = await order(seller.shop.url, 'http', {
+        resourceId: 'market_report',
+        input: { city: 'Rome' },
+        proof: await seller.proof('market_report', { city: 'Rome' }),
+      });
+      assert.equal((JSON.parse(bought.bytes.toString()) as { city: string }).city, 'Rome');
+      assert.equal(before - (await seller.buyer.balance()), 10_000n);
+      const failed = await order(seller.shop.url, 'http', {
+        resourceId: 'failing',
+        input: { status: 500 },
+        proof: await seller.proof('failing', { status: 500 }),
+      });
+      assert.deepEqual([failed.outcome, failed.state], ['failed', 'undelivered']);
+      assert.equal((await receiptWhen(seller.shop, failed.requestId, false)).delivered, false);
+    },
+  );
+
+  attack('I14', 'retry storm: a refused proof is not to be repeated, and nothing says "again"', async () => {
+    const payload = decode(await seller.proof('market_report', inputOf('market_report')));
+    const proof = encode({ ...payload, accepted: { ...payload.accepted, amount: '1' } });
+    for (let again = 0; again < 5; again += 1) {
+      const response = await seller.shop.invoke('market_report', inputOf('market_report'), {
+        'payment-signature': proof,
+      });
+      const { error } = (await response.json()) as { error: { retryable: boolean } };
+      assert.deepEqual([response.status, error.retryable, response.headers.get('retry-after')], [402, false, null]);
+    }
+  });
+});
+
+describe('what an operator may write', () => {
+  for (const hidden of ['\u202e', '\u2066', '\u200b', '\u{e0041}', '\u0000', '\u001b[2J', '\ufeff'])
+    attack(
+      ['A8', 'I1'],
+      `a name or description with ${JSON.stringify(hidden)} does not get into the configuration`,
+      () => {
+        for (const member of ['name', 'description']) {
+          const problems = problemsOfText(
+            JSON.stringify(changed({ [`resources.report.${member}`]: `Report${hidden}` })),
+          );
+          assert.ok(
+            problems.some(({ path }) => path.startsWith('resources.report')),
+            `${member}: ${JSON.stringify(problems)}`,
+          );
+        }
+      },
+    );
+
+  const price = (amount: unknown) => changed({ 'resources.report.pricing.amount': amount });
+  for (const amount of [
+    '0',
+    '0.0',
+    '-1',
+    '+1',
+    '1.',
+    '.5',
+    '01',
+    '1e-2',
+    '1e400',
+    '0x10',
+    '1,5',
+    '1_0',
+    ' 1',
+    '１',
+    '0.0000004',
+    '1.9999999',
+    '1'.repeat(80),
+    0.01,
+    1e-7,
+    null,
+    ['0.01'],
+    true,
+  ])
+    attack('X20', `a price of ${JSON.stringify(amount)} is refused at start, not rounded`, () => {
+      assert.ok(problemsOfText(JSON.stringify(price(amount))).length > 0);
+    });
+  for (const [amount, units] of [
+    ['1.005', 1_005_000n],
+    ['0.000001', 1n],
+    ['0.1', 100_000n],
+    ['9007199254740993', 9_007_199_254_740_993_000_000n],
+  ] as const)
+    attack('X20', `a price of ${amount} is exactly ${units} units`, () => {
+      const [resource] = load({ 'resources.report.pricing.amount': amount }).resources;
+      assert.equal(resource?.pricing.type === 'fixed' && resource.pricing.units, units);
+    });
+  proven('X20', 'spec/payments/amount.spec.ts', 'agrees with a second reading, or refuses, whatever text it meets');
+});

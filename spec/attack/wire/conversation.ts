@@ -1,0 +1,82 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { readAnswers, type WireAnswer, type WireReading } from './http-bytes.ts';
+
+/** A connection on which anything may be said. */
+export interface Conversation {
+  /** Text is sent as Latin-1, so that a character is a byte. */
+  say(bytes: string | Buffer): void;
+  /** Ends our half. */
+  finish(): void;
+  /** Whether the peer has closed. */
+  ended(): boolean;
+  heard(): WireReading;
+  /** Resolves once `count` final answers were heard in all, or the peer has closed, or `limitMs` are over: with what was heard. */
+  until(count: number, limitMs?: number): Promise<WireReading>;
+  close(): void;
+}
+
+/** Long past every answer that comes at all. */
+const PATIENCE_MS = 5_000;
+
+/** Opens a connection. `bodiless` as in `readAnswers`. */
+export async function converse(url: string, bodiless: readonly number[] = []): Promise<Conversation> {
+  const socket = await dialled(url);
+  const chunks: Buffer[] = [];
+  let ended = false;
+  let wake = (): void => undefined;
+  socket.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    wake();
+  });
+  const atEnd = (): void => {
+    ended = true;
+    wake();
+  };
+  socket.on('end', atEnd);
+  socket.on('close', atEnd);
+  const heard = (): WireReading => readAnswers(Buffer.concat(chunks), { ended, bodiless });
+  return {
+    say: (bytes) => void (socket.writable && socket.write(bytes, 'latin1')),
+    finish: () => void socket.end(),
+    ended: () => ended,
+    heard,
+    async until(count, limitMs = PATIENCE_MS) {
+      let late = false;
+      const patience = setTimeout(() => {
+        late = true;
+        wake();
+      }, limitMs);
+      while (!ended && !late && heard().answers.length < count)
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      clearTimeout(patience);
+      return heard();
+    },
+    close: () => void socket.destroy(),
+  };
+}
+
+async function dialled(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
+  // The peer may cut it: that is what is looked for.
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** The first final answer to these bytes on a connection of their own. @throws Error when none comes */
+export async function answerTo(url: string, bytes: string | Buffer): Promise<WireAnswer> {
+  const conversation = await converse(url);
+  try {
+    conversation.say(bytes);
+    const { answers, rest } = await conversation.until(1);
+    const [answer] = answers;
+    if (answer === undefined) throw new Error(`no answer, but ${JSON.stringify(rest.toString('latin1'))}`);
+    return answer;
+  } finally {
+    conversation.close();
+  }
+}

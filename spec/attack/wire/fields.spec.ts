@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { attack } from '../catalogue.ts';
+import { formOf } from '../forms.ts';
+import { openTarget, type Target } from '../target.ts';
+import { answerTo } from './conversation.ts';
+import { HOST, head, JSON_TYPE } from './framing-case.ts';
+import type { WireAnswer } from './http-bytes.ts';
+import { FIELDS_TO_THE_MERCHANT, fieldNames } from './merchant-fields.ts';
+import { type ProofMaker, proofMaker, spelledAt } from './proofs.ts';
+
+const INVOKE = (id: string): string => `POST /api/resources/${id}/invoke HTTP/1.1`;
+const call = (id: string, ...lines: readonly string[]): string =>
+  `${head(INVOKE(id), HOST, JSON_TYPE, 'Content-Length: 2', ...lines)}{}`;
+const header = ({ headers }: WireAnswer, name: string): string | undefined => headers.get(name)?.join(' | ');
+const bodyOf = ({ body }: WireAnswer): { readonly [member: string]: unknown } => JSON.parse(body.toString());
+
+/** Twelve fields that a sender may try to have taken away, by whoever believes Connection. */
+const NOMINATED = [
+  'Authorization',
+  'Agent-Authorization',
+  'Payment-Signature',
+  'Idempotency-Key',
+  'X-Request-Id',
+  'Content-Type',
+  'Cookie',
+  'Proxy-Authorization',
+  'X-Forwarded-For',
+  'Agent-Commerce-Payer',
+  'X-Secret',
+  'Origin-Secret',
+];
+
+describe('fields of the caller', () => {
+  let target: Target;
+  let proofs: ProofMaker;
+  before(async () => {
+    target = await openTarget();
+    proofs = await proofMaker(target);
+  });
+  after(() => target.stop());
+
+  attack('H2', 'twelve nominated fields reach nobody, and are read as if nobody had nominated them', async () => {
+    target.merchant.forget();
+    const own: Readonly<Record<string, string>> = { 'X-Request-Id': 'nominated-1', 'Content-Type': 'application/json' };
+    const lines = NOMINATED.map((name) => `${name}: ${own[name] ?? `planted-${name}`}`);
+    const bytes = `${head(INVOKE('free_echo'), HOST, 'Content-Length: 2', ...lines, `Connection: close, ${NOMINATED.join(', ')}`)}{}`;
+    const answer = await answerTo(target.url, bytes);
+    assert.equal(answer.status, 200);
+    assert.equal(header(answer, 'x-request-id'), 'nominated-1');
+    const [request, ...others] = target.merchant.requests;
+    assert.ok(request !== undefined && others.length === 0);
+    for (const name of fieldNames(request)) assert.ok(FIELDS_TO_THE_MERCHANT.has(name), name);
+    assert.equal(request.headers['x-request-id'], 'nominated-1');
+    assert.ok(!request.rawHeaders.some((value) => value.includes('planted')));
+    assert.ok(!/payment|secret|authorization/i.test(request.headers.connection ?? ''));
+  });
+
+  attack('H2', 'a nominated proof pays, and none is not made of one', async () => {
+    const proof = await proofs.proof('echo');
+    const lines = [`Payment-Signature: ${proof}`, 'Connection: close, Payment-Signature'];
+    const paid = await answerTo(target.url, call('echo', ...lines));
+    assert.equal(paid.status, 200);
+    assert.ok(header(paid, 'payment-response'));
+    assert.equal((await answerTo(target.url, call('echo', 'Connection: close, Payment-Signature'))).status, 402);
+  });
+
+  for (const name of [
+    'Authorization',
+    'Agent-Authorization',
+    'Content-Type',
+    'Content-Length',
+    'Host',
+    'Last-Event-ID',
+  ])
+    for (const other of ['the same', 'another'])
+      attack('H3', `${name} twice, ${other} value, is one refused request`, async () => {
+        target.merchant.forget();
+        const own: Readonly<Record<string, string>> = {
+          'Content-Type': 'application/json',
+          'Content-Length': '2',
+          Host: 'shop',
+        };
+        const value = own[name] ?? 'Bearer a';
+        const second = other === 'the same' ? value : value === '2' ? '3' : `${value}-b`;
+        const lines = own[name] === undefined ? [`${name}: ${value}`, `${name}: ${second}`] : [`${name}: ${second}`];
+        const answer = await answerTo(target.url, call('free_echo', ...lines));
+        assert.deepEqual([answer.status, formOf(answer)], [400, 'envelope']);
+        assert.equal(target.merchant.requests.length, 0);
+      });
+
+  attack('H3', 'PAYMENT-SIGNATURE twice is no proof, and settles nothing', async () => {
+    const before = await target.chain.balanceOf(target.payTo);
+    const [one, two] = [await proofs.proof('echo'), await proofs.proof('echo')];
+    for (const second of [one, two]) {
+      const answer = await answerTo(
+        target.url,
+        call('echo', `Payment-Signature: ${one}`, `Payment-Signature: ${second}`),
+      );
+      assert.equal(answer.status, 402);
+      assert.equal((bodyOf(answer)['error'] as { reason: string }).reason, 'invalid_payload');
+    }
+    assert.equal(await target.chain.balanceOf(target.payTo), before);
+  });
+
+  attack('H3', 'Idempotency-Key twice is refused before money moves', async () => {
+    const before = await target.chain.balanceOf(target.payTo);
+    const lines = [`Payment-Signature: ${await proofs.proof('echo')}`, 'Idempotency-Key: a', 'Idempotency-Key: a'];
+    const answer = await answerTo(target.url, call('echo', ...lines));
+    assert.deepEqual([answer.status, formOf(answer)], [400, 'envelope']);
+    assert.equal(await target.chain.balanceOf(target.payTo), before);
+  });
+
+  attack('H3', 'A2A-Version and MCP-Protocol-Version twice are refused by their fronts', async () => {
+    const send = (path: string, body: string, ...lines: readonly string[]): Promise<WireAnswer> =>
+      answerTo(
+        target.url,
+        head(`POST ${path} HTTP/1.1`, HOST, JSON_TYPE, `Content-Length: ${body.length}`, ...lines) + body,
+      );
+    const message = '{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{}}}';
+    const a2a = await send('/a2a', message, 'A2A-Version: 1.0', 'A2A-Version: 1.0');
+    assert.equal((bodyOf(a2a)['error'] as { code: number }).code, -32004);
+    const list =
+      '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}';
+    const modern = ['MCP-Protocol-Version: 2026-07-28', 'Mcp-Method: tools/list'];
+    const mcp = await send('/mcp', list, ...modern, 'MCP-Protocol-Version: 2026-07-28');
+    assert.equal(formOf(mcp), 'rpc error');
+  });
+
+  for (const [what, value] of [
+    ['a carriage return', 'a\rb'],
+    ['a tab', 'a\tb'],
+    ['65 characters', 'a'.repeat(65)],
+    ['Latin-1', 'gr\xfc\xdfe'],
+    ['nothing', ''],
+    ['a space', 'a b'],
+    ['a brace and a quote', '{"a"}'],
+    ['a list', 'a, b'],
+  ] as const)
+    attack('H4', `an X-Request-Id with ${what} is never said again`, async () => {
+      const answer = await answerTo(target.url, call('free_echo', `X-Request-Id: ${value}`, 'Connection: close'));
+      const id = header(answer, 'x-request-id') ?? '';
+      assert.match(id, /^req_[0-9a-f-]{36}$/);
+      if (answer.status === 200) assert.equal(target.merchant.requests.at(-1)?.headers['x-request-id'], id);
+    });
+
+  attack(
+    'H4',
+    'of two X-Request-Ids neither is taken; names of prototypes and 64 characters are ids like others',
+    async () => {
+      const twice = await answerTo(target.url, call('free_echo', 'X-Request-Id: one', 'X-Request-Id: two'));
+      assert.match(header(twice, 'x-request-id') ?? '', /^req_[0-9a-f-]{36}$/);
+      for (const id of ['constructor', '__proto__', 'a'.repeat(64)])
+        assert.equal(header(await answerTo(target.url, call('free_echo', `X-Request-Id: ${id}`)), 'x-request-id'), id);
+    },
+  );
+
+  for (const [length, status] of [
+    [8_191, 200],
+    [8_192, 200],
+    [8_194, 402],
+  ] as const)
+    attack('H5', `a good proof of ${length} bytes is answered ${status}`, async () => {
+      const proof = spelledAt(await proofs.proof('echo'), length);
+      assert.equal(proof.length, length);
+      const answer = await answerTo(target.url, call('echo', `Payment-Signature: ${proof}`));
+      assert.equal(answer.status, status);
+      if (status === 402) assert.equal((bodyOf(answer)['error'] as { reason: string }).reason, 'invalid_payload');
+    });
+
+  attack('H5', 'two proofs of 8 KiB fit into one head', async () => {
+    const lines = [
+      `Payment-Signature: ${spelledAt(await proofs.proof('echo'), 8_192)}`,
+      `Agent-Authorization: ${'B'.repeat(8_192)}`,
+    ];
+    assert.equal((await answerTo(target.url, call('echo', ...lines))).status, 200);
+  });
+});

@@ -1,0 +1,174 @@
+import { ECHO, echo, type FramingCase, good, HOST, head, JSON_TYPE, marked } from './framing-case.ts';
+
+const BODY = marked('a');
+const LENGTH = `Content-Length: ${BODY.length}`;
+const REFUSED = { answered: [400], leaves: 'closed' } as const;
+const SERVED = { answered: [200], meant: ['a'], leaves: 'open' } as const;
+const LISTING = 'GET /api/resources HTTP/1.1';
+
+const line = (request: string): string => head(request, HOST, JSON_TYPE, LENGTH) + BODY;
+const field = (...lines: readonly string[]): string => echo([LENGTH, ...lines], BODY);
+/** The first bytes of a TLS 1.2 handshake. */
+const TLS_HELLO = `\x16\x03\x01\x00\xc5\x01\x00\x00\xc1\x03\x03${'\x5a'.repeat(184)}`;
+
+/** Request lines, field lines and what stands before and behind them: RFC 9112, sections 2, 3, 5 and 9. */
+export const HEAD_CASES: readonly FramingCase[] = [
+  { name: 'a call as it should be', says: good('a'), ...SERVED },
+  { name: 'an empty line before the request', says: `\r\n${good('a')}`, ...SERVED },
+  { name: 'a folded field', says: field('X-A: 1\r\n 2'), ...REFUSED },
+  { name: 'a folded Transfer-Encoding', says: echo(['Transfer-Encoding:\r\n chunked', LENGTH], BODY), ...REFUSED },
+  { name: 'a space before the colon', says: echo([LENGTH.replace(':', ' :')], BODY), ...REFUSED },
+  { name: 'a space before the name', says: head(ECHO, ` ${HOST}`, JSON_TYPE, LENGTH) + BODY, ...REFUSED },
+  { name: 'lines that end with a line feed', says: good('a').replaceAll('\r\n', '\n'), ...REFUSED },
+  { name: 'one line that ends with a line feed', says: good('a').replace(`${HOST}\r\n`, `${HOST}\n`), ...REFUSED },
+  { name: 'a bare carriage return in a value', says: field('X-A: 1\rContent-Length: 0'), ...REFUSED },
+  { name: 'a NUL in a value', says: field('X-A: 1\x002'), ...REFUSED },
+  { name: 'a NUL in a name', says: field('X\x00A: 1'), ...REFUSED },
+  { name: 'a DEL in a value', says: field('X-A: 1\x7f'), ...REFUSED },
+  { name: 'Latin-1 in a value', says: field('X-A: gr\xfc\xdfe'), ...SERVED },
+  { name: 'a field without a colon', says: field('X-A'), ...REFUSED },
+  { name: 'a field without a name', says: field(': 1'), ...REFUSED },
+  { name: 'a name with a bracket', says: field('X[a]: 1'), ...REFUSED },
+  { name: 'a name with Latin-1', says: field('X-\xfc: 1'), ...REFUSED },
+  { name: 'a name of odd characters that are allowed', says: field("!#$%&'*+-.^_`|~: 1"), ...SERVED },
+  { name: 'two Hosts, different', says: field('Host: evil'), ...REFUSED },
+  { name: 'two Hosts, the same', says: field(HOST), ...REFUSED },
+  { name: 'no Host', says: head(ECHO, JSON_TYPE, LENGTH) + BODY, ...REFUSED },
+  {
+    name: 'no Host in HTTP/1.0',
+    says: head(ECHO.replace('1.1', '1.0'), JSON_TYPE, LENGTH) + BODY,
+    ...SERVED,
+    leaves: 'closed',
+  },
+  {
+    name: 'absolute form',
+    says: line('POST http://evil.test/api/resources/free_echo/invoke HTTP/1.1'),
+    answered: [200],
+    meant: ['a'],
+    leaves: 'open',
+  },
+  {
+    name: 'absolute form of another scheme',
+    says: line('POST gopher://evil.test/1 HTTP/1.1'),
+    answered: [404],
+    leaves: 'closed',
+  },
+  { name: 'authority form without CONNECT', says: line('POST evil.test:80 HTTP/1.1'), ...REFUSED },
+  {
+    name: 'CONNECT',
+    says: head('CONNECT evil.test:443 HTTP/1.1', 'Host: evil.test:443') + good('smuggled'),
+    ...REFUSED,
+  },
+  { name: 'asterisk form', says: head('OPTIONS * HTTP/1.1', HOST), answered: [404], leaves: 'open' },
+  { name: 'asterisk form of a POST', says: line('POST * HTTP/1.1'), answered: [404], leaves: 'closed' },
+  { name: 'a target with a space', says: line(`${ECHO.replace('free_echo', 'free echo')}`), ...REFUSED },
+  { name: 'a target with a NUL', says: line(ECHO.replace('free_echo', 'free\x00echo')), ...REFUSED },
+  { name: 'a target with a fragment', says: line(ECHO.replace('invoke', 'invoke#x')), ...SERVED },
+  {
+    name: 'a target that begins with two slashes',
+    says: line(ECHO.replace('/api', '//api')),
+    answered: [404],
+    leaves: 'closed',
+  },
+  { name: 'a target that climbs', says: line(ECHO.replace('/api', '/x/../api')), answered: [404], leaves: 'closed' },
+  { name: 'a method of lower case', says: line(ECHO.replace('POST', 'post')), ...REFUSED },
+  { name: 'a method that nobody knows', says: line(ECHO.replace('POST', 'BREW')), ...REFUSED },
+  {
+    name: 'TRACE',
+    says: head('TRACE /api/resources HTTP/1.1', HOST, 'X-Secret: 1'),
+    answered: [405],
+    leaves: 'open',
+  },
+  { name: 'HTTP/0.9', says: 'GET /api/resources\r\n\r\n', ...REFUSED },
+  { name: 'HTTP/1.2', says: line(ECHO.replace('1.1', '1.2')), ...REFUSED },
+  { name: 'HTTP/2.0', says: line(ECHO.replace('1.1', '2.0')), ...REFUSED },
+  { name: 'HTTP/11', says: line(ECHO.replace('1.1', '11')), ...REFUSED },
+  { name: 'a version of lower case', says: line(ECHO.replace('HTTP', 'http')), ...REFUSED },
+  { name: 'ICE instead of HTTP', says: line(ECHO.replace('HTTP', 'ICE')), ...REFUSED },
+  { name: 'two spaces before the version', says: line(ECHO.replace(' HTTP', '  HTTP')), ...SERVED },
+  {
+    name: 'the preface of HTTP/2',
+    says: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00',
+    ...REFUSED,
+  },
+  { name: 'a TLS hello', says: TLS_HELLO, ...REFUSED },
+  {
+    name: 'Upgrade: h2c',
+    says: field('Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__'),
+    ...SERVED,
+  },
+  {
+    name: 'Upgrade: websocket',
+    says: head(
+      LISTING,
+      HOST,
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      'Sec-WebSocket-Version: 13',
+    ),
+    answered: [200],
+    leaves: 'open',
+  },
+  { name: 'Expect: 100-continue', says: field('Expect: 100-continue'), ...SERVED },
+  { name: 'Expect: 100-Continue, twice', says: field('Expect: 100-Continue', 'Expect: 100-continue'), ...SERVED },
+  { name: 'an expectation that nobody has', says: field('Expect: 200-maybe'), ...SERVED },
+  {
+    name: 'Expect without a body',
+    says: head(LISTING, HOST, 'Expect: 100-continue'),
+    answered: [200],
+    leaves: 'closed',
+  },
+  { name: '100 fields', says: field(...Array.from({ length: 96 }, (_, at) => `X-${at}: 1`)), ...SERVED },
+  {
+    name: '101 fields, the length behind them',
+    says: head(ECHO, HOST, JSON_TYPE, ...Array.from({ length: 98 }, (_, at) => `X-${at}: 1`), LENGTH) + BODY,
+    ...REFUSED,
+  },
+  { name: 'a head of 31 KiB', says: field(`X-A: ${'a'.repeat(31 * 1_024)}`), ...SERVED },
+  { name: 'a head of 33 KiB', says: field(`X-A: ${'a'.repeat(33 * 1_024)}`), ...REFUSED },
+  { name: 'a head without an end', says: `${ECHO}\r\n${HOST}\r\n`, finishes: true, ...REFUSED },
+  { name: 'nothing at all', says: '', finishes: true, answered: [], leaves: 'closed' },
+  { name: 'a call that is said byte by byte', says: good('a'), byByte: true, ...SERVED },
+  {
+    name: 'two calls in one packet',
+    says: good('a') + good('b'),
+    answered: [200, 200],
+    meant: ['a', 'b'],
+    leaves: 'open',
+  },
+  {
+    name: 'a call behind a refused one',
+    says: head('POST /nowhere HTTP/1.1', HOST, JSON_TYPE, LENGTH) + BODY + good('smuggled'),
+    answered: [404],
+    leaves: 'closed',
+  },
+  {
+    name: 'a call behind one that is too large',
+    says: echo(['Content-Length: 262145'], 'x'.repeat(262_145)) + good('smuggled'),
+    answered: [413],
+    leaves: 'closed',
+  },
+  {
+    name: 'a call behind a HEAD',
+    says: head('HEAD /api/resources HTTP/1.1', HOST) + good('b'),
+    answered: [200, 200],
+    bodiless: [0],
+    meant: ['b'],
+    leaves: 'open',
+  },
+  {
+    name: 'a call behind one that closes',
+    says: echo([LENGTH, 'Connection: close'], BODY) + good('smuggled'),
+    answered: [200],
+    meant: ['a'],
+    leaves: 'closed',
+  },
+  {
+    name: 'garbage behind a call',
+    says: `${good('a')}GARBAGE\r\n\r\n`,
+    answered: [200],
+    meant: ['a'],
+    leaves: 'closed',
+  },
+];

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { attack, measured } from '../catalogue.ts';
+import { openTarget, type Target } from '../target.ts';
+import { marksOf, meantBy, playFraming } from './framing.ts';
+import { HEAD_CASES } from './framing-heads.ts';
+import { LENGTH_CASES } from './framing-lengths.ts';
+import { FIELDS_TO_THE_MERCHANT, fieldNames } from './merchant-fields.ts';
+
+const CASES = [...LENGTH_CASES, ...HEAD_CASES];
+
+describe('bytes that could mean two things', () => {
+  let target: Target;
+  before(async () => {
+    target = await openTarget();
+  });
+  after(() => target.stop());
+
+  for (const [number, played] of CASES.entries())
+    attack('H1', played.name, async (t) => {
+      await playFraming(target.url, played, number);
+      measured(t, 'framing cases', 1);
+    });
+
+  attack('H1', 'the merchant got exactly the calls that were meant, each as a new message of ours', async (t) => {
+    await target.stillSells();
+    const requests = target.merchant.requests.filter(({ body }) => body.toString() !== '{"still":"sells"}');
+    const [got, meant] = [marksOf(requests), meantBy(CASES)];
+    const differing = got.filter((mark) => !meant.includes(mark)).length + (meant.length - new Set(got).size);
+    measured(t, 'differing views of the merchant', Math.abs(differing));
+    assert.deepEqual(got, meant);
+    for (const request of requests) {
+      assert.deepEqual(
+        fieldNames(request).filter((name) => !FIELDS_TO_THE_MERCHANT.has(name)),
+        [],
+      );
+      assert.equal(request.headers['content-length'], String(request.body.length));
+      assert.equal(request.headers['transfer-encoding'], undefined);
+    }
+  });
+});
