@@ -17,10 +17,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   payments: ['errors', 'events', 'json', 'merchant', 'receipts'],
   store: ['events', 'payments', 'receipts'],
   catalogue: ['errors', 'events', 'json', 'merchant', 'payments', 'problems'],
-  config: ['catalogue', 'events', 'json', 'keys', 'merchant', 'payments', 'problems', 'store'],
+  config: ['catalogue', 'events', 'json', 'keys', 'limits', 'merchant', 'payments', 'problems', 'store'],
+  limits: [],
   sidecar: [],
-  http: ['catalogue', 'errors', 'json'],
-  call: ['catalogue', 'errors', 'events', 'json', 'merchant', 'payments'],
+  http: ['catalogue', 'errors', 'events', 'json'],
+  call: ['catalogue', 'errors', 'events', 'http', 'json', 'merchant', 'payments'],
+  overload: ['errors', 'http'],
   layers: [
     'call',
     'catalogue',
@@ -28,7 +30,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'events',
     'http',
     'json',
+    'limits',
     'merchant',
+    'overload',
     'payments',
     'receipts',
     'sidecar',
@@ -36,9 +40,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   fronts: ['call', 'catalogue', 'errors', 'events', 'http', 'json', 'keys', 'merchant', 'payments'],
   keys: ['json'],
-  operator: ['errors', 'events', 'http', 'receipts', 'store'],
+  console: ['catalogue', 'http'],
+  operator: ['errors', 'events', 'http', 'limits', 'receipts', 'store'],
   probes: ['http', 'payments', 'store'],
-  telemetry: ['errors', 'probes'],
+  telemetry: ['call', 'errors', 'http', 'layers', 'merchant', 'payments', 'probes', 'problems'],
 };
 /** The composition root and the entry may import everything. */
 const ROOTS = new Set([
@@ -51,6 +56,8 @@ const ROOTS = new Set([
   'plain-express',
   'till',
   'storefront',
+  'vital-signs',
+  'edges',
 ]);
 const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
 

@@ -3,6 +3,7 @@ import type { Resource } from './catalogue/resource.ts';
 import type { GatewayError } from './errors.ts';
 import type { Channel } from './events/event.ts';
 import type { Journal } from './events/journal.ts';
+import { noteOutcome } from './http/account.ts';
 import type { JsonObject } from './json/types.ts';
 import type { BackendAnswer, BackendError, BackendRequest } from './merchant/types.ts';
 import type { Lease } from './payments/leases.ts';
@@ -108,6 +109,29 @@ export interface Presenter {
     answer: BackendAnswer,
     said: { readonly payment?: PaymentResponse; readonly replayed?: boolean },
   ): Promise<Relayed>;
+}
+
+/** A call begins. Whatever its presenter is asked to say is noted as what became of the request. */
+export function receiveCall(res: Response, call: ReceivedCall): void {
+  advanceCall(res, { ...call, presenter: noting(res, call.presenter) });
+}
+
+function noting(res: Response, presenter: Presenter): Presenter {
+  return {
+    maxAnswerBytes: presenter.maxAnswerBytes,
+    paymentRequired(challenge, payment) {
+      noteOutcome(res, 'payment_required');
+      presenter.paymentRequired(challenge, payment);
+    },
+    failed(error, context) {
+      noteOutcome(res, error.code);
+      presenter.failed(error, context);
+    },
+    relay(answer, said) {
+      noteOutcome(res, said.replayed === true ? 'replayed' : 'delivered', answer.body);
+      return presenter.relay(answer, said);
+    },
+  };
 }
 
 /** The call in this response's hands, if a front put one there. */

@@ -3,8 +3,13 @@ import { type Catalogue, compileCatalogue } from './catalogue/catalogue.ts';
 import type { AdapterHealths } from './catalogue/discovery.ts';
 import { mirroredParameters } from './catalogue/mirrored.ts';
 import type { GatewayConfig } from './config/config.ts';
+import { consoleRoutes } from './console/routes.ts';
+import { openEdges } from './edges.ts';
 import { GatewayError } from './errors.ts';
 import type { EventDraft } from './events/event.ts';
+import { keepAccount } from './http/account.ts';
+import { below } from './http/below.ts';
+import { checkFraming } from './http/framing.ts';
 import { allowOnly, refuseEncodedSlash } from './http/methods.ts';
 import { checkHost, checkOrigin } from './http/origin.ts';
 import { identify, idPrefixes } from './http/request-id.ts';
@@ -14,12 +19,17 @@ import { challenge } from './layers/challenge.ts';
 import { conclude } from './layers/conclude.ts';
 import { counted, countUntilClosed } from './layers/counted.ts';
 import { forward } from './layers/forward.ts';
+import { measured } from './layers/measured.ts';
 import { present } from './layers/present.ts';
 import { resolve } from './layers/resolve.ts';
 import { validate } from './layers/validate.ts';
 import { managementApp } from './management.ts';
 import { createExchange } from './merchant/exchange.ts';
 import { operatorRoutes } from './operator/routes.ts';
+import { openEventStream } from './operator/stream.ts';
+import type { Door } from './overload/door.ts';
+import { openDoorway } from './overload/doorway.ts';
+import type { DelayReading } from './overload/loop-delay.ts';
 import { createDeliveryDesk } from './payments/delivery.ts';
 import { compileOffers } from './payments/offers.ts';
 import type { X402Rail } from './payments/x402/create-rail.ts';
@@ -34,7 +44,10 @@ import { createWriteBehind } from './store/write-behind.ts';
 import { openFronts } from './storefront.ts';
 import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
+import { PASSED_ON, type Tracing } from './telemetry/tracing.ts';
+import { watchOver } from './telemetry/watch.ts';
 import { openTill, type Till, type TillParts } from './till.ts';
+import { showVitalSigns } from './vital-signs.ts';
 
 /** How long the last calls may take to write down how they ended, milliseconds. */
 const WRITE_DOWN_MS = 2_000;
@@ -46,11 +59,17 @@ export interface GatewayParts {
   /** Undefined when nothing has a price. */
   readonly rail: X402Rail | undefined;
   readonly log: Log;
+  /** Undefined: nobody collects traces. */
+  readonly tracing?: Tracing;
+  /** How long the turns of the event loop are; this process's own unless given. */
+  readonly turnLength?: DelayReading;
 }
 
 /** The two apps, not yet listening, and the life they share. */
 export interface Gateway {
   readonly agents: Express;
+  /** Stands before `agents`: what it answered does not come in. */
+  readonly door: Door;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
   /** Flushes what waits for the store and stops the background work. */
@@ -59,10 +78,11 @@ export interface Gateway {
 
 /** Wires everything. The order of the layers that a call passes is the order of the lines below. */
 export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
-  const { config, store, log } = parts;
+  const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();
-  const metrics = createMetrics();
+  const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), census: () => store.census() });
+  const ledger = metrics.payments.ledger(store.ledger);
   const events = createWriteBehind<EventDraft>(
     (batch, id) => store.feed.append(batch, id),
     lossless(log, metrics, 'event'),
@@ -71,15 +91,16 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     (batch) => store.receipts.write(batch),
     lossless(log, metrics, 'receipt'),
   );
-  const monitor = startMonitor({ ...watched(parts), gate: lifecycle, onChange: healthLog(log) });
+  const edges = openEdges(config, log, metrics);
+  const { bypassed } = edges;
+  const monitor = startMonitor({ ...watched(parts), gate: lifecycle, bypassed, onChange: healthLog(log) });
   const merchant = createExchange({ origin: config.backend.origin });
-  const desk = createDeliveryDesk(store.ledger, (facts) => {
+  const desk = createDeliveryDesk(ledger, (facts) => {
     metrics.dropped('delivery', 1);
     log.error(facts, 'a delivery is not written');
   });
   const offers = compileOffers(config);
   const onFailure = failureLog(log);
-  const { ledger } = store;
   const till = openTillFor(parts, {
     ledger,
     offers,
@@ -91,27 +112,56 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     metrics,
   });
 
+  const stream = openEventStream({
+    feed: store.feed,
+    gate: lifecycle,
+    maxStreams: config.limits.maxStreams,
+    onTrouble: (cause) => log.warn({ err: cause }, 'event streams wait for the store'),
+  });
+  const mounts = idPrefixes(config.protocols);
+  const doorway = openDoorway({
+    maxInFlight: config.limits.maxInFlight,
+    mounts,
+    draining: () => lifecycle.draining(),
+    onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
+    ...(parts.turnLength === undefined ? {} : { turnLength: parts.turnLength }),
+  });
+
+  showVitalSigns(metrics, {
+    lifecycle,
+    monitor,
+    tracing,
+    waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
+  });
+
+  const watch = watchOver(metrics.calls, tracing);
   const agents = plainExpress(express());
-  agents.use(identify(idPrefixes(config.protocols)));
-  agents.use(httpLog(log));
+  agents.use(identify(mounts));
+  agents.use(keepAccount(watch));
+  agents.use(httpLog(log, tracing));
   agents.use(countUntilClosed(lifecycle));
+  agents.use(checkFraming());
   agents.use(probes(monitor));
   agents.use(checkHost(config.server.allowedHosts));
+  // Before the check of the Origin: browsers name it when they load modules, and an operator comes in by any name of the pod.
+  agents.use(below(['/console'], consoleRoutes(config.server.adminTokens)));
   agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
   agents.use(refuseEncodedSlash());
   publish(agents, catalogue, () => monitor.adapterHealth());
-  agents.use(operatorRoutes(config.server.adminTokens, store.feed, store.receipts));
+  const operators = operatorRoutes(config.server.adminTokens, { ...store, stream: stream.route }, edges.guesses);
+  agents.use(below(['/api/receipts', '/api/events'], operators));
 
+  const layer = measured(watch.layer);
   const purchase = [
-    admit(lifecycle, config.limits.maxInFlight),
-    resolve(catalogue, events),
-    validate(),
-    challenge(offers),
-    ...(till?.layers ?? []),
-    counted(lifecycle, forward(merchant.exchange, desk)),
-    counted(lifecycle, conclude(desk, receipts)),
+    layer('admit', admit(lifecycle, doorway.places)),
+    layer('resolve', resolve(catalogue, events)),
+    layer('validate', validate()),
+    layer('challenge', challenge(offers)),
+    ...(till === undefined ? [] : [layer('verify', till.layers.verify), layer('settle', till.layers.settle)]),
+    layer('forward', counted(lifecycle, forward(merchant.exchange, desk))),
+    layer('conclude', edges.unlessPaid(counted(lifecycle, conclude(desk, receipts)))),
   ];
-  openFronts(agents, { config, catalogue, parked: store.parked }, purchase);
+  openFronts(agents, { config, catalogue, parked: store.parked, entrance: edges.entrance }, purchase);
 
   agents.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
@@ -120,10 +170,14 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
 
   return {
     agents,
+    door: doorway.door,
     management: managementApp(monitor, metrics, drain, onFailure),
     lifecycle,
     async close() {
       monitor.close();
+      stream.close();
+      edges.close();
+      doorway.close();
       await till?.stopReconciling(WRITE_DOWN_MS);
       // Who is still silent has had the time of the drain; what it leaves behind is written down as undelivered.
       await merchant.abort();

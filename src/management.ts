@@ -1,5 +1,6 @@
 import express, { type Express } from 'express';
 import { GatewayError } from './errors.ts';
+import { checkFraming } from './http/framing.ts';
 import { allowOnly } from './http/methods.ts';
 import { identify } from './http/request-id.ts';
 import { sendJson } from './http/respond.ts';
@@ -23,6 +24,7 @@ export function managementApp(
 ): Express {
   const app = plainExpress(express());
   app.use(identify());
+  app.use(checkFraming());
   app.use(probes(monitor));
   app.get('/metrics', async function metricsText(_req, res) {
     const text = await metrics.text();

@@ -2,10 +2,12 @@ import type { Express, RequestHandler } from 'express';
 import release from '../package.json' with { type: 'json' };
 import type { Catalogue } from './catalogue/catalogue.ts';
 import type { GatewayConfig } from './config/config.ts';
+import type { Channel } from './events/event.ts';
 import { a2aDocuments } from './fronts/a2a/documents.ts';
 import { a2aFront } from './fronts/a2a/front.ts';
 import { httpFront } from './fronts/http.ts';
 import { mcpFront } from './fronts/mcp/mcp.ts';
+import { ofChannel } from './http/account.ts';
 import { allowOnly } from './http/methods.ts';
 import type { ParkedCalls } from './payments/parked-calls.ts';
 
@@ -14,25 +16,27 @@ export interface FrontParts {
   readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'x402'>;
   readonly catalogue: Catalogue;
   readonly parked: ParkedCalls;
+  /** What every call passes before a byte of its body is read. */
+  readonly entrance: readonly RequestHandler[];
 }
 
 /** Every enabled front before the layers of a purchase. A front that is not enabled has no path at all. */
 export function openFronts(agents: Express, parts: FrontParts, purchase: readonly RequestHandler[]): void {
-  const { config, catalogue, parked } = parts;
+  const { config, catalogue, parked, entrance } = parts;
   const { protocols, merchant, x402 } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
-  const mount = (paths: string[], front: RequestHandler): void => {
-    agents.post(paths, front, [...purchase]);
+  const mount = (channel: Channel, paths: string[], front: RequestHandler): void => {
+    agents.post(paths, [...ofChannel(channel, [...entrance, front])], [...purchase]);
     agents.all(paths, allowOnly('POST'));
   };
-  if (http.enabled) mount(['/api/resources/:id/invoke'], httpFront());
-  if (mcp.enabled) mount([mcp.mountPath], mcpFront({ catalogue, merchant, version }));
+  if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpFront());
+  if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpFront({ catalogue, merchant, version }));
   if (a2a.enabled) {
     agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));
     // A call waits as long as its challenge is good for; where nothing has a price, nothing waits.
     const parkForMs = (x402?.maxTimeoutSeconds ?? 0) * 1_000;
     // Clients join the mount and an empty path in either way.
-    mount([a2a.mountPath, `${a2a.mountPath}/`], a2aFront({ errorProfile: a2a.errorProfile, parked, parkForMs }));
+    mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], a2aFront({ errorProfile: a2a.errorProfile, parked, parkForMs }));
   }
 }

@@ -17,7 +17,7 @@ import { type Deliverable, fetchForBuyer } from './payments/redelivery.ts';
 import { createProofVerifier } from './payments/verifier.ts';
 import type { X402Rail } from './payments/x402/create-rail.ts';
 import type { Lifecycle } from './sidecar/lifecycle.ts';
-import type { Log } from './telemetry/log.ts';
+import { type Log, reconcileLog } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
 /** What takes payments is made of. */
@@ -37,8 +37,8 @@ export interface TillParts {
 
 /** Everything between a challenge and the merchant. */
 export interface Till {
-  /** In the order a call passes them. */
-  readonly layers: readonly RequestHandler[];
+  /** Of a call, in this order. */
+  readonly layers: { readonly verify: RequestHandler; readonly settle: RequestHandler };
   /** No new background work; resolves when what runs is done, or after `atMostMs`. */
   stopReconciling(atMostMs: number): Promise<void>;
   /** Gives up what this process still holds, so that another need not wait for the leases to end. */
@@ -47,7 +47,9 @@ export interface Till {
 
 /** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
 export function openTill(parts: TillParts): Till {
-  const { ledger, rail, onStoreLoss, offers, lifecycle, log, metrics } = parts;
+  const { ledger, onStoreLoss, offers, lifecycle, log, metrics } = parts;
+  const rail = metrics.payments.rail(parts.rail);
+  const waits = reconcileLog(log);
   const leases = createLeases(ledger);
   const cashier = createCashier({ ledger, rail, leases, onStoreLoss });
   const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger);
@@ -62,15 +64,15 @@ export function openTill(parts: TillParts): Till {
       fetchForBuyer(paid, resources.get(paid.record.resourceId), journal, parts.exchange, parts.desk),
     warn: (facts) => {
       metrics.notReconciled();
-      log.warn(facts, 'a payment waits to be reconciled');
+      waits(facts);
     },
   });
   reconciler.start();
   return {
-    layers: [
-      counted(lifecycle, verify(offers, verifier)),
-      counted(lifecycle, settle(offers, joining(cashier, ledger), lifecycle)),
-    ],
+    layers: {
+      verify: counted(lifecycle, verify(offers, verifier)),
+      settle: counted(lifecycle, settle(offers, joining(cashier, ledger), lifecycle)),
+    },
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
     releaseLeases: () => leases.releaseAll(),
   };

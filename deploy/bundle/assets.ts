@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import type { Plugin } from 'rolldown';
 
-/** Text files that source modules read beside themselves. */
-const TEXT_ASSETS = new Set(['.lua', '.html', '.css', '.sql', '.txt']);
+/** Text files that source modules read beside themselves; `.js` is what a browser runs, never a module of the gateway. */
+const TEXT_ASSETS = new Set(['.lua', '.html', '.css', '.js', '.svg', '.sql', '.txt']);
 
 /** `readFileSync(new URL('./x.lua', import.meta.url), 'utf8')`, the one spelling that the bundle understands. */
 const TEXT_READ =

@@ -40,6 +40,19 @@ describe('the drain', () => {
     await lifecycle.drain({ ...bounds(), finishMs: 30 });
   });
 
+  it('tells once when it begins, before anything is waited for, and whoever asks later at once', async () => {
+    const lifecycle = createLifecycle();
+    const told: string[] = [];
+    lifecycle.onDraining(() => void told.push(`first, draining ${lifecycle.draining()}`));
+    lifecycle.onDraining(() => void told.push('second'));
+    assert.equal(told.length, 0);
+    const drained = Promise.all([lifecycle.drain(bounds()), lifecycle.drain(bounds())]);
+    assert.deepEqual(told, ['first, draining true', 'second']);
+    lifecycle.onDraining(() => void told.push('late'));
+    await drained;
+    assert.deepEqual(told, ['first, draining true', 'second', 'late']);
+  });
+
   it('is one drain however often it is asked for', async () => {
     const lifecycle = createLifecycle();
     const closed: string[] = [];

@@ -3,9 +3,11 @@ import { secretsOf } from '../config/secrets.ts';
 import { frontsSummary } from '../config/summary.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
-import { createListener, type Listener } from '../server.ts';
+import { connectionsFor, createListener, type Listener } from '../server.ts';
 import { openStore } from '../store/open.ts';
+import { collectorFrom } from '../telemetry/collector.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log.ts';
+import { openTracing } from '../telemetry/open-tracing.ts';
 import { processSettings } from './process-settings.ts';
 
 /** Running calls may take this long after the listener closed, milliseconds. */
@@ -13,6 +15,8 @@ const FINISH_MS = 30_000;
 
 /** What has to be closed, in the order it was opened. */
 type Opened = (() => unknown)[];
+/** Closed, and would keep the process alive for many seconds all the same: an exporter that waits for its collector. */
+const CLINGS = Symbol('clings');
 
 /** What stands behind the ports. */
 interface Openers {
@@ -30,7 +34,8 @@ export async function serve(
 ): Promise<void> {
   const config = loadConfig({ path: args.config, env: process.env });
   const settings = processSettings(process.env);
-  const log = createLog(settings.logLevel, secretsOf(config));
+  const secrets = [...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])];
+  const log = createLog(settings.logLevel, secrets);
   for (const warning of configWarnings(config)) log.warn(warning);
   const opened: Opened = [() => farewell(log)];
   try {
@@ -40,7 +45,9 @@ export async function serve(
     await drain();
   } finally {
     // Last opened, first closed; also when opening failed half-way, or a listener without its sibling would keep on answering.
-    for (const close of opened.reverse()) await close();
+    let clings = false;
+    for (const close of opened.reverse()) clings = (await close()) === CLINGS || clings;
+    if (clings) process.exit();
   }
 }
 
@@ -57,11 +64,16 @@ async function open(
   const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
   if (rail !== undefined) opened.push(() => rail.close());
 
+  const tracing = await openTracing(process.env, log);
+  opened.push(async () => ((await tracing.close()) ? undefined : CLINGS));
+
   // The hook on the management port and the signal start one and the same drain; both need the gateway they end.
   const drain = (): Promise<void> => drained(gateway, agents, drainSeconds, log);
-  const gateway = createGateway({ config, store, rail, log }, drain);
+  const gateway = createGateway({ config, store, rail, log, tracing }, drain);
   opened.push(() => gateway.close());
-  const agents = createListener(gateway.agents, () => gateway.lifecycle.draining(), refusalLog(log));
+  const draining = (): boolean => gateway.lifecycle.draining();
+  const atMost = connectionsFor(config.limits.maxInFlight);
+  const agents = createListener(gateway.agents, draining, refusalLog(log), atMost, gateway.door);
   const management = createListener(gateway.management, () => false, refusalLog(log));
   opened.push(
     () => agents.destroy(),

@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express';
-import { advanceCall } from '../call.ts';
+import { receiveCall } from '../call.ts';
 import { GatewayError } from '../errors.ts';
 import { readJsonBody } from '../http/body.ts';
 import { singleHeader } from '../http/headers.ts';
@@ -20,7 +20,7 @@ export function httpFront(): RequestHandler {
         message: 'The body must be a JSON object: the input of the resource.',
       });
     const requestId = requestIdOf(res);
-    advanceCall(res, {
+    receiveCall(res, {
       stage: 'received',
       requestId,
       channel: 'http',

@@ -25,3 +25,8 @@ export function validTracestate(value: string): boolean {
   const keys = new Set(members.map((member) => member.slice(0, member.indexOf('='))));
   return keys.size === members.length && members.every((member) => TRACESTATE_MEMBER.test(member));
 }
+
+/** The trace id in a traceparent, or undefined when that is not valid. */
+export function traceIdOf(traceparent: string): string | undefined {
+  return validTraceparent(traceparent) ? traceparent.slice(3, 35) : undefined;
+}

@@ -2,28 +2,54 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { readHeader } from '../http/headers.ts';
+import { type ClientOf, clientNetwork } from '../limits/client.ts';
+import { countWrongTries, type WrongTries } from '../limits/wrong-tries.ts';
 
 /** Longest operator token, characters. */
 const MAX_TOKEN = 512;
 const BEARER = /^Bearer +([!-~]+) *$/i;
 
+/** Who guesses tokens, and how often. */
+export interface Guesses {
+  /** Default: the address of the connection. */
+  readonly clientOf?: ClientOf;
+  readonly wrongTries?: WrongTries;
+  /** Told of each guess that was not heard. */
+  readonly onLimited?: () => void;
+}
+
 /**
  * Lets operators through (SPEC part 5). Tokens are compared as digests, in constant time, against every configured one; never from
- * a query parameter. Without a configured token the route does not exist, whatever the request brings.
+ * a query parameter. Without a configured token the route does not exist, whatever the request brings: it leaves its router on the
+ * way of every unknown one. A client with too many wrong tokens is told to wait; a right one always passes, because behind an ingress
+ * operators and those who guess may have one address.
  */
-export function authenticate(adminTokens: readonly string[]): RequestHandler {
+export function authenticate(adminTokens: readonly string[], guesses: Guesses = {}): RequestHandler {
+  const { clientOf = clientNetwork(0), wrongTries = countWrongTries(), onLimited = () => undefined } = guesses;
   const digests = adminTokens.map(digest);
   return function authenticateLayer(req, _res, next) {
-    if (digests.length === 0) throw new GatewayError('NOT_FOUND');
+    if (digests.length === 0) {
+      next('router');
+      return;
+    }
     const header = readHeader(req, 'authorization');
     const token = header.kind === 'single' ? BEARER.exec(header.value)?.[1] : undefined;
     const presented = digest(token === undefined || token.length > MAX_TOKEN ? '' : token);
     // No early exit: the time must not tell which of the tokens came close.
     let known = false;
     for (const expected of digests) known = timingSafeEqual(presented, expected) || known;
-    if (token === undefined || !known)
-      throw new GatewayError('UNAUTHORIZED', { headers: { 'www-authenticate': 'Bearer' } });
-    next();
+    if (token !== undefined && known) {
+      next();
+      return;
+    }
+    // Who brings nothing guesses nothing.
+    const waitS = header.kind === 'absent' ? undefined : wrongTries.note(clientOf(req));
+    if (waitS === undefined) throw new GatewayError('UNAUTHORIZED', { headers: { 'www-authenticate': 'Bearer' } });
+    onLimited();
+    throw new GatewayError('RATE_LIMITED', {
+      message: 'Too many wrong operator tokens.',
+      headers: { 'retry-after': String(waitS) },
+    });
   };
 }
 

@@ -1,21 +1,33 @@
 import { type RequestHandler, Router } from 'express';
 import { GatewayError } from '../errors.ts';
-import { EVENT_ID, type EventFeed } from '../events/event.ts';
+import type { EventFeed } from '../events/event.ts';
+import { EVENT_ID } from '../events/position.ts';
 import { allowOnly } from '../http/methods.ts';
 import { sendJson } from '../http/respond.ts';
 import { RECEIPT_ID, type ReceiptBook } from '../receipts/receipt.ts';
 import { StoreError } from '../store/store.ts';
-import { authenticate } from './authenticate.ts';
+import { authenticate, type Guesses } from './authenticate.ts';
 import { limitOf, matching, queryOf } from './query.ts';
 
 /** Any text that can be an id of ours or of a caller; longer or stranger filters cannot match anything. */
 const ID_FILTER = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** `/api/receipts` and `/api/events` (CONTRACT 6): mounted only in front of an operator token. */
-export function operatorRoutes(adminTokens: readonly string[], feed: EventFeed, receipts: ReceiptBook): Router {
+/** What operators read. */
+export interface OperatorSources {
+  readonly feed: EventFeed;
+  readonly receipts: ReceiptBook;
+  readonly stream: RequestHandler;
+}
+
+/** `/api/receipts`, `/api/events` and its stream (CONTRACT 6): served only to who brings an operator token. */
+export function operatorRoutes(
+  adminTokens: readonly string[],
+  { feed, receipts, stream }: OperatorSources,
+  guesses: Guesses = {},
+): Router {
   const router = Router({ strict: true, caseSensitive: true });
-  const paths = ['/api/receipts', '/api/events'];
-  router.all(paths, authenticate(adminTokens));
+  const paths = ['/api/receipts', '/api/events', '/api/events/stream'];
+  router.all(paths, authenticate(adminTokens, guesses));
   router.get(
     '/api/events',
     answer(async (query) => {
@@ -34,6 +46,7 @@ export function operatorRoutes(adminTokens: readonly string[], feed: EventFeed, 
       });
     }),
   );
+  router.get('/api/events/stream', stream);
   router.all(paths, allowOnly('GET', 'HEAD'));
   return router;
 }

@@ -42,6 +42,8 @@ export function startMonitor(options: {
   readonly adapters: readonly string[];
   /** Whether the gateway still takes calls, and why not. */
   readonly gate: { readonly draining: () => boolean };
+  /** Whether the merchant can be called past the gateway: that degrades the first front, and nothing fails for it. */
+  readonly bypassed?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {
   const watched = [options.store, ...options.paymentProviders];
@@ -74,7 +76,10 @@ export function startMonitor(options: {
     renderCheck(component.name, component.kind, states.get(component) ?? UNSEEN);
   const adapterCheck = (name: string): ReadinessCheck => {
     if (options.gate.draining()) return { name, status: 'fail', detail: 'draining' };
-    return started ? { name, status: 'pass' } : { name, status: 'fail', detail: 'starting' };
+    if (!started) return { name, status: 'fail', detail: 'starting' };
+    // One warning is enough: it is about the merchant, not about a protocol.
+    const bypassed = name === options.adapters[0] && options.bypassed?.() === true;
+    return bypassed ? { name, status: 'warn', detail: 'adapter-degraded' } : { name, status: 'pass' };
   };
   return {
     async readiness() {

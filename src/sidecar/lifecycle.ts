@@ -6,6 +6,8 @@ export interface Lifecycle {
   /** The settlement gate: whether a new call may start and money may start to move. */
   accepting(): boolean;
   draining(): boolean;
+  /** Told once, at the moment when the drain begins; at once when it has begun. Listeners do not throw. */
+  onDraining(listener: () => void): void;
   /** Counts a piece of work that must end before the process does; call the result when it ended. */
   begin(): () => void;
   /** Resolves when nothing runs, or after `atMostMs`. */
@@ -27,6 +29,7 @@ export function createLifecycle(): Lifecycle {
   let state: 'open' | 'draining' | 'closed' = 'open';
   let running = 0;
   const waiting = new Set<() => void>();
+  const listeners: (() => void)[] = [];
   let drained: Promise<void> | undefined;
 
   const idle = (atMostMs: number): Promise<void> =>
@@ -43,6 +46,10 @@ export function createLifecycle(): Lifecycle {
   return {
     accepting: () => state !== 'closed',
     draining: () => state !== 'open',
+    onDraining(listener) {
+      if (state === 'open') listeners.push(listener);
+      else listener();
+    },
     begin() {
       running += 1;
       let ended = false;
@@ -57,6 +64,7 @@ export function createLifecycle(): Lifecycle {
     drain({ propagationMs, finishMs, stopListening }) {
       drained ??= (async () => {
         state = 'draining';
+        for (const told of listeners) told();
         await new Promise((resolve) => setTimeout(resolve, propagationMs));
         state = 'closed';
         stopListening();

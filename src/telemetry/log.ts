@@ -1,8 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Request, Response } from 'express';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { pinoHttp } from 'pino-http';
 import type { GatewayError } from '../errors.ts';
+import { accountOf } from '../http/account.ts';
 import type { CheckState } from '../probes/readiness.ts';
+import { isFailure, outcomeOf, resourceIn } from './outcome.ts';
+import { sparing } from './sparing.ts';
+import type { Tracing } from './tracing.ts';
 
 export type Log = Logger;
 
@@ -38,9 +42,29 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
   };
 }
 
-/** One line a request: id, method, path without query, status, milliseconds. No headers in either direction. */
-export function httpLog(log: Log) {
-  return pinoHttp({
+/**
+ * One line a request: id, method, path without query, status, milliseconds; of a message to a front also channel, resource and what
+ * became of it, and the trace it belongs to. No headers in either direction.
+ */
+export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>) {
+  const requestLine = (req: Request, res: Response, ms: number): object => {
+    const url = req.originalUrl ?? req.url ?? '';
+    const at = url.indexOf('?');
+    const path = at === -1 ? url : url.slice(0, at);
+    return {
+      requestId: res.getHeader('x-request-id'),
+      method: req.method,
+      path,
+      status: res.statusCode,
+      ms,
+      // What is undefined is not written.
+      channel: accountOf(res)?.channel,
+      resource: resourceIn(res),
+      outcome: outcomeOf(res),
+      traceId: tracing.traceId(req, res),
+    };
+  };
+  return pinoHttp<Request, Response>({
     logger: log,
     wrapSerializers: false,
     // The line is made from the two objects below alone: a child logger with the request in it would cost as much again.
@@ -50,17 +74,11 @@ export function httpLog(log: Log) {
     customAttributeKeys: { responseTime: 'ms' },
     customSuccessObject: (req, res, { ms }: { ms: number }) => requestLine(req, res, ms),
     customErrorObject: (req, res, _error, { ms }: { ms: number }) => requestLine(req, res, ms),
-    // An answer that did not get out is worth a look, whatever its status says.
-    customLogLevel: (_req, res) => (res.statusCode >= 500 || !res.writableFinished ? 'warn' : 'info'),
+    // An answer that did not get out is worth a look, and so is a failure that JSON-RPC answers with 200.
+    customLogLevel: (_req, res) =>
+      res.statusCode >= 500 || !res.writableFinished || isFailure(outcomeOf(res)) ? 'warn' : 'info',
     customErrorMessage: (_req, res) => (res.writableFinished ? 'request completed' : 'request aborted'),
   });
-}
-
-function requestLine(req: IncomingMessage & { originalUrl?: string }, res: ServerResponse, ms: number): object {
-  const url = req.originalUrl ?? req.url ?? '';
-  const at = url.indexOf('?');
-  const path = at === -1 ? url : url.slice(0, at);
-  return { requestId: res.getHeader('x-request-id'), method: req.method, path, status: res.statusCode, ms };
 }
 
 /** Type, code and message, along the chain of causes; no stack and no own properties, where libraries put what they sent. */
@@ -76,12 +94,27 @@ function errorFields(error: unknown, depth = 0): object {
   };
 }
 
-/** One line for each failure that is ours or the merchant's; what a caller did wrong is in the request's own line. */
+/**
+ * One line for each failure that is ours or the merchant's, ten a second of a kind; what a caller did wrong is in the request's own
+ * line.
+ */
 export function failureLog(log: Log) {
+  const spare = sparing((code, lines) => log.warn({ code, lines }, 'as many more of these in this second'));
   return (error: GatewayError, requestId: string): void => {
-    if (error.code === 'INTERNAL_ERROR') log.error({ requestId, code: error.code, err: error.cause }, 'a bug');
-    else if (error.status >= 500) log.warn({ requestId, code: error.code, err: error.cause }, error.message);
+    const { code, status, cause, message } = error;
+    if (status < 500) return;
+    spare(code, () => {
+      if (code === 'INTERNAL_ERROR') log.error({ requestId, code, err: cause }, 'a bug');
+      else log.warn({ requestId, code, err: cause }, message);
+    });
   };
+}
+
+/** One line for each payment that must wait for the reconciler's next look, ten a second. */
+export function reconcileLog(log: Log) {
+  const spare = sparing((_kind, lines) => log.warn({ lines }, 'as many more payments wait'));
+  return (facts: { readonly payId?: string; readonly err: unknown }): void =>
+    spare('reconcile', () => log.warn(facts, 'a payment waits to be reconciled'));
 }
 
 /** One line for each change of a component's health, with the cause that the answer leaves out. */

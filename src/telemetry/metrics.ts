@@ -1,22 +1,57 @@
-import { Counter, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { PaymentCensus } from '../payments/ledger/census.ts';
+import { type CallMetrics, callMetrics } from './call-metrics.ts';
+import { censusMetrics } from './census-metrics.ts';
+import { createDurations } from './durations.ts';
+import { type PaymentMetrics, paymentMetrics } from './payment-metrics.ts';
+import { processMetrics } from './process-metrics.ts';
 
 /** What should have been kept and was not, each with a line in the log. */
 export type Dropped = 'event' | 'receipt' | 'delivery';
 
-/** Counters of the process in the text format of Prometheus. */
+/** A number that somebody else keeps; read when it is asked for. Undefined: it is not known now, and not shown. */
+export interface Fact {
+  /** In the style of Prometheus: `acg_`, then the thing, then its unit. */
+  readonly name: string;
+  /** What an operator does when it is odd. */
+  readonly help: string;
+  readonly read: () => number | undefined | Promise<number | undefined>;
+}
+
+/** The same with one label. Its values must come from a closed list: what a caller can choose would fill the memory of everybody. */
+export interface LabelledFact extends Omit<Fact, 'read'> {
+  readonly label: string;
+  readonly read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
+}
+
+/** Everything that is counted, in the text format of Prometheus. */
 export interface Metrics {
+  readonly calls: CallMetrics;
+  readonly payments: PaymentMetrics;
   /** `event`, `receipt`: the waiting queue was full. `delivery`: how a paid call ended could not be written; its lease will end. */
   dropped(what: Dropped, count: number): void;
   /** A round of the reconciler that failed, or a payment that it could not bring to an end this time. */
   notReconciled(): void;
+  /** Shows a number that goes up and down. */
+  gauge(fact: Fact | LabelledFact): void;
+  /** Shows a number that only grows while the process lives; its name ends in `_total`. */
+  counter(fact: Fact | LabelledFact): void;
   readonly contentType: string;
   text(): Promise<string>;
 }
 
+/** What the metrics of a gateway ask. */
+export interface MetricsParts {
+  /** Whether a resource is in the catalogue. */
+  readonly sold: (resourceId: string) => boolean;
+  readonly census: () => Promise<PaymentCensus>;
+}
+
 /** Each gateway has a registry of its own, so that several in one process do not count for each other. */
-export function createMetrics(): Metrics {
+export function createMetrics({ sold, census }: MetricsParts): Metrics {
   const registry = new Registry();
   const registers = [registry];
+  const durations = createDurations();
   const drops = new Counter({
     name: 'acg_dropped_total',
     help: 'Entries that should have been kept and were not; each has a line in the log.',
@@ -30,10 +65,59 @@ export function createMetrics(): Metrics {
     help: 'Payments that the reconciler could not bring to an end this time, and looks at the store that failed.',
     registers,
   });
+  censusMetrics(registry, census);
   return {
+    calls: callMetrics(registry, durations),
+    payments: paymentMetrics(registry, durations, sold),
     dropped: (what, count) => drops.inc({ what }, count),
     notReconciled: () => attempts.inc(),
+    gauge(fact) {
+      const { name, help } = fact;
+      const labelNames = 'label' in fact ? [fact.label] : [];
+      new Gauge({
+        name,
+        help,
+        labelNames,
+        registers,
+        async collect() {
+          const found = await readings(fact);
+          this.reset();
+          // Without a label a reset means nought, which nobody has said.
+          if (found.length === 0) this.remove();
+          for (const [labels, value] of found) this.set(labels, value);
+        },
+      });
+    },
+    counter(fact) {
+      const { name, help } = fact;
+      const labelNames = 'label' in fact ? [fact.label] : [];
+      new Counter({
+        name,
+        help,
+        labelNames,
+        registers,
+        async collect() {
+          const found = await readings(fact);
+          this.reset();
+          for (const [labels, value] of found) this.inc(labels, value);
+        },
+      });
+    },
     contentType: registry.contentType,
-    text: () => registry.metrics(),
+    text: async () => [await registry.metrics(), durations.text(), await processMetrics().metrics()].join('\n'),
   };
+}
+
+type Reading = readonly [labels: Record<string, string>, value: number];
+
+/** A fact that cannot be had must not take all others with it. */
+async function readings(fact: Fact | LabelledFact): Promise<readonly Reading[]> {
+  return read(fact).catch(() => []);
+}
+
+async function read(fact: Fact | LabelledFact): Promise<readonly Reading[]> {
+  if ('label' in fact)
+    return Object.entries(await fact.read()).map(([value, found]) => [{ [fact.label]: value }, found]);
+  const found = await fact.read();
+  return found === undefined ? [] : [[{}, found]];
 }

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { redisCensus } from '../../../src/store/redis/census.ts';
 import { redisFeed } from '../../../src/store/redis/feed.ts';
 import { redisHealth } from '../../../src/store/redis/health.ts';
 import { redisKeys } from '../../../src/store/redis/keys.ts';
@@ -26,9 +27,10 @@ await misbehave({
     return {
       name: 'redis',
       ledger: redisLedger({ redis, replicated: undefined }, keys, limits),
-      feed: redisFeed(redis, keys, limits),
+      feed: redisFeed({ redis, openTail: async () => redis.duplicate() }, keys, limits),
       receipts: redisReceipts(redis, keys, limits),
       parked: redisParked(redis, keys),
+      census: redisCensus(redis, keys),
       check: redisHealth(redis, keys, 0),
       close: async () => redis.disconnect(),
     };

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { advanceCall, type ReceivedCall } from '../../call.ts';
+import { type ReceivedCall, receiveCall } from '../../call.ts';
 import { GatewayError } from '../../errors.ts';
 import { readJsonBytes } from '../../http/body.ts';
 import { readHeader, singleHeader } from '../../http/headers.ts';
@@ -7,8 +7,8 @@ import { leavingOf } from '../../http/leaving.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { ParkedCalls } from '../../payments/parked-calls.ts';
 import { carriedKey, carriedProof } from '../carriers.ts';
-import { errorText, type RpcId, resultText } from '../json-rpc/message.ts';
-import { sendRpc } from '../json-rpc/send.ts';
+import { type RpcId, resultText } from '../json-rpc/message.ts';
+import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import type { SendMessage } from './message.ts';
 import { a2aPresenter, canceledTask } from './presenter.ts';
 import { goOn, newPurchase, type Purchase } from './purchase.ts';
@@ -33,7 +33,7 @@ export interface A2aParts {
 export function a2aFront({ errorProfile, parked, parkForMs }: A2aParts): RequestHandler {
   const waiting = waitingCalls(parked, parkForMs);
   const refuse = (res: Response, id: RpcId | null, refusal: Refusal, status: 200 | 413 = 200): void =>
-    sendRpc(res, status, errorText(id, rpcError(refusal, errorProfile, requestIdOf(res))));
+    sendRpcError(res, status, id, rpcError(refusal, errorProfile, requestIdOf(res)));
 
   return async function a2aFrontLayer(req, res, next) {
     const left = leavingOf(res);
@@ -53,7 +53,7 @@ export function a2aFront({ errorProfile, parked, parkForMs }: A2aParts): Request
     const requestId = requestIdOf(res);
     if (found.kind === 'declined') return sendRpc(res, 200, resultText(id, canceledTask(found.task, requestId)));
     const purchase = found.kind === 'purchase' ? found : { ...UNKNOWN, task: found.task };
-    advanceCall(res, {
+    receiveCall(res, {
       ...received(req, message, purchase),
       requestId,
       presenter: a2aPresenter(res, { ...purchase, id, requestId }),

@@ -1,11 +1,19 @@
 import type { Response } from 'express';
 import type { Relayed } from '../../call.ts';
+import { noteOutcome } from '../../http/account.ts';
 import { sendText } from '../../http/respond.ts';
 import { LAST_BYTES_MS } from '../http-presenter.ts';
+import { errorText, type RpcError, type RpcId } from './message.ts';
 
 /** Sends one JSON-RPC message. It may hold a challenge or a bought answer, so nobody may keep it. Does nothing when the caller is gone. */
 export function sendRpc(res: Response, status: number, text: string | Buffer): void {
   sendText(res, status, HEAD, text);
+}
+
+/** Refuses a message with a JSON-RPC error before it became a call; its code is what became of the request. */
+export function sendRpcError(res: Response, status: number, id: RpcId | null, error: RpcError): void {
+  noteOutcome(res, `${error.code}`);
+  sendRpc(res, status, errorText(id, error));
 }
 
 const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;

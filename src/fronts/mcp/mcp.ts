@@ -1,5 +1,5 @@
 import type { RequestHandler, Response } from 'express';
-import { advanceCall } from '../../call.ts';
+import { receiveCall } from '../../call.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { type MirroredParameter, mirroredParameters } from '../../catalogue/mirrored.ts';
 import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
@@ -11,8 +11,8 @@ import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
 import { invokeUrl } from '../../payments/x402/offer.ts';
 import { carriedKey, carriedProof, memberProof, oneProof } from '../carriers.ts';
-import { errorText, type RpcId, resultText } from '../json-rpc/message.ts';
-import { sendRpc } from '../json-rpc/send.ts';
+import { type RpcId, resultText } from '../json-rpc/message.ts';
+import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
 import { badParams, type McpRequest, mismatch, readMessage } from './ladder.ts';
 import { disagreeing } from './mirrored-headers.ts';
@@ -45,7 +45,7 @@ export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHan
   const answer = (res: Response, { era, id, method, params }: McpRequest): void => {
     if (method === 'tools/list') {
       if (params['cursor'] === undefined) sendRpc(res, 200, listText(id, lists[era]));
-      else sendRpc(res, 200, errorText(id, badParams('this cursor was not issued here.')));
+      else sendRpcError(res, 200, id, badParams('this cursor was not issued here.'));
     } else if (method === 'initialize') {
       const result = JSON.stringify(initializeResult(params['protocolVersion'], server));
       sendRpc(res, 200, resultText(id, result));
@@ -65,7 +65,7 @@ export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHan
       return;
     }
     if (reading.kind === 'refused') {
-      sendRpc(res, reading.status, errorText(reading.id, reading.error));
+      sendRpcError(res, reading.status, reading.id, reading.error);
       return;
     }
     const { request } = reading;
@@ -77,12 +77,12 @@ export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHan
     const { name, arguments: input = {} } = params;
     if (typeof name !== 'string' || !isObject(input)) {
       const what = typeof name === 'string' ? 'arguments must be an object.' : 'name must be a string.';
-      sendRpc(res, 200, errorText(id, badParams(what)));
+      sendRpcError(res, 200, id, badParams(what));
       return;
     }
     const unlike = era === 'modern' ? disagreeing(mirroredOf(mirrored, name), input, headerOf) : undefined;
     if (unlike !== undefined) {
-      sendRpc(res, 400, errorText(id, mismatch(unlike)));
+      sendRpcError(res, 400, id, mismatch(unlike));
       return;
     }
     const requestId = requestIdOf(res);
@@ -91,7 +91,7 @@ export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHan
       resourceUrl: invokeUrl(merchant.publicBaseUrl, name),
       fitsOutput: era === 'modern' ? catalogue.byId.get(name)?.fitsOutput : undefined,
     };
-    advanceCall(res, {
+    receiveCall(res, {
       stage: 'received',
       requestId,
       channel: 'mcp',

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { afterEach, describe, it } from 'node:test';
+import { type Monitor, startMonitor } from '../../src/probes/monitor.ts';
+
+describe('a merchant that can be called past the gateway', () => {
+  let monitor: Monitor;
+  afterEach(() => monitor.close());
+
+  function watch(adapters: readonly string[], facts: { bypassed: boolean; draining: boolean }): Monitor {
+    monitor = startMonitor({
+      store: { name: 'sqlite', kind: 'store', look: async () => ({ found: 'ok' }) },
+      paymentProviders: [],
+      adapters,
+      gate: { draining: () => facts.draining },
+      bypassed: () => facts.bypassed,
+      onChange: () => undefined,
+    });
+    return monitor;
+  }
+
+  const WARNED = { status: 'warn', detail: 'adapter-degraded' } as const;
+  for (const [adapters, warned] of [
+    [['http', 'mcp', 'a2a'], 'http'],
+    [['mcp', 'a2a'], 'mcp'],
+  ] as const)
+    it(`degrades ${warned} of ${adapters.join(', ')}, in readiness and discovery, and stays ready`, async () => {
+      const facts = { bypassed: true, draining: false };
+      const watched = watch(adapters, facts);
+      const { ready, adapters: checks } = await watched.readiness();
+      assert.equal(ready, true);
+      for (const check of checks)
+        assert.deepEqual(check, { name: check.name, ...(check.name === warned ? WARNED : { status: 'pass' }) });
+      assert.equal(watched.adapterHealth()[warned]?.status, 'warn');
+      facts.bypassed = false;
+      assert.deepEqual((await watched.readiness()).adapters[0], { name: warned, status: 'pass' });
+    });
+
+  it('a drain says more than that', async () => {
+    const watched = watch(['http'], { bypassed: true, draining: true });
+    const { ready, adapters } = await watched.readiness();
+    assert.deepEqual([ready, adapters], [false, [{ name: 'http', status: 'fail', detail: 'draining' }]]);
+  });
+});

@@ -1,0 +1,66 @@
+/** Upper bounds of the buckets, from a lookup in memory to the longest settlement, seconds. */
+export const SECONDS = [
+  0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+] as const;
+
+/** Takes the times of one label value, milliseconds. */
+export interface Duration {
+  took(ms: number): void;
+}
+
+/** Histograms of durations. */
+export interface Durations {
+  /** One histogram in seconds with one label. Its values are words of ours: letters and underscores, never a caller's. */
+  histogram(name: string, help: string, label: string): (value: string) => Duration;
+  /** All of them in the text format of Prometheus, version 0.0.4. */
+  text(): string;
+}
+
+/**
+ * Counts durations in plain arrays, and writes them only when somebody asks: prom-client's histogram finds its labels anew for each
+ * time, which costs ten times as much, and a call passes nine of them.
+ */
+export function createDurations(): Durations {
+  const histograms: (() => string)[] = [];
+  return {
+    histogram(name, help, label) {
+      const children = new Map<string, Buckets>();
+      histograms.push(() => {
+        const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
+        for (const [value, buckets] of children) lines.push(...buckets.lines(name, `${label}="${value}"`));
+        return lines.join('\n');
+      });
+      return (value) => {
+        const known = children.get(value);
+        if (known !== undefined) return known;
+        const made = new Buckets();
+        children.set(value, made);
+        return made;
+      };
+    },
+    text: () => `${histograms.map((write) => write()).join('\n\n')}\n`,
+  };
+}
+
+class Buckets implements Duration {
+  /** One for each bound, and the last for what is above them all. */
+  readonly #counts: number[] = [...SECONDS, Number.POSITIVE_INFINITY].map(() => 0);
+  #sum = 0;
+
+  took(ms: number): void {
+    const seconds = ms / 1_000;
+    this.#sum += seconds;
+    let at = 0;
+    while (at < SECONDS.length && seconds > (SECONDS[at] ?? 0)) at += 1;
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
+  }
+
+  lines(name: string, label: string): readonly string[] {
+    let count = 0;
+    const lines = this.#counts.map((counted, at) => {
+      count += counted;
+      return `${name}_bucket{${label},le="${SECONDS[at] ?? '+Inf'}"} ${count}`;
+    });
+    return [...lines, `${name}_sum{${label}} ${this.#sum}`, `${name}_count{${label}} ${count}`];
+  }
+}

@@ -1,0 +1,81 @@
+import { Counter, type Registry } from 'prom-client';
+import type { PaymentLedger, PaymentRecord, PaymentState } from '../payments/ledger/ledger.ts';
+import type { PaymentRail } from '../payments/x402/rail.ts';
+import type { Durations } from './durations.ts';
+import { stopwatch } from './stopwatch.ts';
+
+/** Watches what moves money: the ledger and the rail as they are, but for what is counted and timed. */
+export interface PaymentMetrics {
+  ledger(ledger: PaymentLedger): PaymentLedger;
+  rail<Rail extends PaymentRail>(rail: Rail): Rail;
+}
+
+/** `sold`: whether a resource is in the catalogue; a record may be older than it. */
+export function paymentMetrics(
+  registry: Registry,
+  durations: Durations,
+  sold: (resourceId: string) => boolean,
+): PaymentMetrics {
+  const registers = [registry];
+  const payments = new Counter({
+    name: 'acg_payments_total',
+    help:
+      'Payments that this process moved to a state. settled over acg_calls_total{outcome="payment_required"} is the ' +
+      'conversion of challenges.',
+    labelNames: ['resource', 'channel', 'state'] as const,
+    registers,
+  });
+  const undelivered = new Counter({
+    name: 'acg_paid_undelivered_total',
+    help:
+      'Attempts of this process to deliver what was paid that failed. Look at the merchant: the same proof collects for ' +
+      '24 hours, then a refund is due.',
+    registers,
+  });
+  const refundDue = new Counter({
+    name: 'acg_refund_due_total',
+    help: 'Payments whose 24 hours went by without a delivery. Refund them: GET /api/receipts?delivered=false lists them.',
+    registers,
+  });
+  const timedLedger = stopwatch(registry, durations, 'acg_ledger', {
+    time: 'Time of the reads and writes around payments, to the answer of the store.',
+    failures: 'Questions to the ledger that the store did not answer. See health in the log for what is wrong with it.',
+  });
+  const timedRail = stopwatch(registry, durations, 'acg_rail', {
+    time: 'Time of the facilitator or the chain: verify, before any money moves; settle; reconcile, to find out what happened.',
+    failures: 'Questions to the rail that ended in a fault of our own; a facilitator that is away is a verdict.',
+  });
+
+  const moved = ({ resourceId, channel }: PaymentRecord, state: PaymentState): void => {
+    payments.inc({ resource: sold(resourceId) ? resourceId : '', channel, state });
+    if (state === 'undelivered') undelivered.inc();
+    if (state === 'refundDue') refundDue.inc();
+  };
+  return {
+    ledger(ledger) {
+      const advance = timedLedger('advance', (command: Parameters<PaymentLedger['advance']>[0]) =>
+        ledger.advance(command),
+      );
+      return {
+        reserve: timedLedger('reserve', (command) => ledger.reserve(command)),
+        async advance(command) {
+          const advanced = await advance(command);
+          if (advanced.kind === 'done') moved(advanced.record, command.to);
+          return advanced;
+        },
+        note: timedLedger('note', (command) => ledger.note(command)),
+        renew: timedLedger('renew', (claim, leaseMs) => ledger.renew(claim, leaseMs)),
+        discard: timedLedger('discard', (holder, events) => ledger.discard(holder, events)),
+        read: timedLedger('read', (payId) => ledger.read(payId)),
+        kept: timedLedger('kept', (payId) => ledger.kept(payId)),
+        due: timedLedger('due', (limit) => ledger.due(limit)),
+      };
+    },
+    rail: (rail) => ({
+      ...rail,
+      verify: timedRail('verify', (proof, offer) => rail.verify(proof, offer)),
+      settle: timedRail('settle', (...asked: Parameters<PaymentRail['settle']>) => rail.settle(...asked)),
+      reconcile: timedRail('reconcile', (...asked: Parameters<PaymentRail['reconcile']>) => rail.reconcile(...asked)),
+    }),
+  };
+}
