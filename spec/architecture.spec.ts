@@ -38,7 +38,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'sidecar',
     'store',
   ],
-  fronts: ['call', 'catalogue', 'errors', 'events', 'http', 'json', 'keys', 'merchant', 'payments'],
+  fronts: ['call', 'catalogue', 'errors', 'events', 'http', 'json', 'keys', 'merchant', 'overload', 'payments'],
   keys: ['json'],
   console: ['catalogue', 'http'],
   operator: ['errors', 'events', 'http', 'limits', 'receipts', 'store'],

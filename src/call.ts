@@ -96,6 +96,8 @@ type CallAt<S extends Stage> = Extract<Call, { readonly stage: S }>;
 export type Relayed =
   | { readonly kind: 'finished' }
   | { readonly kind: 'client_gone' }
+  /** There is no memory to hold the answer as a whole; what was not read of it is still to be read. */
+  | { readonly kind: 'busy' }
   | { readonly kind: 'broken'; readonly error: BackendError };
 
 /** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or `failed` after a broken relay. */

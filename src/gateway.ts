@@ -27,6 +27,7 @@ import { managementApp } from './management.ts';
 import { createExchange } from './merchant/exchange.ts';
 import { operatorRoutes } from './operator/routes.ts';
 import { openEventStream } from './operator/stream.ts';
+import { createAnswerBudget } from './overload/answer-budget.ts';
 import type { Door } from './overload/door.ts';
 import { openDoorway } from './overload/doorway.ts';
 import type { DelayReading } from './overload/loop-delay.ts';
@@ -127,11 +128,15 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     ...(parts.turnLength === undefined ? {} : { turnLength: parts.turnLength }),
   });
 
+  const budget = createAnswerBudget(config.limits.maxBufferedBytes);
   showVitalSigns(metrics, {
     lifecycle,
     monitor,
     tracing,
     waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
+    stream,
+    doorway,
+    budget,
   });
 
   const watch = watchOver(metrics.calls, tracing);
@@ -161,7 +166,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     layer('forward', counted(lifecycle, forward(merchant.exchange, desk))),
     layer('conclude', edges.unlessPaid(counted(lifecycle, conclude(desk, receipts)))),
   ];
-  openFronts(agents, { config, catalogue, parked: store.parked, entrance: edges.entrance }, purchase);
+  openFronts(agents, { config, catalogue, parked: store.parked, budget, entrance: edges.entrance }, purchase);
 
   agents.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');

@@ -9,6 +9,7 @@ import { httpFront } from './fronts/http.ts';
 import { mcpFront } from './fronts/mcp/mcp.ts';
 import { ofChannel } from './http/account.ts';
 import { allowOnly } from './http/methods.ts';
+import type { AnswerBudget } from './overload/answer-budget.ts';
 import type { ParkedCalls } from './payments/parked-calls.ts';
 
 /** What the fronts are made from. */
@@ -16,13 +17,15 @@ export interface FrontParts {
   readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'x402'>;
   readonly catalogue: Catalogue;
   readonly parked: ParkedCalls;
+  /** The memory for answers that go into a message as a whole. */
+  readonly budget: AnswerBudget;
   /** What every call passes before a byte of its body is read. */
   readonly entrance: readonly RequestHandler[];
 }
 
 /** Every enabled front before the layers of a purchase. A front that is not enabled has no path at all. */
 export function openFronts(agents: Express, parts: FrontParts, purchase: readonly RequestHandler[]): void {
-  const { config, catalogue, parked, entrance } = parts;
+  const { config, catalogue, parked, budget, entrance } = parts;
   const { protocols, merchant, x402 } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
@@ -31,12 +34,14 @@ export function openFronts(agents: Express, parts: FrontParts, purchase: readonl
     agents.all(paths, allowOnly('POST'));
   };
   if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpFront());
-  if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpFront({ catalogue, merchant, version }));
+  if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpFront({ catalogue, merchant, version, budget }));
   if (a2a.enabled) {
-    agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));
     // A call waits as long as its challenge is good for; where nothing has a price, nothing waits.
     const parkForMs = (x402?.maxTimeoutSeconds ?? 0) * 1_000;
     // Clients join the mount and an empty path in either way.
-    mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], a2aFront({ errorProfile: a2a.errorProfile, parked, parkForMs }));
+    const front = a2aFront({ errorProfile: a2a.errorProfile, parked, parkForMs, budget });
+    mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], front);
+    // Behind the mount: a router in which nothing matches would hold every call back for a turn of the event loop.
+    agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));
   }
 }

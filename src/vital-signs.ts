@@ -1,4 +1,7 @@
 import release from '../package.json' with { type: 'json' };
+import type { EventStream } from './operator/stream.ts';
+import type { AnswerBudget } from './overload/answer-budget.ts';
+import type { Doorway } from './overload/doorway.ts';
 import type { Monitor } from './probes/monitor.ts';
 import type { Lifecycle } from './sidecar/lifecycle.ts';
 import type { Metrics } from './telemetry/metrics.ts';
@@ -11,6 +14,9 @@ export interface VitalSigns {
   readonly tracing: Pick<Tracing, 'lost'>;
   /** Entries that wait for the store. */
   readonly waiting: Readonly<Record<'event' | 'receipt', () => number>>;
+  readonly stream: Pick<EventStream, 'facts'>;
+  readonly doorway: Pick<Doorway, 'places' | 'shed'>;
+  readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
 }
 
 /** `acg_component_status`: what a check of `/ready` says. */
@@ -18,7 +24,7 @@ const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 
 /** Shows them at `/metrics`. */
 export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): void {
-  const { lifecycle, monitor, tracing, waiting } = signs;
+  const { lifecycle, monitor, tracing, waiting, stream, doorway, budget } = signs;
   const loadedAt = Date.now() / 1_000;
   gauge({
     name: 'acg_build_info',
@@ -58,5 +64,41 @@ export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): 
     help: 'Spans that the collector of traces did not get. Calls do not wait for it; look at the collector.',
     label: 'reason',
     read: () => tracing.lost(),
+  });
+  gauge({
+    name: 'acg_calls_in_flight',
+    help: 'Calls that have a place. At limits.maxInFlight the next ones are refused.',
+    read: () => doorway.places.inFlight(),
+  });
+  counter({
+    name: 'acg_shed_total',
+    help: 'Calls refused before anything was read. overload: the process is behind; in_flight: no place. Add replicas.',
+    label: 'reason',
+    read: () => ({ ...doorway.shed() }),
+  });
+  gauge({
+    name: 'acg_answer_buffer_bytes',
+    help: 'Memory given out for answers that MCP and A2A hold as a whole; limits.maxBufferedBytes is all there is.',
+    read: () => budget.reserved(),
+  });
+  gauge({
+    name: 'acg_answer_buffer_waiting',
+    help: 'Answers that wait for such memory. Above 0 for long: answers are large or their readers slow.',
+    read: () => budget.waiting(),
+  });
+  gauge({
+    name: 'acg_event_streams',
+    help: 'Readers of the event stream now; limits.maxStreams is all there is.',
+    read: () => stream.facts().readers,
+  });
+  counter({
+    name: 'acg_event_streams_cut_total',
+    help: 'Readers of the event stream that were too slow and were cut. They resume where they were.',
+    read: () => stream.facts().cut,
+  });
+  gauge({
+    name: 'acg_event_stream_silence_seconds',
+    help: 'Since the event stream last heard of the store; up to 5 in quiet times, 0 without readers.',
+    read: () => stream.facts().silentMs / 1_000,
   });
 }

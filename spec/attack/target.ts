@@ -14,9 +14,12 @@ export interface Target extends World {
 
 /** Starts it. `overrides` as in `worldConfig`. */
 export async function openTarget(overrides: ConfigObject = {}): Promise<Target> {
-  const world = await startWorld({
-    overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } }, ...overrides },
-  });
+  const fronts = { mcp: { enabled: true }, a2a: { enabled: true } };
+  return targetOf(await startWorld({ overrides: { protocols: fronts, ...overrides } }));
+}
+
+/** A world that runs already, as a target. */
+export function targetOf(world: World): Target {
   const url = world.gateway.baseUrl;
   let gone: string | undefined;
   void world.gateway.ended.then(({ code, signal }) => {

@@ -36,6 +36,7 @@ describe('every numeric limit', () => {
     ['storage.receiptsMaxLength', 100, 1_000_000],
     ['limits.maxInFlight', 1, 100_000],
     ['limits.maxStreams', 1, 1_024],
+    ['limits.maxBufferedBytes', 1_048_576, 1_073_741_824],
     ['limits.rate.perSecond', 1, 100_000],
     ['limits.rate.burst', 1, 1_000_000],
     [`${X}.maxTimeoutSeconds`, 10, 3_600],

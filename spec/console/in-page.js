@@ -66,6 +66,17 @@ export function tryCode() {
     () => {
       setTimeout(/** @type {any} */ ('hits += 1'), 0);
     },
+    () => void import(/** @type {any} */ ('data:text/javascript,hits += 1')).catch(() => undefined),
+    () => void fetch('http://127.0.0.1:9/stolen').catch(() => undefined),
+    () => {
+      new Image().src = 'http://127.0.0.1:9/stolen';
+    },
+    () => {
+      const form = document.createElement('form');
+      form.action = 'http://127.0.0.1:9/stolen';
+      document.body.append(form);
+      form.submit();
+    },
   ];
   return attempts.map((attempt) => {
     try {
@@ -157,4 +168,35 @@ export function hide(hidden) {
 /** What the operator would paste. */
 export function clipboardText() {
   return navigator.clipboard.readText();
+}
+
+/** @param {Element} element */
+export function animationOf(element) {
+  return getComputedStyle(element).animationName;
+}
+
+/** Who has the focus, as a reader would name it. */
+export function focused() {
+  const element = document.activeElement;
+  if (element === null) return '';
+  const label =
+    element.getAttribute('aria-label') ??
+    (element.id && document.querySelector(`label[for="${element.id}"]`)?.textContent);
+  return `${element.localName} ${label || element.id || element.textContent?.trim()}`;
+}
+
+/** Whether whoever has the focus can see that. */
+export function focusSeen() {
+  const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement ?? document.body);
+  return outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2;
+}
+
+/**
+ * Whether the policy was seen at work under each of these directives.
+ *
+ * @param {readonly string[]} directives
+ */
+export function reportedAll(directives) {
+  const { violations } = /** @type {any} */ (window);
+  return directives.every((directive) => violations.some((/** @type {string} */ seen) => seen.startsWith(directive)));
 }

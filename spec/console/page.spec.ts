@@ -184,7 +184,7 @@ describe('the operators’ console', () => {
       assert.ok((await rowsOf(page, 'calls')).length > 0, 'what was read stays');
       await page.unroute('**/api/events*');
       await page.getByRole('button', { name: 'Try now' }).click();
-      await page.getByText(/^Live/).waitFor();
+      await page.getByText(/^Live ·/).waitFor();
       assert.equal(await page.getByText(words).isVisible(), false);
     });
 
@@ -196,7 +196,7 @@ describe('the operators’ console', () => {
     await page.evaluate(hide, true);
     assert.equal(asked.length, before);
     await page.evaluate(hide, false);
-    await page.getByText(/^Live/).waitFor();
+    await page.getByText(/^Live ·/).waitFor();
   });
 
   it('forgets the token and what it read with it', async () => {

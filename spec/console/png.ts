@@ -53,6 +53,20 @@ function paeth(left: number, up: number, corner: number): number {
   return toUp <= toCorner ? up : corner;
 }
 
+/** A part of a picture; `box` in pixels of it. */
+export function cut(
+  { width, height, rgb }: Picture,
+  box: { x: number; y: number; width: number; height: number },
+): Picture {
+  const [left, top] = [Math.floor(box.x), Math.floor(box.y)];
+  const right = Math.min(width, Math.ceil(box.x + box.width));
+  const bottom = Math.min(height, Math.ceil(box.y + box.height));
+  const rows = Array.from({ length: Math.max(0, bottom - top) }, (_, row) =>
+    rgb.subarray(((top + row) * width + left) * 3, ((top + row) * width + right) * 3),
+  );
+  return { width: right - left, height: rows.length, rgb: Uint8Array.from(Buffer.concat(rows)) };
+}
+
 /** The relative luminances of WCAG 2 in a picture, darkest and lightest, and how many colours there are. */
 export function tones({ rgb }: Picture): {
   readonly darkest: number;

@@ -124,6 +124,9 @@ describe('the files of the console', () => {
       }
     });
 
+    it(`${file} names no file beside itself, which in the bundle is not there`, () =>
+      assert.doesNotMatch(source, /import\.meta/));
+
     it(`${file} never makes markup, code or a stored value of a text`, () => {
       assert.doesNotMatch(
         source,

@@ -59,6 +59,7 @@ describe('the bundle', () => {
     assert.deepEqual(JSON.parse(out), {
       version: manifest.version,
       lua: readFileSync(join(FIXTURE, 'answer.lua'), 'utf8'),
+      script: readFileSync(join(FIXTURE, 'page.js'), 'utf8'),
       accepts: true,
       refuses: true,
       yaml: { a: [1] },

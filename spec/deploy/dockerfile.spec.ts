@@ -56,7 +56,13 @@ describe('the image', () => {
     {
       rule: 'is the process itself, with no shell between it and the signal',
       of: () => execForm(image, 'ENTRYPOINT'),
-      is: ['node', '--max-old-space-size-percentage=60', '--max-semi-space-size=8', `/app/${BUNDLE_NAME}`],
+      is: [
+        'node',
+        '--disable-proto=delete',
+        '--max-old-space-size-percentage=60',
+        '--max-semi-space-size=8',
+        `/app/${BUNDLE_NAME}`,
+      ],
     },
     {
       rule: 'checks its health with its own file',

@@ -39,6 +39,8 @@ export interface DebianProgram {
   readonly path: string;
   /** Finishes the unpacked root, once, before the program first runs; the root is moved after that. */
   readonly finish?: (root: string) => void;
+  /** The argument with which it shows that it runs; default `--version`. */
+  readonly shows?: string;
   /** What the unpacked program needs in its environment beside its libraries. */
   readonly env?: (home: string) => Readonly<Record<string, string>>;
 }
@@ -48,27 +50,27 @@ export interface DebianProgram {
  * Debian sources. Changes nothing on the machine and needs no root. @throws Error of one line when none can be had
  */
 export async function debianProgram(wanted: DebianProgram): Promise<Program> {
-  const { name, variable } = wanted;
+  const { name, variable, shows } = wanted;
   const chosen = process.env[variable];
   if (chosen !== undefined && chosen !== '') {
-    if (runs({ program: chosen, env: {} })) return { program: chosen, env: {} };
+    if (runs({ program: chosen, env: {} }, shows)) return { program: chosen, env: {} };
     throw new Error(`${variable} does not name a ${name} that runs`);
   }
   const onPath = { program: name, env: {} };
-  if (runs(onPath)) return onPath;
-  if (runs(unpacked(wanted))) return unpacked(wanted);
+  if (runs(onPath, shows)) return onPath;
+  if (runs(unpacked(wanted), shows)) return unpacked(wanted);
   mkdirSync(CACHE, { recursive: true });
   await locked(name, join(CACHE, `${wanted.folder}.lock`), () => {
     // Somebody else may have installed it while this process waited.
-    if (!runs(unpacked(wanted))) install(wanted);
+    if (!runs(unpacked(wanted), shows)) install(wanted);
   });
   const installed = unpacked(wanted);
-  if (runs(installed)) return installed;
+  if (runs(installed, shows)) return installed;
   throw new Error(`no ${name}: the unpacked one does not run; set ${variable} or install ${name}`);
 }
 
-function runs({ program, env }: Program): boolean {
-  const { status } = spawnSync(program, ['--version'], {
+function runs({ program, env }: Program, shows = '--version'): boolean {
+  const { status } = spawnSync(program, [shows], {
     env: { ...process.env, ...env },
     stdio: 'ignore',
     timeout: RUN_TIMEOUT_MS,

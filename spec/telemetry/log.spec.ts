@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createLog } from '../../src/telemetry/log.ts';
+import { GatewayError } from '../../src/errors.ts';
+import { createLog, failureLog, reconcileLog } from '../../src/telemetry/log.ts';
 
 function logged(secrets: readonly string[], write: (log: ReturnType<typeof createLog>) => void): string {
   let text = '';
@@ -39,5 +40,27 @@ describe('the log', () => {
     );
     assert.ok(!line.includes('plain-secret-value') && !line.includes('quotes'));
     assert.equal(line.match(/\[secret\]/g)?.length, 3);
+  });
+
+  it('keeps a storm of one failure down to ten lines a second, and says how many more there were', async () => {
+    const lines: { readonly code?: string; readonly lines?: number }[] = [];
+    const log = createLog('info', [], { write: (line) => void lines.push(JSON.parse(line)) });
+    const tell = failureLog(log);
+    for (let call = 0; call < 500; call += 1) tell(new GatewayError('BACKEND_ERROR'), `req_${call}`);
+    for (let call = 0; call < 500; call += 1) tell(new GatewayError('INPUT_INVALID'), `req_${call}`);
+    tell(new GatewayError('STORAGE_ERROR'), 'req_other');
+    assert.deepEqual(
+      lines.map(({ code }) => code),
+      [...Array.from({ length: 10 }, () => 'BACKEND_ERROR'), 'STORAGE_ERROR'],
+    );
+    while (lines.length < 12) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.partialDeepStrictEqual(lines[11], { code: 'BACKEND_ERROR', lines: 490 });
+  });
+
+  it('does the same for payments that wait to be reconciled', () => {
+    const lines: string[] = [];
+    const wait = reconcileLog(createLog('info', [], { write: (line) => void lines.push(line) }));
+    for (let payment = 0; payment < 100; payment += 1) wait({ payId: `pay_${payment}`, err: new Error('away') });
+    assert.equal(lines.length, 10);
   });
 });

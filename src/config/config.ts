@@ -48,6 +48,8 @@ export interface GatewayConfig {
   readonly limits: {
     readonly maxInFlight: number;
     readonly maxStreams: number;
+    /** Memory for answers that go into a message as a whole, bytes. */
+    readonly maxBufferedBytes: number;
     /** Of each client; undefined: no rate limit. */
     readonly rate: Rate | undefined;
   };

@@ -60,6 +60,7 @@ export function deriveConfig(
     limits: {
       maxInFlight: document.limits?.maxInFlight ?? LIMITS.maxInFlight.default,
       maxStreams: document.limits?.maxStreams ?? LIMITS.maxStreams.default,
+      maxBufferedBytes: document.limits?.maxBufferedBytes ?? LIMITS.maxBufferedBytes.default,
       rate: deriveRate(document.limits),
     },
   };

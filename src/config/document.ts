@@ -32,7 +32,12 @@ export interface ConfigDocument {
   readonly payments?: { readonly x402?: X402Document };
   readonly authorization?: { readonly ap2?: { readonly enabled?: boolean } };
   readonly resources: Readonly<Record<string, ResourceDocument>>;
-  readonly limits?: { readonly maxInFlight?: number; readonly maxStreams?: number; readonly rate?: RateDocument };
+  readonly limits?: {
+    readonly maxInFlight?: number;
+    readonly maxStreams?: number;
+    readonly maxBufferedBytes?: number;
+    readonly rate?: RateDocument;
+  };
 }
 
 export interface RateDocument {

@@ -19,8 +19,8 @@ import { clock, counted, span } from './words.js';
  */
 
 const TITLE = 'Operator console';
-/** Relative to this file, so that the console also works below a path of an ingress. */
-const BASE = new URL('../', import.meta.url);
+/** Relative to the page, so that the console also works below a path of an ingress. */
+const BASE = new URL('.', document.baseURI);
 
 const signIn = byId('sign-in', HTMLDivElement);
 const page = byId('console', HTMLDivElement);

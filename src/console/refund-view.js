@@ -1,5 +1,7 @@
 import { byId, say } from './dom.js';
 
+const BY_HAND = 'Selected: copy it with Ctrl+C, or ⌘C.';
+
 /**
  * Hands out the facts of a refund: into the clipboard, and where the page may not write there (plain HTTP on a foreign host), as
  * selected text.
@@ -25,14 +27,16 @@ export function refundView(announce) {
   return {
     /** @param {string} facts */
     async copy(facts) {
-      const inClipboard = await copied(facts);
+      // Shown first: a browser may ask its user before it lets a page write to the clipboard.
       text.value = facts;
-      say(note, inClipboard ? 'Copied to the clipboard.' : 'Selected: copy it with Ctrl+C, or ⌘C.');
+      say(note, BY_HAND);
       dialog.showModal();
       text.focus();
       text.select();
       text.scrollTop = 0;
-      if (inClipboard) announce('Refund facts copied');
+      if (!(await copied(facts)) || text.value !== facts) return;
+      say(note, 'Copied to the clipboard.');
+      announce('Refund facts copied');
     },
     /** Closes it, and forgets what it showed. */
     clear() {

@@ -14,7 +14,13 @@ export const SINGLE_FIELDS: readonly string[] = [
   'content-length',
   'last-event-id',
 ];
-const SINGLE_LENGTHS: ReadonlySet<number> = new Set(SINGLE_FIELDS.map(({ length }) => length));
+/** The same by their length, each with a bit of its own. */
+const SINGLE_BY_LENGTH: readonly (readonly { readonly field: string; readonly bit: number }[] | undefined)[] =
+  Array.from({ length: Math.max(...SINGLE_FIELDS.map(({ length }) => length)) + 1 }, (_, length) => {
+    const named = SINGLE_FIELDS.map((field, index) => ({ field, bit: 1 << index }));
+    const ofLength = named.filter(({ field }) => field.length === length);
+    return ofLength.length === 0 ? undefined : ofLength;
+  });
 
 interface FramingFault {
   readonly reason: string;
@@ -77,14 +83,18 @@ export function hasBody(headers: IncomingMessage['headers']): boolean {
 
 /** From the raw list: Node keeps only the first of some repeated fields and joins the others. */
 function repeatedField(raw: readonly string[]): string | undefined {
-  let seen = '';
+  let seen = 0;
   for (let at = 0; at < raw.length; at += 2) {
     const given = raw[at] ?? '';
-    if (!SINGLE_LENGTHS.has(given.length)) continue;
+    // The length alone rules most headers out.
+    const named = SINGLE_BY_LENGTH[given.length];
+    if (named === undefined) continue;
     const name = given.toLowerCase();
-    if (!SINGLE_FIELDS.includes(name)) continue;
-    if (seen.includes(` ${name} `)) return name;
-    seen += ` ${name} `;
+    for (const { field, bit } of named) {
+      if (field !== name) continue;
+      if ((seen & bit) !== 0) return field;
+      seen |= bit;
+    }
   }
   return undefined;
 }

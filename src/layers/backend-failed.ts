@@ -1,6 +1,7 @@
 import type { FundedCall } from '../call.ts';
-import { GatewayError } from '../errors.ts';
+import { type ErrorDetails, GatewayError } from '../errors.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
+import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { paymentDetails } from '../payments/offers.ts';
 import { elapsedMs } from './elapsed.ts';
 import { repeatable, retryUntil } from './repeat.ts';
@@ -43,7 +44,19 @@ export async function backendFailed(
   const facts = { requestId: call.requestId, backendStatus: failed.status, durationMs, journal, lease };
   await desk.undelivered(record, { ...facts, failure: code, requestWritten, repeatable: again, answer: undefined });
   const retryable = again || !requestWritten;
-  return new GatewayError(code, {
+  return undeliveredError(record, { retryable, details, cause: failed.cause });
+}
+
+/** What the buyer is told of a call that is paid and not delivered (CONTRACT 4.3). `retryable`: the same proof can collect it. */
+export function undeliveredError(
+  record: PaymentRecord,
+  {
+    retryable,
+    details,
+    cause,
+  }: { readonly retryable: boolean; readonly details: ErrorDetails; readonly cause?: unknown },
+): GatewayError {
+  return new GatewayError('BACKEND_ERROR', {
     message: paidAndNot(retryable ? retryUntil(record) : undefined),
     retryable,
     details: {
@@ -52,7 +65,7 @@ export async function backendFailed(
       payment: paymentDetails(record),
       ...(retryable ? { retryUntil: retryUntil(record) } : {}),
     },
-    cause: failed.cause,
+    cause,
   });
 }
 

@@ -1,16 +1,19 @@
 import type { RequestHandler } from 'express';
 import { type AnsweredCall, callAt } from '../call.ts';
+import { GatewayError } from '../errors.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
 import { passed } from '../payments/steps.ts';
 import { receiptId } from '../receipts/id.ts';
 import type { Receipt } from '../receipts/receipt.ts';
-import { backendFailed } from './backend-failed.ts';
+import { backendFailed, undeliveredError } from './backend-failed.ts';
 import { elapsedMs } from './elapsed.ts';
-import { collect } from './keep.ts';
+import { collect, readOn } from './keep.ts';
 import { repeatable } from './repeat.ts';
 
-/** `metadata.backendErrorCode` of a paid call whose buyer left before the answer was sent. */
-const CLIENT_GONE = 'CLIENT_GONE';
+/** `metadata.backendErrorCode` of a paid call whose answer came and was not sent. */
+const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: 'GATEWAY_BUSY' } as const;
+/** `details.reason` of a paid answer that the process had no memory for. */
+const NO_ROOM = 'gateway_busy';
 
 /** Hands the answer to the caller and calls it delivered only when it has been sent completely. */
 export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt): void }): RequestHandler {
@@ -27,6 +30,8 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
       // Where the head is out already, the caller learns it from the broken connection.
       throw await backendFailed({ ...call, stage: 'funded' }, desk, failed);
     }
+    // What was bought and cannot be sent now is read all the same: kept, it can be collected without a second execution.
+    if (relayed.kind === 'busy') await (funding.kind === 'paid' ? readOn(answer.body) : answer.body.destroy());
     const finished = relayed.kind === 'finished';
     const durationMs = elapsedMs(call);
     const data = { status: answer.status, ...(relayed.kind === 'client_gone' ? { clientGone: true } : {}) };
@@ -36,6 +41,7 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
       journal.flush();
       if (finished) receipts.push(receiptOfFreeCall(call));
       if (relayed.kind === 'failed') throw relayed.bug;
+      if (relayed.kind === 'busy') throw new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
       return;
     }
     const { record, lease } = funding;
@@ -46,10 +52,15 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     else {
       // What is too large to be kept waits for its buyer.
       const again = repeatable(call.resource) && !tooLarge;
-      const failure = relayed.kind === 'failed' ? 'INTERNAL_ERROR' : CLIENT_GONE;
+      const failure = FAILURES[relayed.kind];
       await desk.undelivered(record, { ...facts, failure, requestWritten: true, repeatable: again });
     }
     if (relayed.kind === 'failed') throw relayed.bug;
+    if (relayed.kind === 'busy')
+      throw undeliveredError(record, {
+        details: { status: answer.status, reason: NO_ROOM },
+        retryable: kept !== undefined || repeatable(call.resource),
+      });
   };
 }
 

@@ -36,6 +36,14 @@ export function collect(answer: BackendAnswer): () => Collected {
   });
 }
 
+/** Reads on to the end of an answer, or to its failure, for those who collect it. */
+export async function readOn(body: BackendAnswer['body']): Promise<void> {
+  if (body.closed) return;
+  body.once('error', () => undefined);
+  body.resume();
+  await new Promise<void>((resolve) => body.once('close', resolve));
+}
+
 /** A kept answer in the shape of a fresh one. */
 export function asAnswer({ status, headers, body }: KeptAnswer): BackendAnswer {
   return { status, headers, body: Readable.from(body.byteLength === 0 ? [] : [body], { objectMode: false }) };

@@ -4,6 +4,8 @@ import { isIPv4, isIPv6 } from 'node:net';
 /** Names the client of a request, for counting. */
 export type ClientOf = (req: IncomingMessage) => string;
 
+/** Of an IPv6 address, 16 bits each. */
+const GROUPS = 8;
 /** Of requests whose connection is gone. */
 const NOBODY = '-';
 /** An address with the port that some proxies write behind it. */
@@ -44,25 +46,30 @@ export function networkOf(address: string): string | undefined {
   const groups = groupsOf(address);
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = groups;
   if (a + b + c + d + e === 0 && f === 0xffff) return [g >> 8, g & 0xff, h >> 8, h & 0xff].join('.');
-  return `${[a, b, c, d & 0xff00].map((group) => group.toString(16)).join(':')}::/56`;
+  return `${a.toString(16)}:${b.toString(16)}:${c.toString(16)}:${(d & 0xff00).toString(16)}::/56`;
 }
 
 /** The eight groups of a well-formed IPv6 address. */
 function groupsOf(address: string): readonly number[] {
-  const [plain = ''] = address.split('%');
-  const [front = '', back] = plain.split('::');
-  const head = partOf(front);
-  if (back === undefined) return head;
-  const tail = partOf(back);
-  return [...head, ...Array.from({ length: 8 - head.length - tail.length }, () => 0), ...tail];
+  const zone = address.indexOf('%');
+  const plain = zone === -1 ? address : address.slice(0, zone);
+  const gap = plain.indexOf('::');
+  if (gap === -1) return partOf(plain);
+  const groups = partOf(plain.slice(0, gap));
+  const tail = partOf(plain.slice(gap + 2));
+  while (groups.length + tail.length < GROUPS) groups.push(0);
+  return groups.concat(tail);
 }
 
 /** Groups of one side of `::`; the last one may be a dotted IPv4 address, which is two. */
-function partOf(text: string): readonly number[] {
-  if (text === '') return [];
-  return text.split(':').flatMap((group) => {
-    if (!group.includes('.')) return [Number.parseInt(group, 16)];
-    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
-    return [(a << 8) | b, (c << 8) | d];
-  });
+function partOf(text: string): number[] {
+  const groups: number[] = [];
+  if (text === '') return groups;
+  for (const group of text.split(':')) {
+    if (group.includes('.')) {
+      const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
+      groups.push((a << 8) | b, (c << 8) | d);
+    } else groups.push(Number.parseInt(group, 16));
+  }
+  return groups;
 }

@@ -4,6 +4,8 @@
  */
 export class RecentMap<V> {
   readonly #entries = new Map<string, V>();
+  /** One walk for ever: whoever it comes to is forgotten, so it never leaves anybody behind, and never walks over the gaps of others. */
+  readonly #oldest = this.#entries.keys();
   readonly #maxKeys: number;
 
   constructor(maxKeys: number) {
@@ -27,8 +29,8 @@ export class RecentMap<V> {
   /** Adds a key that is not there yet. */
   add(key: string, value: V): void {
     if (this.#entries.size >= this.#maxKeys) {
-      const [oldest] = this.#entries.keys();
-      if (oldest !== undefined) this.#entries.delete(oldest);
+      const oldest = this.#oldest.next();
+      if (oldest.done !== true) this.#entries.delete(oldest.value);
     }
     this.#entries.set(key, value);
   }

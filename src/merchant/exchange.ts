@@ -1,5 +1,6 @@
 import { type Dispatcher, Pool } from 'undici';
 import { createFrame } from './frame.ts';
+import { HeldBackExchanges } from './held-back.ts';
 import { Hop, type Road } from './hop.ts';
 import { SocketQueue } from './socket-queue.ts';
 import { BackendError, type Exchange } from './types.ts';
@@ -30,8 +31,10 @@ export function createExchange(options: { readonly origin: string; readonly maxS
   // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive until a full collection.
   let running = 0;
   const enter = createFrame<Hop>(origin, (hop) => pool.dispatch(outgoing(hop, origin.host), hop));
+  const sockets = new SocketQueue(maxSockets);
   const road: Road = {
-    sockets: new SocketQueue(maxSockets),
+    sockets,
+    heldBack: new HeldBackExchanges(() => sockets.wanted),
     send: (hop) => enter(hop, (cause) => hop.fail('transport', cause)),
     ended() {
       running -= 1;

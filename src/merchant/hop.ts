@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { AnswerBody } from './answer-body.ts';
+import type { HeldBackExchanges } from './held-back.ts';
 import type { SocketQueue } from './socket-queue.ts';
 import {
   type BackendAnswer,
@@ -22,6 +23,8 @@ export const READER_HOLD_MS = 60_000;
 /** What a hop needs from the exchange it belongs to. */
 export interface Road {
   readonly sockets: SocketQueue;
+  /** Free calls whose readers hold them back. */
+  readonly heldBack: HeldBackExchanges;
   /** Puts the hop on the wire; answers come through the hop's handler methods. */
   readonly send: (hop: Hop) => void;
   /** The hop needs nothing any more. Called once. */
@@ -73,7 +76,9 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
 
   /** Gets in line for a socket. Called once. */
   begin(): void {
-    this.#road.sockets.take(this.#start);
+    const { sockets, heldBack } = this.#road;
+    sockets.take(this.#start);
+    if (sockets.wanted) heldBack.relieve();
   }
 
   /** Ends the exchange. Whoever waits for the head, or reads the body, gets the BackendError. */
@@ -93,7 +98,8 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.#ended = true;
     clearTimeout(this.#deadline);
     this.#limits.signal?.removeEventListener('abort', this.#abort);
-    const { sockets, ended } = this.#road;
+    const { sockets, heldBack, ended } = this.#road;
+    if (this.#held) heldBack.released(this);
     if (!sockets.leave(this.#start)) sockets.release();
     ended();
   }
@@ -169,12 +175,19 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.#held = true;
     this.#merchantMs -= this.#handOver();
     this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#readerMs));
+    if (this.#limits.signal !== undefined) this.#road.heldBack.held(this);
+  }
+
+  /** Somebody else needs the socket. Only free calls are given up: what was paid for may be fetched as slowly as it takes. */
+  giveUp(): void {
+    this.fail('timeout');
   }
 
   #resume(controller: Dispatcher.DispatchController): void {
     // A stream asks for more whenever it has room, held back or not.
     if (this.#ended || !this.#held) return;
     this.#held = false;
+    this.#road.heldBack.released(this);
     this.#readerMs -= this.#handOver();
     this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#merchantMs));
     controller.resume();

@@ -21,6 +21,11 @@ export class SocketQueue {
     start();
   }
 
+  /** Whether somebody stands in the line. */
+  get wanted(): boolean {
+    return this.#waiting.size > 0;
+  }
+
   /** Leaves the line. False when `start` was already called: then it is `release` that has to follow. */
   leave(start: () => void): boolean {
     return this.#waiting.delete(start);

@@ -16,7 +16,12 @@ const [BEFORE_ID = '', AFTER_ID = ''] = JSON.stringify(
  * where the rest of the request can be skipped: its length is declared and within what would be read anyway. Else, and when `last` says
  * that the process leaves, the answer goes the way of all others, which ends the connection in order.
  */
-export function answerBusy(req: http.IncomingMessage, res: http.ServerResponse, requestId: string, last: boolean): void {
+export function answerBusy(
+  req: http.IncomingMessage,
+  res: http.ServerResponse,
+  requestId: string,
+  last: boolean,
+): void {
   const body = `${BEFORE_ID}${requestId}${AFTER_ID}`;
   const head = [
     'content-type',

@@ -57,7 +57,12 @@ export function openDoorway({ maxInFlight, mounts, draining, onShed, turnLength 
     shed[reason] += 1;
   };
   return {
-    door: createDoor({ shedding: createShedding({ places, pressure, turn: new Turn() }), mounts, draining, onShed: count }),
+    door: createDoor({
+      shedding: createShedding({ places, pressure, turn: new Turn() }),
+      mounts,
+      draining,
+      onShed: count,
+    }),
     places,
     shed: () => ({ ...shed }),
     close() {

@@ -1,7 +1,7 @@
 /** How often the event loop's delay is judged, milliseconds. */
-export const JUDGE_MS = 100;
+export const JUDGE_MS = 50;
 /** A loop whose turns are longer than this, for a whole JUDGE_MS, has a queue that stands: overload begins, milliseconds. */
-export const OVERLOAD_TURN_MS = 12;
+export const OVERLOAD_TURN_MS = 10;
 /** It ends when for this long hardly anything had to be shed, milliseconds. */
 export const CALM_MS = 1_000;
 /** What "hardly anything" is: this share of the calls that came. */

@@ -11,9 +11,9 @@ export type ShedReason = 'overload' | 'in_flight';
  */
 export const HARMLESS_IN_FLIGHT = 32;
 /** While overloaded, calls are let in this far into a turn of the event loop, milliseconds. */
-export const TURN_BUDGET_MS = 2;
+export const TURN_BUDGET_MS = 1;
 /** The same for a call that may carry a proof of payment: the second step of a purchase is worth more than its first. */
-export const PAID_TURN_BUDGET_MS = 8;
+export const PAID_TURN_BUDGET_MS = 4;
 
 /** What the decision is made from. */
 export interface SheddingParts {

@@ -17,7 +17,10 @@ export async function receiptPage(query: ReceiptQuery, older: Older<Receipt>): P
   // The buyer of a resumed delivery may still hold the id of the request that paid.
   const sameRequest = ({ requestId: own, metadata }: Receipt): boolean =>
     requestId === undefined || own === requestId || metadata?.resumedFrom === requestId;
-  const matches = (receipt: Receipt): boolean => (sameOther?.(receipt) ?? true) && sameRequest(receipt);
+  const filtered = sameOther !== undefined || requestId !== undefined;
+  const matches = filtered
+    ? (receipt: Receipt): boolean => (sameOther?.(receipt) ?? true) && sameRequest(receipt)
+    : undefined;
   const { items, next } = await scanPage({ limit, cursor, matches }, older);
   return { receipts: items, ...(next === undefined ? {} : { nextCursor: next }) };
 }

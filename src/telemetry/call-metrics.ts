@@ -26,6 +26,12 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
     labelNames: ['resource', 'channel', 'outcome'] as const,
     registers,
   });
+  // Of its own, because an alert on its growth needs the zero, and a label that was never used has none.
+  const bugs = new Counter({
+    name: 'acg_bugs_total',
+    help: 'Calls that ended with INTERNAL_ERROR. The log line "a bug" says where.',
+    registers,
+  });
   const layers = durations.histogram(
     'acg_layer_seconds',
     'Time that calls spent in each layer, to the answer. front: reading the message; verify, settle: paid calls only; ' +
@@ -76,6 +82,7 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
       account.layer?.took(now - account.layerSince);
       whole(channel).took(now - account.openedAt);
       const outcome = outcomeOf(res);
+      if (outcome === 'INTERNAL_ERROR') bugs.inc();
       if (outcome !== undefined) counted(resourceIn(res) ?? '', channel, outcome);
     },
   };

@@ -83,7 +83,7 @@ export function createMetrics({ sold, census }: MetricsParts): Metrics {
           const found = await readings(fact);
           this.reset();
           // Without a label a reset means nought, which nobody has said.
-          if (found.length === 0) this.remove();
+          if (found.length === 0 && labelNames.length === 0) this.remove();
           for (const [labels, value] of found) this.set(labels, value);
         },
       });
@@ -99,6 +99,7 @@ export function createMetrics({ sold, census }: MetricsParts): Metrics {
         async collect() {
           const found = await readings(fact);
           this.reset();
+          if (found.length === 0 && labelNames.length === 0) this.remove();
           for (const [labels, value] of found) this.inc(labels, value);
         },
       });

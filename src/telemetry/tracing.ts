@@ -4,6 +4,9 @@ import { singleHeader } from '../http/headers.ts';
 import type { LayerName } from '../layers/measured.ts';
 import { traceIdOf } from '../merchant/trace-context.ts';
 
+/** Counts of spans. */
+export type SpanLosses = Readonly<Record<'queue_full' | 'not_taken', number>>;
+
 /** Follows requests through the gateway, for a collector of traces or for nobody. */
 export interface Tracing {
   /** A call enters a layer. Undefined when nobody is told. */
@@ -12,8 +15,8 @@ export interface Tracing {
   traceId(req: Request, res: Response): string | undefined;
   /** A request is over. */
   closed(req: Request, res: Response): void;
-  /** Spans that were not delivered to the collector, and why not; all of this process. */
-  lost(): Readonly<Record<string, number>>;
+  /** Spans of this process that the collector does not have: the queue was full, or it did not take them. */
+  lost(): SpanLosses;
   /** Hands over what waits. False: the collector did not take it in time, and may still be waited for. */
   close(): Promise<boolean>;
 }
@@ -26,7 +29,7 @@ export const PASSED_ON: Tracing = {
     return traceparent === undefined ? undefined : traceIdOf(traceparent);
   },
   closed: () => undefined,
-  lost: () => ({}),
+  lost: () => ({ queue_full: 0, not_taken: 0 }),
   close: async () => true,
 };
 

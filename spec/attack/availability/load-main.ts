@@ -62,7 +62,10 @@ class Run {
       new Promise((resolve) => {
         const next = (): void => {
           const now = performance.now();
-          if (now >= ends) return resolve();
+          if (now >= ends) {
+            resolve();
+            return;
+          }
           client.ask(this.#request, (answer) => {
             this.#count(answer, now);
             next();

@@ -38,5 +38,11 @@ function busyNs(): number {
 /** This process and its children. */
 function family(): readonly number[] {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'latin1').trim();
-  return [process.pid, ...children.split(' ').filter((pid) => pid !== '').map(Number)];
+  return [
+    process.pid,
+    ...children
+      .split(' ')
+      .filter((pid) => pid !== '')
+      .map(Number),
+  ];
 }

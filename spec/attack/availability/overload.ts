@@ -4,13 +4,14 @@
  * exit code 1 when one is missed. Gateway, merchant and load generator are processes of their own; the gateway has a core of its own
  * where there are two.
  */
+
+import { INPUT, plainQuestion } from '../../bench/contestant.ts';
 import { chooseCores } from '../../bench/cores.ts';
 import { FREE_RESOURCE, gatewayProgram, HTTP_SHOP, invocationOf } from '../../bench/gateway.ts';
-import { INPUT, plainQuestion } from '../../bench/contestant.ts';
 import { setStage } from '../../bench/stage.ts';
 import { startFlood } from './flood.ts';
-import { machineMeter } from './machine.ts';
 import type { LoadOrder } from './load-order.ts';
+import { machineMeter } from './machine.ts';
 import { judge, type Measured, type Phase, table } from './verdict.ts';
 import { watch } from './watchers.ts';
 
@@ -59,7 +60,11 @@ const calm = await measure({
   seconds: MEASURE_SECONDS,
   shape: { kind: 'open', perSecond: perSecond * UNLOADED_SHARE },
 });
-const watched = watch({ '/health': `${origin}/health`, '/ready': `${origin}/ready`, discovery: `${origin}/api/resources` });
+const watched = watch({
+  '/health': `${origin}/health`,
+  '/ready': `${origin}/ready`,
+  discovery: `${origin}/api/resources`,
+});
 const flooded = await measure({
   connections: CONNECTIONS,
   seconds,

@@ -41,7 +41,8 @@ export class WireClient {
   /** Sends the request and calls back once, with its answer or with what broke the connection. */
   ask(request: Buffer, onAnswer: (answer: WireAnswer | Error) => void): void {
     this.#onAnswer = onAnswer;
-    (this.#socket ??= this.#open()).write(request);
+    this.#socket ??= this.#open();
+    this.#socket.write(request);
   }
 
   close(): void {

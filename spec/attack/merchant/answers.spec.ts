@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { attack, measured } from '../catalogue.ts';
 import { FRONTS, type Seen } from '../payments/fronts.ts';
-import { CANARY, HOSTILE_ANSWERS, type Outcome } from './answers.ts';
+import { HOSTILE_ANSWERS } from './answers.ts';
+import { CANARY, type Outcome } from './hostile-answer.ts';
 import { GOOD, type HostileStage, openHostileStage, PRICE_UNITS, wellFormed } from './stage.ts';
 
 /** The whole list of headers that an agent can meet, whoever speaks. */

@@ -1,62 +1,25 @@
-import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import type { BackendFailure } from '../../../src/merchant/types.ts';
-import { CAP_BYTES, type Deed, wellFormed } from './stage.ts';
+import { BODIES, HEADS } from './broken-answers.ts';
+import {
+  answer,
+  broken,
+  CANARY,
+  CHUNKED,
+  chunk,
+  ends,
+  flood,
+  HELLO,
+  type HostileAnswer,
+  hello,
+  late,
+  OK,
+  refusedStatus,
+  trickle,
+} from './hostile-answer.ts';
+import { wellFormed } from './stage.ts';
 
-/** Stands wherever nothing may be passed on from. */
-export const CANARY = 'canary-4e1f';
-
-/**
- * What an agent may see. `delivered`: the body, over every front. `failed`: nothing but the gateway's own words. `cut`: the head was
- * out over HTTP, so the connection breaks there; in a message it is told like a failure.
- */
-export type Outcome =
-  | { readonly kind: 'delivered'; readonly body: string }
-  | { readonly kind: 'failed'; readonly reason?: BackendFailure | 'redirect_not_followed'; readonly status?: number }
-  | { readonly kind: 'cut'; readonly reason: BackendFailure };
-
-/** One answer that no honest merchant gives. */
-export interface HostileAnswer {
-  readonly name: string;
-  readonly deed: Deed;
-  readonly outcome: Outcome;
-}
-
-const OK = 'HTTP/1.1 200 OK\r\n';
-const CHUNKED = `${OK}transfer-encoding: chunked\r\n\r\n`;
-const HELLO = 'content-length: 5\r\n\r\nhello';
 const NOBODY = 'content-length: 0\r\n\r\n';
 const SECRETS = `<h1>500</h1><pre>at /srv/${CANARY}/db.js:7 postgres://root:${CANARY}@10.0.0.5/</pre>`;
-/** Between two bytes of a slow merchant, milliseconds. */
-const TRICKLE_MS = 10;
-
-const hello: Outcome = { kind: 'delivered', body: 'hello' };
-const broken: Outcome = { kind: 'failed', reason: 'transport' };
-const late: Outcome = { kind: 'failed', reason: 'timeout' };
-const cut: Outcome = { kind: 'cut', reason: 'transport' };
-const refusedStatus = (status: number): Outcome => ({ kind: 'failed', status });
-const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
-
-function trickle(head: string, piece = 'x'): (socket: Socket) => void {
-  return (socket) => {
-    socket.write(head);
-    const timer = setInterval(() => socket.write(piece), TRICKLE_MS);
-    socket.once('close', () => clearInterval(timer));
-  };
-}
-
-function flood(head: string, piece: string): (socket: Socket) => void {
-  return (socket) => {
-    socket.write(head);
-    const more = (): void => {
-      while (!socket.destroyed && socket.write(piece));
-    };
-    socket.on('drain', more);
-    more();
-  };
-}
-const ends = (bytes: string) => (socket: Socket) => void socket.end(bytes);
-const answer = (name: string, deed: Deed, outcome: Outcome): HostileAnswer => ({ name, deed, outcome });
 
 /** Headers that an agent must never get from a merchant. */
 const FORBIDDEN = [
@@ -154,60 +117,6 @@ const STATUSES: readonly HostileAnswer[] = [
   answer('101 nobody asked for', `HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: ${CANARY}\r\n\r\n`, broken),
   answer('100 nobody asked for', `HTTP/1.1 100 Continue\r\n\r\n${OK}${HELLO}`, broken),
   answer('early hints without end', trickle('', `HTTP/1.1 103 ${CANARY}\r\n\r\n`), late),
-];
-
-const HEADS: readonly HostileAnswer[] = [
-  answer('HTTP/0.9', ends(`<html>${CANARY}</html>`), broken),
-  answer('a status of two digits', `HTTP/1.1 20 OK\r\n${HELLO}`, broken),
-  answer('a status of letters', `HTTP/1.1 2OO OK\r\n${HELLO}`, broken),
-  answer('another protocol', `SSH-2.0-${CANARY}\r\n`, broken),
-  answer('TLS on the plain port', '\x16\x03\x03\x00\x2a\x02\x00\x00\x26\x03\x03', broken),
-  answer('NUL in a header', `${OK}x-nul: a\0${CANARY}\r\n${HELLO}`, broken),
-  answer('a control byte in a type', `${OK}content-type: text/plain\x01${CANARY}\r\n${HELLO}`, broken),
-  answer('a folded header', `${OK}x-folded: a\r\n payment-response: ${CANARY}\r\n${HELLO}`, broken),
-  answer('space before a colon', `${OK}payment-response : ${CANARY}\r\n${HELLO}`, broken),
-  answer('a header without a name', `${OK}: ${CANARY}\r\n${HELLO}`, broken),
-  answer('a head of 20 KB', `${OK}x-large: ${CANARY.repeat(2_000)}\r\n${HELLO}`, broken),
-  answer('3,000 headers', `${OK}${`x: ${CANARY}\r\n`.repeat(3_000)}${HELLO}`, broken),
-  answer('a head that never ends', trickle(`${OK}x-slow: ${CANARY}`), late),
-  answer('half a head', ends(`${OK}x-half: ${CANARY}`), broken),
-  answer('two lengths', `${OK}content-length: 5\r\ncontent-length: 6\r\n\r\nhello!`, broken),
-  answer('the same length twice', `${OK}content-length: 5\r\n${HELLO}`, broken),
-  answer('a list of lengths', `${OK}content-length: 5, 5\r\n\r\nhello`, broken),
-  answer('a length with a sign', `${OK}content-length: +5\r\n\r\nhello`, broken),
-  answer('a hexadecimal length', `${OK}content-length: 0x5\r\n\r\nhello`, broken),
-  answer('a negative length', `${OK}content-length: -5\r\n\r\nhello`, broken),
-  answer(
-    'a length and chunks',
-    `${OK}transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n${chunk('hello')}0\r\n\r\n`,
-    broken,
-  ),
-  answer('a length above the cap', `${OK}content-length: ${CAP_BYTES + 1}\r\n\r\nx`, {
-    kind: 'failed',
-    reason: 'response_too_large',
-  }),
-  answer('a length beyond any number', `${OK}content-length: 99999999999999999999999\r\n\r\nx`, broken),
-];
-
-const BODIES: readonly HostileAnswer[] = [
-  answer('a body shorter than its length', ends(`${OK}content-length: 50\r\n\r\nhello`), cut),
-  answer('a chunk size that is none', `${CHUNKED}${chunk('hello')}zz\r\n${CANARY}`, cut),
-  answer('a chunk size beyond any number', `${CHUNKED}${chunk('hello')}fffffffffffffffffff\r\n${CANARY}`, cut),
-  answer('chunks without their end', ends(`${CHUNKED}${chunk('hello')}`), cut),
-  answer(
-    'a reset in the middle',
-    (socket) => void socket.write(`${OK}content-length: 50\r\n\r\nhello`, () => socket.resetAndDestroy()),
-    cut,
-  ),
-  answer('an endless body', flood(`${OK}connection: close\r\n\r\n`, 'x'.repeat(1_000)), {
-    kind: 'cut',
-    reason: 'response_too_large',
-  }),
-  answer('a byte at a time', trickle(`${OK}content-length: 900\r\n\r\n`), { kind: 'cut', reason: 'timeout' }),
-  answer('a chunk extension without end', trickle(`${CHUNKED}5;a=`), { kind: 'cut', reason: 'timeout' }),
-  answer('silence', () => undefined, late),
-  answer('a reset before the head', (socket) => void socket.resetAndDestroy(), broken),
-  answer('an end before the head', (socket) => void socket.end(), broken),
 ];
 
 /** Folds to less than the cap; nobody on the way unfolds it. */

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { parseAmount } from '../../../src/payments/amount.ts';
-import { changed, load, problemsOfText } from '../../config/document.ts';
 import { decode, encode } from '../../e2e/proofs.ts';
 import { receiptWhen } from '../../support/books.ts';
 import { sampleResources } from '../../support/resources.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
-import { attack, proven } from '../catalogue.ts';
+import { attack } from '../catalogue.ts';
 import { ALL_FRONTS, FRONTS, order } from './fronts.ts';
 
 const DECIMALS = 6;
+/** The name of a language, which nobody calls. */
+const SCHEMAS = 'json-schema.org';
 const SAMPLES = Object.keys(sampleResources('TUSD'));
 const PAID = SAMPLES.filter((id) => id !== 'cities' && !id.startsWith('free_'));
 /** An input that every operation of the sample can do with. */
@@ -96,7 +97,8 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
           [],
         );
         const { host } = new URL(seller.shop.config.merchant.publicBaseUrl);
-        for (const [, site] of text.matchAll(/https?:\/\/([^/"\\]+)/g)) assert.equal(site, host);
+        for (const [, site] of text.matchAll(/https?:\/\/([^/"\\]+)/g))
+          assert.ok(site === host || site === SCHEMAS, String(site));
         assert.doesNotMatch(words, /ignore|instruction|system|must|immediately|wallet|seed/i);
       }
     },
@@ -167,63 +169,4 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
       assert.deepEqual([response.status, error.retryable, response.headers.get('retry-after')], [402, false, null]);
     }
   });
-});
-
-describe('what an operator may write', () => {
-  for (const hidden of ['\u202e', '\u2066', '\u200b', '\u{e0041}', '\u0000', '\u001b[2J', '\ufeff'])
-    attack(
-      ['A8', 'I1'],
-      `a name or description with ${JSON.stringify(hidden)} does not get into the configuration`,
-      () => {
-        for (const member of ['name', 'description']) {
-          const problems = problemsOfText(
-            JSON.stringify(changed({ [`resources.report.${member}`]: `Report${hidden}` })),
-          );
-          assert.ok(
-            problems.some(({ path }) => path.startsWith('resources.report')),
-            `${member}: ${JSON.stringify(problems)}`,
-          );
-        }
-      },
-    );
-
-  const price = (amount: unknown) => changed({ 'resources.report.pricing.amount': amount });
-  for (const amount of [
-    '0',
-    '0.0',
-    '-1',
-    '+1',
-    '1.',
-    '.5',
-    '01',
-    '1e-2',
-    '1e400',
-    '0x10',
-    '1,5',
-    '1_0',
-    ' 1',
-    '１',
-    '0.0000004',
-    '1.9999999',
-    '1'.repeat(80),
-    0.01,
-    1e-7,
-    null,
-    ['0.01'],
-    true,
-  ])
-    attack('X20', `a price of ${JSON.stringify(amount)} is refused at start, not rounded`, () => {
-      assert.ok(problemsOfText(JSON.stringify(price(amount))).length > 0);
-    });
-  for (const [amount, units] of [
-    ['1.005', 1_005_000n],
-    ['0.000001', 1n],
-    ['0.1', 100_000n],
-    ['9007199254740993', 9_007_199_254_740_993_000_000n],
-  ] as const)
-    attack('X20', `a price of ${amount} is exactly ${units} units`, () => {
-      const [resource] = load({ 'resources.report.pricing.amount': amount }).resources;
-      assert.equal(resource?.pricing.type === 'fixed' && resource.pricing.units, units);
-    });
-  proven('X20', 'spec/payments/amount.spec.ts', 'agrees with a second reading, or refuses, whatever text it meets');
 });

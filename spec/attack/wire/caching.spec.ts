@@ -77,9 +77,9 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
     cache = await startSharedCache(target.url);
   });
   after(async () => {
-    await cache.stop();
-    await target.stop();
-    await merchant.close();
+    await cache?.stop();
+    await target?.stop();
+    await merchant?.close();
   });
 
   const invoke = (base: string, id: string, proof?: string): Promise<Response> =>

@@ -6,6 +6,8 @@ import { readAnswers, type WireAnswer, type WireReading } from './http-bytes.ts'
 export interface Conversation {
   /** Text is sent as Latin-1, so that a character is a byte. */
   say(bytes: string | Buffer): void;
+  /** Reads no more from now on: what comes stays with the operating system, and then with the peer. */
+  deafen(): void;
   /** Ends our half. */
   finish(): void;
   /** Whether the peer has closed. */
@@ -13,7 +15,11 @@ export interface Conversation {
   heard(): WireReading;
   /** Resolves once `count` final answers were heard in all, or the peer has closed, or `limitMs` are over: with what was heard. */
   until(count: number, limitMs?: number): Promise<WireReading>;
+  /** The same for a text: with everything that came, as Latin-1. */
+  untilText(text: string, limitMs?: number): Promise<string>;
   close(): void;
+  /** Breaks it off, so that the peer meets an error where it reads or writes. */
+  reset(): void;
 }
 
 /** Long past every answer that comes at all. */
@@ -36,25 +42,34 @@ export async function converse(url: string, bodiless: readonly number[] = []): P
   socket.on('end', atEnd);
   socket.on('close', atEnd);
   const heard = (): WireReading => readAnswers(Buffer.concat(chunks), { ended, bodiless });
+  const waitFor = async (so: () => boolean, limitMs = PATIENCE_MS): Promise<void> => {
+    let late = false;
+    const patience = setTimeout(() => {
+      late = true;
+      wake();
+    }, limitMs);
+    while (!ended && !late && !so())
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    clearTimeout(patience);
+  };
   return {
     say: (bytes) => void (socket.writable && socket.write(bytes, 'latin1')),
+    deafen: () => void socket.pause(),
     finish: () => void socket.end(),
     ended: () => ended,
     heard,
-    async until(count, limitMs = PATIENCE_MS) {
-      let late = false;
-      const patience = setTimeout(() => {
-        late = true;
-        wake();
-      }, limitMs);
-      while (!ended && !late && heard().answers.length < count)
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      clearTimeout(patience);
+    async until(count, limitMs) {
+      await waitFor(() => heard().answers.length >= count, limitMs);
       return heard();
     },
+    async untilText(text, limitMs) {
+      await waitFor(() => Buffer.concat(chunks).includes(text), limitMs);
+      return Buffer.concat(chunks).toString('latin1');
+    },
     close: () => void socket.destroy(),
+    reset: () => void socket.resetAndDestroy(),
   };
 }
 
@@ -69,7 +84,8 @@ async function dialled(url: string): Promise<Socket> {
 
 /** The first final answer to these bytes on a connection of their own. @throws Error when none comes */
 export async function answerTo(url: string, bytes: string | Buffer): Promise<WireAnswer> {
-  const conversation = await converse(url);
+  const isHead = bytes.toString('latin1').startsWith('HEAD ');
+  const conversation = await converse(url, isHead ? [0] : []);
   try {
     conversation.say(bytes);
     const { answers, rest } = await conversation.until(1);

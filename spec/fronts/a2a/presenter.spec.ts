@@ -5,6 +5,7 @@ import type { Response } from 'express';
 import { a2aPresenter } from '../../../src/fronts/a2a/presenter.ts';
 import { newTask } from '../../../src/fronts/a2a/task.ts';
 import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/merchant/types.ts';
+import { createAnswerBudget } from '../../../src/overload/answer-budget.ts';
 
 /** An answer that ends with a failure after its first bytes. */
 function brokenAnswer(reason: BackendFailure): BackendAnswer {
@@ -17,15 +18,16 @@ function brokenAnswer(reason: BackendFailure): BackendAnswer {
 describe('the relay of an answer that breaks off', () => {
   // Whatever is touched of the response shows as a failure: nothing may have been sent.
   const untouched = new Proxy({}, { get: (_, name) => assert.fail(`res.${String(name)}`) }) as Response;
+  const budget = createAnswerBudget(1_048_576);
   const call = { id: 1, requestId: 'r', resourceId: 'cities', task: newTask(), waiting: false };
 
   for (const reason of ['transport', 'timeout', 'response_too_large'] as const)
     it(`${reason}: broken, and nothing was sent`, async () => {
-      const relayed = await a2aPresenter(untouched, call).relay(brokenAnswer(reason), {});
+      const relayed = await a2aPresenter(untouched, call, budget).relay(brokenAnswer(reason), {});
       assert.equal(relayed.kind === 'broken' && relayed.error.reason, reason);
     });
 
   it('ended by ourselves because the caller left: no failure of the merchant', async () => {
-    assert.deepEqual(await a2aPresenter(untouched, call).relay(brokenAnswer('aborted'), {}), { kind: 'client_gone' });
+    assert.deepEqual(await a2aPresenter(untouched, call, budget).relay(brokenAnswer('aborted'), {}), { kind: 'client_gone' });
   });
 });

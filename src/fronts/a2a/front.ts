@@ -5,6 +5,7 @@ import { readJsonBytes } from '../../http/body.ts';
 import { readHeader, singleHeader } from '../../http/headers.ts';
 import { leavingOf } from '../../http/leaving.ts';
 import { requestIdOf } from '../../http/request-id.ts';
+import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import type { ParkedCalls } from '../../payments/parked-calls.ts';
 import { carriedKey, carriedProof } from '../carriers.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
@@ -24,13 +25,14 @@ export interface A2aParts {
   readonly parked: ParkedCalls;
   /** How long they wait, milliseconds: as long as a challenge is good for. */
   readonly parkForMs: number;
+  readonly budget: AnswerBudget;
 }
 
 /**
  * The A2A front: JSON-RPC 2.0 with the one method SendMessage (reference a2a.md). It answers what is no purchase; an order, or the
  * payment for a task that waits for it, goes on to the shared layers.
  */
-export function a2aFront({ errorProfile, parked, parkForMs }: A2aParts): RequestHandler {
+export function a2aFront({ errorProfile, parked, parkForMs, budget }: A2aParts): RequestHandler {
   const waiting = waitingCalls(parked, parkForMs);
   const refuse = (res: Response, id: RpcId | null, refusal: Refusal, status: 200 | 413 = 200): void =>
     sendRpcError(res, status, id, rpcError(refusal, errorProfile, requestIdOf(res)));
@@ -56,7 +58,7 @@ export function a2aFront({ errorProfile, parked, parkForMs }: A2aParts): Request
     receiveCall(res, {
       ...received(req, message, purchase),
       requestId,
-      presenter: a2aPresenter(res, { ...purchase, id, requestId }),
+      presenter: a2aPresenter(res, { ...purchase, id, requestId }, budget),
       startedAt,
       left,
     });

@@ -1,8 +1,9 @@
 import type { Response } from 'express';
 import type { Presenter } from '../../call.ts';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
+import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import type { Challenge } from '../../payments/x402/challenge.ts';
-import { contentOf, MAX_BUFFERED_BYTES } from '../json-rpc/answer-content.ts';
+import { MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { deliveryMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
@@ -23,7 +24,7 @@ const RESOURCE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const UNNAMED = 'error';
 
 /** Outcomes as tasks: SPEC part 3, CONTRACT 7.2. A commerce outcome is never a JSON-RPC error. */
-export function a2aPresenter(res: Response, call: MessageCall): Presenter {
+export function a2aPresenter(res: Response, call: MessageCall, budget: AnswerBudget): Presenter {
   const { requestId, resourceId } = call;
   const textOf = (outcome: TaskOutcome): string => resultText(call.id, taskResult(call.task, outcome));
   return {
@@ -65,24 +66,24 @@ export function a2aPresenter(res: Response, call: MessageCall): Presenter {
         void call.park().then(tell, () => res.destroy());
       else tell(call.waiting && error.retryable);
     },
-    async relay(answer, answered) {
-      const content = await contentOf(answer);
-      if (content.kind === 'client_gone' || content.kind === 'broken') return content;
+    relay(answer, answered) {
       const { payment } = answered;
-      const delivery = deliveryMember(call, answer.status, answered);
-      return sendRpcWatched(
-        res,
-        textOf({
-          state: 'TASK_STATE_COMPLETED',
-          ...(payment === undefined ? {} : { said: { text: PAID, metadata: paidMembers(payment) } }),
-          artifact: {
-            name: resourceId,
-            data: deliveredData(content),
-            metadata: { ...delivery, ...paidMember(payment) },
-          },
-          metadata: { ...delivery, ...requestIdMember(requestId) },
-        }),
-      );
+      return withContent(answer, { budget, paid: payment !== undefined }, (content) => {
+        const delivery = deliveryMember(call, answer.status, answered);
+        return sendRpcWatched(
+          res,
+          textOf({
+            state: 'TASK_STATE_COMPLETED',
+            ...(payment === undefined ? {} : { said: { text: PAID, metadata: paidMembers(payment) } }),
+            artifact: {
+              name: resourceId,
+              data: deliveredData(content),
+              metadata: { ...delivery, ...paidMember(payment) },
+            },
+            metadata: { ...delivery, ...requestIdMember(requestId) },
+          }),
+        );
+      });
     },
   };
 }

@@ -2,6 +2,7 @@ import type { Relayed } from '../../call.ts';
 import { isJsonType } from '../../http/media-type.ts';
 import type { Json } from '../../json/types.ts';
 import { type BackendAnswer, BackendError } from '../../merchant/types.ts';
+import type { AnswerBudget } from '../../overload/answer-budget.ts';
 
 /** Largest answer of the merchant that is carried inside a JSON-RPC message, bytes (CONTRACT 3, response size). */
 export const MAX_BUFFERED_BYTES = 1_048_576;
@@ -20,20 +21,75 @@ export type AnswerContent =
     }
   | { readonly kind: 'empty' };
 
-/** Reads an answer to its end, or to where it broke off: nothing has been sent then. The exchange bounds size and time. */
-export async function contentOf({ headers, body }: BackendAnswer): Promise<AnswerContent | Exclude<Relayed, Finished>> {
-  const chunks: Uint8Array[] = [];
+/** What is read of any answer without asking for room, bytes: as much as lies in the buffers of its connection anyway. */
+export const UNRESERVED_BYTES = 65_536;
+
+/** Where an answer is held, and whether it was paid for. */
+export interface AnswerRoom {
+  readonly budget: AnswerBudget;
+  readonly paid: boolean;
+}
+
+/**
+ * Reads an answer to its end, or to where it broke off: nothing has been sent then. The exchange bounds size and time, the budget how
+ * much of all answers is held at the same time, from before it is read until `send` has sent what was made of it. `busy`: no room
+ * came in time; the rest of the answer can still be read.
+ */
+export async function withContent(
+  answer: BackendAnswer,
+  room: AnswerRoom,
+  send: (content: AnswerContent) => Promise<Relayed>,
+): Promise<Relayed> {
+  const held = await read(answer, room);
+  if (held.kind !== 'whole') return held;
+  const { headers } = answer;
   try {
-    for await (const chunk of body) chunks.push(chunk as Uint8Array);
+    return await send(readContent(held.bytes, single(headers['content-type']), single(headers['content-encoding'])));
+  } finally {
+    held.release();
+  }
+}
+
+/** All of an answer, and the room it takes until `release` is called. */
+interface WholeAnswer {
+  readonly kind: 'whole';
+  readonly bytes: Uint8Array;
+  readonly release: () => void;
+}
+type NotWhole = Exclude<Relayed, { readonly kind: 'finished' }>;
+
+async function read({ headers, body }: BackendAnswer, { budget, paid }: AnswerRoom): Promise<WholeAnswer | NotWhole> {
+  const declared = Number(headers['content-length'] ?? Number.NaN);
+  let release: (() => void) | undefined;
+  try {
+    if (declared > UNRESERVED_BYTES) {
+      // Somebody who keeps the answer may have set it flowing.
+      body.pause();
+      release = await budget.reserve({ bytes: declared, paid });
+      if (release === undefined) return { kind: 'busy' };
+    }
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+      size += (chunk as Uint8Array).byteLength;
+      chunks.push(chunk as Uint8Array);
+      if (size <= UNRESERVED_BYTES || release !== undefined) continue;
+      // Nobody said how long it gets, so it may get as long as any.
+      release = await budget.reserve({ bytes: MAX_BUFFERED_BYTES, paid });
+      if (release === undefined) return { kind: 'busy' };
+    }
+    const bytes = Buffer.concat(chunks);
+    const given = release;
+    release = undefined;
+    return { kind: 'whole', bytes, release: () => given?.() };
   } catch (thrown) {
     const error = thrown instanceof BackendError ? thrown : new BackendError('transport', true, thrown);
     // `aborted` is our own doing: a free call whose caller left.
     return error.reason === 'aborted' ? { kind: 'client_gone' } : { kind: 'broken', error };
+  } finally {
+    release?.();
   }
-  return readContent(Buffer.concat(chunks), single(headers['content-type']), single(headers['content-encoding']));
 }
-
-type Finished = { readonly kind: 'finished' };
 
 /** Types that are text whatever their charset is called, and nothing at all, which is tried as JSON and as text. */
 const TEXT_TYPE = /^(?:text\/|application\/(?:xml|yaml|x-ndjson|javascript)\b|[\w.-]+\/[\w.+-]+\+(?:xml|yaml)\b)/i;

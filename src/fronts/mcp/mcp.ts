@@ -9,6 +9,7 @@ import { leavingOf } from '../../http/leaving.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
+import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import { invokeUrl } from '../../payments/x402/offer.ts';
 import { carriedKey, carriedProof, memberProof, oneProof } from '../carriers.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
@@ -26,13 +27,14 @@ export interface McpParts {
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
   /** Of the gateway. */
   readonly version: string;
+  readonly budget: AnswerBudget;
 }
 
 /**
  * The MCP front: one stateless handler for both eras (reference mcp.md). Everything but `tools/call` is answered from bytes made here;
  * a call goes on to the shared layers.
  */
-export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHandler {
+export function mcpFront({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
   const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
   const offered = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('mcp'));
   const list = (era: Era): Buffer => Buffer.from(`${toolsListResult(offered, era, server)}}`);
@@ -105,7 +107,7 @@ export function mcpFront({ catalogue, merchant, version }: McpParts): RequestHan
         traceparent: textMember(meta['traceparent']) ?? singleHeader(req, 'traceparent'),
         tracestate: textMember(meta['tracestate']) ?? singleHeader(req, 'tracestate'),
       },
-      presenter: mcpPresenter(res, call),
+      presenter: mcpPresenter(res, call, budget),
       startedAt,
       left,
     });

@@ -2,8 +2,9 @@ import type { Response } from 'express';
 import type { Presenter } from '../../call.ts';
 import type { Resource } from '../../catalogue/resource.ts';
 import { errorEnvelope } from '../../errors.ts';
+import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import { withError } from '../../payments/x402/challenge.ts';
-import { contentOf, MAX_BUFFERED_BYTES } from '../json-rpc/answer-content.ts';
+import { MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { errorText, INVALID_PARAMS, type RpcId, resultText } from '../json-rpc/message.ts';
 import { deliveryMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
@@ -24,7 +25,7 @@ export interface ToolCall {
 }
 
 /** Outcomes as results of `tools/call`: reference mcp.md, section 5. */
-export function mcpPresenter(res: Response, call: ToolCall): Presenter {
+export function mcpPresenter(res: Response, call: ToolCall, budget: AnswerBudget): Presenter {
   const { requestId, era } = call;
   const answer = (result: ToolResult): string => resultText(call.id, call.write(result));
   return {
@@ -50,15 +51,15 @@ export function mcpPresenter(res: Response, call: ToolCall): Presenter {
       const meta = { ...requestIdMember(requestId), ...paidMember(payment) };
       sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
     },
-    async relay(delivered, answered) {
-      const content = await contentOf(delivered);
-      if (content.kind === 'client_gone' || content.kind === 'broken') return content;
-      const meta = { ...deliveryMember(call, delivered.status, answered), ...paidMember(answered.payment) };
-      const said = deliveredContent(content, era, call.resourceUrl);
-      if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
-        return sendRpcWatched(res, answer({ ...said, meta }));
-      // Clients throw when a success does not fit the schema, and what was paid for would be lost in their exception.
-      return sendRpcWatched(res, answer({ content: said.content, isError: true, meta }));
+    relay(delivered, answered) {
+      return withContent(delivered, { budget, paid: answered.payment !== undefined }, (content) => {
+        const meta = { ...deliveryMember(call, delivered.status, answered), ...paidMember(answered.payment) };
+        const said = deliveredContent(content, era, call.resourceUrl);
+        if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
+          return sendRpcWatched(res, answer({ ...said, meta }));
+        // Clients throw when a success does not fit the schema, and what was paid for would be lost in their exception.
+        return sendRpcWatched(res, answer({ content: said.content, isError: true, meta }));
+      });
     },
   };
 }

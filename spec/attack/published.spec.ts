@@ -1,0 +1,293 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { toEventSelector } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
+import { decode, encode } from '../e2e/proofs.ts';
+import { chainActors } from '../payments/x402/chain-actors.ts';
+import { sign, termsFor } from '../payments/x402/signing.ts';
+import { eventually, receiptWhen } from '../support/books.ts';
+import { createBuyer } from '../support/buyer.ts';
+import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { attack } from './catalogue.ts';
+import { submit } from './facilitator/stage.ts';
+import { ALL_FRONTS, FRONTS, order, type Seen } from './payments/fronts.ts';
+
+const INPUT = { city: 'Berlin' };
+const RESOURCE = { resourceId: 'market_report', input: INPUT };
+const PRICE_UNITS = 10_000n;
+const NETWORK = 'eip155:31337';
+/** How many grants one payment bought on the endpoint of the paper. */
+const PUBLISHED_GRANTS = 248;
+
+describe('published attacks on payments, as published', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: ALL_FRONTS });
+  });
+  after(() => seller.close());
+
+  const proofOf = (): Promise<string> => seller.proof('market_report', INPUT);
+  const bring = (proof: string, front: number = 0, headers = {}): Promise<Seen> =>
+    order(seller.shop.url, FRONTS[front % FRONTS.length] ?? 'http', { ...RESOURCE, proof, headers });
+  const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
+    const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+    await deed();
+    return [(await seller.income()) - income, seller.merchant.requests.length - executions];
+  };
+  const granted = (answers: readonly Seen[]): number => answers.filter(({ outcome }) => outcome === 'delivered').length;
+
+  attack(
+    ['I1', 'X15'],
+    'arXiv 2605.11781 I-A, revert-grant: a reorganised settlement has bought one answer at most',
+    async () => {
+      const proof = await proofOf();
+      const snapshot = await seller.chain.request('evm_snapshot', []);
+      const first = await bring(proof);
+      await receiptWhen(seller.shop, first.requestId, true);
+      await seller.chain.request('evm_revert', [snapshot]);
+      await fillNonce(seller);
+      const gone = await came(async () => {
+        const again = await Promise.all(Array.from({ length: 12 }, (_, at) => bring(proof, at)));
+        assert.equal(granted(again), 0);
+        for (const { code } of again) assert.equal(code, 'PAYMENT_REPLAYED');
+      });
+      assert.deepEqual(gone, [0n, 0]);
+    },
+  );
+
+  attack(
+    ['I1', 'X13'],
+    'arXiv 2605.11781 I-B, preemption: a stranger who settles first takes nothing from the buyer',
+    async () => {
+      const gone = await came(async () => {
+        const proof = await proofOf();
+        await submit(seller.chain, proof);
+        assert.equal((await bring(proof)).outcome, 'delivered');
+      });
+      assert.deepEqual(gone, [PRICE_UNITS, 1]);
+    },
+  );
+
+  attack(
+    ['I1', 'X2', 'X16'],
+    `arXiv 2605.11781 II, replay: ${PUBLISHED_GRANTS} requests with one payment get one grant`,
+    async () => {
+      const gone = await came(async () => {
+        const proof = await proofOf();
+        const first = await bring(proof);
+        await receiptWhen(seller.shop, first.requestId, true);
+        const others = await Promise.all(Array.from({ length: PUBLISHED_GRANTS - 1 }, (_, at) => bring(proof, at)));
+        assert.equal(granted([first, ...others]), 1);
+      });
+      assert.deepEqual(gone, [PRICE_UNITS, 1]);
+    },
+  );
+
+  attack(
+    ['I1', 'H3', 'H7'],
+    'arXiv 2605.11781 III, cache leak and header confusion: no cache may keep it, no second header counts',
+    async () => {
+      const proof = await proofOf();
+      const asked = await seller.shop.invoke('market_report', INPUT);
+      assert.equal(asked.headers.get('cache-control'), 'no-store');
+      const twice = await seller.shop.invoke('market_report', INPUT, {
+        'payment-signature': `${proof}, ${await proofOf()}`,
+      });
+      assert.equal(twice.status, 402);
+      for (const name of ['x-payment', 'x-payment-signature', 'payment', 'authorization'])
+        assert.equal((await seller.shop.invoke('market_report', INPUT, { [name]: proof })).status, 402, name);
+      const bought = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof });
+      assert.deepEqual([bought.status, bought.headers.get('cache-control')], [200, 'private, no-store']);
+      await bought.arrayBuffer();
+    },
+  );
+
+  attack(
+    ['I2', 'X5'],
+    'arXiv 2605.30998, cross-resource substitution: a proof buys where it was signed for',
+    async () => {
+      const proof = await seller.proof('noisy');
+      const seen = await order(seller.shop.url, 'http', { resourceId: 'greeting', proof });
+      assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
+    },
+  );
+
+  attack(['I2', 'X3'], 'arXiv 2605.30998, duplicate-settlement race: one hundred at once, one settlement', async () => {
+    const gone = await came(async () => {
+      const proof = await proofOf();
+      const answers = await Promise.all(Array.from({ length: 100 }, (_, at) => bring(proof, at)));
+      assert.ok(granted(answers) >= 1);
+      for (const { outcome, code } of answers)
+        assert.ok(outcome === 'delivered' || code === 'PAYMENT_REPLAYED', code ?? '');
+      assert.equal(
+        new Set(answers.filter(({ outcome }) => outcome === 'delivered').map(({ bytes }) => bytes.toString())).size,
+        1,
+      );
+    });
+    assert.deepEqual(gone, [PRICE_UNITS, 1]);
+  });
+
+  attack(
+    ['I6', 'X5'],
+    'x402-dotnet 18, a2a-x402 PR 107, PR 2842: the resource is bound, also when the proof does not name it',
+    async () => {
+      const gone = await came(async () => {
+        const unnamed = decode(await seller.proof('noisy'));
+        delete unnamed.resource;
+        const proof = encode(unnamed);
+        assert.equal((await order(seller.shop.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
+        for (const front of FRONTS)
+          assert.equal(
+            (await order(seller.shop.url, front, { resourceId: 'greeting', proof })).code,
+            'PAYMENT_REPLAYED',
+          );
+      });
+      assert.deepEqual(gone, [1_000n, 1]);
+    },
+  );
+
+  attack(['I7', 'X2'], 'GetBindu/Bindu PR 520: one header is good for one call, not until it expires', async () => {
+    const gone = await came(async () => {
+      const proof = await proofOf();
+      assert.equal((await bring(proof)).outcome, 'delivered');
+      for (const city of ['Berlin', 'Lisboa', 'Porto'])
+        for (const front of FRONTS) {
+          const seen = await order(seller.shop.url, front, { resourceId: 'market_report', input: { city }, proof });
+          assert.equal(seen.code, 'PAYMENT_REPLAYED');
+        }
+    });
+    assert.deepEqual(gone, [PRICE_UNITS, 1]);
+  });
+
+  attack(
+    'I8',
+    '402Bridge: nobody allows the gateway anything, its key holds gas alone, and no one is told it',
+    async () => {
+      const relayer = privateKeyToAddress(seller.chain.relayerKey);
+      assert.equal((await bring(await proofOf())).outcome, 'delivered');
+      const topics = [toEventSelector('Approval(address,address,uint256)')];
+      const approvals = await seller.chain.request('eth_getLogs', [{ fromBlock: '0x0', toBlock: 'latest', topics }]);
+      assert.deepEqual([approvals, await seller.chain.balanceOf(relayer)], [[], 0n]);
+      const pages = ['/api/resources', '/.well-known/agent-commerce', '/api/events', '/api/receipts'];
+      const sinks = await Promise.all(pages.map(async (path) => (await seller.shop.operator(path)).text()));
+      const key = seller.chain.relayerKey.slice(2);
+      assert.ok(![...sinks, ...seller.shop.logLines].some((sink) => sink.includes(key)));
+    },
+  );
+
+  attack(['I3', 'X14'], 'PYUSD: a token that does not revert on reuse: a used nonce is not a payment', async () => {
+    const { chain } = seller;
+    const proof = await proofOf();
+    const actors = chainActors(chain, termsFor(chain.token));
+    await actors.spendOnSelf(seller.buyer.account, { payId: '', payload: decode(proof), signedBy: 'account' } as never);
+    const code = await chain.request('eth_getCode', [chain.token.address, 'latest']);
+    // From now on every call of the token succeeds, says "used", and moves nothing.
+    await chain.request('anvil_setCode', [chain.token.address, '0x600160005260206000f3']);
+    const relayer = privateKeyToAddress(chain.relayerKey);
+    const sent = await chain.request('eth_getTransactionCount', [relayer, 'latest']);
+    const seen = await bring(proof);
+    assert.notEqual(
+      await chain.request('eth_getTransactionCount', [relayer, 'latest']),
+      sent,
+      'it was sent and succeeded',
+    );
+    await chain.request('anvil_setCode', [chain.token.address, code]);
+    assert.equal(seen.outcome, 'asked', seen.everything);
+    assert.equal((await bring(proof)).outcome, 'asked', 'and it stays worthless');
+  });
+
+  attack(['I2', 'X16'], 'arXiv 2605.30998, overdraft: ten authorizations over the money for one buy one', async () => {
+    const poor = await createBuyer(seller.chain, PRICE_UNITS);
+    const gone = await came(async () => {
+      const proofs = await Promise.all(
+        Array.from({ length: 10 }, async () =>
+          poor.pay((await seller.quote('market_report', INPUT)).body.payment.envelope),
+        ),
+      );
+      const calls = proofs.map((proof, at) => bring(proof, at));
+      await Promise.any(calls.map(async (call) => assert.equal((await call).outcome, 'delivered')));
+      // Those whose transaction failed wait until no block can take it any more.
+      await seller.chain.request('evm_increaseTime', [1_000]);
+      await seller.chain.request('evm_mine', []);
+      const answers = await Promise.all(calls);
+      assert.equal(granted(answers), 1);
+      for (const { outcome, code } of answers)
+        assert.ok(outcome !== 'failed' || code === 'PAYMENT_SETTLEMENT_FAILED', code ?? '');
+    });
+    assert.deepEqual(gone, [PRICE_UNITS, 1]);
+  });
+});
+
+describe('published attacks on facilitators, as published', () => {
+  let liar: HostileFacilitator;
+  let seller: Seller;
+  before(async () => {
+    liar = await startHostileFacilitator(NETWORK);
+    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_FRONTS });
+  });
+  after(async () => {
+    await seller.close();
+    await liar.stop();
+  });
+
+  attack(
+    ['I5', 'X4', 'X10'],
+    'gosuda 42, covenant 270: to and value are compared here, isValid is believed from nobody',
+    async () => {
+      const terms = termsFor(seller.chain.token);
+      for (const changes of [
+        { to: seller.buyer.address },
+        { value: '1' },
+        { value: '0' },
+        { to: seller.chain.token.address },
+      ]) {
+        const payload = decode(await seller.proof('market_report', INPUT));
+        const authorization = { ...payload.payload.authorization, ...changes } as unknown as Parameters<typeof sign>[1];
+        const signature = await sign(seller.buyer.account, authorization, terms);
+        const proof = encode({ ...payload, payload: { authorization, signature } });
+        for (const front of FRONTS)
+          assert.equal((await order(seller.shop.url, front, { ...RESOURCE, proof })).outcome, 'asked');
+      }
+      assert.deepEqual([liar.calls.some(({ path }) => path !== '/supported'), await seller.income()], [false, 0n]);
+    },
+  );
+
+  attack(
+    ['I2', 'X18'],
+    'arXiv 2605.30998, denial of settlement: a nonce that timed out is never open again, and never lost',
+    async () => {
+      const proof = await seller.proof('market_report', INPUT);
+      let settled: Promise<unknown> | undefined;
+      liar.script({
+        settle: async () => {
+          settled ??= submit(seller.chain, proof);
+          await settled;
+          return { kind: 'reset' };
+        },
+      });
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, (_, at) =>
+          order(seller.shop.url, FRONTS[at % FRONTS.length] ?? 'http', { ...RESOURCE, proof }),
+        ),
+      );
+      for (const { outcome, code } of answers)
+        assert.ok(
+          outcome === 'delivered' || code === 'PAYMENT_REPLAYED' || code === 'PAYMENT_SETTLEMENT_FAILED',
+          code ?? '',
+        );
+      const last = await eventually(async () => {
+        const seen = await order(seller.shop.url, 'http', { ...RESOURCE, proof });
+        return seen.outcome === 'delivered' || seen.state === 'delivered' ? seen : undefined;
+      }, 'what was paid for');
+      assert.notEqual(last.outcome, 'asked');
+      assert.deepEqual([await seller.income(), seller.merchant.requests.length], [PRICE_UNITS, 1]);
+    },
+  );
+});
+
+/** A transaction that a reorganisation took out comes back in another block; here, one without consequence in its place. */
+async function fillNonce({ chain }: Seller): Promise<void> {
+  const relayer = privateKeyToAddress(chain.relayerKey);
+  await chain.send(relayer, relayer, '0x');
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { attack, isLongRun, measured } from '../catalogue.ts';
+import { openTarget, type Target } from '../target.ts';
+import { converse } from './conversation.ts';
+import { corpus } from './corpus.ts';
+import { numbered } from './framing-case.ts';
+import { HEAD_CASES } from './framing-heads.ts';
+import { LENGTH_CASES } from './framing-lengths.ts';
+import { type ProxyInFront, SEEN, startHaproxy } from './haproxy.ts';
+import { diceOf, mutant } from './mutator.ts';
+import { proofMaker } from './proofs.ts';
+
+const CASES = [...LENGTH_CASES, ...HEAD_CASES];
+const SEED = Number(process.env['ATTACK_SEED'] ?? 402);
+const MUTANTS = 4_000;
+const CONNECTIONS = 32;
+/** Beyond every answer that comes; HAProxy gives up on a request that does not end after 3 s. */
+const SILENCE_MS = 400;
+
+// HAProxy has to be fetched: the quick run has the same cases without it.
+if (isLongRun)
+  describe('two readers of the same bytes', () => {
+    let target: Target;
+    let proxy: ProxyInFront | undefined;
+    let missing = '';
+    before(async () => {
+      target = await openTarget();
+      try {
+        proxy = await startHaproxy(target.url);
+      } catch (thrown) {
+        missing = thrown instanceof Error ? thrown.message : String(thrown);
+      }
+    });
+    after(async () => {
+      await proxy?.stop();
+      await target?.stop();
+    });
+
+    const say = async (url: string, bytes: string | Buffer): Promise<void> => {
+      const conversation = await converse(url);
+      conversation.say(bytes);
+      await conversation.until(1, SILENCE_MS);
+      conversation.finish();
+      await conversation.until(Number.POSITIVE_INFINITY, SILENCE_MS);
+      conversation.close();
+    };
+
+    /** Requests that the gateway served and HAProxy did not see as such, or saw once and the gateway twice. */
+    const unseen = (): readonly string[] => {
+      const ids = target.merchant.requests.map(({ headers }) => String(headers['x-request-id']));
+      return ids.filter((id, at) => !id.startsWith(SEEN) || ids.indexOf(id) !== at);
+    };
+
+    /** Every connection to the gateway gives each of these its own answer, or somebody got a stranger's. */
+    const inSync = async (url: string): Promise<void> => {
+      const calls = Array.from({ length: 100 }, async (_, at) => {
+        const body = JSON.stringify({ mine: at });
+        const headers = { 'content-type': 'application/json' };
+        const answer = await fetch(`${url}/api/resources/free_echo/invoke`, { method: 'POST', headers, body });
+        assert.equal(await answer.text(), body);
+      });
+      await Promise.all(calls);
+    };
+
+    attack(
+      'H1',
+      'behind HAProxy the gateway serves what HAProxy saw as requests, and nothing between them',
+      async (t) => {
+        if (proxy === undefined) return t.skip(missing);
+        for (const [number, { says }] of CASES.entries()) await say(proxy.url, numbered(says, number));
+        await inSync(proxy.url);
+        measured(t, 'framing cases behind a proxy', CASES.length);
+        measured(t, 'differing views of the merchant', unseen().length);
+        assert.deepEqual(unseen(), []);
+        assert.ok(target.merchant.requests.length > 100, 'HAProxy let calls through');
+      },
+      { timeout: 300_000 },
+    );
+
+    attack(
+      'H1',
+      `the same for ${MUTANTS} mutants, seed ${SEED}`,
+      async (t) => {
+        if (proxy === undefined) return t.skip(missing);
+        const { url } = proxy;
+        const proofs = await proofMaker(target);
+        const proven = {
+          echo: await proofs.proof('echo'),
+          report: await proofs.proof('market_report', { city: 'Berlin' }),
+        };
+        const requests = corpus(target.adminToken, proven);
+        target.merchant.forget();
+        const dice = diceOf(SEED);
+        let left = MUTANTS;
+        const line = async (): Promise<void> => {
+          for (; left > 0; left -= 1) await say(url, mutant(requests, dice));
+        };
+        await Promise.all(Array.from({ length: CONNECTIONS }, line));
+        await inSync(url);
+        measured(t, 'differing views of the merchant', unseen().length);
+        assert.deepEqual(unseen(), []);
+        await target.stillSells();
+      },
+      { timeout: 600_000 },
+    );
+  });

@@ -1,0 +1,274 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import http from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { eventually } from '../support/books.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { scrape } from './scrape.ts';
+
+/** What the line of a request says of a call. */
+interface Line {
+  readonly requestId: string;
+  readonly level: number;
+  readonly channel?: string;
+  readonly resource?: string;
+  readonly outcome?: string;
+  readonly traceId?: string;
+}
+
+const WARN = 40;
+const TOOL = 'market_report';
+const INPUT = { city: 'Berlin' };
+
+describe('what became of a call', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
+  });
+  after(() => seller.close());
+
+  const lineOf = (requestId: string): Promise<Line> =>
+    eventually(
+      async () =>
+        seller.shop.logLines
+          .map((line) => JSON.parse(line) as Line & { readonly path?: string })
+          .find((line) => line.requestId === requestId && line.path !== undefined),
+      `the line of ${requestId}`,
+    );
+  const countOf = async (resource: string, channel: string, outcome: string): Promise<number> =>
+    (await scrape(seller.shop.managementUrl)).get(
+      `acg_calls_total{resource="${resource}",channel="${channel}",outcome="${outcome}"}`,
+    ) ?? 0;
+
+  const invoke = (id: string, resource: string, input: object, proof?: string): Promise<Response> =>
+    seller.shop.invoke(resource, input, {
+      'x-request-id': id,
+      ...(proof === undefined ? {} : { 'payment-signature': proof, 'idempotency-key': 'a-key-of-the-buyer' }),
+    });
+  const post = (path: string, id: string, body: string): Promise<Response> =>
+    fetch(`${seller.shop.url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'x-request-id': id },
+      body,
+    });
+  const rpc = (method: string, params: object): string => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  const tool = (name: string, input: object, payment?: string): string =>
+    rpc('tools/call', {
+      name,
+      arguments: input,
+      ...(payment === undefined ? {} : { _meta: { 'x402/payment': payment } }),
+    });
+  const message = (resource: string, input: object, payment?: string): string =>
+    rpc('SendMessage', {
+      message: {
+        messageId: randomUUID(),
+        role: 'ROLE_USER',
+        parts: [{ data: { resource, input }, mediaType: 'application/json' }],
+        ...(payment === undefined ? {} : { metadata: { 'x402.payment.payload': payment } }),
+      },
+    });
+  const proof = (): Promise<string> => seller.proof(TOOL, INPUT);
+
+  /** `send` answers when the call is over. */
+  const cases: readonly {
+    readonly rule: string;
+    readonly said: readonly [channel: string | undefined, resource: string | undefined, outcome: string | undefined];
+    readonly warns?: boolean;
+    readonly send: (id: string) => Promise<Response>;
+  }[] = [
+    { rule: 'a free call over HTTP', said: ['http', 'cities', 'delivered'], send: (id) => invoke(id, 'cities', {}) },
+    {
+      rule: 'a free call over MCP',
+      said: ['mcp', 'cities', 'delivered'],
+      send: (id) => post('/mcp', id, tool('cities', {})),
+    },
+    {
+      rule: 'a free call over A2A',
+      said: ['a2a', 'cities', 'delivered'],
+      send: (id) => post('/a2a', id, message('cities', {})),
+    },
+    { rule: 'a challenge over HTTP', said: ['http', TOOL, 'payment_required'], send: (id) => invoke(id, TOOL, INPUT) },
+    {
+      rule: 'a challenge over MCP',
+      said: ['mcp', TOOL, 'payment_required'],
+      send: (id) => post('/mcp', id, tool(TOOL, INPUT)),
+    },
+    {
+      rule: 'a challenge over A2A',
+      said: ['a2a', TOOL, 'payment_required'],
+      send: (id) => post('/a2a', id, message(TOOL, INPUT)),
+    },
+    {
+      rule: 'a purchase over HTTP',
+      said: ['http', TOOL, 'delivered'],
+      send: async (id) => invoke(id, TOOL, INPUT, await proof()),
+    },
+    {
+      rule: 'a purchase over MCP',
+      said: ['mcp', TOOL, 'delivered'],
+      send: async (id) => post('/mcp', id, tool(TOOL, INPUT, await proof())),
+    },
+    {
+      rule: 'a purchase over A2A',
+      said: ['a2a', TOOL, 'delivered'],
+      send: async (id) => post('/a2a', id, message(TOOL, INPUT, await proof())),
+    },
+    {
+      rule: 'an answer that was delivered before',
+      said: ['http', TOOL, 'replayed'],
+      async send(id) {
+        const again = await proof();
+        await (await invoke(`first-${id}`, TOOL, INPUT, again)).text();
+        return invoke(id, TOOL, INPUT, again);
+      },
+    },
+    {
+      rule: 'a merchant that fails, over HTTP',
+      said: ['http', 'free_failing', 'BACKEND_ERROR'],
+      warns: true,
+      send: (id) => invoke(id, 'free_failing', { status: 500 }),
+    },
+    {
+      rule: 'a merchant that fails, over MCP, which answers 200',
+      said: ['mcp', 'free_failing', 'BACKEND_ERROR'],
+      warns: true,
+      send: (id) => post('/mcp', id, tool('free_failing', { status: 500 })),
+    },
+    {
+      rule: 'a merchant that fails, over A2A, which answers 200',
+      said: ['a2a', 'free_failing', 'BACKEND_ERROR'],
+      warns: true,
+      send: (id) => post('/a2a', id, message('free_failing', { status: 500 })),
+    },
+    {
+      rule: 'an answer that breaks off in the middle',
+      said: ['http', 'free_broken', 'BACKEND_ERROR'],
+      warns: true,
+      send: (id) => invoke(id, 'free_broken', {}),
+    },
+    {
+      rule: 'an answer that breaks off, over MCP',
+      said: ['mcp', 'free_broken', 'BACKEND_ERROR'],
+      warns: true,
+      send: (id) => post('/mcp', id, tool('free_broken', {})),
+    },
+    { rule: 'an input that does not fit', said: ['http', TOOL, 'INPUT_INVALID'], send: (id) => invoke(id, TOOL, {}) },
+    {
+      rule: 'a resource that is not there, over HTTP',
+      said: ['http', undefined, 'RESOURCE_NOT_FOUND'],
+      send: (id) => invoke(id, 'hidden', {}),
+    },
+    {
+      rule: 'a resource that is not there, over MCP',
+      said: ['mcp', undefined, 'RESOURCE_NOT_FOUND'],
+      send: (id) => post('/mcp', id, tool('hidden', {})),
+    },
+    {
+      rule: 'a body that is no JSON, over HTTP',
+      said: ['http', undefined, 'INPUT_INVALID'],
+      send: (id) => post('/api/resources/cities/invoke', id, '{'),
+    },
+    {
+      rule: 'a body that is no JSON, over MCP',
+      said: ['mcp', undefined, '-32700'],
+      send: (id) => post('/mcp', id, '{'),
+    },
+    {
+      rule: 'a body that is no JSON, over A2A',
+      said: ['a2a', undefined, '-32700'],
+      send: (id) => post('/a2a', id, '{'),
+    },
+    {
+      rule: 'a method that A2A knows and we do not',
+      said: ['a2a', undefined, '-32004'],
+      send: (id) => post('/a2a', id, rpc('GetTask', { id: '1' })),
+    },
+    {
+      rule: 'a message that is no call',
+      said: ['mcp', undefined, undefined],
+      send: (id) => post('/mcp', id, rpc('tools/list', {})),
+    },
+    {
+      rule: 'a request that is for no front',
+      said: [undefined, undefined, 'NOT_FOUND'],
+      send: (id) => post('/nowhere', id, '{}'),
+    },
+  ];
+  for (const { rule, said, warns = false, send } of cases) {
+    it(`${rule} is told in its line, and counted`, async () => {
+      const [channel, resource, outcome] = said;
+      const counted = (): Promise<number> => countOf(resource ?? '', channel ?? '', outcome ?? '');
+      const before = await counted();
+      const id = `outcome-${randomUUID()}`;
+      await (await send(id)).text().catch(() => 'broken off');
+      const line = await lineOf(id);
+      assert.deepEqual([line.channel, line.resource, line.outcome], said);
+      assert.equal(line.level === WARN, warns);
+      // What was bought first to be bought again is counted too, with another outcome.
+      assert.equal((await counted()) - before, channel === undefined || outcome === undefined ? 0 : 1);
+    });
+  }
+
+  it('is client_gone for whoever leaves before his answer, and in the middle of it', async () => {
+    for (const [resource, input] of [
+      ['free_silent', {}],
+      ['free_slow', { chunks: 1000, everyMs: 20 }],
+    ] as const) {
+      const id = `gone-${resource}`;
+      const headers = { 'content-type': 'application/json', 'x-request-id': id };
+      const leaving = http.request(`${seller.shop.url}/api/resources/${resource}/invoke`, { method: 'POST', headers });
+      leaving.on('error', () => undefined);
+      leaving.on('response', () => leaving.destroy());
+      const reached = seller.merchant.nextRequest(resource === 'free_silent' ? '/silent' : '/slow');
+      leaving.end(JSON.stringify(input));
+      await reached;
+      if (resource === 'free_silent') leaving.destroy();
+      assert.equal((await lineOf(id)).outcome, 'client_gone');
+      assert.equal(await countOf(resource, 'http', 'client_gone'), 1);
+    }
+  });
+
+  it('says the trace of a caller whose traceparent is valid, and of no other', async () => {
+    const trace = '0af7651916cd43dd8448eb211c80319c';
+    const sent = async (path: string, id: string, traceparent: string): Promise<string | undefined> => {
+      await (await fetch(`${seller.shop.url}${path}`, { headers: { 'x-request-id': id, traceparent } })).text();
+      return (await lineOf(id)).traceId;
+    };
+    assert.equal(await sent('/api/resources', 'trace-ok', `00-${trace}-b7ad6b7169203331-01`), trace);
+    assert.equal(await sent('/api/resources', 'trace-bad', `00-${trace}-${'0'.repeat(16)}-01`), undefined);
+  });
+
+  it('makes no time series that a caller can choose', async () => {
+    const names = ['made-up-by-a-caller', 'another_one'];
+    for (const name of names) {
+      await (await invoke(`made-${name}`, name, {})).text();
+      await (await post('/mcp', `made-mcp-${name}`, tool(name, {}))).text();
+      await (await post('/a2a', `made-a2a-${name}`, message(name, {}))).text();
+    }
+    const text = [...(await scrape(seller.shop.managementUrl)).keys()].join('\n');
+    for (const name of names) assert.ok(!text.includes(name));
+  });
+
+  it('takes the time of each layer that a call was in', async () => {
+    const counts = async (): Promise<readonly number[]> => {
+      const series = await scrape(seller.shop.managementUrl);
+      return LAYER_NAMES.map((layer) => series.get(`acg_layer_seconds_count{layer="${layer}"}`) ?? 0);
+    };
+    const grown = async (send: () => Promise<Response>): Promise<readonly string[]> => {
+      const before = await counts();
+      await (await send()).text();
+      const after = await counts();
+      return LAYER_NAMES.filter((_, at) => (after[at] ?? 0) > (before[at] ?? 0));
+    };
+    const paid = await proof();
+    assert.deepEqual(await grown(() => invoke('timed-paid', TOOL, INPUT, paid)), LAYER_NAMES);
+    assert.deepEqual(
+      await grown(() => invoke('timed-free', 'cities', {})),
+      LAYER_NAMES.filter((layer) => layer !== 'verify' && layer !== 'settle'),
+    );
+    assert.deepEqual(await grown(() => invoke('timed-asked', TOOL, INPUT)), LAYER_NAMES.slice(0, 5));
+    assert.deepEqual(await grown(() => post('/mcp', 'timed-none', '{')), []);
+  });
+});
+
+const LAYER_NAMES = ['front', 'admit', 'resolve', 'validate', 'challenge', 'verify', 'settle', 'forward', 'conclude'];
