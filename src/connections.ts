@@ -113,6 +113,8 @@ export class Connections {
 
   /** Answers on the bare socket with the one envelope, and ends it. */
   refuse(socket: Duplex, reason: string, cause?: unknown): void {
+    // Node hands the socket of a CONNECT over without anybody who hears its errors, and an unheard one ends the process.
+    socket.on('error', () => socket.destroy());
     if (!socket.writable || (cause as { code?: unknown } | undefined)?.code === 'ECONNRESET') {
       socket.destroy();
       return;

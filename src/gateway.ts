@@ -30,7 +30,7 @@ import { openEventStream } from './operator/stream.ts';
 import { createAnswerBudget } from './overload/answer-budget.ts';
 import type { Door } from './overload/door.ts';
 import { openDoorway } from './overload/doorway.ts';
-import type { DelayReading } from './overload/loop-delay.ts';
+import type { LoopReading } from './overload/loop-reading.ts';
 import { createDeliveryDesk } from './payments/delivery.ts';
 import { compileOffers } from './payments/offers.ts';
 import type { X402Rail } from './payments/x402/create-rail.ts';
@@ -62,8 +62,8 @@ export interface GatewayParts {
   readonly log: Log;
   /** Undefined: nobody collects traces. */
   readonly tracing?: Tracing;
-  /** How long the turns of the event loop are; this process's own unless given. */
-  readonly turnLength?: DelayReading;
+  /** What the event loop does; this process's own unless given. */
+  readonly loop?: () => LoopReading;
 }
 
 /** The two apps, not yet listening, and the life they share. */
@@ -125,7 +125,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     mounts,
     draining: () => lifecycle.draining(),
     onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
-    ...(parts.turnLength === undefined ? {} : { turnLength: parts.turnLength }),
+    ...(parts.loop === undefined ? {} : { loop: parts.loop }),
   });
 
   const budget = createAnswerBudget(config.limits.maxBufferedBytes);

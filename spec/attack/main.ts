@@ -4,6 +4,7 @@
  * is met.
  */
 
+import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { globSync } from 'node:fs';
 import { run } from 'node:test';
@@ -15,6 +16,12 @@ import type { Outcome } from './verdict.ts';
 
 /** The longest file of the long run; what takes longer hangs. */
 const FILE_TIMEOUT_MS = 1_800_000;
+
+/** Programs that measure and judge by themselves. */
+const MEASUREMENTS = [
+  { rows: ['D1'], file: 'spec/attack/availability/slow-clients.ts' },
+  { rows: ['D2'], file: 'spec/attack/availability/overload.ts' },
+];
 
 const { values } = parseArgs({
   options: { quick: { type: 'boolean' }, requests: { type: 'string' }, seed: { type: 'string' } },
@@ -49,6 +56,13 @@ for (const { of, title } of proofs) {
   const ran = elsewhere.filter((test) => spelled.test(test.title));
   outcomes.push({ ...of, passed: ran.length > 0 && ran.every(({ passed }) => passed) });
 }
+
+// These need the machine for themselves, and minutes.
+if (!quick)
+  for (const { rows, file } of MEASUREMENTS) {
+    const { status } = spawnSync(process.execPath, [file], { stdio: ['ignore', 2, 2], timeout: FILE_TIMEOUT_MS });
+    outcomes.push({ rows, name: file, passed: status === 0 });
+  }
 
 const findings = { outcomes, figures, quick };
 process.stdout.write(`${report(findings)}\n\n`);

@@ -52,7 +52,12 @@ describe('what a document leaves out', () => {
       trustProxy: 0,
     });
     assert.deepEqual(config.management, { host: '0.0.0.0', port: 8403 });
-    assert.deepEqual(config.limits, { maxInFlight: 512, maxStreams: 32, rate: undefined });
+    assert.deepEqual(config.limits, {
+      maxInFlight: 512,
+      maxStreams: 32,
+      maxBufferedBytes: 33_554_432,
+      rate: undefined,
+    });
     assert.deepEqual([config.storage.eventsMaxLength, config.storage.receiptsMaxLength], [10_000, 50_000]);
     assert.deepEqual(config.protocols, {
       http: { enabled: true },

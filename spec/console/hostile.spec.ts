@@ -5,7 +5,8 @@ import type { EventDraft } from '../../src/events/event.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { openBrowser } from './browser.ts';
 import { type Desk, openConsole } from './desk.ts';
-import { heard, overflow, reportedAll, tryCode } from './in-page.js';
+import { heard, reportedAll, tryCode } from './in-page.js';
+import { overflow } from './looks.js';
 import { event, oldReceipt } from './trade.ts';
 
 const HOSTILE = [

@@ -2,12 +2,6 @@
  * What the specs ask the page itself; these functions run in the browser.
  */
 
-/** How much wider than the window the page is, in pixels. */
-export function overflow() {
-  const page = document.scrollingElement ?? document.documentElement;
-  return page.scrollWidth - page.clientWidth;
-}
-
 /**
  * Everything that the page holds in a place where a token could stand.
  *
@@ -88,77 +82,6 @@ export function tryCode() {
   });
 }
 
-/**
- * Every visible text whose contrast with what lies behind it is below `least`.
- *
- * @param {number} least Of WCAG 2, 1 to 21.
- * @returns {{ readonly texts: number, readonly faint: readonly string[] }}
- */
-export function faintTexts(least) {
-  /** @param {string} color */
-  const channels = (color) => {
-    const [red = 0, green = 0, blue = 0, alpha = 1] = (color.match(/[\d.]+/g) ?? []).map(Number);
-    return { rgb: [red, green, blue], alpha };
-  };
-  /** @param {readonly number[]} rgb */
-  const luminance = (rgb) => {
-    const [red = 0, green = 0, blue = 0] = rgb.map((value) => {
-      const part = value / 255;
-      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  };
-  /** @param {Element | null} element */
-  const behind = (element) => {
-    for (let at = element; at !== null; at = at.parentElement) {
-      const { rgb, alpha } = channels(getComputedStyle(at).backgroundColor);
-      if (alpha === 1) return rgb;
-    }
-    return [255, 255, 255];
-  };
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const faint = [];
-  let texts = 0;
-  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-    const element = node.parentElement;
-    const text = node.textContent?.trim() ?? '';
-    if (element === null || text === '' || !element.checkVisibility() || element.closest('.unseen, .skip, option'))
-      continue;
-    texts += 1;
-    const front = luminance(channels(getComputedStyle(element).color).rgb);
-    const back = luminance(behind(element));
-    const contrast = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
-    if (contrast < least) faint.push(`${text.slice(0, 30)} ${contrast.toFixed(2)}`);
-  }
-  return { texts, faint };
-}
-
-/**
- * Texts of the page that are cut off at their box, other than those that say so with an ellipsis.
- *
- * @returns {readonly string[]}
- */
-export function cutTexts() {
-  return [...document.querySelectorAll('h1, h2, p, dt, dd, td, td span, li, button, .badge')]
-    .filter((element) => element.checkVisibility() && !element.closest('.unseen, .skip'))
-    .filter((element) => element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0)
-    .filter(
-      (element) => getComputedStyle(element).textOverflow !== 'ellipsis' && !element.querySelector('.request span'),
-    )
-    .map((element) => `${element.localName} ${element.textContent?.slice(0, 30)}`);
-}
-
-/**
- * Whether the middle of an element is this element or a part of it, and not something above it.
- *
- * @param {Element} element
- */
-export function uncovered(element) {
-  const { left, top, width, height } = element.getBoundingClientRect();
-  const there = document.elementFromPoint(left + width / 2, top + height / 2);
-  return there !== null && (element.contains(there) || there.contains(element));
-}
-
 /** Says that nobody can see the page, or that somebody can again. @param {boolean} hidden */
 export function hide(hidden) {
   Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
@@ -168,11 +91,6 @@ export function hide(hidden) {
 /** What the operator would paste. */
 export function clipboardText() {
   return navigator.clipboard.readText();
-}
-
-/** @param {Element} element */
-export function animationOf(element) {
-  return getComputedStyle(element).animationName;
 }
 
 /** Who has the focus, as a reader would name it. */
@@ -199,4 +117,9 @@ export function focusSeen() {
 export function reportedAll(directives) {
   const { violations } = /** @type {any} */ (window);
   return directives.every((directive) => violations.some((/** @type {string} */ seen) => seen.startsWith(directive)));
+}
+
+/** Says that the page is left: it may be kept whole, and come back. */
+export function leave() {
+  window.dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }));
 }

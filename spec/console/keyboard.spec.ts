@@ -98,6 +98,7 @@ describe('the console by keyboard alone', () => {
     await page.locator('#calls tr', { hasText: requestId }).waitFor();
     assert.equal(await page.evaluate(focused), before);
     assert.equal(await page.locator('#calls button[tabindex="0"]').count(), 1);
+    assert.equal(await page.locator('#calls button:focus').getAttribute('tabindex'), '0');
   });
 
   it('skips to the content from the top', async () => {
@@ -121,6 +122,8 @@ describe('the console by keyboard alone', () => {
     await page.setViewportSize({ width: 360, height: 760 });
     for (const name of ['Paid, not delivered', 'Live calls', 'Revenue by resource']) {
       const table = page.getByRole('table', { name });
+      // Said in so many words: not every browser remembers it of a table that is laid out as blocks.
+      assert.equal(await table.getAttribute('role'), 'table', name);
       assert.ok((await table.getByRole('row').count()) > 1, name);
       assert.ok((await table.getByRole('columnheader', { includeHidden: true }).count()) > 3, name);
       assert.ok((await table.getByRole('cell').count()) > 3, name);

@@ -3,10 +3,9 @@ import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
-import { OPERATOR_TOKEN } from '../support/shop.ts';
 import { openBrowser } from './browser.ts';
-import { type Desk, openConsole, openDesk, rowsOf, signIn } from './desk.ts';
-import { clipboardText, everythingKept, heard, hide } from './in-page.js';
+import { type Desk, openConsole, rowsOf } from './desk.ts';
+import { clipboardText, heard, hide } from './in-page.js';
 import { buy, oldReceipt, trade } from './trade.ts';
 
 describe('the operators’ console', () => {
@@ -35,38 +34,6 @@ describe('the operators’ console', () => {
     return ((await answer.json()) as { receipts: Receipt[] }).receipts;
   };
   const figure = (name: string) => desk.page.locator(`[data-figure="${name}"] .value`);
-
-  it('asks for the token, says when it is wrong, and lets in with the right one', async () => {
-    const other = await openDesk(browser, seller.shop);
-    const { page } = other;
-    assert.equal(await page.getByRole('heading', { name: 'Market Shop' }).isVisible(), false);
-    for (const [token, words] of [
-      ['wrong-token', 'The gateway rejected this token.'],
-      ['two words', 'A token is 1 to 512 visible ASCII characters without spaces.'],
-      ['', 'A token is 1 to 512 visible ASCII characters without spaces.'],
-    ] as const) {
-      await page.getByLabel('Operator token').fill(token);
-      await page.keyboard.press('Enter');
-      await page.getByRole('alert').getByText(words).waitFor();
-      assert.equal(await page.getByLabel('Operator token').inputValue(), '');
-    }
-    await signIn(page);
-    await other.close();
-  });
-
-  it('keeps the token out of the address, the storage and the document', async () => {
-    const kept = await desk.page.evaluate(everythingKept);
-    assert.ok(kept.includes('Market Shop'), 'it looked at the page');
-    assert.ok(!kept.includes(OPERATOR_TOKEN));
-    assert.deepEqual(await desk.page.context().cookies(), []);
-    for (const { url, authorization } of desk.asked) {
-      assert.ok(!url.includes(OPERATOR_TOKEN));
-      assert.equal(
-        authorization,
-        url.includes('/api/events') || url.includes('/api/receipts') ? `Bearer ${OPERATOR_TOKEN}` : undefined,
-      );
-    }
-  });
 
   it('asks nobody but its own gateway, and breaks no rule of its policy', async () => {
     assert.ok(desk.asked.length > 20);
@@ -197,19 +164,5 @@ describe('the operators’ console', () => {
     assert.equal(asked.length, before);
     await page.evaluate(hide, false);
     await page.getByText(/^Live ·/).waitFor();
-  });
-
-  it('forgets the token and what it read with it', async () => {
-    const other = await openConsole(browser, seller.shop);
-    await other.page.getByRole('button', { name: 'Forget token' }).click();
-    await other.page.getByRole('heading', { name: 'Operator console' }).waitFor();
-    const kept = await other.page.evaluate(everythingKept);
-    for (const secret of [OPERATOR_TOKEN, undelivered, 'market_report', 'req-old-1'])
-      assert.ok(!kept.includes(secret), secret);
-    await signIn(other.page);
-    await other.page.goto('about:blank');
-    await other.page.goBack();
-    await other.page.getByLabel('Operator token').waitFor();
-    await other.close();
   });
 });

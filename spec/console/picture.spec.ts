@@ -4,7 +4,7 @@ import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { openBrowser } from './browser.ts';
 import { type Desk, openConsole } from './desk.ts';
-import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './in-page.js';
+import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
 import { cut, decodePng, type Picture, tones } from './png.ts';
 import { oldReceipt, trade } from './trade.ts';
 

@@ -53,7 +53,14 @@ describe('the console of a shop', () => {
       }
     });
 
-  for (const path of ['/console/', '/Console', '/console/files.ts', '/console/tsconfig.json', '/console/../main.ts'])
+  for (const path of [
+    '/console/',
+    '/console%2Fconsole.js',
+    '/Console',
+    '/console/files.ts',
+    '/console/tsconfig.json',
+    '/console/../main.ts',
+  ])
     it(`${path} is not there`, async () => {
       const answer = await fetch(`${open.url}${path}`);
       await answer.arrayBuffer();

@@ -110,6 +110,16 @@ describe('bytes that are wrong', () => {
     }
   });
 
+  it('a CONNECT whose caller resets the connection before the answer harms nobody', async () => {
+    for (let times = 0; times < 20; times += 1) {
+      const socket = await dial(seller.shop.url);
+      socket.write(head(['CONNECT a:443 HTTP/1.1', 'Host: a:443']));
+      await new Promise((resolve) => setImmediate(resolve));
+      socket.resetAndDestroy();
+    }
+    assert.equal((await seller.shop.invoke('cities')).status, 200);
+  });
+
   const smuggling: Readonly<Record<string, string>> = {
     'both lengths': invoke('cities', ['Content-Length: 2', 'Transfer-Encoding: chunked']),
     'two content lengths': invoke('cities', ['Content-Length: 2', 'Content-Length: 3']),

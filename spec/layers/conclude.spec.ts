@@ -3,9 +3,11 @@ import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
 import type { AnsweredCall, Funding, Presenter } from '../../src/call.ts';
+import type { GatewayError } from '../../src/errors.ts';
 import { conclude } from '../../src/layers/conclude.ts';
 import { BackendError } from '../../src/merchant/types.ts';
 import type { DeliveryDesk, DeliveryFacts, Undelivered } from '../../src/payments/delivery.ts';
+import { MAX_KEPT_BYTES } from '../../src/payments/ledger/ledger.ts';
 
 const PAID = {
   kind: 'paid',
@@ -15,7 +17,7 @@ const PAID = {
 } as unknown as Funding;
 
 /** Runs the last layer over a presenter, and gives what was written down and thrown. */
-async function concluded(funding: Funding, relay: Presenter['relay']) {
+async function concluded(funding: Funding, relay: Presenter['relay'], method = 'GET', bytes = '{"bought":1}') {
   const written: (DeliveryFacts & Partial<Undelivered>)[] = [];
   const receipts: unknown[] = [];
   const events: string[] = [];
@@ -27,10 +29,10 @@ async function concluded(funding: Funding, relay: Presenter['relay']) {
     stage: 'answered',
     requestId: 'r',
     channel: 'mcp',
-    resource: { id: 'report', backend: { method: 'GET', idempotent: false, timeoutMs: 1_000 } },
+    resource: { id: 'report', backend: { method, idempotent: false, timeoutMs: 1_000 } },
     journal: { record: (type: string) => void events.push(type), flush: () => undefined },
     presenter: { relay },
-    answer: { status: 200, headers: {}, body: Readable.from([Buffer.from('{"bought":1}')], { objectMode: false }) },
+    answer: { status: 200, headers: {}, body: Readable.from([Buffer.from(bytes)], { objectMode: false }) },
     funding,
     keptBefore: false,
     startedAt: performance.now(),
@@ -41,7 +43,7 @@ async function concluded(funding: Funding, relay: Presenter['relay']) {
     () => undefined,
     (error: unknown) => error,
   );
-  return { written, receipts, events, thrown };
+  return { written, receipts, events, thrown, body: call.answer.body };
 }
 
 const readAll: Presenter['relay'] = async ({ body }) => {
@@ -75,6 +77,42 @@ describe('how a call ends', () => {
     assert.deepEqual(events, ['backend.called']);
     assert.equal(written[0]?.failure, 'INTERNAL_ERROR');
     assert.equal(Buffer.from(written[0]?.answer?.body ?? []).toString(), '{"bought":1}');
+  });
+
+  describe('no memory to hold the answer as a whole', () => {
+    const busy: Presenter['relay'] = async ({ body }) => {
+      body.pause();
+      return { kind: 'busy' };
+    };
+    const LARGE = 'x'.repeat(MAX_KEPT_BYTES + 1);
+
+    const CASES: readonly (readonly [string, string, string | undefined, boolean, boolean])[] = [
+      ['paid: read on, kept, and collected with the same proof', 'GET', undefined, true, true],
+      ['paid, not to be repeated: what is kept can be collected all the same', 'POST', undefined, true, true],
+      ['paid and too large to be kept: fetched once more', 'GET', LARGE, false, true],
+      ['paid, too large and not to be repeated: the merchant has to be asked', 'POST', LARGE, false, false],
+    ];
+    for (const [title, method, bytes, kept, retryable] of CASES)
+      it(title, async () => {
+        const { written, thrown, events } = await concluded(PAID, busy, method, bytes);
+        const error = thrown as GatewayError;
+        assert.deepEqual(
+          [error.code, error.retryable, error.details?.reason],
+          ['BACKEND_ERROR', retryable, 'gateway_busy'],
+        );
+        assert.equal(error.details?.state, 'undelivered');
+        assert.equal(error.details.retryUntil !== undefined, retryable);
+        assert.deepEqual([written.length, written[0]?.failure], [1, 'GATEWAY_BUSY']);
+        assert.equal(written[0]?.answer !== undefined, kept);
+        assert.deepEqual(events, ['backend.called']);
+      });
+
+    it('free: told when to come back, and the merchant’s socket is let go', async () => {
+      const { thrown, receipts, body } = await concluded({ kind: 'free' }, busy);
+      const error = thrown as GatewayError;
+      assert.deepEqual([error.code, error.headers['retry-after'], receipts.length], ['GATEWAY_BUSY', '1', 0]);
+      assert.equal(body.destroyed, true);
+    });
   });
 
   it('a free call whose presenter fails has no receipt', async () => {

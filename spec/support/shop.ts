@@ -3,6 +3,7 @@ import type { GatewayConfig } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { secretsOf } from '../../src/config/secrets.ts';
 import { createGateway } from '../../src/gateway.ts';
+import type { LoopReading } from '../../src/overload/loop-reading.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server.ts';
 import { openStore } from '../../src/store/open.ts';
@@ -28,10 +29,14 @@ export interface Shop {
   close(): Promise<void>;
 }
 
-export type ShopParts = Omit<WorldParts, 'ports' | 'storage'> & { readonly storage?: WorldParts['storage'] };
+export type ShopParts = Omit<WorldParts, 'ports' | 'storage'> & {
+  readonly storage?: WorldParts['storage'];
+  /** What the event loop is said to do; its own doing unless given. */
+  readonly loop?: () => LoopReading;
+};
 
 /** Opens a shop on the embedded store in memory, unless another storage is named. */
-export async function openShop(parts: ShopParts): Promise<Shop> {
+export async function openShop({ loop, ...parts }: ShopParts): Promise<Shop> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
   const ports = { agents: 8402, management: 8403 };
   const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });
@@ -40,9 +45,12 @@ export async function openShop(parts: ShopParts): Promise<Shop> {
   const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
   const store = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-  const gateway = await createGateway({ config, store, rail, log }, async () => undefined);
+  const gateway = await createGateway(
+    { config, store, rail, log, ...(loop === undefined ? {} : { loop }) },
+    async () => undefined,
+  );
   const draining = (): boolean => gateway.lifecycle.draining();
-  const agents = createListener(gateway.agents, draining, refusalLog(log));
+  const agents = createListener(gateway.agents, draining, refusalLog(log), undefined, gateway.door);
   const management = createListener(gateway.management, () => false, refusalLog(log));
   const { port } = await agents.listen('127.0.0.1', 0);
   const managementPort = (await management.listen('127.0.0.1', 0)).port;

@@ -76,7 +76,7 @@ export function callsView(open) {
 function emptiness(calls, shown) {
   if (shown > 0) return '';
   return calls === 0
-    ? 'No calls yet. They appear here as soon as an agent asks for a resource.'
+    ? 'No calls yet. Agents find what is sold at GET /api/resources; what they call appears here within seconds.'
     : 'No call matches this filter.';
 }
 

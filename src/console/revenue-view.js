@@ -52,7 +52,7 @@ export function revenueView() {
       empty,
       resources.length > 0
         ? ''
-        : 'Nothing sold yet. An agent that calls a priced resource is told the price and how to pay it.',
+        : 'Nothing sold yet. Call a priced resource without a payment to see the terms that agents are offered.',
     );
   };
 }

@@ -4,7 +4,7 @@ export const HOLD_GRACE_MS = 250;
 /** An exchange whose answer waits for its reader. */
 interface HeldBack {
   /** Ends it, which gives its socket to the next in line. */
-  giveUp(): void;
+  fail(reason: 'timeout'): void;
 }
 
 /**
@@ -45,7 +45,7 @@ export class HeldBackExchanges {
         return;
       }
       this.#since.delete(exchange);
-      exchange.giveUp();
+      exchange.fail('timeout');
     }
   }
 }

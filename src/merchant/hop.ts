@@ -175,12 +175,8 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.#held = true;
     this.#merchantMs -= this.#handOver();
     this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#readerMs));
+    // Only free calls may be given up: what was paid for may be fetched as slowly as it takes.
     if (this.#limits.signal !== undefined) this.#road.heldBack.held(this);
-  }
-
-  /** Somebody else needs the socket. Only free calls are given up: what was paid for may be fetched as slowly as it takes. */
-  giveUp(): void {
-    this.fail('timeout');
   }
 
   #resume(controller: Dispatcher.DispatchController): void {

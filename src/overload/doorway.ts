@@ -1,6 +1,6 @@
 import type { IdPrefixes } from '../http/request-id.ts';
 import { createDoor, type Door } from './door.ts';
-import { type DelayReading, readLoopDelay } from './loop-delay.ts';
+import { type LoopReading, watchLoop } from './loop-reading.ts';
 import { createPlaces, type Places } from './places.ts';
 import { JUDGE_MS, Pressure } from './pressure.ts';
 import { createShedding, type ShedReason } from './shedding.ts';
@@ -20,8 +20,8 @@ export interface DoorwayParts {
   readonly draining: () => boolean;
   /** Told what was shed since the last time, at most once in REPORT_MS. */
   readonly onShed: (shed: ShedCount) => void;
-  /** How long the turns of the event loop are; this process's own unless given. */
-  readonly turnLength?: DelayReading;
+  /** What the event loop does; this process's own unless given. */
+  readonly loop?: () => LoopReading;
 }
 
 /** Where calls come in: the door, and the places behind it. */
@@ -34,11 +34,11 @@ export interface Doorway {
 }
 
 /** Opens the doorway and keeps its watch until it is closed. */
-export function openDoorway({ maxInFlight, mounts, draining, onShed, turnLength }: DoorwayParts): Doorway {
+export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: DoorwayParts): Doorway {
   const places = createPlaces(maxInFlight);
   const pressure = new Pressure();
-  const own = turnLength === undefined ? readLoopDelay() : undefined;
-  const reading = turnLength ?? own?.read ?? (() => 0);
+  const own = loop === undefined ? watchLoop() : undefined;
+  const read = loop ?? own?.read;
   const shed = { overload: 0, in_flight: 0 };
   let told: ShedCount = { ...shed };
   let toldAt = performance.now();
@@ -50,7 +50,7 @@ export function openDoorway({ maxInFlight, mounts, draining, onShed, turnLength 
   };
   const watch = setInterval(() => {
     const now = performance.now();
-    pressure.judge(reading(), now);
+    if (read !== undefined) pressure.judge(read(), now);
     if (now - toldAt >= REPORT_MS) tell(now);
   }, JUDGE_MS).unref();
   const count = (reason: ShedReason): void => {

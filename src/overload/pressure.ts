@@ -1,21 +1,27 @@
-/** How often the event loop's delay is judged, milliseconds. */
+import type { LoopReading } from './loop-reading.ts';
+
+/** How often the event loop is judged, milliseconds. */
 export const JUDGE_MS = 50;
 /** A loop whose turns are longer than this, for a whole JUDGE_MS, has a queue that stands: overload begins, milliseconds. */
 export const OVERLOAD_TURN_MS = 10;
-/** It ends when for this long hardly anything had to be shed, milliseconds. */
+/** How long it lasts at least, and between two looks at whether it is over, milliseconds. */
 export const CALM_MS = 1_000;
-/** What "hardly anything" is: this share of the calls that came. */
+/** It is over when no more than this share of the calls that came had to be shed, */
 export const CALM_SHARE = 0.02;
+/** or when the loop had nothing to do for the rest of the time: then it was bursts that were shed, which it could have served. */
+export const CALM_BUSY = 0.75;
 
 /**
- * Whether the process is overloaded, with hysteresis: it begins with turns that are long for a while, not with one long turn, and
- * ends with the arrivals, not with the delay, because shedding is what keeps the delay down.
+ * Whether the process is overloaded, with hysteresis. It begins with turns that are long for a while, not with one long turn. Its end
+ * cannot be read from the turns, because shedding is what keeps them short.
  */
 export class Pressure {
   #overloaded = false;
   #came = 0;
   #shed = 0;
+  #busyMs = 0;
   #since = 0;
+  #judgedAt = 0;
 
   get overloaded(): boolean {
     return this.#overloaded;
@@ -27,22 +33,26 @@ export class Pressure {
     if (shed) this.#shed += 1;
   }
 
-  /** Takes the typical turn of the last JUDGE_MS. Both in milliseconds, `now` of a monotonic clock. */
-  judge(turnMs: number, now: number): void {
+  /** Takes what the loop did since the last judgement. `now`: milliseconds of a monotonic clock. */
+  judge({ turnMs, busy }: LoopReading, now: number): void {
+    this.#busyMs += busy * (now - this.#judgedAt);
+    this.#judgedAt = now;
     if (!this.#overloaded) {
       if (turnMs < OVERLOAD_TURN_MS) return;
       this.#overloaded = true;
       this.#begin(now);
       return;
     }
-    if (now - this.#since < CALM_MS) return;
-    this.#overloaded = this.#shed > this.#came * CALM_SHARE;
+    const lasted = now - this.#since;
+    if (lasted < CALM_MS) return;
+    this.#overloaded = this.#shed > this.#came * CALM_SHARE && this.#busyMs > lasted * CALM_BUSY;
     this.#begin(now);
   }
 
   #begin(now: number): void {
     this.#came = 0;
     this.#shed = 0;
+    this.#busyMs = 0;
     this.#since = now;
   }
 }

@@ -10,6 +10,8 @@ export type ShedReason = 'overload' | 'in_flight';
  * they ask again, few enough of them, are never refused because a core was busy with something else.
  */
 export const HARMLESS_IN_FLIGHT = 32;
+/** While overloaded, every turn of the event loop lets in so many calls, however late it is: it may be long for another reason than calls. */
+export const CALLS_A_TURN = 8;
 /** While overloaded, calls are let in this far into a turn of the event loop, milliseconds. */
 export const TURN_BUDGET_MS = 1;
 /** The same for a call that may carry a proof of payment: the second step of a purchase is worth more than its first. */
@@ -19,7 +21,7 @@ export const PAID_TURN_BUDGET_MS = 4;
 export interface SheddingParts {
   readonly places: Pick<Places, 'free' | 'inFlight'>;
   readonly pressure: Pick<Pressure, 'overloaded' | 'came'>;
-  readonly turn: Pick<Turn, 'elapsed'>;
+  readonly turn: Pick<Turn, 'elapsed' | 'number'>;
 }
 
 /** Why this call must be refused now, or undefined. `mayPay`: it may carry a proof of payment. */
@@ -33,13 +35,26 @@ export type Shedding = (mayPay: boolean) => ShedReason | undefined;
  * the hundreds, with a fast one it is fifty.
  */
 export function createShedding({ places, pressure, turn }: SheddingParts): Shedding {
-  return function shed(mayPay) {
-    if (!places.free()) return 'in_flight';
-    if (!pressure.overloaded) return undefined;
+  let thisTurn = 0;
+  let letIn = 0;
+  /** Whether this turn has let in enough. */
+  const late = (mayPay: boolean): boolean => {
     // Asked also when it does not decide: it is the asking that marks the turns.
-    const late = turn.elapsed() > (mayPay ? PAID_TURN_BUDGET_MS : TURN_BUDGET_MS);
-    const refused = late && places.inFlight() >= HARMLESS_IN_FLIGHT;
-    pressure.came(refused);
-    return refused ? 'overload' : undefined;
+    const elapsed = turn.elapsed();
+    if (turn.number !== thisTurn) {
+      thisTurn = turn.number;
+      letIn = 0;
+    }
+    if (letIn < CALLS_A_TURN || places.inFlight() < HARMLESS_IN_FLIGHT) return false;
+    return elapsed > (mayPay ? PAID_TURN_BUDGET_MS : TURN_BUDGET_MS);
+  };
+  return function shed(mayPay) {
+    if (pressure.overloaded) {
+      const refused = late(mayPay);
+      pressure.came(refused);
+      if (refused) return 'overload';
+      letIn += 1;
+    }
+    return places.free() ? undefined : 'in_flight';
   };
 }

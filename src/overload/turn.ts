@@ -6,11 +6,17 @@
 export class Turn {
   readonly #now: () => number;
   #began = 0;
+  #number = 0;
   #marked = false;
   #asked = false;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
+  }
+
+  /** Another one in each turn that was asked about. */
+  get number(): number {
+    return this.#number;
   }
 
   /** Milliseconds. */
@@ -19,6 +25,7 @@ export class Turn {
     this.#asked = true;
     if (!this.#marked) {
       this.#marked = true;
+      this.#number += 1;
       this.#began = now;
       setImmediate(this.#next);
     }
@@ -29,6 +36,7 @@ export class Turn {
     this.#marked = this.#asked;
     if (!this.#asked) return;
     this.#asked = false;
+    this.#number += 1;
     this.#began = this.#now();
     setImmediate(this.#next);
   };

@@ -39,6 +39,8 @@ interface Beside {
 
 async function besideOurs(kind: SlowKind): Promise<Beside> {
   const slow = await startSlow(kind, connections, baseUrl);
+  // Until the buffers between here and the merchant are full, slow readers are just readers.
+  await ask();
   const report = await ask();
   const rest = `${slow.connected()} of ${slow.count} connections left`;
   slow.close();

@@ -5,6 +5,7 @@ export interface WireAnswer {
   readonly status: number;
   /** The header block, as it came. */
   readonly head: string;
+  readonly body: string;
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n');
@@ -71,9 +72,11 @@ export class WireClient {
     if (end === -1) return;
     const head = this.#got.toString('latin1', 0, end);
     const length = Number(LENGTH.exec(head)?.[1] ?? 0);
-    if (this.#got.length < end + HEAD_END.length + length) return;
+    const from = end + HEAD_END.length;
+    if (this.#got.length < from + length) return;
+    const body = this.#got.toString('utf8', from, from + length);
     this.#got = Buffer.alloc(0);
-    this.#end({ status: Number(head.slice(9, 12)), head });
+    this.#end({ status: Number(head.slice(9, 12)), head, body });
   }
 
   #end(answer: WireAnswer | Error): void {

@@ -90,14 +90,21 @@ export async function submit(chain: Chain, proof: string): Promise<Hex> {
   return chain.send(from, chain.token.address, call as Hex);
 }
 
+/** Failures after which the same proof is sent again. */
+const KEEP_THE_PROOF: ReadonlySet<string | undefined> = new Set([
+  'PAYMENT_SETTLEMENT_FAILED',
+  'PAYMENT_PROVIDER_UNAVAILABLE',
+  'GATEWAY_BUSY',
+]);
+
 /**
  * What must hold for any answer to a proof, whatever a facilitator said: delivered only what is paid, asked for money only where
- * none moved, and everything else in the two words that tell a buyer to keep his proof.
+ * none moved, and everything else in words that tell a buyer to keep his proof.
  */
 export function assertHonest(seen: Seen, paid: boolean): void {
   const what = `${seen.outcome} ${seen.code} while ${paid ? 'paid' : 'unpaid'}`;
   assert.ok(!seen.everything.includes(BEARER), 'the token of the facilitator is told');
   if (seen.outcome === 'delivered') assert.ok(paid, what);
   else if (seen.outcome === 'asked') assert.ok(!paid, what);
-  else assert.ok(['PAYMENT_SETTLEMENT_FAILED', 'PAYMENT_PROVIDER_UNAVAILABLE'].includes(seen.code ?? ''), what);
+  else assert.ok(KEEP_THE_PROOF.has(seen.code), what);
 }

@@ -9,7 +9,6 @@ import {
   flood,
   HELLO,
   type HostileAnswer,
-  hello,
   late,
   OK,
   trickle,

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { Buyer } from '../support/buyer.ts';
+import { OPERATOR_TOKEN, type Shop } from '../support/shop.ts';
+
+/** Planted secrets. Each of them is somewhere where the gateway meets it, and none may come out. */
+export const CANARIES = {
+  'the operator token': OPERATOR_TOKEN,
+  'the next operator token': 'canary-next-operator-token-7f1e',
+  'the bearer of the facilitator': 'canary-facilitator-bearer-91c2',
+  'the key in the URL of the facilitator': 'canary-facilitator-path-key-3d',
+  'the key in the URL of the chain node': 'canary-chain-node-path-key-84',
+  'the password of Redis': 'canary-redis-password-5b9a0c',
+  "the merchant's API key": 'canary-merchant-api-key-c04f',
+  "an agent's Authorization": 'canary-agent-authorization-2e',
+  "an agent's mandate": 'canary-agent-mandate-6a77d1',
+  "an agent's cookie": 'canary-agent-cookie-b83e',
+  'an idempotency key': 'canary-idempotency-key-1f20e9',
+  'a token in a query': 'canary-token-in-a-query-d5',
+  'a secret in a broken body': 'canary-in-a-broken-body-90',
+  'a secret in a refused input': 'canary-in-a-refused-input-4c',
+  'a proof that is none': 'canary-as-a-proof-that-is-none',
+  "a secret in the merchant's failure": 'canary-in-the-merchants-failure',
+  "a secret in the merchant's redirect": 'canary-in-the-merchants-redirect',
+} as const;
+/** Names that an agent makes up. He is told of them, and the path that he asks for is in the log; nobody else hears of them. */
+export const NAMES = {
+  'the name of a resource': 'canary-as-a-resource-name-7b',
+  'the name of a member': 'canary-as-a-member-name-e1',
+} as const;
+export const TOOL = 'market_report';
+export const INPUT = { city: 'Berlin' };
+
+export type Front = 'http' | 'mcp' | 'a2a';
+export const FRONTS: readonly Front[] = ['http', 'mcp', 'a2a'];
+
+/** An agent who carries secrets wherever there is room for one, and keeps what he is answered. */
+export function canaryAgent(buyer: Buyer) {
+  /** Everything that was answered, heads and bodies. */
+  const answers: string[] = [];
+  /** Signatures and ends of the proofs that were sent. */
+  const proofs: string[] = [];
+
+  const headers = {
+    'content-type': 'application/json',
+    'a2a-version': '1.0',
+    authorization: `Bearer ${CANARIES["an agent's Authorization"]}`,
+    'agent-authorization': CANARIES["an agent's mandate"],
+    cookie: `session=${CANARIES["an agent's cookie"]}`,
+  };
+  const KEY = { 'idempotency-key': CANARIES['an idempotency key'] };
+  const sent = async (
+    shop: Shop,
+    path: string,
+    body?: string,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<string> => {
+    const request = body === undefined ? {} : { method: 'POST', body };
+    const answer = await fetch(`${shop.url}${path}`, {
+      ...request,
+      headers: { ...headers, ...more },
+      redirect: 'manual',
+    });
+    const text = await answer.text().catch(() => 'broken off');
+    answers.push(`${answer.status} ${JSON.stringify([...answer.headers])} ${text}`);
+    return text;
+  };
+  const rpc = (method: string, params: object): string => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+
+  /** One call on each front, with or without a proof of its own. */
+  const fronts = {
+    http: (shop: Shop, resource: string, input: object, proof?: string) =>
+      sent(shop, `/api/resources/${resource}/invoke`, JSON.stringify(input), {
+        ...KEY,
+        ...(proof === undefined ? {} : { 'payment-signature': proof }),
+      }),
+    mcp: (shop: Shop, resource: string, input: object, proof?: string) =>
+      sent(
+        shop,
+        '/mcp',
+        rpc('tools/call', {
+          name: resource,
+          arguments: input,
+          ...(proof === undefined ? {} : { _meta: { 'x402/payment': proof } }),
+        }),
+        KEY,
+      ),
+    a2a: (shop: Shop, resource: string, input: object, proof?: string) =>
+      sent(
+        shop,
+        '/a2a',
+        rpc('SendMessage', {
+          message: {
+            messageId: randomUUID(),
+            role: 'ROLE_USER',
+            parts: [{ data: { resource, input }, mediaType: 'application/json' }],
+            ...(proof === undefined ? {} : { metadata: { 'x402.payment.payload': proof } }),
+          },
+        }),
+        KEY,
+      ),
+  } as const;
+  const proofFor = async (shop: Shop, resource: string, input: object): Promise<string> => {
+    const terms = JSON.parse(await fronts.http(shop, resource, input)) as {
+      readonly payment: { readonly envelope: unknown };
+    };
+    const proof = await buyer.pay(terms.payment.envelope);
+    const { payload } = JSON.parse(Buffer.from(proof, 'base64').toString()) as { payload: { signature: string } };
+    proofs.push(payload.signature.slice(2), proof.slice(-60));
+    return proof;
+  };
+
+  /** What goes right, and what goes wrong on the agent's side or the merchant's. */
+  const trade = async (shop: Shop, front: Front): Promise<void> => {
+    const call = fronts[front];
+    const proof = await proofFor(shop, TOOL, INPUT);
+    assert.match(await call(shop, TOOL, INPUT, proof), /sold/, `${front} sells`);
+    assert.match(
+      await call(shop, TOOL, INPUT, proof),
+      /sold/,
+      `${front} gives the answer again to whoever has the key`,
+    );
+    await call(shop, TOOL, { city: 'Lisboa' }, proof);
+    await call(shop, 'failing_post', { status: 500 }, await proofFor(shop, 'failing_post', { status: 500 }));
+    await call(shop, 'resetting_post', {}, await proofFor(shop, 'resetting_post', {}));
+    for (const free of ['free_failing', 'free_redirecting', 'free_resetting'])
+      await call(shop, free, free === 'free_failing' ? { status: 500 } : {});
+    await call(shop, TOOL, INPUT, CANARIES['a proof that is none']);
+    await call(shop, TOOL, INPUT, Buffer.from(CANARIES['a proof that is none']).toString('base64'));
+    await call(shop, TOOL, { city: { wrong: CANARIES['a secret in a refused input'] } });
+    await call(shop, TOOL, { [NAMES['the name of a member']]: 1, city: 'Berlin' });
+    await call(shop, NAMES['the name of a resource'], {});
+    const path = front === 'http' ? `/api/resources/${TOOL}/invoke` : `/${front}`;
+    await sent(shop, path, `{"city":"${CANARIES['a secret in a broken body']}"`);
+    await sent(shop, path, `{"a":1,"a":"${CANARIES['a secret in a broken body']}"}`);
+    await sent(shop, `${path}?token=${CANARIES['a token in a query']}`, '{}');
+  };
+
+  return { answers, proofs, fronts, sent, proofFor, trade };
+}

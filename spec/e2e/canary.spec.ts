@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { Redis } from 'ioredis';
+import { createBuyer } from '../support/buyer.ts';
+import { type Chain, startChain } from '../support/chain.ts';
+import { startFacilitator } from '../support/facilitator.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { openShop, type Shop } from '../support/shop.ts';
+import { CANARIES, canaryAgent, FRONTS, INPUT, NAMES, TOOL } from './canary-agent.ts';
+import { type QuotingLine, startLeakyMerchant, startQuotingLine } from './canary-peers.ts';
+import { everythingIn, found, type Sinks } from './canary-sinks.ts';
+
+/** Of the fields of a record that is not at an end: what the payment is finished with when the buyer does not come back. */
+const HELD_WHILE_OPEN = /^\S+:pay:\S+ proof /;
+
+describe('planted secrets', () => {
+  let redis: TestRedis;
+  let chain: Chain;
+  let agent: ReturnType<typeof canaryAgent>;
+  let merchant: Awaited<ReturnType<typeof startLeakyMerchant>>;
+  let node: QuotingLine;
+  let facilitator: QuotingLine;
+  let shops: readonly Shop[];
+  const stop: (() => Promise<unknown>)[] = [];
+
+  before(async () => {
+    redis = await startRedis({ args: ['--requirepass', CANARIES['the password of Redis']] });
+    stop.push(() => redis.stop());
+    chain = await startChain();
+    stop.push(() => chain.stop());
+    agent = canaryAgent(await createBuyer(chain));
+    merchant = await startLeakyMerchant({
+      body: CANARIES["a secret in the merchant's failure"],
+      location: CANARIES["a secret in the merchant's redirect"],
+    });
+    const official = await startFacilitator(chain);
+    node = await startQuotingLine(`/v3/${CANARIES['the key in the URL of the chain node']}`, chain.rpcUrl);
+    facilitator = await startQuotingLine(`/f/${CANARIES['the key in the URL of the facilitator']}`, official.url);
+    stop.push(merchant.stop, official.stop, node.stop, facilitator.stop);
+    const remote = { auth: { type: 'bearer', token: CANARIES['the bearer of the facilitator'] } };
+    shops = [await open({ mode: 'local' }), await open({ mode: 'remote', url: facilitator.url }, remote)];
+  });
+  after(async () => {
+    for (const shop of shops) await shop.close();
+    for (const end of stop.reverse()) await end();
+  });
+
+  const open = (lane: { mode: 'local' } | { mode: 'remote'; url: string }, more: object = {}): Promise<Shop> =>
+    openShop({
+      chain: { ...chain, rpcUrl: node.url },
+      merchantUrl: merchant.url,
+      facilitator: lane,
+      storage: { redis: { url: redis.url } },
+      overrides: {
+        merchant: { id: `shop-${lane.mode}` },
+        server: { adminTokenNext: CANARIES['the next operator token'] },
+        storage: { redis: { password: CANARIES['the password of Redis'] } },
+        backend: { headers: { 'x-api-key': CANARIES["the merchant's API key"] } },
+        protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
+        payments: { x402: { facilitator: more } },
+      },
+    });
+
+  /** What operators and strangers read. */
+  const read = async (shop: Shop): Promise<Sinks> => {
+    const open = await Promise.all(
+      ['/health', '/ready', '/api/resources', '/.well-known/agent-commerce', '/.well-known/agent-card.json'].map(
+        async (path) => (await fetch(`${shop.url}${path}`)).text(),
+      ),
+    );
+    await agent.sent(shop, `/api/events?token=${CANARIES['a token in a query']}`);
+    await agent.sent(shop, '/api/receipts', undefined, {
+      authorization: `Bearer ${CANARIES["an agent's Authorization"]}`,
+    });
+    return {
+      events: await (await shop.operator('/api/events?limit=500')).text(),
+      receipts: await (await shop.operator('/api/receipts?limit=500')).text(),
+      'the published documents': open.join('\n'),
+      metrics: await (await fetch(`${shop.managementUrl}/metrics`)).text(),
+      'readiness on the management port': await (await fetch(`${shop.managementUrl}/ready`)).text(),
+      log: shop.logLines.join(''),
+    };
+  };
+  const everything = async (): Promise<Sinks> => {
+    const sinks: Record<string, string> = { 'what was answered': agent.answers.join('\n') };
+    for (const shop of shops)
+      for (const [name, text] of Object.entries(await read(shop)))
+        sinks[`${name} of ${shop.config.merchant.id}`] = text;
+    return sinks;
+  };
+  const canaries = (): Readonly<Record<string, string>> => ({
+    ...CANARIES,
+    "the relayer's key": chain.relayerKey.slice(2),
+    ...Object.fromEntries(agent.proofs.map((proof, i) => [`proof ${i}`, proof])),
+  });
+
+  for (const at of [0, 1])
+    for (const front of FRONTS)
+      it(`are used over ${front}, with ${at === 0 ? 'the local lane' : 'a facilitator'}`, async () => {
+        const shop = shops[at] ?? assert.fail('not open');
+        await agent.trade(shop, front);
+      });
+
+  it('were where they were meant to be', () => {
+    assert.ok(merchant.sent().includes(CANARIES["the merchant's API key"]));
+    assert.ok(facilitator.heard(CANARIES['the bearer of the facilitator']));
+    for (const name of [
+      "an agent's Authorization",
+      "an agent's mandate",
+      "an agent's cookie",
+      'an idempotency key',
+    ] as const)
+      assert.ok(!merchant.sent().includes(CANARIES[name]), `the merchant got ${name}`);
+  });
+
+  it('are in nothing that comes out', async () => {
+    const sinks = await everything();
+    for (const [sink, text] of Object.entries(sinks)) assert.ok(text.length > 20, `${sink} has something in it`);
+    assert.deepEqual(found(canaries(), sinks), []);
+    const heard = Object.entries(sinks).filter(([sink]) => sink !== 'what was answered');
+    const withoutPath = heard.map(([sink, text]) => [sink, text.replaceAll(/"path":"[^"]*"/g, '')] as const);
+    assert.deepEqual(found(NAMES, Object.fromEntries(withoutPath)), []);
+  });
+
+  it('are not in Redis, but for the proof of a payment that is not at an end', async () => {
+    const stored = await everythingIn(redis.socketPath, CANARIES['the password of Redis']);
+    const held = stored.filter((line) => HELD_WHILE_OPEN.test(line));
+    const others = stored.filter((line) => !HELD_WHILE_OPEN.test(line));
+    assert.ok(others.length > 100 && held.length > 0);
+    assert.deepEqual(found({ ...canaries(), ...NAMES }, { Redis: others.join('\n') }), []);
+    // What is held is the proof and nothing else, and only where the record still wants work.
+    assert.deepEqual(found(CANARIES, { 'the proofs in Redis': held.join('\n') }), []);
+    for (const line of held.filter((proof) => proof.length > 120)) {
+      const key = line.split(' ')[0];
+      const state = stored.find((other) => other.startsWith(`${key} state `))?.split(' ')[2] ?? '';
+      assert.ok(['undelivered', 'settling', 'settled'].includes(state), `${state} keeps its proof`);
+    }
+  });
+
+  it('do not come out of peers that quote what they were sent', async () => {
+    for (const [at, shop] of shops.entries()) {
+      const late = await agent.proofFor(shop, TOOL, INPUT);
+      (at === 0 ? node : facilitator).quote(true);
+      const failed = /PAYMENT_PROVIDER_UNAVAILABLE|PAYMENT_SETTLEMENT_FAILED/;
+      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, late), failed);
+      node.quote(true);
+      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, late), failed);
+      node.quote(false);
+      facilitator.quote(false);
+    }
+    assert.deepEqual(found(canaries(), await everything()), []);
+  });
+
+  it('do not come out when the store no longer lets us in', async () => {
+    // A proof each, before nothing can be asked any more.
+    const last = await Promise.all(shops.map((shop) => agent.proofFor(shop, TOOL, INPUT)));
+    const admin = new Redis({ path: redis.socketPath, password: CANARIES['the password of Redis'] });
+    await admin.config('SET', 'requirepass', 'another-password');
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    for (const [at, shop] of shops.entries())
+      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, last[at]), /STORAGE_ERROR/);
+    await admin.config('SET', 'requirepass', CANARIES['the password of Redis']);
+    admin.disconnect();
+    const sinks = Object.fromEntries([
+      ['what was answered', agent.answers.join('\n')],
+      ...shops.map((shop) => [`log of ${shop.config.merchant.id}`, shop.logLines.join('')] as const),
+    ]);
+    assert.deepEqual(found(canaries(), sinks), []);
+  });
+
+  it('would be noticed, in every spelling', () => {
+    const secret = CANARIES['an idempotency key'];
+    for (const spelled of [
+      secret,
+      JSON.stringify({ a: secret }),
+      Buffer.from(`{"key":"${secret}"}`).toString('base64'),
+      Buffer.from(`xx${secret}xx`).toString('base64url'),
+      Buffer.from(secret).toString('hex'),
+      `?key=${encodeURIComponent(secret)}`,
+    ])
+      assert.notDeepEqual(found({ secret }, { sink: spelled }), [], spelled);
+    assert.deepEqual(found({ secret }, { sink: `${secret.slice(0, -3)} ${secret.slice(3)}` }), []);
+  });
+});

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { PassThrough, Readable } from 'node:stream';
+import { beforeEach, describe, it, mock } from 'node:test';
+import type { Relayed } from '../../../src/call.ts';
+import { MAX_BUFFERED_BYTES, UNRESERVED_BYTES, withContent } from '../../../src/fronts/json-rpc/answer-content.ts';
+import { collect, readOn } from '../../../src/layers/keep.ts';
+import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/merchant/types.ts';
+import { type AnswerBudget, createAnswerBudget, FREE_WAIT_MS } from '../../../src/overload/answer-budget.ts';
+
+const FREE = { paid: false };
+
+/** An answer of so many bytes in pieces of 16 KiB, with or without its length in the head. */
+function answerOf(bytes: number, declared: boolean): BackendAnswer {
+  const pieces = Math.ceil(bytes / 16_384);
+  const body = Readable.from(
+    Array.from({ length: pieces }, (_, at) => Buffer.alloc(Math.min(16_384, bytes - at * 16_384), 'x')),
+    { objectMode: false },
+  );
+  return { status: 200, headers: declared ? { 'content-length': String(bytes) } : {}, body };
+}
+
+describe('answers that are held as a whole', () => {
+  let budget: AnswerBudget;
+  let reservedWhileSending: number | undefined;
+  const send = async (): Promise<Relayed> => {
+    reservedWhileSending = budget.reserved();
+    return { kind: 'finished' };
+  };
+  beforeEach(() => {
+    budget = createAnswerBudget(MAX_BUFFERED_BYTES);
+    reservedWhileSending = undefined;
+  });
+
+  const SIZES: readonly (readonly [string, number, boolean, number])[] = [
+    ['declared, as large as what needs no room', UNRESERVED_BYTES, true, 0],
+    ['declared and larger: its length', UNRESERVED_BYTES + 1, true, UNRESERVED_BYTES + 1],
+    ['undeclared, and it stays small', UNRESERVED_BYTES, false, 0],
+    ['undeclared and larger: as much as any can take', UNRESERVED_BYTES + 1, false, MAX_BUFFERED_BYTES],
+  ];
+  for (const [title, bytes, declared, reserved] of SIZES)
+    it(`room until it is sent, ${title}`, async () => {
+      assert.deepEqual(await withContent(answerOf(bytes, declared), { budget, ...FREE }, send), { kind: 'finished' });
+      assert.deepEqual([reservedWhileSending, budget.reserved()], [reserved, 0]);
+    });
+
+  const ENDS: readonly (readonly [string, BackendFailure, Relayed['kind']])[] = [
+    ['breaks off', 'transport', 'broken'],
+    ['is too slow', 'timeout', 'broken'],
+    ['was wanted by somebody who left', 'aborted', 'client_gone'],
+  ];
+  for (const [title, reason, kind] of ENDS)
+    it(`an answer that ${title} gives its room back`, async () => {
+      const body = new PassThrough();
+      const relayed = withContent(
+        { status: 200, headers: { 'content-length': '100000' }, body },
+        { budget, ...FREE },
+        send,
+      );
+      body.write('half');
+      queueMicrotask(() => body.destroy(new BackendError(reason, true)));
+      assert.equal((await relayed).kind, kind);
+      assert.equal(budget.reserved(), 0);
+    });
+
+  it('a message that cannot be sent gives its room back', async () => {
+    const bug = new Error('cannot be written');
+    await assert.rejects(
+      withContent(answerOf(100_000, true), { budget, ...FREE }, () => Promise.reject(bug)),
+      bug,
+    );
+    assert.equal(budget.reserved(), 0);
+  });
+
+  for (const declared of [true, false])
+    it(`no room: nothing is sent, and who keeps the answer can still have all of it, ${declared ? '' : 'un'}declared`, async () => {
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        const release = await budget.reserve({ bytes: MAX_BUFFERED_BYTES, paid: false });
+        const answer = answerOf(200_000, declared);
+        const collected = collect(answer);
+        const relayed = withContent(answer, { budget, ...FREE }, send);
+        while (budget.waiting() === 0) await new Promise((resolve) => setImmediate(resolve));
+        mock.timers.tick(FREE_WAIT_MS);
+        assert.deepEqual(await relayed, { kind: 'busy' });
+        await readOn(answer.body);
+        assert.equal(collected().answer?.body.byteLength, 200_000);
+        assert.equal(reservedWhileSending, undefined);
+        release?.();
+        assert.equal(budget.reserved(), 0);
+      } finally {
+        mock.timers.reset();
+      }
+    });
+});

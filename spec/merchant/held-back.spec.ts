@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { createExchange, type MerchantHop } from '../../src/merchant/exchange.ts';
+import { HOLD_GRACE_MS } from '../../src/merchant/held-back.ts';
+import type { BackendAnswer, BackendError } from '../../src/merchant/types.ts';
+
+/** More than the buffers of kernel and gateway take together. */
+const LARGE = Buffer.alloc(16 * 1_048_576);
+const SOCKETS = 2;
+
+describe('answers that their readers hold back', () => {
+  let server: Server;
+  let origin: string;
+  let hop: MerchantHop;
+  before(async () => {
+    server = createServer((request, response) => {
+      response.end(request.url === '/large' ? LARGE : '{}');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  beforeEach(() => {
+    hop = createExchange({ origin, maxSockets: SOCKETS });
+  });
+  afterEach(() => hop.abort());
+
+  const ask = (path: string, free: boolean): Promise<BackendAnswer> => {
+    const limits = { timeoutMs: 5_000, maxResponseBytes: LARGE.length };
+    const signal = free ? { signal: new AbortController().signal } : {};
+    return hop.exchange({ method: 'GET', path, headers: {}, body: undefined }, { ...limits, ...signal });
+  };
+  /** A large answer that nobody reads, and how it fails. */
+  const heldBack = async (
+    free: boolean,
+  ): Promise<{ readonly body: BackendAnswer['body']; readonly failed: () => string | undefined }> => {
+    const { body } = await ask('/large', free);
+    let reason: string | undefined;
+    body.once('error', (error: BackendError) => {
+      reason = error.reason;
+    });
+    // One piece, as a reader who begins and then stops.
+    await once(body, 'readable');
+    return { body, failed: () => reason };
+  };
+
+  it('keep their sockets as long as nobody waits for one', async () => {
+    const held = [await heldBack(true), await heldBack(true)];
+    await new Promise((resolve) => setTimeout(resolve, 2 * HOLD_GRACE_MS));
+    assert.deepEqual(
+      held.map(({ failed }) => failed()),
+      [undefined, undefined],
+    );
+  });
+
+  it('give them up to who waits, the one held back the longest first', async () => {
+    const held = [await heldBack(true), await heldBack(true)];
+    const answer = await ask('/small', true);
+    answer.body.resume();
+    assert.deepEqual(
+      held.map(({ failed }) => failed()),
+      ['timeout', undefined],
+    );
+  });
+
+  it('keep them when they were paid for', async () => {
+    const paid = await heldBack(false);
+    const free = await heldBack(true);
+    (await ask('/small', true)).body.resume();
+    assert.deepEqual([paid.failed(), free.failed()], [undefined, 'timeout']);
+  });
+
+  it('are not given up when their reader goes on', async () => {
+    const reading = await heldBack(true);
+    const stopped = await heldBack(true);
+    let bytes = 0;
+    reading.body.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    const waiting = ask('/small', true);
+    await once(reading.body, 'end');
+    (await waiting).body.resume();
+    assert.equal(bytes, LARGE.length);
+    assert.equal(reading.failed(), undefined);
+    stopped.body.destroy();
+  });
+});
