@@ -1,14 +1,21 @@
 # Everything runs on the Node that the lockfile brings, whatever the machine has.
+MACHINE_PATH := $(PATH)
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
-INSTALLED := node_modules/.package-lock.json
+PACKAGES := node_modules/.package-lock.json
+INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test chaos check format bench build clean
+.PHONY: help run demo test chaos attack check format bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(INSTALLED): package.json package-lock.json .npmrc
-	@npm ci --loglevel=error
+# With the machine's own Node: the one of the lockfile may be one that does not run.
+$(PACKAGES): package.json package-lock.json .npmrc
+	@PATH='$(MACHINE_PATH)' npm ci --loglevel=error
+	@touch $@
+
+$(INSTALLED): $(PACKAGES)
+	@sh spec/support/node-libraries.sh
 	@touch $@
 
 run: $(INSTALLED) ## gateway, sample merchant and a local chain, until Ctrl-C
@@ -19,6 +26,7 @@ demo: $(INSTALLED) ## the same, then one resource bought with the official clien
 
 test: $(INSTALLED) ## every test, with a real Redis and a real chain; SPEC=spec/store for a part
 	@node spec/support/install-redis.ts
+	@node spec/support/install-chromium.ts
 	@node spec/deploy/kubectl.ts > /dev/null
 	@node spec/run.ts $(SPEC)
 
@@ -26,8 +34,13 @@ chaos: $(INSTALLED) ## 6,000 paid calls under kills, power cuts and lies; ARGS="
 	@node spec/support/install-redis.ts
 	@node spec/chaos/main.ts $(ARGS)
 
+attack: $(INSTALLED) ## the adversary suite: every known attack, and the table of goals; ARGS="--quick"
+	@node spec/support/install-redis.ts
+	@node spec/attack/main.ts $(ARGS)
+
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .
+	@tsc --project src/console
 	@biome check --error-on-warnings .
 
 format: $(INSTALLED) ## repair what lint and format can repair

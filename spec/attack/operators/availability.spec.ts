@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { eventually } from '../../support/books.ts';
+import { LEASE_MS } from '../../../src/payments/leases.ts';
 import { createBuyer } from '../../support/buyer.ts';
 import { askPrice } from '../../support/purchase.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
@@ -26,6 +27,9 @@ const KEPT = 200_000;
 const ROOM = 8 * KEPT;
 /** More than any memory of that size holds. */
 const MOST_SOLD = 60;
+/** A call that could not write its end, and one that took it over and met the same, on a busy machine; and how often it is asked. */
+const MAX_WAIT_MS = 5 * LEASE_MS;
+const LOOK_EVERY_MS = 500;
 
 const invoke = (url: string, id: string, ...lines: readonly string[]): Promise<WireAnswer> =>
   answerTo(
@@ -171,13 +175,15 @@ describe('a store that strangers write to', () => {
       assert.equal(/evicted_keys:(\d+)/.exec(await client.info('stats'))?.[1], '0');
       await client.config('SET', 'maxmemory', '0');
       for (const proof of waiting) {
-        let last = '';
-        const collected = async (): Promise<true | undefined> => {
-          const answer = await bring(proof, input);
-          last = answer.body.toString('utf8', 0, 400);
-          return answer.status === 200 ? true : undefined;
-        };
-        await eventually(collected, 'what was asked for').catch((cause: unknown) => assert.fail(`${cause} ${last}`));
+        let answer = await bring(proof, input);
+        // The call whose end could not be written holds its place until its lease is over.
+        for (
+          const late = Date.now() + MAX_WAIT_MS;
+          answer.status === 409 && Date.now() < late;
+          await delay(LOOK_EVERY_MS)
+        )
+          answer = await bring(proof, input);
+        assert.equal(answer.status, 200, answer.body.toString('utf8', 0, 400));
       }
       const income = await target.chain.balanceOf(target.payTo);
       assert.equal(income, BigInt(sold + waiting.length) * 1_000n, 'each was paid for once');

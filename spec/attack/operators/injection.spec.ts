@@ -111,4 +111,7 @@ describe('ids that are meant for the store', () => {
   });
 
   proven('O7', 'spec/e2e/secrets.spec.ts', 'come out in no log line, event, receipt, error or stored value');
+  proven('O7', 'spec/e2e/canary.spec.ts', 'are in nothing that comes out');
+  proven('O7', 'spec/e2e/canary.spec.ts', 'are not in Redis, but for the proof of a payment that is not at an end');
+  proven('O7', 'spec/e2e/canary.spec.ts', 'would be noticed, in every spelling');
 });
