@@ -15,7 +15,7 @@ $(PACKAGES): package.json package-lock.json .npmrc
 	@touch $@
 
 $(INSTALLED): $(PACKAGES)
-	@sh spec/support/node-libraries.sh
+	@sh spec/support/lockfile-node.sh
 	@touch $@
 
 run: $(INSTALLED) ## gateway, sample merchant and a local chain, until Ctrl-C

@@ -56,6 +56,8 @@ const ROOTS = new Set([
   'plain-express',
   'till',
   'storefront',
+  'publication',
+  'backlog',
   'vital-signs',
   'edges',
 ]);

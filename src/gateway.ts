@@ -1,19 +1,16 @@
 import express, { type Express } from 'express';
-import { type Catalogue, compileCatalogue } from './catalogue/catalogue.ts';
-import type { AdapterHealths } from './catalogue/discovery.ts';
-import { mirroredParameters } from './catalogue/mirrored.ts';
+import { openBacklog } from './backlog.ts';
+import { compileCatalogue } from './catalogue/catalogue.ts';
 import type { GatewayConfig } from './config/config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { openEdges } from './edges.ts';
 import { GatewayError } from './errors.ts';
-import type { EventDraft } from './events/event.ts';
 import { keepAccount } from './http/account.ts';
 import { below } from './http/below.ts';
 import { checkFraming } from './http/framing.ts';
-import { allowOnly, refuseEncodedSlash } from './http/methods.ts';
+import { refuseEncodedSlash } from './http/methods.ts';
 import { checkHost, checkOrigin } from './http/origin.ts';
 import { identify, idPrefixes } from './http/request-id.ts';
-import { staticDocument } from './http/respond.ts';
 import { admit } from './layers/admit.ts';
 import { challenge } from './layers/challenge.ts';
 import { conclude } from './layers/conclude.ts';
@@ -38,13 +35,12 @@ import { plainExpress } from './plain-express.ts';
 import { startMonitor } from './probes/monitor.ts';
 import { probes } from './probes/routes.ts';
 import { watched } from './probes/watched.ts';
-import type { Receipt } from './receipts/receipt.ts';
+import { mirroredHeaders, publish } from './publication.ts';
 import { createLifecycle, type Lifecycle } from './sidecar/lifecycle.ts';
 import type { Store } from './store/store.ts';
-import { createWriteBehind } from './store/write-behind.ts';
 import { openFronts } from './storefront.ts';
 import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
-import { createMetrics, type Metrics } from './telemetry/metrics.ts';
+import { createMetrics } from './telemetry/metrics.ts';
 import { PASSED_ON, type Tracing } from './telemetry/tracing.ts';
 import { watchOver } from './telemetry/watch.ts';
 import { openTill, type Till, type TillParts } from './till.ts';
@@ -84,14 +80,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const lifecycle = createLifecycle();
   const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), census: () => store.census() });
   const ledger = metrics.payments.ledger(store.ledger);
-  const events = createWriteBehind<EventDraft>(
-    (batch, id) => store.feed.append(batch, id),
-    lossless(log, metrics, 'event'),
-  );
-  const receipts = createWriteBehind<Receipt>(
-    (batch) => store.receipts.write(batch),
-    lossless(log, metrics, 'receipt'),
-  );
+  const backlog = openBacklog(store, log, metrics);
+  const { events, receipts } = backlog;
   const edges = openEdges(config, log, metrics);
   const { bypassed } = edges;
   const monitor = startMonitor({ ...watched(parts), gate: lifecycle, bypassed, onChange: healthLog(log) });
@@ -188,21 +178,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
       await merchant.abort();
       await lifecycle.idle(WRITE_DOWN_MS);
       await till?.releaseLeases();
-      await Promise.all([events.close(), receipts.close()]);
-    },
-  };
-}
-
-/** Losses in between are counted; a line for each would drown the log in what it reports. */
-const DROPS_A_LINE = 1_000;
-
-/** A store that is away is worth one line, not one for each attempt; what is lost meanwhile is counted and named. */
-function lossless(log: Log, metrics: Metrics, what: 'event' | 'receipt') {
-  return {
-    onError: (cause: unknown) => log.warn({ err: cause }, `${what}s wait for the store`),
-    onDrop: (entries: number, inAll: number) => {
-      metrics.dropped(what, entries);
-      if (inAll === entries || inAll % DROPS_A_LINE < entries) log.error({ dropped: inAll }, `${what}s are lost`);
+      await backlog.close();
     },
   };
 }
@@ -214,23 +190,4 @@ function openTillFor(
 ): Till | undefined {
   if (rail === undefined || config.x402 === undefined) return undefined;
   return openTill({ ...parts, rail, onStoreLoss: config.x402.onStoreLoss, resources: config.resources });
-}
-
-/** What anyone may read: bytes made at start. */
-function publish(agents: Express, catalogue: Catalogue, health: () => AdapterHealths): void {
-  agents.get(
-    '/api/resources',
-    staticDocument(() => catalogue.listing),
-  );
-  agents.get(
-    '/.well-known/agent-commerce',
-    staticDocument(() => catalogue.discovery(health())),
-  );
-  agents.all(['/api/resources', '/.well-known/agent-commerce'], allowOnly('GET', 'HEAD'));
-}
-
-/** Browsers may send the headers that MCP clients make of arguments. */
-function mirroredHeaders({ listed }: Catalogue): readonly string[] {
-  const headers = listed.flatMap(({ inputSchema }) => mirroredParameters(inputSchema).map(({ header }) => header));
-  return [...new Set(headers)];
 }

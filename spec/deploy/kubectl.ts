@@ -9,9 +9,12 @@ import { fileURLToPath } from 'node:url';
 
 /** kustomize components with label targets, and native sidecars in the merge schema. */
 const LEAST_MINOR = 32;
+/** `deb [options] uri suite components`, from a mirror: what an installation leaves of its disc is none. */
+const ONE_LINE_SOURCE = /^deb\s+(?:\[([^\]]*)\]\s+)?(https?:\S+)\s+\S+\s+(\S.*?)\s*$/;
 const CACHE = fileURLToPath(new URL('../../.cache/kubectl', import.meta.url));
 const UNPACKED = join(CACHE, 'root/usr/bin/kubectl');
-const DEBIAN_SOURCES = '/etc/apt/sources.list.d/debian.sources';
+/** An image of Debian has the first, an installed one the second. */
+const DEBIAN_SOURCES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
 const APT_TIMEOUT_MS = 180_000;
 const RENDER_TIMEOUT_MS = 30_000;
 const RENDER_MAX_BYTES = 8 * 1024 * 1024;
@@ -31,12 +34,35 @@ function newEnough(program: string): boolean {
   return (minorOf(program) ?? 0) >= LEAST_MINOR;
 }
 
-/** The first stanza of the machine's own sources, for the suite `sid`: the same mirror, the same key. */
+/** The first source of the machine's own, for the suite `sid`: the same mirror, the same key. Reads and writes deb822. */
 export function unstableSource(debianSources: string): string {
-  const stanza = debianSources.trim().split(/\n\s*\n/)[0] ?? '';
-  const lines = stanza.split('\n').filter((line) => !line.startsWith('#'));
-  if (!lines.some((line) => line.startsWith('Suites:'))) throw new Error('no deb822 stanza with a Suites line');
-  return `${lines.map((line) => (line.startsWith('Suites:') ? 'Suites: sid' : line)).join('\n')}\n`;
+  const lines = debianSources.split('\n').filter((line) => !line.startsWith('#'));
+  const oneLine = lines.map((line) => ONE_LINE_SOURCE.exec(line)).find((source) => source !== null);
+  if (oneLine !== undefined) {
+    const [, options = '', uri, components] = oneLine;
+    const key = /(?:^|\s)signed-by=(\S+)/.exec(options)?.[1];
+    return [
+      'Types: deb',
+      `URIs: ${uri}`,
+      'Suites: sid',
+      `Components: ${components}`,
+      ...(key === undefined ? [] : [`Signed-By: ${key}`]),
+      '',
+    ].join('\n');
+  }
+  const stanza =
+    lines
+      .join('\n')
+      .trim()
+      .split(/\n\s*\n/)[0] ?? '';
+  if (!/^Suites:/m.test(stanza)) throw new Error('no source of Debian packages');
+  return `${stanza.replace(/^Suites:.*$/m, 'Suites: sid')}\n`;
+}
+
+function machineSources(): string {
+  const file = DEBIAN_SOURCES.find((path) => existsSync(path));
+  if (file === undefined) throw new Error(`neither ${DEBIAN_SOURCES.join(' nor ')} is there`);
+  return readFileSync(file, 'utf8');
 }
 
 function step(program: string, args: readonly string[]): void {
@@ -53,7 +79,7 @@ function unpackFromUnstable(): void {
     mkdirSync(join(CACHE, directory), { recursive: true });
   }
   writeFileSync(join(CACHE, 'status'), '');
-  writeFileSync(join(CACHE, 'sid.sources'), unstableSource(readFileSync(DEBIAN_SOURCES, 'utf8')));
+  writeFileSync(join(CACHE, 'sid.sources'), unstableSource(machineSources()));
   const options = [
     `Dir::Etc::sourcelist=${join(CACHE, 'sid.sources')}`,
     'Dir::Etc::sourceparts=-',

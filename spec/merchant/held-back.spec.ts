@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { createExchange, type MerchantHop } from '../../src/merchant/exchange.ts';
-import { HOLD_GRACE_MS } from '../../src/merchant/held-back.ts';
+import { FAIR_BYTES_A_MS, HeldBack, HOLD_GRACE_MS } from '../../src/merchant/held-back.ts';
 import type { BackendAnswer, BackendError } from '../../src/merchant/types.ts';
 
 /** More than the buffers of kernel and gateway take together. */
@@ -91,4 +91,50 @@ describe('answers that their readers hold back', () => {
     assert.equal(reading.failed(), undefined);
     stopped.body.destroy();
   });
+});
+
+describe('how far behind a reader is', () => {
+  const CASES: readonly (readonly [string, readonly (readonly [takesBytes: number, thenHoldsMs: number])[], number])[] =
+    [
+      ['as long as he takes nothing', [[0, 100]], 100],
+      [
+        'nothing, when what he took is worth the time',
+        [
+          [0, 100],
+          [100 * FAIR_BYTES_A_MS, 0],
+        ],
+        0,
+      ],
+      [
+        'what is left of it',
+        [
+          [0, 100],
+          [40 * FAIR_BYTES_A_MS, 0],
+        ],
+        60,
+      ],
+      ['no less for what he took long before', [[1_000_000 * FAIR_BYTES_A_MS, 70]], 70],
+      [
+        'more with every drop that is too small',
+        [
+          [0, 100],
+          [FAIR_BYTES_A_MS, 100],
+          [FAIR_BYTES_A_MS, 100],
+        ],
+        298,
+      ],
+    ];
+  for (const [title, moves, behind] of CASES)
+    it(title, () => {
+      const reader = new HeldBack(() => undefined);
+      let now = 0;
+      let received = 0;
+      for (const [bytes, ms] of moves) {
+        received += bytes;
+        reader.hold(received, now);
+        now += ms;
+        reader.release(now);
+      }
+      assert.equal(reader.behindMs(now + 1_000), behind);
+    });
 });

@@ -56,8 +56,14 @@ describe('the doors of a 402, in the sources', () => {
       .map(({ file }) => file)
       .toSorted();
 
-  it('only layers/ask.ts has a presenter ask for payment', () => {
-    assert.deepEqual(using(/\.paymentRequired\(/), ['src/layers/ask.ts']);
+  it('only layers/ask.ts has a presenter ask for payment, and the presenter that notes what is said passes it on', () => {
+    assert.deepEqual(using(/\.paymentRequired\(/), ['src/call.ts', 'src/layers/ask.ts']);
+    const noting = sources.find(({ file }) => file === 'src/call.ts')?.text ?? '';
+    assert.equal(noting.match(/\.paymentRequired\(/g)?.length, 1);
+    assert.match(
+      noting,
+      /\n {4}paymentRequired\(challenge, payment\) \{[^}]*presenter\.paymentRequired\(challenge, payment\);\n {4}\},/,
+    );
   });
 
   it('only a presenter writes the status, and no failure is thrown that has it', () => {

@@ -1,4 +1,5 @@
 import { BlockList, isIPv4 } from 'node:net';
+import { isForbiddenAddress } from '../merchant/forbidden-addresses.ts';
 
 /** `forbidden`: link-local, cloud metadata, unspecified and multicast addresses, which no configuration may name. */
 export type HostKind = 'loopback' | 'forbidden' | 'other';
@@ -7,18 +8,9 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-const forbidden = new BlockList();
-forbidden.addSubnet('0.0.0.0', 8, 'ipv4');
-forbidden.addSubnet('169.254.0.0', 16, 'ipv4');
-forbidden.addSubnet('224.0.0.0', 3, 'ipv4');
-forbidden.addAddress('100.100.100.200', 'ipv4');
-forbidden.addAddress('192.0.0.192', 'ipv4');
-forbidden.addAddress('168.63.129.16', 'ipv4');
-forbidden.addAddress('::', 'ipv6');
-forbidden.addSubnet('fe80::', 10, 'ipv6');
-forbidden.addSubnet('ff00::', 8, 'ipv6');
-forbidden.addAddress('fd00:ec2::254', 'ipv6');
-forbidden.addSubnet('64:ff9b::', 96, 'ipv6');
+/** In a URL somebody has written an IPv4 address in IPv6 clothes; in an answer of DNS it may be right (RFC 6052). */
+const translated = new BlockList();
+translated.addSubnet('64:ff9b::', 96, 'ipv6');
 
 const METADATA_NAMES: ReadonlySet<string> = new Set(['metadata', 'metadata.google.internal', 'instance-data']);
 
@@ -31,10 +23,11 @@ export function hostKind(url: URL): HostKind {
     const address = host.slice(1, -1);
     // An IPv4 address in IPv6 clothes only serves to slip past a check.
     if (address.startsWith('::ffff:')) return 'forbidden';
-    return loopback.check(address, 'ipv6') ? 'loopback' : forbidden.check(address, 'ipv6') ? 'forbidden' : 'other';
+    if (loopback.check(address, 'ipv6')) return 'loopback';
+    return isForbiddenAddress(address) || translated.check(address, 'ipv6') ? 'forbidden' : 'other';
   }
   if (!isIPv4(host)) return 'other';
-  return loopback.check(host, 'ipv4') ? 'loopback' : forbidden.check(host, 'ipv4') ? 'forbidden' : 'other';
+  return loopback.check(host, 'ipv4') ? 'loopback' : isForbiddenAddress(host) ? 'forbidden' : 'other';
 }
 
 export type UrlReading = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly message: string };

@@ -136,6 +136,11 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): Ga
       });
     case 'unavailable':
       return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { headers: { 'retry-after': '1' }, cause: sale.cause });
+    case 'crowded':
+      return new GatewayError('GATEWAY_BUSY', {
+        message: 'Too many settlements are under way, of this payer or of all. Send the same request again.',
+        headers: { 'retry-after': '1' },
+      });
     case 'gate_closed':
       return new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
   }

@@ -1,10 +1,11 @@
+import type { LookupFunction } from 'node:net';
 import { type Dispatcher, Pool } from 'undici';
 import { createFrame } from './frame.ts';
-import { HeldBackExchanges } from './held-back.ts';
+import { HeldBackAnswers } from './held-back.ts';
 import { Hop, type Road } from './hop.ts';
 import { SocketQueue } from './socket-queue.ts';
 import { BackendError, type Exchange } from './types.ts';
-import { Connection } from './wire.ts';
+import { Connection, Wire } from './wire.ts';
 
 /** Most sockets to one backend origin (CONTRACT 3). */
 export const MAX_BACKEND_SOCKETS = 256;
@@ -22,19 +23,27 @@ export interface MerchantHop {
 
 /**
  * Opens the way to one merchant: http-proxy-middleware as frame, undici as transport. `origin`: scheme, host and port of the backend;
- * redirects are never followed, so nothing else is ever contacted.
+ * redirects are never followed, so nothing else is ever contacted. Its name is resolved at every connection (`resolve`: `dns.lookup`
+ * unless given), and never to a link-local or metadata address.
  */
-export function createExchange(options: { readonly origin: string; readonly maxSockets?: number }): MerchantHop {
+export function createExchange(options: {
+  readonly origin: string;
+  readonly maxSockets?: number;
+  readonly resolve?: LookupFunction;
+}): MerchantHop {
   const origin = new URL(options.origin);
   const maxSockets = options.maxSockets ?? MAX_BACKEND_SOCKETS;
-  const pool = new Pool(origin, { connections: maxSockets, factory: (to) => new Connection(to) });
+  const pool = new Pool(origin, {
+    connections: maxSockets,
+    factory: (to) => new Connection(to, new Wire(options.resolve)),
+  });
   // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive until a full collection.
   let running = 0;
   const enter = createFrame<Hop>(origin, (hop) => pool.dispatch(outgoing(hop, origin.host), hop));
   const sockets = new SocketQueue(maxSockets);
   const road: Road = {
     sockets,
-    heldBack: new HeldBackExchanges(() => sockets.wanted),
+    heldBack: new HeldBackAnswers(() => sockets.wanted),
     send: (hop) => enter(hop, (cause) => hop.fail('transport', cause)),
     ended() {
       running -= 1;

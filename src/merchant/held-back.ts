@@ -1,20 +1,45 @@
-/** So long a reader may hold an answer back whatever happens, milliseconds: a fast one does it too, for a moment at a time. */
+/** How far behind a reader may be whatever happens, milliseconds: a fast one holds its answer back too, for a moment at a time. */
 export const HOLD_GRACE_MS = 250;
+/** A reader who takes this much is not behind, bytes a millisecond: a slow line, and more than one slow client is worth a socket. */
+export const FAIR_BYTES_A_MS = 256;
 
-/** An exchange whose answer waits for its reader. */
-interface HeldBack {
-  /** Ends it, which gives its socket to the next in line. */
-  fail(reason: 'timeout'): void;
+/** How far behind the reader of one answer is: the time he held it back, less the time that what he took is worth. */
+export class HeldBack {
+  readonly giveUp: () => void;
+  #behindMs = 0;
+  #taken = 0;
+  #since: number | undefined;
+
+  /** `giveUp` ends the exchange, which gives its socket to the next in line. */
+  constructor(giveUp: () => void) {
+    this.giveUp = giveUp;
+  }
+
+  /** The answer waits for its reader from `now` on, after so many bytes in all. */
+  hold(received: number, now: number): void {
+    // Never less than nothing: what the kernel's buffers took at first must not be a credit for standing still later.
+    this.#behindMs = Math.max(0, this.#behindMs - (received - this.#taken) / FAIR_BYTES_A_MS);
+    this.#taken = received;
+    this.#since = now;
+  }
+
+  release(now: number): void {
+    this.#behindMs = this.behindMs(now);
+    this.#since = undefined;
+  }
+
+  behindMs(now: number): number {
+    return this.#behindMs + (this.#since === undefined ? 0 : now - this.#since);
+  }
 }
 
 /**
- * The exchanges that wait for their readers, the longest first. A reader who takes nothing keeps a socket to the merchant, and a few
- * hundred of them would keep all: so when somebody waits for a socket, the one held back the longest is given up. While nobody waits,
- * a slow line may be as slow as it likes.
+ * The answers that wait for their readers. A reader who takes nothing keeps a socket to the merchant, and a few hundred of them would
+ * keep all: so when somebody waits for a socket, the answer whose reader is furthest behind is given up. While nobody waits, a slow
+ * line may be as slow as it likes.
  */
-export class HeldBackExchanges {
-  /** With the time since which they are held, milliseconds of the monotonic clock. */
-  readonly #since = new Map<HeldBack, number>();
+export class HeldBackAnswers {
+  readonly #held = new Set<HeldBack>();
   readonly #wanted: () => boolean;
   #timer: NodeJS.Timeout | undefined;
 
@@ -23,29 +48,33 @@ export class HeldBackExchanges {
     this.#wanted = wanted;
   }
 
-  held(exchange: HeldBack): void {
-    this.#since.set(exchange, performance.now());
+  /** See `HeldBack`. */
+  hold(answer: HeldBack, received: number): void {
+    answer.hold(received, performance.now());
+    this.#held.add(answer);
     this.relieve();
   }
 
-  released(exchange: HeldBack): void {
-    this.#since.delete(exchange);
+  release(answer: HeldBack): void {
+    if (this.#held.delete(answer)) answer.release(performance.now());
   }
 
-  /** Gives up as many as are waited for, now or as soon as their grace is over. */
+  /** Gives up as many as are waited for, now or as soon as one is too far behind. */
   relieve(): void {
-    for (const [exchange, since] of this.#since) {
-      if (!this.#wanted()) return;
-      const left = since + HOLD_GRACE_MS - performance.now();
-      if (left > 0) {
+    while (this.#wanted()) {
+      const now = performance.now();
+      const [last] = [...this.#held].sort((a, b) => b.behindMs(now) - a.behindMs(now));
+      if (last === undefined) return;
+      const leftMs = HOLD_GRACE_MS - last.behindMs(now);
+      if (leftMs > 0) {
         this.#timer ??= setTimeout(() => {
           this.#timer = undefined;
           this.relieve();
-        }, Math.ceil(left));
+        }, Math.ceil(leftMs));
         return;
       }
-      this.#since.delete(exchange);
-      exchange.fail('timeout');
+      this.#held.delete(last);
+      last.giveUp();
     }
   }
 }

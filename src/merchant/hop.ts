@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { AnswerBody } from './answer-body.ts';
-import type { HeldBackExchanges } from './held-back.ts';
+import { HeldBack, type HeldBackAnswers } from './held-back.ts';
 import type { SocketQueue } from './socket-queue.ts';
 import {
   type BackendAnswer,
@@ -23,8 +23,8 @@ export const READER_HOLD_MS = 60_000;
 /** What a hop needs from the exchange it belongs to. */
 export interface Road {
   readonly sockets: SocketQueue;
-  /** Free calls whose readers hold them back. */
-  readonly heldBack: HeldBackExchanges;
+  /** Free calls only: what was paid for may be fetched as slowly as it takes. */
+  readonly heldBack: HeldBackAnswers;
   /** Puts the hop on the wire; answers come through the hop's handler methods. */
   readonly send: (hop: Hop) => void;
   /** The hop needs nothing any more. Called once. */
@@ -60,6 +60,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   #answered = false;
   #retried = false;
   #held = false;
+  #reader: HeldBack | undefined;
   #ended = false;
 
   constructor(request: BackendRequest, limits: ExchangeLimits, road: Road) {
@@ -99,7 +100,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     clearTimeout(this.#deadline);
     this.#limits.signal?.removeEventListener('abort', this.#abort);
     const { sockets, heldBack, ended } = this.#road;
-    if (this.#held) heldBack.released(this);
+    if (this.#reader !== undefined) heldBack.release(this.#reader);
     if (!sockets.leave(this.#start)) sockets.release();
     ended();
   }
@@ -175,15 +176,16 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.#held = true;
     this.#merchantMs -= this.#handOver();
     this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#readerMs));
-    // Only free calls may be given up: what was paid for may be fetched as slowly as it takes.
-    if (this.#limits.signal !== undefined) this.#road.heldBack.held(this);
+    if (this.#limits.signal === undefined) return;
+    this.#reader ??= new HeldBack(() => this.fail('timeout'));
+    this.#road.heldBack.hold(this.#reader, this.#received);
   }
 
   #resume(controller: Dispatcher.DispatchController): void {
     // A stream asks for more whenever it has room, held back or not.
     if (this.#ended || !this.#held) return;
     this.#held = false;
-    this.#road.heldBack.released(this);
+    if (this.#reader !== undefined) this.#road.heldBack.release(this.#reader);
     this.#readerMs -= this.#handOver();
     this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#merchantMs));
     controller.resume();

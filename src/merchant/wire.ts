@@ -1,6 +1,7 @@
-import { connect, type Socket } from 'node:net';
+import { connect, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type buildConnector, Client, type Dispatcher } from 'undici';
+import { allowedAddresses } from './forbidden-addresses.ts';
 
 /** How long a connection to the merchant may take, milliseconds (CONTRACT 3). */
 export const CONNECT_TIMEOUT_MS = 2_000;
@@ -13,10 +14,16 @@ const IDLE_SOCKET_MS = 4_000;
 export class Wire {
   #socket: Socket | undefined;
   #exchanges = 0;
+  readonly #lookup: LookupFunction;
+
+  /** `resolve`: where names are looked up, `dns.lookup` unless given. */
+  constructor(resolve?: LookupFunction) {
+    this.#lookup = allowedAddresses(resolve);
+  }
 
   /** Connects within CONNECT_TIMEOUT_MS. The signature is undici's connector. */
   open(options: buildConnector.Options, callback: buildConnector.Callback): void {
-    const socket = openSocket(options);
+    const socket = openSocket(options, this.#lookup);
     const refuse = (error: Error): void => {
       clearTimeout(deadline);
       callback(error, null);
@@ -44,9 +51,9 @@ export class Wire {
   }
 }
 
-function openSocket({ hostname, port, protocol, servername }: buildConnector.Options): Socket {
+function openSocket({ hostname, port, protocol, servername }: buildConnector.Options, lookup: LookupFunction): Socket {
   const secure = protocol === 'https:';
-  const address = { host: hostname, port: Number(port || (secure ? 443 : 80)), noDelay: true };
+  const address = { host: hostname, port: Number(port || (secure ? 443 : 80)), noDelay: true, lookup };
   if (!secure) return connect(address);
   return connectTls({ ...address, ALPNProtocols: ['http/1.1'], ...(servername ? { servername } : {}) });
 }

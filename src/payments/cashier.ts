@@ -9,15 +9,19 @@ import { NothingOwed } from './nothing-owed.ts';
 import { recall } from './recall.ts';
 import { resume } from './resume.ts';
 import type { Made, Order, Sale } from './sale.ts';
+import { createSettlementPlaces, type SettlementPlaces } from './settlement-places.ts';
 import { answerStanding } from './standing.ts';
 import { passed } from './steps.ts';
 import { REAL_TIME, type Time } from './time.ts';
+import { tooLate } from './too-late.ts';
 import { writeAhead } from './write-ahead.ts';
 import type { PaymentRail, SettlementHistory } from './x402/rail.ts';
-import { VALID_BEFORE_MARGIN_SECONDS, type WindowReason } from './x402/window.ts';
 
-/** All deadlines of a sale together, without the merchant's: chain (3 s), verify (6.5 s), settle (60 s), the slowest reader (130 s). */
-const SALE_BOUND_MS = 200_000;
+/**
+ * All deadlines of a sale together, without the merchant's: chain (3 s), a place (3 s), verify (6.5 s), settle (60 s), the slowest reader
+ * (130 s).
+ */
+const SALE_BOUND_MS = 205_000;
 
 /** What becomes of an authorization that has no record although the chain shows that it paid us (CONTRACT 4.3, `onStoreLoss`). */
 export type StoreLossPolicy = 'deliver' | 'refuse';
@@ -44,7 +48,8 @@ export interface Cashier {
 }
 
 export function createCashier(parts: CashierParts): Cashier {
-  return { take: (order, joined = false) => new Till(parts, order).take(joined) };
+  const places = createSettlementPlaces(parts.time);
+  return { take: (order, joined = false) => new Till(parts, places, order).take(joined) };
 }
 
 /** One order at the till: what the steps of a sale share. */
@@ -54,14 +59,20 @@ class Till {
   readonly #rail: PaymentRail;
   readonly #leases: Leases;
   readonly #onStoreLoss: StoreLossPolicy;
+  readonly #places: SettlementPlaces;
   readonly #order: Order;
 
-  constructor({ ledger, rail, leases, onStoreLoss, time = REAL_TIME }: CashierParts, order: Order) {
+  constructor(
+    { ledger, rail, leases, onStoreLoss, time = REAL_TIME }: CashierParts,
+    places: SettlementPlaces,
+    order: Order,
+  ) {
     this.#ledger = ledger;
     this.#rail = rail;
     this.#leases = leases;
     this.#onStoreLoss = onStoreLoss;
     this.#books = { ledger, time };
+    this.#places = places;
     this.#order = order;
   }
 
@@ -88,16 +99,24 @@ class Till {
 
   #work(record: PaymentRecord, joined: boolean): Promise<Made> {
     switch (record.state) {
-      case 'reserved': {
-        // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
-        const refusal = this.#order.refusal ?? tooLate(record);
-        return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');
-      }
+      case 'reserved':
+        // Copies that wait for this one and answers that stand need no place.
+        return this.#places.within(
+          record.payer,
+          () => this.#begin(record),
+          () => this.#giveUp(record, () => ({ kind: 'crowded' })),
+        );
       case 'settling':
         return orUncertain(this.#books, record, () => this.#resolve(record));
       default:
         return resume(this.#books, this.#order, record, joined);
     }
+  }
+
+  #begin(record: PaymentRecord): Promise<Made> {
+    // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
+    const refusal = this.#order.refusal ?? tooLate(record);
+    return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');
   }
 
   /** Asks the rail, which may only say no. A refusal leaves no record: nothing was sent, the buyer may sign again. */
@@ -170,15 +189,10 @@ class Till {
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
     if (shown.kind === 'unknown') return leaveUncertain(this.#books, record, shown.cause);
     if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);
-    return this.#settle(record, { sentBefore: true });
+    return this.#places.within(
+      record.payer,
+      () => this.#settle(record, { sentBefore: true }),
+      () => leaveUncertain(this.#books, record, 'too many settlements of this payer, or of all, are under way'),
+    );
   }
-}
-
-/**
- * The window once more, on the clock that all processes share: a copy of this proof may have been told that its time is over and that
- * a new one is wanted, so an attempt that was slow to come here must not begin after that.
- */
-function tooLate({ reservedAt, validBefore }: PaymentRecord): WindowReason | undefined {
-  const inTime = Math.floor(reservedAt / 1_000) + VALID_BEFORE_MARGIN_SECONDS <= validBefore;
-  return inTime ? undefined : 'invalid_exact_evm_payload_authorization_valid_before';
 }

@@ -60,6 +60,8 @@ export type Sale =
     }
   | Uncertain
   | { readonly kind: 'unavailable'; readonly cause: string }
+  /** This payer, or all payers together, have as many settlements under way as there may be. Nothing was asked or sent. */
+  | { readonly kind: 'crowded' }
   | { readonly kind: 'gate_closed' };
 
 /** A sale as the steps of a till make it: the lease is the till's own business until the end. */

@@ -14,6 +14,9 @@ const FLAGS: Readonly<Record<SlowKind, readonly string[]>> = {
   reading: ['-X', '-w', '512', '-y', '1024', '-n', '5', '-z', '32', '-k', '3'],
 };
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it writes for a terminal.
+const COLOURS = /\x1b\[[0-9;]*[A-Za-z]/g;
+
 /** slowhttptest, which is in Debian. */
 export function hasSlowhttptest(): boolean {
   return spawnSync(COMMAND, ['-h']).error === undefined;
@@ -34,6 +37,8 @@ export async function startSlowhttptest(
     said = (said + text).slice(-4_000);
   });
   await once(child, 'close');
-  const figures = [...said.matchAll(/(pending|connected|closed|service available):\D*?(\w+)/g)].slice(-4);
+  const figures = [
+    ...said.replaceAll(COLOURS, '').matchAll(/(pending|connected|closed|service available):\D*?(\w+)/g),
+  ].slice(-4);
   return figures.map(([, what, value]) => `${what} ${value}`).join(', ');
 }

@@ -28,6 +28,8 @@ describe('the relay of an answer that breaks off', () => {
     });
 
   it('ended by ourselves because the caller left: no failure of the merchant', async () => {
-    assert.deepEqual(await a2aPresenter(untouched, call, budget).relay(brokenAnswer('aborted'), {}), { kind: 'client_gone' });
+    assert.deepEqual(await a2aPresenter(untouched, call, budget).relay(brokenAnswer('aborted'), {}), {
+      kind: 'client_gone',
+    });
   });
 });

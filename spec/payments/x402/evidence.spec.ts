@@ -13,6 +13,7 @@ import { firstBlockSince, fromBlocks, MAX_BLOCKS_BACK } from '../../../src/payme
 import { freshAddress } from './signing.ts';
 
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
+const MINED = { transactionHash: `0x${'c'.repeat(64)}`, blockNumber: 7n };
 const payment = {
   asset: freshAddress(),
   from: freshAddress(),
@@ -66,20 +67,20 @@ describe('the log pair that proves a payment', () => {
   for (const [what, drafts, finding] of rows)
     it(`${what}: ${finding}`, () => {
       const logs = drafts.map((draft, logIndex) => ({ ...draft, logIndex }));
-      const receipt = { transactionHash: `0x${'c'.repeat(64)}`, succeeded: true, logs: logs.toReversed() };
+      const receipt = { ...MINED, succeeded: true, logs: logs.toReversed() };
       assert.equal(findPayment(receipt, payment), finding);
     });
 
   it('counts in a successful receipt only', () => {
     const logs = [used(), moved()].map((draft, logIndex) => ({ ...draft, logIndex }));
-    assert.equal(findPayment({ transactionHash: '0x', succeeded: false, logs }, payment), 'absent');
+    assert.equal(findPayment({ ...MINED, succeeded: false, logs }, payment), 'absent');
   });
 });
 
 describe('the payments that a receipt shows', () => {
   const shown = (drafts: readonly Draft[], succeeded = true) => {
     const logs = drafts.map((draft, logIndex) => ({ ...draft, logIndex })).toReversed();
-    return paymentsIn({ transactionHash: '0x', succeeded, logs }, { asset: getAddress(asset), payTo });
+    return paymentsIn({ ...MINED, succeeded, logs }, { asset: getAddress(asset), payTo });
   };
   const another = freshAddress();
   it('are the pairs to the payee, each with its own payer, nonce and sum', () => {

@@ -54,6 +54,7 @@ export function readReceipt(value: Json): TransactionReceipt | undefined {
   const receipt = readObject(value, 'receipt');
   return {
     transactionHash: readHash(receipt['transactionHash']),
+    blockNumber: readQuantity(receipt['blockNumber'], 'block number'),
     succeeded: readQuantity(receipt['status'], 'receipt status') === 1n,
     logs: readLogs(receipt['logs']).map(({ log }) => log),
   };

@@ -27,12 +27,13 @@ export interface EvidenceQuery extends ExpectedPayment {
 
 /**
  * What the chain shows. `paid`: by this transaction, whoever sent it. `worthless`: spent on something else, cancelled or expired
- * unused, so it can never pay us any more. `open`: unspent and still valid at `headTime` (Unix seconds). `unknown`: no reading.
+ * unused, so it can never pay us any more. `open`: unspent and still valid at `headTime` (Unix seconds); `failed` when the known
+ * transaction has had its block, at or before that time, and moved nothing. `unknown`: no reading.
  */
 export type Evidence =
   | { readonly kind: 'paid'; readonly transaction: string }
   | { readonly kind: 'worthless'; readonly reason: WorthlessReason; readonly transaction?: string }
-  | { readonly kind: 'open'; readonly headTime: number }
+  | { readonly kind: 'open'; readonly headTime: number; readonly failed?: true }
   | { readonly kind: 'unknown'; readonly cause: string };
 
 export type WorthlessReason = typeof SPENT | typeof EXPIRED;
@@ -87,9 +88,10 @@ async function readEvidence(call: Rpc['call'], query: EvidenceQuery): Promise<Ev
     `0x${head.number.toString(16)}`,
   ]);
   if (readQuantity(state, 'authorization state') !== 0n) return findSpending(call, query, head);
-  return head.timestamp >= query.validBefore
-    ? { kind: 'worthless', reason: EXPIRED }
-    : { kind: 'open', headTime: head.timestamp };
+  if (head.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
+  // A head from a node that is behind does not show what else stands in the block of the receipt.
+  const failed = known !== undefined && !known.succeeded && known.blockNumber <= head.number;
+  return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
 }
 
 /** The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to find. */

@@ -26,6 +26,7 @@ export interface Log {
 
 export interface TransactionReceipt {
   readonly transactionHash: string;
+  readonly blockNumber: bigint;
   readonly succeeded: boolean;
   readonly logs: readonly Log[];
 }

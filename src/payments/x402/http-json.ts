@@ -2,8 +2,8 @@ import { Pool } from 'undici';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import type { Json } from '../../json/types.ts';
 
-/** Connections to one peer at most. */
-const CONNECTIONS = 64;
+/** Connections to one peer at most: one for each settlement under way (112), and some for looks at earlier ones and for readiness. */
+export const PEER_CONNECTIONS = 128;
 /** Longest wait for a connection, milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
 /** Idle sockets are closed before the usual 5 s of the other side, so that no call meets a socket that is being closed. */
@@ -47,7 +47,7 @@ export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPee
   const { origin, pathname, search } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const pool = new Pool(origin, {
-    connections: CONNECTIONS,
+    connections: PEER_CONNECTIONS,
     connect: { timeout: CONNECT_TIMEOUT_MS },
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,

@@ -2,6 +2,7 @@ import { transferCall } from './calldata.ts';
 import type { Chain } from './chain.ts';
 import { confirmPayment } from './confirm.ts';
 import { evidenceQuery, paysOffer, readingOf } from './evidence-query.ts';
+import { createFailedPayers } from './failed-payers.ts';
 import type { PaymentRail, Proof, RailVerdict, Settlement } from './rail.ts';
 import { createRelayer, type Relayer } from './relayer.ts';
 import type { Rpc } from './rpc.ts';
@@ -25,17 +26,22 @@ export interface LocalRailDeps {
   readonly privateKey: string;
   /** Shorter in tests of deadlines. */
   readonly settleDeadlineMs?: number;
+  /** Milliseconds of a monotonic clock, for the pause of payers whose transfer failed. */
+  readonly now?: () => number;
 }
 
 /** The rail that settles by itself: a transaction of its own for each payment, its outcome read from the logs. */
 export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
   const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
   const relayer = await createRelayer(rpc, terms.chainId, privateKey);
+  const failedPayers = createFailedPayers(deps.now);
 
-  const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> =>
-    paysOffer(proof, offer)
-      ? simulate(rpc, { ...transferOf(proof), asset: terms.asset, relayer: relayer.address })
-      : { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
+  const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> => {
+    if (!paysOffer(proof, offer)) return { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
+    if (failedPayers.has(payerOf(proof)))
+      return { kind: 'unavailable', cause: 'a transfer of this payer has just failed' };
+    return simulate(rpc, { ...transferOf(proof), asset: terms.asset, relayer: relayer.address });
+  };
 
   return {
     facilitator: 'local',
@@ -56,7 +62,9 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       const cause = sending.kind === 'sent' ? 'not mined in time' : `the broadcast failed: ${textOf(sending.cause)}`;
       // A broadcast that failed may have arrived all the same: one look, and the hash is kept.
       const waitMs = sending.kind === 'sent' ? ends - performance.now() : 0;
-      return confirmPayment(chain, evidenceQuery(proof, offer, sending.hash), waitMs, cause);
+      const outcome = await confirmPayment(chain, evidenceQuery(proof, offer, sending.hash), waitMs, cause);
+      if (failedByPayer(outcome)) failedPayers.add(payerOf(proof));
+      return outcome;
     },
 
     reconcile: (proof, offer, knownTransaction) => readingOf(chain, evidenceQuery(proof, offer, knownTransaction)),
@@ -70,6 +78,17 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       }
     },
   };
+}
+
+/** Not one that only came too late for its block. */
+function failedByPayer(outcome: Settlement): boolean {
+  return outcome.kind === 'refused'
+    ? outcome.evidence === 'elsewhere'
+    : outcome.kind === 'uncertain' && outcome.failed === true;
+}
+
+function payerOf({ payload }: Proof): string {
+  return payload.payload.authorization.from;
 }
 
 /** The transfer with its gas limit. */

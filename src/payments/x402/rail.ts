@@ -30,11 +30,11 @@ export interface Worthless {
   readonly transaction?: string;
 }
 
-/** Everything that is neither proven paid nor proven worthless is `uncertain`. */
+/** Everything that is neither proven paid nor proven worthless is `uncertain`; `failed`: its transaction had its block and moved nothing. */
 export type Settlement =
   | Settled
   | Worthless
-  | { readonly kind: 'uncertain'; readonly cause: string; readonly transaction?: string };
+  | { readonly kind: 'uncertain'; readonly cause: string; readonly transaction?: string; readonly failed?: true };
 
 /** What the chain shows for an authorization. `open`: unspent and still valid, so sending it (again) is safe; `unknown`: no reading. */
 export type Reading =

@@ -2,6 +2,7 @@ import { readHead, readQuantity } from './chain-answers.ts';
 import { keccak256 } from './keccak.ts';
 import type { SignedTransaction } from './rail.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
+import { createSentTransactions, isKnown } from './sent-transactions.ts';
 import { bytesHex, hexBytes } from './words.ts';
 
 /** Offered to the block producer when the node has no opinion, wei. */
@@ -27,8 +28,8 @@ export type Sending =
 export interface Relayer {
   readonly address: string;
   /**
-   * Signs, writes ahead, broadcasts. One at a time: the number of a transaction is taken only when all before it are out, so no gap
-   * can hold the following ones up.
+   * Signs, writes ahead, broadcasts. One at a time: the number of a transaction is taken only when all before it are out, and those
+   * that the node has lost are out again, so no gap can hold the following ones up.
    */
   send(call: RelayedCall, writeAhead: (transaction: SignedTransaction) => Promise<void>): Promise<Sending>;
   /** What it can still spend on gas, wei. @throws when the node does not answer */
@@ -42,16 +43,15 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
   const account = privateKeyToAccount(privateKey as `0x${string}`);
   const { address } = account;
   const inTurn = turns();
-  /** The number after the last transaction that a node took; undefined when only the node knows. */
-  let next: number | undefined;
+  const broadcast = async (raw: string): Promise<void> => void (await rpc.call('eth_sendRawTransaction', [raw]));
+  const sent = createSentTransactions(broadcast);
 
   const sign = async (call: RelayedCall): Promise<SignedTransaction & { readonly number: number }> => {
     const [pending, fees] = await Promise.all([
       rpc.call('eth_getTransactionCount', [address, 'pending']),
       currentFees(rpc),
     ]);
-    // A node behind a balancer may not have seen the last one yet.
-    const number = Math.max(Number(readQuantity(pending, 'transaction count')), next ?? 0);
+    const number = await sent.nextNumber(Number(readQuantity(pending, 'transaction count')));
     const raw = await account.signTransaction({
       type: 'eip1559',
       chainId,
@@ -77,27 +77,16 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
         }
         const { hash, raw, number } = signed;
         try {
-          await broadcast(rpc, raw);
-          next = number + 1;
-          return { kind: 'sent', hash };
+          await broadcast(raw);
         } catch (cause) {
-          // Ask the node again next time: it may have taken this one, and counting on would leave a gap if it has not.
-          next = undefined;
-          return { kind: 'unclear', hash, cause };
+          // Not counted: the node may have it or not, and says so when it is asked for the next number.
+          if (!isKnown(cause)) return { kind: 'unclear', hash, cause };
         }
+        sent.add(number, raw);
+        return { kind: 'sent', hash };
       }),
     balance: async () => readQuantity(await rpc.call('eth_getBalance', [address, 'latest']), 'balance'),
   };
-}
-
-/** The same bytes may be sent twice: a node that has them says so, and that is as good as taking them. */
-async function broadcast(rpc: Rpc, raw: string): Promise<void> {
-  try {
-    await rpc.call('eth_sendRawTransaction', [raw]);
-  } catch (error) {
-    if (error instanceof RpcRefusal && /already (known|imported)/i.test(error.message)) return;
-    throw error;
-  }
 }
 
 async function currentFees(

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Lets the Node of the lockfile run on a Debian that lacks one of its libraries: libatomic.so.1, which only a compiler brings.
-# The library comes from the machine's own Debian sources; needs no root and changes nothing outside the checkout. Where node
-# runs, nothing happens. A shell script, because there is no node yet. Exit 1 and one sentence when node cannot be made to run.
+# Makes the Node of the lockfile run, after `npm ci`: once for each installation, and nothing happens where it already runs.
+# - npm 10 removes the packages of other systems together with the link `node`, which they would have made as well.
+# - A Debian without a compiler lacks libatomic.so.1. It comes from the machine's own Debian sources, without root.
+# A shell script, because there is no node yet. Changes nothing outside the checkout. Exit 1 and one sentence on failure.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -10,8 +11,16 @@ fail() { # sentence
   exit 1
 }
 
+PATH=$PWD/node_modules/.bin:$PATH
+# No install scripts run (.npmrc): this makes the links and does nothing else.
+[ -e node_modules/.bin/node ] || npm rebuild --loglevel=error > /dev/null || fail 'npm could not link the Node of the lockfile.'
+
 FOUND=$(command -v node) || fail 'There is no node on the PATH: install Node 20 or newer, and npm.'
-SAID=$(node --version 2>&1) && exit 0
+if SAID=$(node --version 2>&1); then
+  node --eval 'process.exit(process.features.typescript ? 0 : 1)' ||
+    fail "The lockfile brings no Node for this system, and the one here is $SAID: install Node 24.15 or newer."
+  exit 0
+fi
 
 NODE=$(readlink -f "$FOUND")
 CACHE=.cache/node-libraries

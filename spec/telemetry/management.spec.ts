@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { scrape } from './scrape.ts';
+
+describe('/metrics', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller();
+  });
+  after(() => seller.close());
+
+  it('counts what was paid and not delivered, and shows it as open', async () => {
+    // The first to ask: open payments are counted once in five seconds.
+    const input = { failures: 1 };
+    const proof = await seller.proof('flaky_post', input);
+    const send = (): Promise<Response> => seller.shop.invoke('flaky_post', input, { 'payment-signature': proof });
+    assert.equal((await send()).status, 502);
+    const series = await scrape(seller.shop.managementUrl);
+    assert.equal(series.get('acg_paid_undelivered_total'), 1);
+    assert.equal(series.get('acg_payments_total{resource="flaky_post",channel="http",state="undelivered"}'), 1);
+    assert.equal(series.get('acg_payments_undelivered'), 1);
+    assert.equal(series.get('acg_payments_uncertain'), 0);
+    for (const operation of ['verify', 'settle'])
+      assert.equal(series.get(`acg_rail_seconds_count{operation="${operation}"}`), 1);
+    assert.ok((series.get('acg_ledger_seconds_count{operation="advance"}') ?? 0) >= 3);
+  });
+
+  it('answers on the management listener in the text format of Prometheus, for nobody to keep', async () => {
+    const answer = await fetch(`${seller.shop.managementUrl}/metrics`);
+    assert.equal(answer.status, 200);
+    assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+    assert.equal(answer.headers.get('cache-control'), 'no-store');
+    const lines = (await answer.text()).split('\n').filter((line) => line !== '');
+    for (const line of lines)
+      assert.match(line, /^(# (HELP|TYPE) [a-z_0-9]+ .+|[a-z_0-9]+(\{([a-z_]+="[^"]*",?)+\})? [-+.e0-9a-zA-Z]+)$/);
+    const named = lines.filter((line) => line.startsWith('# TYPE')).map((line) => line.split(' ')[2]);
+    assert.equal(new Set(named).size, named.length, 'no metric is told twice');
+  });
+
+  it('takes GET and HEAD and nothing else', async () => {
+    const ask = (method: string): Promise<Response> => fetch(`${seller.shop.managementUrl}/metrics`, { method });
+    const head = await ask('HEAD');
+    assert.deepEqual([head.status, await head.text()], [200, '']);
+    const post = await ask('POST');
+    assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
+  });
+
+  it('is not there for agents, in the words of any route that is not there', async () => {
+    const asked = async (path: string): Promise<string> =>
+      (await seller.shop.operator(path)).text().then((text) => text.replace(/"requestId":"[^"]*"/, ''));
+    assert.equal((await seller.shop.operator('/metrics')).status, 404);
+    assert.equal(await asked('/metrics'), await asked('/no-such-route'));
+  });
+});

@@ -1,0 +1,59 @@
+import { lookup } from 'node:dns';
+import { BlockList, isIPv6, type LookupFunction } from 'node:net';
+
+/** Networks that no merchant lives in: unspecified, link-local, multicast and beyond, and the addresses of clouds' metadata. */
+const IPV4: readonly (readonly [network: string, prefix: number])[] = [
+  ['0.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['224.0.0.0', 3],
+  ['100.100.100.200', 32],
+  ['192.0.0.192', 32],
+  ['168.63.129.16', 32],
+];
+const IPV6: readonly (readonly [network: string, prefix: number])[] = [
+  ['::', 128],
+  ['fe80::', 10],
+  ['ff00::', 8],
+  ['fd00:ec2::254', 128],
+];
+/** Where IPv4 addresses stand in IPv6 ones for a translating network (RFC 6052). Those in `::ffff:` the list knows by itself. */
+const TRANSLATED = { prefix: '64:ff9b::', bits: 96 };
+
+const forbidden = new BlockList();
+for (const [network, prefix] of IPV4) {
+  forbidden.addSubnet(network, prefix, 'ipv4');
+  forbidden.addSubnet(`${TRANSLATED.prefix}${network}`, TRANSLATED.bits + prefix, 'ipv6');
+}
+for (const [network, prefix] of IPV6) forbidden.addSubnet(network, prefix, 'ipv6');
+
+/** Whether no connection may go to an IP address, in whichever spelling, with or without the name of its link. */
+export function isForbiddenAddress(address: string): boolean {
+  const [bare = ''] = address.split('%');
+  return forbidden.check(bare, isIPv6(bare) ? 'ipv6' : 'ipv4');
+}
+
+/** A name that has forbidden addresses only. The message is for the log. */
+export class ForbiddenAddress extends Error {
+  constructor(name: string) {
+    super(`${name} has link-local, metadata, unspecified or multicast addresses only`);
+    this.name = 'ForbiddenAddress';
+  }
+}
+
+/**
+ * Resolves names for connections and leaves forbidden addresses out. The configuration is checked once; what a name means is decided
+ * by others, anew at every connection.
+ */
+export function allowedAddresses(resolve: LookupFunction = lookup): LookupFunction {
+  return function lookupAllowed(name, options, callback) {
+    resolve(name, { ...options, all: true }, (error, found) => {
+      const all = typeof found === 'string' ? [] : found;
+      const allowed = all.filter(({ address }) => !isForbiddenAddress(address));
+      const [first] = allowed;
+      if (error !== null) callback(error, []);
+      else if (first === undefined) callback(new ForbiddenAddress(name), []);
+      else if (options.all === true) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
