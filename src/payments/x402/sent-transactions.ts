@@ -1,7 +1,7 @@
 import { RpcRefusal } from './rpc.ts';
 
 /** Most transactions that can be sent again: more than are under way at a time. The oldest is forgotten first. */
-export const REMEMBERED_TRANSACTIONS = 256;
+export const REMEMBERED_TRANSACTIONS = 128;
 /** How long a node may count less than others of the same network, milliseconds: a few blocks. */
 export const NODE_LAG_MS = 5_000;
 
