@@ -5,7 +5,7 @@ import type { Express } from 'express';
 import { errorEnvelope, GatewayError } from './errors.ts';
 import { hasBody } from './http/framing.ts';
 
-/** How long what is left of a refused upload may trickle in after its answer, milliseconds. */
+/** How long a connection may stay open behind its last answer, for the rest of an upload or a caller who does not close, milliseconds. */
 const LINGER_MS = 1_000;
 
 /** Why Node's parser gave up, in the words of `details.reason`. */
@@ -111,10 +111,23 @@ export class Connections {
     for (const { req } of running) if (!req.complete && req.listenerCount('error') > 0) req.emit('error', error);
   }
 
+  /**
+   * A CONNECT. Node has let go of its connection: nobody hears its errors, of which an unheard one ends the process, and answers that are
+   * on their way there are told neither of room for more nor that the caller left. So they end here, or they would count as running for ever.
+   */
+  tunnel({ socket }: http.IncomingMessage, tunnel: Duplex): void {
+    for (const end of [socket, tunnel]) end.on('error', () => socket.destroy());
+    const running = this.#running.get(socket) ?? new Set();
+    if (running.size === 0) {
+      this.refuse(socket, 'no_tunnel');
+      return;
+    }
+    socket.destroy();
+    for (const res of running) res.destroy();
+  }
+
   /** Answers on the bare socket with the one envelope, and ends it. */
   refuse(socket: Duplex, reason: string, cause?: unknown): void {
-    // Node hands the socket of a CONNECT over without anybody who hears its errors, and an unheard one ends the process.
-    socket.on('error', () => socket.destroy());
     if (!socket.writable || (cause as { code?: unknown } | undefined)?.code === 'ECONNRESET') {
       socket.destroy();
       return;
@@ -136,5 +149,8 @@ export class Connections {
       'connection: close',
     ];
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+    // Nobody else watches over a connection whose parser gave up or was taken away.
+    const lingers = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+    socket.once('close', () => clearTimeout(lingers));
   }
 }

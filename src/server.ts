@@ -67,7 +67,7 @@ export function createListener(
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);
   server.on('clientError', (error, socket) => connections.fault(error, socket));
-  server.on('connect', (_req, socket) => connections.refuse(socket, 'no_tunnel'));
+  server.on('connect', (req, tunnel) => connections.tunnel(req, tunnel));
   return {
     server,
     listen: (host, port) =>

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { RecentMap } from '../../src/limits/recent-map.ts';
 import { createTokenBuckets, MAX_CLIENTS } from '../../src/limits/token-buckets.ts';
 
@@ -88,5 +90,23 @@ describe('the keys of strangers', () => {
     for (let key = 0; key < 100_000; key += 1) map.add(String(key), key);
     assert.equal(map.size, 100);
     assert.deepEqual([map.use('99899'), map.use('99900')], [undefined, 99_900]);
+  });
+
+  it('cost no memory by being used', () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const left = (): number => {
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const map = new RecentMap<number>(MAX_CLIENTS);
+    for (const key of ['one', 'other']) map.add(key, 0);
+    const before = left();
+    for (let use = 0; use < 1_000_000; use += 1) map.use(use % 2 === 0 ? 'one' : 'other');
+    const bytes = left() - before;
+    assert.ok(bytes < 4_000_000, `${bytes} bytes more`);
+    // The walk must still come to whoever was silent for longest.
+    for (let key = 0; key < MAX_CLIENTS - 1; key += 1) map.add(String(key), key);
+    assert.deepEqual([map.use('one'), map.use('other'), map.size], [undefined, 0, MAX_CLIENTS]);
   });
 });

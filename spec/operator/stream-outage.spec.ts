@@ -88,6 +88,7 @@ describe('streams while Redis is away', () => {
     t.after(() => failing.close());
     const client = await failing.open(from);
     await client.ended;
+    assert.ok(!client.text().includes(': draining'), 'the process goes on');
     line.mend();
     await recovered(store);
     const got = client.ids();

@@ -75,12 +75,20 @@ for (const [engine, open] of engines()) {
       const from = (await append(store, 1))[0] ?? '';
       const before = await append(store, 600);
       const writing = append(store, 1_200);
-      const clients = await Promise.all(Array.from({ length: 8 }, () => stream(from)));
+      // A store that is too busy ends a replay where its reader can go on.
+      const read = async (): Promise<readonly string[]> => {
+        const got: string[] = [];
+        while (got.length < before.length + 1_200) {
+          const client = await stream(got.at(-1) ?? from);
+          const missing = before.length + 1_200 - got.length;
+          await client.until(({ ids }) => ids().length >= missing, 'all events').catch(() => undefined);
+          got.push(...client.ids());
+        }
+        return got;
+      };
+      const all = await Promise.all(Array.from({ length: 8 }, read));
       const wanted = [...before, ...(await writing)];
-      for (const client of clients) {
-        await client.until(({ ids }) => ids().length >= wanted.length, 'all events');
-        assert.deepEqual(client.ids(), wanted);
-      }
+      for (const got of all) assert.deepEqual(got, wanted);
     });
 
     it('says gap when events after the position were dropped, before what is left', async (t) => {

@@ -79,6 +79,8 @@ describe('places for settlements', () => {
     assert.equal(said, 'crowded');
     await end();
     assert.equal(running.length, PAYER_SETTLEMENTS - 1);
+    settle('0xab');
+    assert.equal(running.length, PAYER_SETTLEMENTS);
   });
 
   it('a line of one payer has its bound: one more is told at once', async () => {

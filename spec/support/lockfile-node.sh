@@ -17,8 +17,9 @@ PATH=$PWD/node_modules/.bin:$PATH
 
 FOUND=$(command -v node) || fail 'There is no node on the PATH: install Node 20 or newer, and npm.'
 if SAID=$(node --version 2>&1); then
-  node --eval 'process.exit(process.features.typescript ? 0 : 1)' ||
-    fail "The lockfile brings no Node for this system, and the one here is $SAID: install Node 24.15 or newer."
+  LEAST=$(sed -n 's/^ *"node": ">=\([0-9.]*\)".*/\1/p' package.json)
+  printf '%s\n' "$LEAST" "${SAID#v}" | sort -C -V ||
+    fail "The lockfile brings no Node for this system, and the one here is $SAID: install Node $LEAST or newer."
   exit 0
 fi
 

@@ -4,8 +4,10 @@
  */
 export class RecentMap<V> {
   readonly #entries = new Map<string, V>();
-  /** One walk for ever: whoever it comes to is forgotten, so it never leaves anybody behind, and never walks over the gaps of others. */
-  readonly #oldest = this.#entries.keys();
+  /** One walk: whoever it comes to is forgotten, so it never leaves anybody behind, and never walks over the gaps of others. */
+  #oldest = this.#entries.keys();
+  /** Uses since the walk began. */
+  #uses = 0;
   readonly #maxKeys: number;
 
   constructor(maxKeys: number) {
@@ -23,6 +25,8 @@ export class RecentMap<V> {
     // A Map keeps the order of insertion: whoever was used last stands last.
     this.#entries.delete(key);
     this.#entries.set(key, value);
+    this.#uses += 1;
+    if (this.#uses >= this.#maxKeys) this.#beginAnew();
     return value;
   }
 
@@ -33,5 +37,10 @@ export class RecentMap<V> {
       if (oldest.done !== true) this.#entries.delete(oldest.value);
     }
     this.#entries.set(key, value);
+  }
+  /** A Map that is used makes itself new again and again, and a walk that stands still keeps all of its earlier selves alive. */
+  #beginAnew(): void {
+    this.#oldest = this.#entries.keys();
+    this.#uses = 0;
   }
 }

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { DRAINING, GAP, HEARTBEAT } from './stream-frames.ts';
+import { GAP, HEARTBEAT } from './stream-frames.ts';
 
 /** Between two heartbeats, milliseconds (SPEC part 8). */
 export const HEARTBEAT_MS = 15_000;
@@ -9,6 +9,7 @@ export const MAX_UNSENT_BYTES = 1_048_576;
 export const STALLED_MS = 30_000;
 /** How long the last words may take to leave, milliseconds: nobody may hold up the end of the process. */
 const FAREWELL_MS = 500;
+const NOTHING = Buffer.alloc(0);
 
 /** One who reads a stream. What he does not take in time ends his connection, never the events of others. */
 export class StreamReader {
@@ -53,14 +54,17 @@ export class StreamReader {
     });
   }
 
-  /** Ends the stream at once, without waiting for a reader who has not taken what he was sent. One whose head is not out yet is left to his route. */
-  end(): void {
+  /**
+   * Ends the stream at once, without waiting for a reader who has not taken what he was sent. One whose head is not out yet is left to his
+   * route.
+   */
+  end(lastWords: Uint8Array = NOTHING): void {
     if (this.gone || !this.#res.headersSent) return;
     if (this.#res.writableLength > 0) {
       this.#res.destroy();
       return;
     }
-    this.#res.end(DRAINING);
+    this.#res.end(lastWords);
     const late = setTimeout(() => this.#res.destroy(), FAREWELL_MS).unref();
     this.#res.once('close', () => clearTimeout(late));
   }

@@ -4,7 +4,7 @@ import type { EventFeed, EventStretch } from '../events/event.ts';
 import { canonicalPosition, EVENT_ID } from '../events/position.ts';
 import { readHeader } from '../http/headers.ts';
 import { StoreError } from '../store/store.ts';
-import { CONNECTED } from './stream-frames.ts';
+import { CONNECTED, DRAINING } from './stream-frames.ts';
 import { READ_ENTRIES, StreamHub } from './stream-hub.ts';
 import { StreamReader } from './stream-reader.ts';
 import { replay } from './stream-replay.ts';
@@ -62,7 +62,7 @@ export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamPar
   const readers = new Set<StreamReader>();
   let cut = 0;
   const close = (): void => {
-    for (const reader of readers) reader.end();
+    for (const reader of readers) reader.end(DRAINING);
   };
   gate.onDraining(close);
 

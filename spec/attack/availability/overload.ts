@@ -2,7 +2,7 @@
  * `node spec/attack/availability/overload.ts [seconds=30]`: three times what the gateway can do, in an open loop. Capacity comes first,
  * from a closed loop of the same run; then the time of a call at 30 % of it; then the flood. Prints a table and judges the goals;
  * exit code 1 when one is missed. Gateway, merchant and load generator are processes of their own; the gateway has a core of its own
- * where there are two.
+ * where there are two. PROFILE names a folder for a CPU profile of the gateway.
  */
 
 import { INPUT, plainQuestion } from '../../bench/contestant.ts';
