@@ -33,11 +33,13 @@ export function managementApp(
     res.end(text);
   });
   app.all('/metrics', allowOnly('GET', 'HEAD'));
+  // Express would serve a HEAD with it, and whoever looks must not end the process.
+  app.head('/drain', allowOnly('GET'));
   app.get('/drain', async function drainHook(_req, res) {
     await drain();
     sendJson(res, 200, DRAINED);
   });
-  app.all('/drain', allowOnly('GET', 'HEAD'));
+  app.all('/drain', allowOnly('GET'));
   app.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
   });

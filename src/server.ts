@@ -15,6 +15,11 @@ const LIMITS = {
   requireHostHeader: false,
 } as const;
 const MAX_HEADERS = 100;
+/**
+ * A connection on which no byte moves in either direction for so long is closed, milliseconds: who asks and never reads would keep it
+ * for ever. Longer than the longest call may be silent: its verification, settlement and merchant have deadlines of 5, 60 and 120 s.
+ */
+export const SILENT_MS = 300_000;
 /** Most open connections of a listener: further ones are closed unanswered, so that idle ones cannot eat the memory of running calls. */
 export const MAX_CONNECTIONS = 4_096;
 
@@ -33,18 +38,24 @@ export interface Listener {
   destroy(): void;
 }
 
+/** What a listener is made of. */
+export interface ListenerParts {
+  readonly app: Express;
+  /** Asked when a head is written: whether the connection is to end with this answer. */
+  readonly closing?: () => boolean;
+  readonly onRefused: RefusalListener;
+  /** Answers what is not let in, before Express sees it. */
+  readonly door?: Door;
+  readonly maxConnections?: number;
+  readonly silentMs?: number;
+}
+
 /**
  * An HTTP server for an Express app. Requests and responses are born with Express's own prototypes, so that Express need not change
- * them for every request, which is what makes it slow. `closing` is asked when a head is written. `door` answers what
- * is not let in, before Express sees it.
+ * them for every request, which is what makes it slow.
  */
-export function createListener(
-  app: Express,
-  closing: () => boolean,
-  onRefused: RefusalListener,
-  maxConnections: number = MAX_CONNECTIONS,
-  door: Door = () => false,
-): Listener {
+export function createListener(parts: ListenerParts): Listener {
+  const { app, closing = () => false, onRefused, door = () => false } = parts;
   const connections = new Connections(onRefused);
   leaveInOrder(app, connections, closing);
   const answer: http.RequestListener = (req, res) => {
@@ -62,7 +73,8 @@ export function createListener(
     answer,
   );
   server.maxHeadersCount = MAX_HEADERS;
-  server.maxConnections = maxConnections;
+  server.maxConnections = parts.maxConnections ?? MAX_CONNECTIONS;
+  server.timeout = parts.silentMs ?? SILENT_MS;
   // The body reader decides when to invite the body, so an unwanted one is never sent.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);

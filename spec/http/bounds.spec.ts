@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { GatewayError } from '../../src/errors.ts';
 import { MAX_BODY_BYTES, readJsonBytes } from '../../src/http/body.ts';
+import { sendJson } from '../../src/http/respond.ts';
 import { connectionsFor, MAX_CONNECTIONS } from '../../src/server.ts';
 import { type Counter, openCounter } from './counter.ts';
 import { closeOf, dial, exchange, head, invoke, listen } from './raw.ts';
@@ -93,7 +95,7 @@ describe('bounds of a connection', () => {
   });
 
   it('connections up to the bound are served, one more is closed unanswered, and a free place is taken again', async () => {
-    const small = await openCounter([], 2);
+    const small = await openCounter([], { maxConnections: 2 });
     try {
       const ask = head(['GET / HTTP/1.1', 'Host: shop']);
       const inside = [await dial(small.url), await dial(small.url)] as const;
@@ -109,6 +111,36 @@ describe('bounds of a connection', () => {
       inside[1].destroy();
     } finally {
       small.close();
+    }
+  });
+
+  it('who asks and never reads is cut after a silence, who is only slow is not', async () => {
+    const SILENT_MS = 1_000;
+    const large = '0'.repeat(1_048_576);
+    const counter = await openCounter(
+      [
+        async function answer(req, res, next) {
+          if (req.url === '/late') await delay(SILENT_MS / 2);
+          if (req.url === '/large') sendJson(res, 200, large);
+          else next();
+        },
+      ],
+      { silentMs: SILENT_MS },
+    );
+    try {
+      const late = await exchange(counter.url, [head(['GET /late HTTP/1.1', 'Host: shop', 'Connection: close'])]);
+      assert.equal(statusOf(late), 200);
+      const deaf = await dial(counter.url);
+      // Not read, a mebibyte is more than the buffers of two kernels hold many times over.
+      deaf.write(head(['GET /large HTTP/1.1', 'Host: shop']).repeat(20));
+      const deadline = performance.now() + 10 * SILENT_MS;
+      while ((await counter.connections()) > 0) {
+        assert.ok(performance.now() < deadline, 'the connection is kept');
+        await delay(SILENT_MS / 10);
+      }
+      deaf.destroy();
+    } finally {
+      counter.close();
     }
   });
 

@@ -1,21 +1,27 @@
+import { promisify } from 'node:util';
 import express, { type RequestHandler } from 'express';
 import { checkFraming } from '../../src/http/framing.ts';
 import { identify } from '../../src/http/request-id.ts';
 import { sendJson } from '../../src/http/respond.ts';
 import { present } from '../../src/layers/present.ts';
 import { plainExpress } from '../../src/plain-express.ts';
-import { createListener } from '../../src/server.ts';
+import { createListener, type ListenerParts } from '../../src/server.ts';
 
 /** A listener like the gateway's, with nothing behind it but what a test puts there. */
 export interface Counter {
   readonly url: string;
   /** Requests that got past every layer. */
   readonly served: readonly string[];
+  /** Connections that are open now. */
+  connections(): Promise<number>;
   close(): void;
 }
 
 /** Opens one on loopback. `layers` stand behind the framing check; what passes them is answered 200 `{}`. */
-export async function openCounter(layers: readonly RequestHandler[], maxConnections?: number): Promise<Counter> {
+export async function openCounter(
+  layers: readonly RequestHandler[],
+  bounds: Pick<ListenerParts, 'maxConnections' | 'silentMs'> = {},
+): Promise<Counter> {
   const served: string[] = [];
   const app = plainExpress(express());
   app.use(identify(), checkFraming(), ...layers);
@@ -24,12 +30,12 @@ export async function openCounter(layers: readonly RequestHandler[], maxConnecti
     sendJson(res, 200, '{}');
   });
   app.use(present(() => undefined));
-  const listener = createListener(
-    app,
-    () => false,
-    () => undefined,
-    maxConnections,
-  );
+  const listener = createListener({ app, onRefused: () => undefined, ...bounds });
   const { port } = await listener.listen('127.0.0.1', 0);
-  return { url: `http://127.0.0.1:${port}`, served, close: () => listener.destroy() };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    served,
+    connections: () => promisify(listener.server.getConnections).call(listener.server) as Promise<number>,
+    close: () => listener.destroy(),
+  };
 }

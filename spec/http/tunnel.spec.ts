@@ -47,7 +47,7 @@ describe('a tunnel that is not opened', () => {
     it(`${what}: the connection is given back, although its caller does not close`, {
       timeout: PATIENCE_MS,
     }, async () => {
-      const counter = await openCounter([], 1);
+      const counter = await openCounter([], { maxConnections: 1 });
       const { hostname, port } = new URL(counter.url);
       const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
       socket.on('error', () => undefined).resume();

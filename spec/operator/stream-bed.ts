@@ -68,11 +68,7 @@ export async function openBed(store: Store, options: BedOptions = {}): Promise<S
     throw new GatewayError('NOT_FOUND');
   });
   app.use(present(() => undefined));
-  const listener = createListener(
-    app,
-    () => lifecycle.draining(),
-    () => undefined,
-  );
+  const listener = createListener({ app, closing: () => lifecycle.draining(), onRefused: () => undefined });
   const sockets: Socket[] = [];
   listener.server.on('connection', (socket) => void sockets.push(socket));
   const { port } = await listener.listen('127.0.0.1', 0);

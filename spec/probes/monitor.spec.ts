@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { type Monitor, startMonitor } from '../../src/probes/monitor.ts';
 
 describe('a merchant that can be called past the gateway', () => {
@@ -39,5 +40,37 @@ describe('a merchant that can be called past the gateway', () => {
     const watched = watch(['http'], { bypassed: true, draining: true });
     const { ready, adapters } = await watched.readiness();
     assert.deepEqual([ready, adapters], [false, [{ name: 'http', status: 'fail', detail: 'draining' }]]);
+  });
+});
+
+describe('a component whose look hangs', () => {
+  it('fails every round that meets the look: it warns with the first and fails with the third', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+    let looks = 0;
+    const changes: string[] = [];
+    const monitor = startMonitor({
+      store: {
+        name: 'redis',
+        kind: 'store',
+        look: () => (++looks === 1 ? Promise.resolve({ found: 'ok' }) : new Promise(() => undefined)),
+      },
+      paymentProviders: [],
+      adapters: ['http'],
+      gate: { draining: () => false },
+      onChange: (name, { status }) => changes.push(`${name} ${status}`),
+    });
+    t.after(() => monitor.close());
+    await monitor.readiness();
+    for (let round = 0; round < 3; round += 1) {
+      t.mock.timers.tick(1_999);
+      await turn();
+      t.mock.timers.tick(1);
+      await turn();
+    }
+    t.mock.timers.tick(1_000);
+    await turn();
+    assert.equal(looks, 2, 'nobody looks beside a look that hangs');
+    assert.deepEqual(changes, ['redis pass', 'redis warn', 'redis fail']);
+    assert.equal((await monitor.readiness()).ready, false);
   });
 });

@@ -50,8 +50,9 @@ export async function openShop({ loop, ...parts }: ShopParts): Promise<Shop> {
     async () => undefined,
   );
   const draining = (): boolean => gateway.lifecycle.draining();
-  const agents = createListener(gateway.agents, draining, refusalLog(log), undefined, gateway.door);
-  const management = createListener(gateway.management, () => false, refusalLog(log));
+  const onRefused = refusalLog(log);
+  const agents = createListener({ app: gateway.agents, closing: draining, onRefused, door: gateway.door });
+  const management = createListener({ app: gateway.management, onRefused });
   const { port } = await agents.listen('127.0.0.1', 0);
   const managementPort = (await management.listen('127.0.0.1', 0)).port;
   const url = `http://127.0.0.1:${port}`;

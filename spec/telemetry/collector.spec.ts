@@ -33,6 +33,11 @@ describe('the collector of traces', () => {
     });
   }
 
+  it('has the password in its URL as a secret', () => {
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://gateway:pass%20word@127.0.0.1:4318' };
+    assert.deepEqual(collectorFrom(env)?.secrets, ['pass%20word', 'pass word']);
+  });
+
   it('has its credentials as secrets, as they are written and as they are sent', () => {
     const env = { ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20abcdefgh,x-tenant=short' };
     assert.deepEqual(collectorFrom(env)?.secrets, ['Bearer%20abcdefgh', 'Bearer abcdefgh']);

@@ -46,6 +46,13 @@ describe('/metrics', () => {
     assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
   });
 
+  it('does not drain for who only looks: /drain takes GET alone', async () => {
+    for (const method of ['HEAD', 'POST']) {
+      const { status, headers } = await fetch(`${seller.shop.managementUrl}/drain`, { method });
+      assert.deepEqual([status, headers.get('allow')], [405, 'GET'], method);
+    }
+  });
+
   it('is not there for agents, in the words of any route that is not there', async () => {
     const asked = async (path: string): Promise<string> =>
       (await seller.shop.operator(path)).text().then((text) => text.replace(/"requestId":"[^"]*"/, ''));

@@ -71,10 +71,15 @@ async function open(
   const drain = (): Promise<void> => drained(gateway, agents, drainSeconds, log);
   const gateway = createGateway({ config, store, rail, log, tracing }, drain);
   opened.push(() => gateway.close());
-  const draining = (): boolean => gateway.lifecycle.draining();
-  const atMost = connectionsFor(config.limits.maxInFlight);
-  const agents = createListener(gateway.agents, draining, refusalLog(log), atMost, gateway.door);
-  const management = createListener(gateway.management, () => false, refusalLog(log));
+  const onRefused = refusalLog(log);
+  const agents = createListener({
+    app: gateway.agents,
+    closing: () => gateway.lifecycle.draining(),
+    onRefused,
+    door: gateway.door,
+    maxConnections: connectionsFor(config.limits.maxInFlight),
+  });
+  const management = createListener({ app: gateway.management, onRefused });
   opened.push(
     () => agents.destroy(),
     () => management.destroy(),

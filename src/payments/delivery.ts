@@ -32,8 +32,8 @@ export interface DeliveryDesk {
 }
 
 export interface Undelivered {
-  /** The error code the buyer was given, or `CLIENT_GONE`. */
-  readonly failure: string;
+  /** The error code the buyer was given, or `CLIENT_GONE`; undefined when nothing failed and only the buyer is not there. */
+  readonly failure: string | undefined;
   /** False only when it is certain that no byte of the request reached the merchant. */
   readonly requestWritten: boolean;
   /** Whether the merchant may be sent the request again. */
@@ -96,15 +96,17 @@ export function createDeliveryDesk(
       return close(record, facts, delivery, { to: 'delivered', ...keeping(facts.answer, deliveredKeepMs(record)) });
     },
     undelivered: (record, facts) => {
-      const delivery = { backendStatus: facts.backendStatus, deliveredAt: undefined, failure: facts.failure };
       const forMs = windowLeftMs(record);
+      const kept = keeping(facts.answer, forMs);
+      const { backendStatus, failure } = facts;
+      const delivery = { backendStatus, deliveredAt: undefined, failure, answerKept: kept.keeping !== undefined };
       // What is kept or may not be sent again waits for its buyer; only the rest is worth a reconciler's while.
       const again = facts.answer === undefined && facts.repeatable;
       return close(record, facts, delivery, {
         to: 'undelivered',
         facts: { reason: howFar(facts) },
         againMs: again ? deliverAgainMs(record.tries) : forMs,
-        ...keeping(facts.answer, forMs),
+        ...kept,
       });
     },
   };

@@ -6,6 +6,8 @@ export interface Delivery {
   readonly backendStatus: number;
   readonly deliveredAt: Date | undefined;
   readonly failure: string | undefined;
+  /** The merchant's answer waits for its buyer. */
+  readonly answerKept?: boolean;
 }
 
 /** What of a record a receipt tells; its `transaction` is unknown only on the evidence `nonce`. */
@@ -31,6 +33,7 @@ export function receiptOf(
     ...(terms.evidence === 'nonce' ? { unconfirmed: true as const } : {}),
     ...(refundDue === true ? { refundDue: true as const } : {}),
     ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure }),
+    ...(delivery?.answerKept === true ? { answerKept: true as const } : {}),
     ...(resumedBy === undefined ? {} : { resumedFrom: terms.requestId }),
   };
   return {

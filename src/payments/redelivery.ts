@@ -39,7 +39,7 @@ export async function fetchForBuyer(
     await desk.undelivered(record, {
       ...facts,
       backendStatus: answer.status,
-      failure: 'CLIENT_GONE',
+      failure: undefined,
       requestWritten: true,
       answer,
     });

@@ -4,6 +4,8 @@ import { type CheckState, type Observation, observe, type ReadinessCheck, render
 const ROUND_MS = 2_000;
 /** Longest wait for one look, and for the first answer, milliseconds. */
 const LOOK_DEADLINE_MS = 1_000;
+/** What a look has found that is not over by then. */
+const LATE = { found: 'unreachable', cause: 'no answer in time' } as const;
 
 /** A component to look at in the background. `look` resolves with the cause when something is wrong. */
 export interface Watched {
@@ -51,20 +53,22 @@ export function startMonitor(options: {
   let started = false;
   let checkedAt = new Date().toISOString();
 
-  // Single flight per component: a look that hangs past its deadline is not joined by a second one.
+  // Single flight per component: a look that hangs past its deadline is not joined by a second one, and fails every round that meets it.
   const looking = new Set<Watched>();
-  const lookAt = async (component: Watched): Promise<void> => {
+  const look = (component: Watched): ReturnType<Watched['look']> => {
+    if (looking.has(component)) return Promise.resolve(LATE);
     looking.add(component);
-    const look = component.look().finally(() => looking.delete(component));
-    const { found, cause } = await withDeadline(look);
+    return withDeadline(component.look().finally(() => looking.delete(component)));
+  };
+  const lookAt = async (component: Watched): Promise<void> => {
+    const { found, cause } = await look(component);
     const before = states.get(component) ?? UNSEEN;
     const after = observe(before, found, performance.now());
     states.set(component, after);
     if (after.status !== before.status || before === UNSEEN) options.onChange(component.name, after, cause);
   };
   const round = async (): Promise<void> => {
-    const idle = watched.filter((component) => !looking.has(component));
-    await Promise.all(idle.map(lookAt));
+    await Promise.all(watched.map(lookAt));
     started = true;
     checkedAt = new Date().toISOString();
   };
@@ -98,8 +102,8 @@ export function startMonitor(options: {
 
 function withDeadline(look: ReturnType<Watched['look']>): ReturnType<Watched['look']> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<{ found: Observation; cause: string }>((resolve) => {
-    timer = setTimeout(() => resolve({ found: 'unreachable', cause: 'no answer in time' }), LOOK_DEADLINE_MS);
+  const late = new Promise<typeof LATE>((resolve) => {
+    timer = setTimeout(() => resolve(LATE), LOOK_DEADLINE_MS);
   });
   const seen = look.catch((thrown: unknown) => ({ found: 'unreachable' as const, cause: String(thrown) }));
   return Promise.race([seen, late]).finally(() => clearTimeout(timer));

@@ -45,6 +45,8 @@ export interface Receipt {
     readonly backendErrorCode?: string;
     readonly resumedFrom?: string;
     readonly operation?: string;
+    /** The merchant's answer is kept: the buyer collects it with the same proof. */
+    readonly answerKept?: true;
     /** The window to collect is over and nothing was delivered: the merchant owes the money back. */
     readonly refundDue?: true;
     /** Paid by the facilitator's word alone, without a transaction (state-and-reliability 3.5, R5). */

@@ -30,7 +30,10 @@ export function collectorFrom(env: Environment): Collector | undefined {
   problems.throwIfAny();
   const protocol = PROTOCOLS.map((name) => said(env, name)).find((value) => value !== undefined);
   return {
-    secrets: HEADERS.flatMap((name) => headerValues(said(env, name) ?? '')),
+    secrets: [
+      ...HEADERS.flatMap((name) => headerValues(said(env, name) ?? '')),
+      ...endpoints.flatMap((name) => passwordOf(said(env, name) ?? '')),
+    ],
     warnings:
       protocol === 'grpc' ? ['traces are sent over HTTP: the endpoint must be the HTTP port of the collector'] : [],
   };
@@ -44,6 +47,12 @@ function said(env: Environment, name: string): string | undefined {
 
 function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+/** As it is written in the URL, and decoded. */
+function passwordOf(url: string): readonly string[] {
+  const { password } = new URL(url);
+  return password === '' ? [] : [password, decoded(password)];
 }
 
 /** `name=value,name=value`, the values percent-encoded or not; both spellings are secret. */

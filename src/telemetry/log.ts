@@ -42,15 +42,23 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
   };
 }
 
+/** Longest path in a line, characters: a caller may send 32 KiB of it. */
+const MAX_PATH = 512;
+/** What stands before the path in a target of absolute form; it may hold credentials. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
+
+function pathOf(url: string): string {
+  const at = url.indexOf('?');
+  return (at === -1 ? url : url.slice(0, at)).replace(ORIGIN, '').slice(0, MAX_PATH);
+}
+
 /**
  * One line a request: id, method, path without query, status, milliseconds; of a message to a front also channel, resource and what
  * became of it, and the trace it belongs to. No headers in either direction.
  */
 export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>) {
   const requestLine = (req: Request, res: Response, ms: number): object => {
-    const url = req.originalUrl ?? req.url ?? '';
-    const at = url.indexOf('?');
-    const path = at === -1 ? url : url.slice(0, at);
+    const path = pathOf(req.originalUrl ?? req.url ?? '');
     return {
       requestId: res.getHeader('x-request-id'),
       method: req.method,

@@ -11,7 +11,7 @@ import {
   startHostileFacilitator,
 } from '../../support/hostile-facilitator.ts';
 import { attack, isLongRun, measured } from '../catalogue.ts';
-import { assertHonest, BEARER, type LiarStage, nonceOf, openLiarStage, PRICE_UNITS } from './stage.ts';
+import { assertHonest, BEARER, type LiarStage, nonceOf, openLiarStage, PRICE_UNITS, payerOf } from './stage.ts';
 
 const NETWORK = 'eip155:31337';
 const HOLDS = new Set(['hang', 'drip']);
@@ -56,12 +56,12 @@ describe('a facilitator that lies to a whole gateway', () => {
     let settled: Promise<string> | undefined;
     return async () => {
       settled ??= stage.submit(proof);
-      const { address: payer } = stage.seller.buyer;
-      return { kind: 'json', body: { success: true, transaction: await settled, network: NETWORK, payer } };
+      const body = { success: true, transaction: await settled, network: NETWORK, payer: payerOf(proof) };
+      return { kind: 'json', body };
     };
   };
-  const said = (lie: Lie, transaction: string): ScriptedAnswer =>
-    lie({ network: NETWORK, payer: stage.seller.buyer.address, transaction, foreign });
+  const said = (lie: Lie, proof: string, transaction: string): ScriptedAnswer =>
+    lie({ network: NETWORK, payer: payerOf(proof), transaction, foreign });
 
   describe('whatever it says', { concurrency: true }, () => {
     for (const [at, [what, lie]] of ANSWERS.entries()) {
@@ -71,7 +71,7 @@ describe('a facilitator that lies to a whole gateway', () => {
           let moved: Promise<string> | undefined;
           const settle: Script = async () => {
             if (fate === 'paid') moved ??= stage.submit(proof);
-            return said(lie, (await moved) ?? INVENTED_TRANSACTION);
+            return said(lie, proof, (await moved) ?? INVENTED_TRANSACTION);
           };
           scripts.set(nonce, { verify: valid, settle });
           const seen = await stage.bring(proof, at);
@@ -92,12 +92,16 @@ describe('a facilitator that lies to a whole gateway', () => {
         async (context) => {
           const { proof, nonce } = await stage.sign();
           const transaction = await stage.submit(proof);
-          const answer = said(lie, transaction);
+          const answer = said(lie, proof, transaction);
           const verdict = answer.kind === 'json' ? { ...answer, body: asVerdict(answer.body) } : answer;
           scripts.set(nonce, { verify: () => verdict, settle: () => ({ kind: 'reset' }) });
           const seen = await stage.bring(proof, at);
           assertHonest(seen, true);
-          const truth = said((situation) => ({ kind: 'json', body: { success: true, ...situation } }), transaction);
+          const truth = said(
+            (situation) => ({ kind: 'json', body: { success: true, ...situation } }),
+            proof,
+            transaction,
+          );
           scripts.set(nonce, { verify: valid, settle: () => truth });
           await stage.collect(proof, at + 1);
           sold += 1;

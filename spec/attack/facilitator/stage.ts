@@ -4,6 +4,7 @@ import { transferCall } from '../../../src/payments/x402/calldata.ts';
 import { decode } from '../../e2e/proofs.ts';
 import { freshAddress } from '../../payments/x402/signing.ts';
 import { eventually } from '../../support/books.ts';
+import { createBuyer } from '../../support/buyer.ts';
 import type { Chain } from '../../support/chain.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { ALL_FRONTS, FRONTS, type Front, order, type Seen } from '../payments/fronts.ts';
@@ -17,7 +18,7 @@ export const BEARER = 'bearer-canary-7d20';
 /** A shop whose facilitator is not its friend, on a real chain. */
 export interface LiarStage {
   readonly seller: Seller;
-  /** A fresh proof, and what tells it apart. */
+  /** A fresh proof of a fresh payer, because one payer may have a few settlements under way only, and what tells it apart. */
   sign(): Promise<{ readonly proof: string; readonly nonce: string }>;
   /** Brings a proof over the front with this number. */
   bring(proof: string, front: number | Front): Promise<Seen>;
@@ -39,7 +40,7 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
     facilitator: { mode: 'remote', url },
     overrides: { ...ALL_FRONTS, payments: { x402: { facilitator } } },
   });
-  const { chain, shop, buyer } = seller;
+  const { chain, shop } = seller;
   const bring = (proof: string, front: number | Front): Promise<Seen> => {
     const over = typeof front === 'number' ? (FRONTS[front % FRONTS.length] ?? 'http') : front;
     return order(shop.url, over, { resourceId: 'market_report', input: INPUT, proof });
@@ -48,12 +49,14 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
     seller,
     bring,
     async sign() {
-      const proof = await seller.proof('market_report', INPUT);
+      const buyer = await createBuyer(chain);
+      const { body } = await seller.quote('market_report', INPUT);
+      const proof = await buyer.pay(body.payment.envelope);
       return { proof, nonce: nonceOf(proof) };
     },
     submit: (proof) => submit(chain, proof),
     async paid(nonce) {
-      const topics = [AUTHORIZATION_USED, `0x${buyer.address.slice(2).toLowerCase().padStart(64, '0')}`, nonce];
+      const topics = [AUTHORIZATION_USED, null, nonce];
       const logs = await chain.request('eth_getLogs', [{ fromBlock: '0x0', toBlock: 'latest', topics }]);
       return (logs as readonly unknown[]).length > 0;
     },
@@ -76,6 +79,10 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
 
 export function nonceOf(proof: string): string {
   return String(decode(proof).payload.authorization['nonce']);
+}
+
+export function payerOf(proof: string): string {
+  return String(decode(proof).payload.authorization['from']);
 }
 
 /** Topic of `AuthorizationUsed(address,bytes32)`. */

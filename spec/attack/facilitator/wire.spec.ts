@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { type RawBackend, type RawRequest, rawBackend } from '../../merchant/raw-backend.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { framed, WORDINGS, type Wording, yes } from './bytes.ts';
-import { assertHonest, BEARER, type LiarStage, nonceOf, openLiarStage, PRICE_UNITS } from './stage.ts';
+import { assertHonest, BEARER, type LiarStage, nonceOf, openLiarStage, PRICE_UNITS, payerOf } from './stage.ts';
 
 const NETWORK = 'eip155:31337';
 
@@ -29,9 +29,8 @@ describe('a facilitator whose bytes are the attack', () => {
         socket.write(framed('{}'));
         return;
       }
-      const [question, nonce] = asked(request);
+      const [question, nonce, payer] = asked(request);
       const wording = wordings.get(nonce)?.[question] ?? (() => framed('{}'));
-      const { address: payer } = stage.seller.buyer;
       const answer = wording({ payer, network: NETWORK, canary: canary.origin });
       if (typeof answer === 'string') socket.write(answer);
       else answer(socket);
@@ -133,8 +132,8 @@ describe('what other specs prove about facilitators', () => {
   );
 });
 
-function asked({ head, body }: RawRequest): [Question, string] {
+function asked({ head, body }: RawRequest): [question: Question, nonce: string, payer: string] {
   const { paymentPayload } = JSON.parse(body.toString()) as { paymentPayload: unknown };
-  const nonce = nonceOf(Buffer.from(JSON.stringify(paymentPayload)).toString('base64'));
-  return [head.startsWith('POST /verify') ? 'verify' : 'settle', nonce];
+  const proof = Buffer.from(JSON.stringify(paymentPayload)).toString('base64');
+  return [head.startsWith('POST /verify') ? 'verify' : 'settle', nonceOf(proof), payerOf(proof)];
 }
