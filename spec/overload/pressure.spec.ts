@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CALM_BUSY, CALM_MS, CALM_SHARE, JUDGE_MS, OVERLOAD_TURN_MS, Pressure } from '../../src/overload/pressure.ts';
+import {
+  CALM_BUSY,
+  CALM_MS,
+  CALM_SHARE,
+  JUDGE_MS,
+  OVERLOAD_JUDGEMENTS,
+  OVERLOAD_TURN_MS,
+  Pressure,
+} from '../../src/overload/pressure.ts';
 
 const LONG = { turnMs: OVERLOAD_TURN_MS, busy: 1 };
 const SHORT = { turnMs: OVERLOAD_TURN_MS - 0.1, busy: 1 };
@@ -8,7 +16,7 @@ const SHORT = { turnMs: OVERLOAD_TURN_MS - 0.1, busy: 1 };
 /** A pressure that became overloaded at 0. */
 function overloaded(): Pressure {
   const pressure = new Pressure();
-  pressure.judge(LONG, 0);
+  for (let look = 1; look <= OVERLOAD_JUDGEMENTS; look += 1) pressure.judge(LONG, 0);
   return pressure;
 }
 
@@ -17,12 +25,17 @@ function calls(pressure: Pressure, count: number, shed: number): void {
 }
 
 describe('overload', () => {
-  it('begins when the typical turn of a while is too long, and not before', () => {
+  it('begins when turns are too long for a while, and not with a burst', () => {
     const pressure = new Pressure();
-    pressure.judge(SHORT, 0);
-    assert.equal(pressure.overloaded, false);
-    pressure.judge(LONG, JUDGE_MS);
-    assert.equal(pressure.overloaded, true);
+    const looks = (count: number, reading: typeof LONG): boolean => {
+      for (let look = 0; look < count; look += 1) pressure.judge(reading, JUDGE_MS * look);
+      return pressure.overloaded;
+    };
+    assert.equal(looks(100, SHORT), false);
+    assert.equal(looks(OVERLOAD_JUDGEMENTS - 1, LONG), false);
+    assert.equal(looks(1, SHORT), false);
+    assert.equal(looks(OVERLOAD_JUDGEMENTS - 1, LONG), false, 'it counts anew after a short turn');
+    assert.equal(looks(1, LONG), true);
   });
 
   it('does not end because shedding has made the turns short', () => {

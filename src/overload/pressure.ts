@@ -2,8 +2,10 @@ import type { LoopReading } from './loop-reading.ts';
 
 /** How often the event loop is judged, milliseconds. */
 export const JUDGE_MS = 50;
-/** A loop whose turns are longer than this, for a whole JUDGE_MS, has a queue that stands: overload begins, milliseconds. */
+/** A loop whose turns are longer than this has a queue that stands, milliseconds; */
 export const OVERLOAD_TURN_MS = 10;
+/** it is overloaded when so many judgements in a row say so: a burst of calls that come together is over by then. */
+export const OVERLOAD_JUDGEMENTS = 3;
 /** How long it lasts at least, and between two looks at whether it is over, milliseconds. */
 export const CALM_MS = 1_000;
 /** It is over when no more than this share of the calls that came had to be shed, */
@@ -17,6 +19,8 @@ export const CALM_BUSY = 0.75;
  */
 export class Pressure {
   #overloaded = false;
+  /** Judgements in a row that found long turns. */
+  #long = 0;
   #came = 0;
   #shed = 0;
   #busyMs = 0;
@@ -38,7 +42,9 @@ export class Pressure {
     this.#busyMs += busy * (now - this.#judgedAt);
     this.#judgedAt = now;
     if (!this.#overloaded) {
-      if (turnMs < OVERLOAD_TURN_MS) return;
+      this.#long = turnMs < OVERLOAD_TURN_MS ? 0 : this.#long + 1;
+      if (this.#long < OVERLOAD_JUDGEMENTS) return;
+      this.#long = 0;
       this.#overloaded = true;
       this.#begin(now);
       return;

@@ -10,6 +10,11 @@ export type ShedReason = 'overload' | 'in_flight';
  * they ask again, few enough of them, are never refused because a core was busy with something else.
  */
 export const HARMLESS_IN_FLIGHT = 32;
+/**
+ * The same for calls that may carry a proof of payment: the copies of one proof that arrive together are a purchase and no overload, and
+ * an agent whose money is at stake is told to come again only when there are really many.
+ */
+export const HARMLESS_PAID_IN_FLIGHT = 256;
 /** While overloaded, every turn of the event loop lets in so many calls, however late it is: it may be long for another reason than calls. */
 export const CALLS_A_TURN = 8;
 /** While overloaded, calls are let in this far into a turn of the event loop, milliseconds. */
@@ -50,7 +55,8 @@ export function createShedding({ places, pressure, turn }: SheddingParts): Shedd
       thisTurn = turn.number;
       letIn = 0;
     }
-    if (letIn < CALLS_A_TURN || places.inFlight() < HARMLESS_IN_FLIGHT) return false;
+    const harmless = mayPay ? HARMLESS_PAID_IN_FLIGHT : HARMLESS_IN_FLIGHT;
+    if (letIn < CALLS_A_TURN || places.inFlight() < harmless) return false;
     return elapsed > (mayPay ? PAID_TURN_BUDGET_MS : TURN_BUDGET_MS);
   };
   return function shed(mayPay) {
