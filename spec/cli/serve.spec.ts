@@ -67,7 +67,8 @@ describe('the command line', () => {
           which === 'agents' ? { agents: takenPort, management: free } : { agents: free, management: takenPort };
         const run = await acg(['serve', '--config', config(ports, storage)]);
         assert.equal(run.code, 1);
-        assert.match(run.errors, new RegExp(`EADDRINUSE.*${takenPort}`));
+        const setting = which === 'agents' ? 'server.port' : 'management.port';
+        assert.equal(run.errors, `${setting}: 127.0.0.1:${takenPort} is taken by another process (EADDRINUSE)\n`);
       });
 
   it('wrong usage exits 64 with the usage, a wrong configuration 78 with every path', async () => {

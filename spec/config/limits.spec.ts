@@ -68,6 +68,13 @@ describe('every numeric limit', () => {
     for (const rate of [null, 5, true, { by: 'token' }, { perMinute: 1 }])
       assert.equal(problems({ 'limits.rate': rate }).length, 1, JSON.stringify(rate));
   });
+  it('a rate limit that is no mapping is told how it is switched on and off', () => {
+    for (const rate of [true, false, null, 5])
+      assert.match(
+        problems({ 'limits.rate': rate })[0]?.message ?? '',
+        /^must be a mapping .*; \{\} switches it on, leave it out for off$/,
+      );
+  });
   it('text limits hold on both sides', () => {
     for (const [path, length] of [
       [`${R}.description`, 2_000],

@@ -47,6 +47,7 @@ describe('what a document leaves out', () => {
       host: '0.0.0.0',
       port: 8402,
       adminTokens: [],
+      rotation: 'none',
       allowedOrigins: [],
       allowedHosts: undefined,
       trustProxy: 0,
@@ -98,6 +99,30 @@ describe('what is derived', () => {
     assert.deepEqual(tokens('', 'next'), ['next']);
     assert.deepEqual(tokens('same', 'same'), ['same']);
   });
+  const NOW = 'operator-token-of-now';
+  const ROTATIONS: readonly (readonly [string, string, string, RegExp | undefined])[] = [
+    ['two tokens', NOW, 'operator-token-of-next', undefined],
+    ['an empty next one', NOW, '', undefined],
+    ['no token at all', '', '', undefined],
+    [
+      'the next one alone, which works',
+      '',
+      NOW,
+      /^server\.adminTokenNext: is the only .* works .* server\.adminToken is /,
+    ],
+    ['the same one twice', NOW, NOW, /^server\.adminTokenNext: the same token as server\.adminToken/],
+  ];
+  for (const [title, now, next, expected] of ROTATIONS)
+    it(`${expected === undefined ? 'does not warn' : 'warns'} of ${title} in the places of a rotation`, () => {
+      const config = load({ 'server.adminToken': now, 'server.adminTokenNext': next });
+      const [warning, ...others] = configWarnings(config);
+      assert.deepEqual(others, []);
+      if (expected === undefined) assert.equal(warning, undefined);
+      else assert.match(warning ?? '', expected);
+      assert.ok(!warning?.includes(NOW));
+    });
+  it('warns of the next token alone when the first one is not there at all', () =>
+    assert.equal(configWarnings(load({ 'server.adminTokenNext': NOW })).length, 1));
   it('writes addresses in their checksum form and URLs without trailing slash', () => {
     const config = load({
       'payments.x402.payTo': '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',

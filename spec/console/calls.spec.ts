@@ -59,6 +59,26 @@ describe('a call as its events tell it', () => {
     },
     {
       outcome: 'lost',
+      after: [event('payment.settled', settled), event('backend.called', { data: { status: 200 } })],
+      transaction: '0xabc',
+    },
+    {
+      outcome: 'lost',
+      after: [
+        event('payment.settled', settled),
+        event('backend.failed', { data: { code: 'BACKEND_ERROR' } }),
+        event('backend.called', { data: { status: 200 } }),
+      ],
+      reason: 'BACKEND_ERROR',
+      transaction: '0xabc',
+    },
+    {
+      outcome: 'delivered',
+      after: [event('payment.settled', settled), event('backend.called'), event('resource.delivered')],
+      transaction: '0xabc',
+    },
+    {
+      outcome: 'lost',
       after: [event('payment.settled', settled), event('backend.called', { data: { status: 200, clientGone: true } })],
       reason: 'CLIENT_GONE',
       transaction: '0xabc',
@@ -139,6 +159,14 @@ describe('the list of calls', () => {
 });
 
 describe('the filter', () => {
+  it('"Paid, not delivered" finds a paid call whose answer waits for its buyer', () => {
+    const kept = callOf([event('resource.requested'), event('payment.settled', settled), event('backend.called')]);
+    assert.deepEqual(
+      ['lost', 'answered'].map((outcome) => matches(kept, { words: '', outcome })),
+      [true, false],
+    );
+  });
+
   const call = callOf([event('resource.requested'), event('payment.settled', settled), event('backend.failed')]);
   for (const { words, outcome = '', found } of [
     { words: '', found: true },

@@ -53,11 +53,15 @@ describe('what the page asks', () => {
 });
 
 describe('why there is no answer', () => {
+  const limited = { status: 'error', code: 'RATE_LIMITED' };
+  const WRONG_7 = /^Too many wrong tokens from here; wait 7 s\. The right one still works\.$/;
   const storage = { status: 'error', code: 'STORAGE_ERROR' };
   for (const { status, body = {}, headers = {}, kind, retryAfterS, words } of [
     { status: 401, kind: 'token', words: /rejected this token/ },
     { status: 404, kind: 'missing', words: /no operator token is configured/ },
     { status: 429, headers: { 'retry-after': '7' }, kind: 'busy', retryAfterS: 7, words: /limits requests/ },
+    { status: 429, body: limited, headers: { 'retry-after': '7' }, kind: 'guesses', retryAfterS: 7, words: WRONG_7 },
+    { status: 429, body: limited, kind: 'guesses', words: /wait a minute\. The right one still works/ },
     { status: 503, headers: { 'retry-after': '1' }, kind: 'busy', retryAfterS: 1, words: /busy or draining/ },
     { status: 503, body: storage, kind: 'store', words: /store is away/ },
     { status: 502, body: '<html>bad gateway</html>', kind: 'strange', words: /502/ },
@@ -73,6 +77,10 @@ describe('why there is no answer', () => {
         return true;
       });
     });
+
+  it('429 of a route without a token is no word about tokens', async () => {
+    await assert.rejects(answering(429, limited).gateway.names(), { kind: 'busy' });
+  });
 
   it('a connection that fails is "away"', async () => {
     const ask = () => Promise.reject(new TypeError('fetch failed'));

@@ -139,8 +139,8 @@ describe('the operators’ console', () => {
       words: /The store is away: what is shown is what was read before\. Next try in \d seconds?\./,
     },
     {
-      what: 'the gateway asks to wait',
-      answer: { status: 429, json: { status: 'error', code: 'RATE_LIMITED' }, headers: { 'retry-after': '40' } },
+      what: 'somebody in front of the gateway asks to wait',
+      answer: { status: 429, json: {}, headers: { 'retry-after': '40' } },
       words: /The gateway limits requests from here\. Next try in (?:40|39) seconds\./,
     },
   ])

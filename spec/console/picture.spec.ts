@@ -32,6 +32,7 @@ describe('the console as it looks', () => {
       oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
       oldReceipt(2, { resourceId: long, delivered: true, deliveredAt: new Date().toISOString() }),
       oldReceipt(3, { resourceId: long }),
+      oldReceipt(4, { metadata: { answerKept: true } }, 3_600_000),
     ]);
     await seller.shop.store.feed.append([
       {

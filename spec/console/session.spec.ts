@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it, mock } from 'node:test';
 import { openGateway } from '../../src/console/gateway.js';
 import { createSession, UNDELIVERED_EVERY_MS } from '../../src/console/session.js';
+import { MAX_WRONG_TRIES } from '../../src/limits/wrong-tries.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 import { buy, event, oldReceipt } from './trade.ts';
@@ -103,6 +104,37 @@ describe('what the console learns of a gateway', () => {
     await session.look();
     mock.restoreAll();
     assert.deepEqual(due(), ['req-old-1']);
+  });
+
+  it('a wrong token costs one try; nothing else is asked', async () => {
+    const wrong: string[] = [];
+    const ask: typeof fetch = (url, init) => {
+      wrong.push(String(url).slice(seller.shop.url.length));
+      return fetch(url, init);
+    };
+    const signIn = () =>
+      createSession(openGateway('wrong-token', { base: new URL(`${seller.shop.url}/`), ask })).look();
+    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) await assert.rejects(signIn(), { kind: 'token' });
+    await assert.rejects(signIn(), {
+      kind: 'guesses',
+      message: /^Too many wrong tokens from here; wait \d+ s\. The right one still works\.$/,
+    });
+    assert.deepEqual(wrong, new Array(MAX_WRONG_TRIES + 1).fill('/api/events?limit=500'));
+    const right = openSession();
+    await right.look();
+    assert.ok(right.calls.list().length > 0, 'the right one still works');
+  });
+
+  it('what is ready is not known while the gateway does not answer, and known again when it does', async () => {
+    let away = false;
+    const ask: typeof fetch = (url, init) => (away ? Promise.reject(new TypeError('cut')) : fetch(url, init));
+    const session = createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${seller.shop.url}/`), ask }));
+    const heard: boolean[] = [session.facts.readinessHeard];
+    for (away of [false, true, false]) {
+      await session.look().catch(() => undefined);
+      heard.push(session.facts.readinessHeard);
+    }
+    assert.deepEqual(heard, [false, true, false, true]);
   });
 
   it('what can be read is taken although something else fails', async () => {

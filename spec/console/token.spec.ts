@@ -44,6 +44,26 @@ describe('the token of the console', () => {
     await other.close();
   });
 
+  it('is tried once for each time somebody types it, and too many wrong ones are told with the time to wait', async () => {
+    const other = await openDesk(browser, seller.shop);
+    const { page } = other;
+    const limited = { status: 'error', code: 'RATE_LIMITED' };
+    await page.route('**/api/events*', (route) =>
+      route.fulfill({ status: 429, json: limited, headers: { 'retry-after': '42' } }),
+    );
+    const before = other.asked.length;
+    await page.getByLabel('Operator token').fill('wrong-token');
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('alert')
+      .getByText('Too many wrong tokens from here; wait 42 s. The right one still works.')
+      .waitFor();
+    assert.equal(other.asked.slice(before).filter(({ authorization }) => authorization !== undefined).length, 1);
+    await page.unroute('**/api/events*');
+    await signIn(page);
+    await other.close();
+  });
+
   it('stays out of the address, the storage and the document', async () => {
     const desk = await openConsole(browser, seller.shop);
     const kept = await desk.page.evaluate(everythingKept);

@@ -99,6 +99,20 @@ describe('alerts and dashboard', () => {
       assert.ok(asked.includes(name), name);
   });
 
+  it('nobody is woken up for buyers who hang up', () => {
+    for (const { alert, expr, labels: said } of rules)
+      if (said.severity === 'critical' && expr.includes('undelivered'))
+        assert.match(expr, /acg_paid_undelivered_total\{cause=~"merchant\|gateway"\}/, alert);
+    const counted = questions.filter(({ expr }) => expr.includes('acg_paid_undelivered_total'));
+    for (const { who, expr } of counted) assert.match(expr, /cause/, who);
+  });
+
+  it('the alert of refunds names the list, for it forgets what is older than a day', () => {
+    const { expr, annotations } = rules.find(({ alert }) => alert === 'RefundDue') ?? assert.fail('no such alert');
+    assert.match(expr, /acg_refund_due_total\[24h\]/);
+    assert.match(annotations.description, /GET \/api\/receipts\?delivered=false/);
+  });
+
   it('every metric of the gateway stands in the dashboard or in an alert', () => {
     const asked = questions.map(({ expr }) => expr).join('\n');
     const own = [...labels.keys()].filter((name) => name.startsWith('acg_') && !/_(sum|count)$/.test(name));

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { EVENT_TYPES } from '../../src/events/event.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { event, receipt } from '../payments/ledger/samples.ts';
 import { openBed, type StreamBed, TOKEN } from './stream-bed.ts';
 
 const ENTRIES = 520;
+const REPEATED_TYPE = '?type=backend.called&type=backend.failed';
 const LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 };
 
 let bed: StreamBed;
@@ -63,7 +65,7 @@ for (const [path, name] of LISTS)
       ['?limit=501', 500],
       ['?limit=99999999999999999999999999', 500],
       ['?limit=007', 7],
-      ['?unknown=1&limit=3', 3],
+      ['?unknown=1&limit=3&unknown=2', 3],
     ];
     for (const [query, size] of sizes)
       it(`${query || 'without a limit'}: ${size}, newest first, and where to go on`, async () => {
@@ -91,6 +93,10 @@ for (const [path, name] of LISTS)
       ['?requestId=a%20b', 'requestId'],
       [`?requestId=${'a'.repeat(129)}`, 'requestId'],
       ['?resourceId=%0d%0a', 'resourceId'],
+      ['?limit=5&limit=5', 'limit'],
+      ['?cursor=&cursor=', 'cursor'],
+      ['?requestId=n-1&requestId=n-2', 'requestId'],
+      ['?resourceId=rare&limit=5&resourceId=rare', 'resourceId'],
     ];
     for (const [query, wanted] of refused)
       it(`${query.slice(0, 30)} is refused`, async () => {
@@ -135,14 +141,33 @@ describe('what only one of the lists knows', () => {
   it('events by type', async () => {
     const { names } = await list('/api/events', '?type=backend.called&limit=3');
     assert.deepEqual(names, ['n-519', 'n-517', 'n-515']);
-    assert.deepEqual((await list('/api/events', '?type=backend')).names, []);
+    const known = await list('/api/events', '?type=resource.discovered');
+    assert.deepEqual([known.status, known.names], [200, []]);
+  });
+
+  for (const query of ['?type=bogus', '?type=backend', '?type=', '?type=Backend.Called', REPEATED_TYPE])
+    it(`events ${query}: no type of the vocabulary, and the refusal names them all`, async () => {
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const answer = await fetch(`${bed.url}/api/events${query}`, { headers });
+      const { code, message, details } = (await answer.json()) as {
+        readonly code: string;
+        readonly message: string;
+        readonly details: { readonly field: string };
+      };
+      assert.deepEqual([answer.status, code, details.field], [400, 'INPUT_INVALID', 'type']);
+      if (query !== REPEATED_TYPE) for (const type of EVENT_TYPES) assert.ok(message.includes(type), message);
+    });
+
+  it('a parameter of the other list is unknown, and ignored', async () => {
+    assert.equal((await list('/api/events', '?delivered=maybe&limit=3')).names.length, 3);
+    assert.equal((await list('/api/receipts', '?type=bogus&limit=3')).names.length, 3);
   });
 
   it('receipts by delivery and resource', async () => {
     const { names } = await list('/api/receipts', '?delivered=false&limit=2');
     assert.deepEqual(names, ['n-519', 'n-517']);
     assert.deepEqual((await list('/api/receipts', '?delivered=true&resourceId=rare')).names, ['n-4', 'n-2', 'n-0']);
-    for (const word of ['yes', '1', 'TRUE', ''])
+    for (const word of ['yes', '1', 'TRUE', '', 'false&delivered=true', 'true&delivered=true'])
       assert.equal((await list('/api/receipts', `?delivered=${word}`)).field, 'delivered');
   });
 });

@@ -12,12 +12,36 @@ if (gateway === undefined || rpcUrl === undefined || resourceId === undefined ||
   console.error(open === undefined ? `${front} is none of ${FRONTS}\n${USAGE}` : USAGE);
   process.exitCode = 2;
 } else {
-  const counter = open(gateway);
-  const wanted = JSON.parse(input) as object;
-  const terms = await counter.ask(resourceId, wanted);
-  const buyer = await createBuyer(connectChain(rpcUrl, terms.asset));
-  const { ok, transaction, text } = await counter.pay(resourceId, wanted, await buyer.pay(terms.paymentRequired));
-  console.error(`${terms.message}\n${ok ? 'delivered' : 'not delivered'} over ${front}, settled by ${transaction}`);
-  process.stdout.write(text);
-  process.exitCode = ok ? 0 : 1;
+  try {
+    const wanted = readInput(input);
+    const counter = open(gateway);
+    const terms = await counter.ask(resourceId, wanted);
+    const buyer = await createBuyer(connectChain(rpcUrl, terms.asset));
+    const { ok, transaction, text } = await counter.pay(resourceId, wanted, await buyer.pay(terms.paymentRequired));
+    console.error(`${terms.message}\n${ok ? 'delivered' : 'not delivered'} over ${front}, settled by ${transaction}`);
+    process.stdout.write(text);
+    process.exitCode = ok ? 0 : 1;
+  } catch (error) {
+    console.error(`${resourceId} was not bought: ${reasonOf(error)}`);
+    process.exitCode = 1;
+  }
+}
+
+/** @throws Error when the text is no JSON object */
+function readInput(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Told below, with what was read: quotes are easily lost in a shell.
+  }
+  throw new Error(`the input must be a JSON object, not ${text}`);
+}
+
+/** One line; the cause of a failed connection is the part that says something. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { message, cause } = error;
+  const why = cause instanceof Error ? cause.message || ('code' in cause ? String(cause.code) : '') : '';
+  return `${message}${why === '' ? '' : ` (${why})`}`.replaceAll(/\s*\n\s*/g, ' ');
 }

@@ -82,11 +82,13 @@ function a2aCounter(gateway: string): Counter {
   };
   return {
     async ask(resourceId, input) {
-      return termsOf((await send(resourceId, { ...input })).status.message?.metadata?.['x402.payment.required']);
+      const { status, artifacts } = await send(resourceId, { ...input });
+      return termsOf(status.message?.metadata?.['x402.payment.required'] ?? artifacts?.[0].parts[0].data);
     },
     async pay(resourceId, input, proof) {
       const { status, artifacts } = await send(resourceId, { ...input, _payment: proof });
-      const [artifact] = artifacts;
+      const artifact = artifacts?.[0];
+      if (artifact === undefined) throw new Error(`expected an artifact, got ${JSON.stringify(status)}`);
       const { transaction = '' } = (artifact.metadata?.['x402/payment-response'] ?? {}) as { transaction?: string };
       const ok = status.state === 'TASK_STATE_COMPLETED';
       return { ok, transaction, text: JSON.stringify(artifact.parts[0].data) };
@@ -97,7 +99,9 @@ function a2aCounter(gateway: string): Counter {
 /** A task as far as a buyer reads it. */
 interface A2aTask {
   readonly status: { readonly state: string; readonly message?: { readonly metadata?: Members } };
-  readonly artifacts: readonly [{ readonly parts: readonly [{ readonly data: unknown }]; readonly metadata?: Members }];
+  readonly artifacts?: readonly [
+    { readonly parts: readonly [{ readonly data: unknown }]; readonly metadata?: Members },
+  ];
 }
 
 /** @throws Error when there is nothing to pay */

@@ -74,6 +74,9 @@ async function purchase(world: World): Promise<string | undefined> {
   return undefined;
 }
 
+// Ends what has started, key and all: the world sees to that when a process exits, which the default of a signal is not.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
+
 let world: World | undefined;
 try {
   world = await startWorld();

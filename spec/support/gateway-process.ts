@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
+import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -32,6 +33,8 @@ export interface GatewayOptions {
   /** Where its agent listener will answer, from the configuration. */
   readonly baseUrl: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** A file that gets all it prints, from its beginning. */
+  readonly logPath?: string;
   /** Default: the file named by GATEWAY_ENTRY (for example a bundle), else src/main.ts of this project. */
   readonly entry?: string;
   /** Arguments for Node itself, for example a module to load first. */
@@ -62,6 +65,11 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
   const ending = ended(child);
   const closed = once(child, 'close');
   const printed = readOutput(child.stdout, child.stderr);
+  if (options.logPath !== undefined) {
+    const file = createWriteStream(options.logPath, { flags: 'a', mode: 0o600 });
+    for (const output of [child.stdout, child.stderr]) output.pipe(file, { end: false });
+    void closed.then(() => file.end());
+  }
   const gateway: GatewayProcess = {
     baseUrl: options.baseUrl,
     pid: child.pid ?? 0,
@@ -75,10 +83,13 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
       return ending;
     },
   };
+  const known = new AbortController();
   const problem = await Promise.race([
-    untilReady(options.baseUrl, options.readyTimeoutMs ?? READY_TIMEOUT_MS),
+    untilReady(options.baseUrl, options.readyTimeoutMs ?? READY_TIMEOUT_MS, known.signal),
     ending.then(({ code, signal }) => `ended with ${signal ?? code}`),
   ]);
+  // Who goes on looking for one that has ended keeps this process alive.
+  known.abort();
   if (problem === undefined) return gateway;
   await gateway.kill();
   // Its last words may arrive after its end.
@@ -86,11 +97,11 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
   throw new Error(`The gateway ${problem}.\n${gateway.output()}`);
 }
 
-/** Resolves to undefined once ready, to the reason when time is up. */
-async function untilReady(baseUrl: string, timeoutMs: number): Promise<string | undefined> {
+/** Resolves to undefined once ready, to the reason when time is up or `known` says that nobody asks any more. */
+async function untilReady(baseUrl: string, timeoutMs: number, known: AbortSignal): Promise<string | undefined> {
   const deadline = Date.now() + timeoutMs;
   let last = 'nobody answered';
-  while (Date.now() < deadline) {
+  while (Date.now() < deadline && !known.aborted) {
     try {
       const response = await fetch(`${baseUrl}/ready`, { signal: AbortSignal.timeout(READY_TIMEOUT_MS) });
       const body = await response.text();

@@ -1,8 +1,9 @@
 /**
  * `make run`: chain, sample merchant and gateway on this machine until Ctrl-C. Receipts and events lie in ./data.
  * Overrides: GATEWAY_PORT (8402), MANAGEMENT_PORT (8403), MERCHANT_PORT (any free one), ADMIN_TOKEN (random), DATA_DIR (./data).
+ * LOG_LEVEL and OTEL_* go to the gateway, whose log is gateway.log beside the data.
  */
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { CURRENCY } from './config.ts';
@@ -10,6 +11,10 @@ import { showcaseOnly } from './resources.ts';
 import { startWorld, type World } from './world.ts';
 
 const { env } = process;
+const DIRECTORY = resolve(env['DATA_DIR'] ?? 'data');
+const LOG_PATH = join(DIRECTORY, 'gateway.log');
+/** What of this environment is meant for the gateway. */
+const PASSED_ON = /^(?:LOG_LEVEL|OTEL_\w+)$/;
 
 /** A port from the environment, or the default. */
 function portFrom(name: string, fallback: number): number {
@@ -35,10 +40,10 @@ async function start(): Promise<World> {
   await requireFree(ports.agents, 'GATEWAY_PORT');
   await requireFree(ports.management, 'MANAGEMENT_PORT');
   await requireFree(merchantPort, 'MERCHANT_PORT');
-  const directory = resolve(env['DATA_DIR'] ?? 'data');
-  await mkdir(directory, { recursive: true });
+  await mkdir(DIRECTORY, { recursive: true });
+  await writeFile(LOG_PATH, '', { mode: 0o600 });
   // A file for each port: a second world beside the first must not take its database away.
-  const path = join(directory, `local-world-${ports.agents}.db`);
+  const path = join(DIRECTORY, `local-world-${ports.agents}.db`);
   // The chain starts new each time, so the payments of the last run lie on a chain that is gone.
   for (const end of ['', '-wal', '-shm']) await rm(`${path}${end}`, { force: true });
   const token = env['ADMIN_TOKEN'];
@@ -46,12 +51,19 @@ async function start(): Promise<World> {
     ports,
     merchantPort,
     storage: { sqlite: { path } },
+    logPath: LOG_PATH,
+    env: passedOn(),
     overrides: {
       protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
       resources: showcaseOnly(CURRENCY),
     },
     ...(token === undefined || token === '' ? {} : { adminToken: token }),
   });
+}
+
+function passedOn(): Readonly<Record<string, string>> {
+  const given = Object.entries(env).filter(([name, text]) => PASSED_ON.test(name) && text !== undefined && text !== '');
+  return Object.fromEntries(given) as Record<string, string>;
 }
 
 const MCP_CALL = JSON.stringify({
@@ -64,55 +76,76 @@ const A2A_CALL = JSON.stringify({
   params: { message: { messageId: 'a-message-of-my-own', role: 'ROLE_USER', parts: [A2A_PART] } },
 });
 
-function introduce({ gateway, managementUrl, merchant, chain, payTo, adminToken }: World): string {
-  const invoke = (id: string) => `${gateway.baseUrl}/api/resources/${id}/invoke`;
+/** Each command stands alone on its line, its URLs in quotes: some shells read a `?` and even a comment as part of the command. */
+function introduce({ gateway, managementUrl, merchant, chain, payTo, adminToken, configPath }: World): string {
+  const invoke = (id: string) => `'${gateway.baseUrl}/api/resources/${id}/invoke'`;
   const post = "-H 'content-type: application/json' -d";
-  const buy = `npm run -s buy -- ${gateway.baseUrl} ${chain.rpcUrl} market_report '{"city":"Berlin"}'`;
+  const buy = `npm run -s buy -- '${gateway.baseUrl}' '${chain.rpcUrl}'`;
+  const operator = `-H 'Authorization: Bearer ${adminToken}'`;
   return `
-Gateway      ${gateway.baseUrl}
-Management   ${managementUrl}
-Merchant     ${merchant.url}
-Chain        ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address}, anyone can mint)
-Payee        ${payTo}
-Operator     ${adminToken}
+Gateway        ${gateway.baseUrl}
+Console        ${gateway.baseUrl}/console
+Management     ${managementUrl}
+Merchant       ${merchant.url}
+Chain          ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address}, anyone can mint)
+Payee          ${payTo}
+Operator       ${adminToken}
+Configuration  ${configPath}
+Log            ${LOG_PATH}
 
-Try:
-  curl -s ${gateway.baseUrl}/api/resources                                  # what is for sale
-  curl -s ${invoke('cities')} ${post} '{}'                # free
-  curl -si ${invoke('market_report')} ${post} '{"city":"Berlin"}'   # 402: the challenge
-  ${buy}   # pays it; with mcp or a2a behind it, over that front
-  curl -s ${gateway.baseUrl}/mcp ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'   # the same shop over MCP
-  curl -s ${gateway.baseUrl}/mcp ${post} '${MCP_CALL}'
-  curl -s ${gateway.baseUrl}/.well-known/agent-card.json                    # and over A2A
-  curl -s ${gateway.baseUrl}/a2a -H 'A2A-Version: 1.0' ${post} '${A2A_CALL}'
-  curl -s -H 'Authorization: Bearer ${adminToken}' '${gateway.baseUrl}/api/events?limit=10'
-  curl -s -H 'Authorization: Bearer ${adminToken}' '${gateway.baseUrl}/api/receipts?limit=10'
+Try, in another terminal:
+  What is for sale
+    curl -s '${gateway.baseUrl}/api/resources'
+  A free call
+    curl -s ${invoke('cities')} ${post} '{}'
+  A paid one without payment: 402, the challenge
+    curl -si ${invoke('market_report')} ${post} '{"city":"Berlin"}'
+  Paid; with mcp or a2a behind it, over that front
+    ${buy} market_report '{"city":"Berlin"}'
+  The merchant fails, a thousand times: paid and not delivered, the first of these receipts
+    ${buy} flaky '{"failures":1000}'
+    curl -s ${operator} '${gateway.baseUrl}/api/receipts?delivered=false'
+  The same shop over MCP
+    curl -s '${gateway.baseUrl}/mcp' ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    curl -s '${gateway.baseUrl}/mcp' ${post} '${MCP_CALL}'
+  And over A2A
+    curl -s '${gateway.baseUrl}/.well-known/agent-card.json'
+    curl -s '${gateway.baseUrl}/a2a' -H 'A2A-Version: 1.0' ${post} '${A2A_CALL}'
+  What the operator sees
+    curl -s ${operator} '${gateway.baseUrl}/api/events?limit=10'
+    curl -s ${operator} '${gateway.baseUrl}/api/receipts?limit=10'
 
+GATEWAY_PORT, MANAGEMENT_PORT, MERCHANT_PORT, ADMIN_TOKEN, DATA_DIR, LOG_LEVEL and OTEL_* in the environment change this world.
 Ctrl-C ends everything.
 `;
 }
 
-/** Resolves with 0 on Ctrl-C or SIGTERM, with 1 when the gateway ends by itself. */
-function untilTold(world: World): Promise<number> {
+/** Resolves with 0 when it is told to end, with 1 when the gateway ends by itself. */
+function untilTold(world: World, told: AbortSignal): Promise<number> {
   return new Promise((done) => {
-    let told = false;
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.once(signal, () => {
-        told = true;
-        done(0);
-      });
+    told.addEventListener('abort', () => done(0), { once: true });
     void world.gateway.ended.then(({ code, signal }) => {
-      if (told) return;
+      if (told.aborted) return;
       console.error(`The gateway ended (${signal ?? code}).\n${world.gateway.output()}`);
       done(1);
     });
   });
 }
 
+/** The first signal ends things in order; one before they run, and a second one, at once: the world leaves no key behind either way. */
+const told = new AbortController();
+let running = false;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => {
+    if (!running || told.signal.aborted) process.exit(1);
+    told.abort();
+  });
+
 try {
   const world = await start();
+  running = true;
   console.log(introduce(world));
-  process.exitCode = await untilTold(world);
+  process.exitCode = await untilTold(world, told.signal);
   await world.stop();
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);

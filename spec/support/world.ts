@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +40,17 @@ export interface WorldOptions {
   readonly overrides?: ConfigObject;
   /** Entry file of the gateway; default src/main.ts. */
   readonly entry?: string;
+  /** Variables for the gateway, which otherwise sees none of this process's. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** A file that gets what the gateway prints. */
+  readonly logPath?: string;
 }
+
+/** Directories of worlds that were not stopped: each holds a key. */
+const unfinished = new Set<string>();
+process.once('exit', () => {
+  for (const directory of unfinished) rmSync(directory, { recursive: true, force: true });
+});
 
 /** Starts a complete local world. What had started is ended again when a later part fails. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
@@ -49,7 +60,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   };
   try {
     const directory = await mkdtemp(join(tmpdir(), 'acg-world-'));
-    running.push(() => rm(directory, { recursive: true, force: true }));
+    unfinished.add(directory);
+    running.push(async () => {
+      await rm(directory, { recursive: true, force: true });
+      unfinished.delete(directory);
+    });
     const chain = await startChain();
     running.push(chain.stop);
     const merchant = await startMerchant({ port: options.merchantPort ?? 0 });
@@ -68,8 +83,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       configPath,
       baseUrl: `http://127.0.0.1:${ports.agents}`,
       // Nobody routes to this gateway but its owner, who ends it: there are no endpoints to wait for.
-      env: { GATEWAY_DRAIN_SECONDS: '0' },
+      env: { GATEWAY_DRAIN_SECONDS: '0', ...options.env },
       ...(options.entry === undefined ? {} : { entry: options.entry }),
+      ...(options.logPath === undefined ? {} : { logPath: options.logPath }),
     };
     const launch = async () => {
       const gateway = await startGateway(gatewayOptions);

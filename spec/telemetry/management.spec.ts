@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { UNDELIVERED_CAUSES } from '../../src/telemetry/undelivered-cause.ts';
+import { eventually } from '../support/books.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { scrape } from './scrape.ts';
+
+const undelivered = (series: ReadonlyMap<string, number>): Readonly<Record<string, number | undefined>> =>
+  Object.fromEntries(
+    UNDELIVERED_CAUSES.map((cause) => [cause, series.get(`acg_paid_undelivered_total{cause="${cause}"}`)]),
+  );
 
 describe('/metrics', () => {
   let seller: Seller;
@@ -17,13 +24,35 @@ describe('/metrics', () => {
     const send = (): Promise<Response> => seller.shop.invoke('flaky_post', input, { 'payment-signature': proof });
     assert.equal((await send()).status, 502);
     const series = await scrape(seller.shop.managementUrl);
-    assert.equal(series.get('acg_paid_undelivered_total'), 1);
+    assert.deepEqual(undelivered(series), { merchant: 1, client_gone: 0, gateway: 0 });
     assert.equal(series.get('acg_payments_total{resource="flaky_post",channel="http",state="undelivered"}'), 1);
     assert.equal(series.get('acg_payments_undelivered'), 1);
     assert.equal(series.get('acg_payments_uncertain'), 0);
     for (const operation of ['verify', 'settle'])
       assert.equal(series.get(`acg_rail_seconds_count{operation="${operation}"}`), 1);
     assert.ok((series.get('acg_ledger_seconds_count{operation="advance"}') ?? 0) >= 3);
+  });
+
+  it('does not count a buyer who hangs up against the merchant who answered', async () => {
+    const before = undelivered(await scrape(seller.shop.managementUrl));
+    const { shop, merchant } = seller;
+    const headers = { 'content-type': 'application/json', 'payment-signature': await seller.proof('held') };
+    merchant.hold();
+    const arrived = merchant.nextRequest('/');
+    const leaving = new AbortController();
+    const init = { method: 'POST', headers, body: '{}', signal: leaving.signal };
+    const call = fetch(`${shop.url}/api/resources/held/invoke`, init).catch(() => undefined);
+    await arrived;
+    leaving.abort();
+    await call;
+    // The gateway has seen the end of that connection when it has answered on others that were opened later.
+    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${shop.url}/health`)).arrayBuffer();
+    merchant.release();
+    const counted = await eventually(async () => {
+      const now = undelivered(await scrape(shop.managementUrl));
+      return JSON.stringify(now) === JSON.stringify(before) ? undefined : now;
+    }, 'the delivery to be given up');
+    assert.deepEqual(counted, { ...before, client_gone: (before['client_gone'] ?? 0) + 1 });
   });
 
   it('answers on the management listener in the text format of Prometheus, for nobody to keep', async () => {

@@ -8,6 +8,7 @@ import { openStore } from '../store/open.ts';
 import { collectorFrom } from '../telemetry/collector.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log.ts';
 import { openTracing } from '../telemetry/open-tracing.ts';
+import { listenAt } from './listen-at.ts';
 import { processSettings } from './process-settings.ts';
 
 /** Running calls may take this long after the listener closed, milliseconds. */
@@ -25,8 +26,8 @@ interface Openers {
 }
 
 /**
- * `acg serve`: runs the gateway until SIGTERM or SIGINT. A second signal ends it at once. `openers`: who opens store and rail; a
- * build that is to misbehave, to prove that it would be noticed, brings its own.
+ * `acg serve`: runs the gateway until SIGTERM or SIGINT. A second signal ends it at once; SIGHUP only ends it with its
+ * terminal. `openers`: who opens store and rail; a build that is to misbehave, to prove that it would be noticed, brings its own.
  */
 export async function serve(
   args: { readonly config?: string },
@@ -38,6 +39,7 @@ export async function serve(
   const log = createLog(settings.logLevel, secrets);
   for (const warning of configWarnings(config)) log.warn(warning);
   const opened: Opened = [() => farewell(log)];
+  stayOnHangUp(log);
   try {
     const drain = await open(config, settings.drainSeconds, log, opened, openers);
     await signalled();
@@ -84,8 +86,8 @@ async function open(
     () => agents.destroy(),
     () => management.destroy(),
   );
-  const agentsAt = await agents.listen(config.server.host, config.server.port);
-  const managementAt = await management.listen(config.management.host, config.management.port);
+  const agentsAt = await listenAt(agents, 'server', config.server);
+  const managementAt = await listenAt(management, 'management', config.management);
   const ports = { agents: agentsAt.port, management: managementAt.port };
   const facts = { ...ports, mode: config.x402?.mode, store: store.name, fronts: frontsSummary(config) };
   log.info(facts, 'listening');
@@ -104,6 +106,18 @@ function drained(gateway: Gateway, agents: Listener, drainSeconds: number, log: 
 function farewell(log: Log): void {
   log.info('stopped');
   log.flush();
+}
+
+/**
+ * Who sends SIGHUP wants the configuration read again; the default of the system would end running calls without a drain. From a
+ * terminal it says that the terminal is gone: the gateway ends with it, there is nobody left to log to.
+ */
+function stayOnHangUp(log: Log): void {
+  if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) return;
+  process.on('SIGHUP', () => {
+    log.warn('SIGHUP: the configuration is read at start only: restart to change it');
+    log.flush();
+  });
 }
 
 function signalled(): Promise<void> {

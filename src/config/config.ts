@@ -28,6 +28,8 @@ export interface GatewayConfig {
     readonly port: number;
     /** Current and next operator token; empty: operator routes do not exist. */
     readonly adminTokens: readonly string[];
+    /** How the two places of the operator token are filled, for the warnings: `none` is one token or no token at all. */
+    readonly rotation: 'none' | 'both' | 'next alone' | 'same twice';
     /** Lower-cased exact origins. */
     readonly allowedOrigins: readonly string[];
     /** Undefined: no Host check. */

@@ -15,15 +15,22 @@ const OWN_PATHS: readonly string[] = ['/api', '/health', '/ready', '/metrics', '
 export function deriveServer(document: ConfigDocument): GatewayConfig['server'] {
   const server = document.server ?? {};
   const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
-  const tokens = [server.adminToken, server.adminTokenNext].filter((token) => token !== undefined && token !== '');
+  const { adminToken = '', adminTokenNext = '' } = server;
   return {
     host: server.host ?? SERVER.host.default,
     port: server.port ?? SERVER.port.default,
-    adminTokens: [...new Set(tokens as string[])],
+    adminTokens: [...new Set([adminToken, adminTokenNext])].filter((token) => token !== ''),
+    rotation: rotationOf(adminToken, adminTokenNext),
     allowedOrigins: origins,
     allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
     trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
   };
+}
+
+function rotationOf(now: string, next: string): GatewayConfig['server']['rotation'] {
+  if (next === '') return 'none';
+  if (now === '') return 'next alone';
+  return now === next ? 'same twice' : 'both';
 }
 
 /** `management`: must not share the agents' port, else its routes would be reachable through the Service. */

@@ -40,6 +40,18 @@ const STRONG_TOKEN_LENGTH = 16;
 /** Longest tool name that common model interfaces take, characters. */
 const TOOL_NAME_LENGTH = 64;
 
+/** What a rotation of the operator token may have been meant to be, and is not. */
+const ROTATION_WARNINGS = {
+  none: [],
+  both: [],
+  'next alone': [
+    'server.adminTokenNext: is the only operator token and works as such, because server.adminToken is missing or empty; put it there',
+  ],
+  'same twice': [
+    'server.adminTokenNext: the same token as server.adminToken, so nothing is rotated; set a new one or remove it',
+  ],
+} as const;
+
 /** What an operator should know although it is allowed; for the log and for `doctor`. Never holds a configured value. */
 export function configWarnings(config: GatewayConfig): readonly string[] {
   const { server, protocols, resources } = config;
@@ -49,6 +61,7 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
   const noSkill = protocols.a2a.enabled && !resources.some(({ exposedVia }) => exposedVia.includes('a2a'));
   return [
     ...(weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : []),
+    ...ROTATION_WARNINGS[server.rotation],
     ...longNames.map(
       (id) =>
         `resources.${id}: longer than the ${TOOL_NAME_LENGTH} characters many models can call; rename it or take mcp out of expose`,

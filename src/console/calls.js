@@ -45,6 +45,9 @@ const OUTCOME_OF = {
   'resource.delivered': 'delivered',
 };
 
+/** Outcomes that end a call without a delivery: with money taken the buyer is owed what he paid for, though the merchant answered. */
+const SHORT_OF_DELIVERY = /** @type {ReadonlySet<Outcome>} */ (new Set(['failed', 'answered']));
+
 export function createCalls() {
   /** @type {Map<string, CommerceEvent>} */
   const events = new Map();
@@ -114,7 +117,7 @@ function callOf(requestId, events) {
     requestId,
     resourceId: first?.resourceId ?? '',
     channel: run.find(({ adapter }) => adapter !== undefined)?.adapter ?? '',
-    outcome: outcome === 'failed' && settled !== undefined ? 'lost' : outcome,
+    outcome: settled !== undefined && SHORT_OF_DELIVERY.has(outcome) ? 'lost' : outcome,
     reason: reasonOf(run),
     transaction: text(settled?.data?.['transaction']) ?? text(events.findLast(isRefusal)?.data?.['transactionHash']),
     durationMs: run.findLast(({ durationMs }) => typeof durationMs === 'number')?.durationMs,

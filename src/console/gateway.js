@@ -7,7 +7,7 @@
  * @typedef {import('./feed.js').Page<CommerceEvent>} EventsPage
  * @typedef {import('./feed.js').Page<Receipt>} ReceiptsPage
  * @typedef {Readonly<Record<string, string>>} Query
- * @typedef {'token' | 'missing' | 'busy' | 'store' | 'away' | 'strange'} RefusalKind
+ * @typedef {'token' | 'guesses' | 'missing' | 'busy' | 'store' | 'away' | 'strange'} RefusalKind
  */
 
 /** Longest wait for an answer, milliseconds. */
@@ -25,15 +25,19 @@ export class Refusal extends Error {
    * @param {number} [status]
    */
   constructor(kind, retryAfterS, status) {
-    super(WORDS[kind](status));
+    super(WORDS[kind](status, retryAfterS));
     this.kind = kind;
+    /** Whether time does not heal it: another token is wanted, or another gateway. */
+    this.final = kind === 'token' || kind === 'guesses' || kind === 'missing';
     this.retryAfterS = retryAfterS;
   }
 }
 
-/** @type {Readonly<Record<RefusalKind, (status?: number) => string>>} */
+/** @type {Readonly<Record<RefusalKind, (status?: number, retryAfterS?: number) => string>>} */
 const WORDS = {
   token: () => 'The gateway rejected this token.',
+  guesses: (_status, retryAfterS) =>
+    `Too many wrong tokens from here; wait ${retryAfterS === undefined ? 'a minute' : `${retryAfterS} s`}. The right one still works.`,
   missing: () => 'This gateway has no operator routes: no operator token is configured.',
   busy: (status) => (status === 429 ? 'The gateway limits requests from here.' : 'The gateway is busy or draining.'),
   store: () => 'The store is away: what is shown is what was read before.',
@@ -68,7 +72,7 @@ export function openGateway(token, { base, ask = fetch }) {
       throw new Refusal('away');
     });
     const body = await response.json().catch(() => undefined);
-    if (!good.includes(response.status) || !isObject(body)) throw refusal(response, body);
+    if (!good.includes(response.status) || !isObject(body)) throw refusal(response, body, operator);
     return body;
   };
   return {
@@ -111,18 +115,26 @@ export function openGateway(token, { base, ask = fetch }) {
 /**
  * @param {Response} response
  * @param {unknown} body
+ * @param {boolean} operator Whether the route asked for the token.
  */
-function refusal({ status, headers }, body) {
+function refusal({ status, headers }, body, operator) {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const retryAfterS = Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined;
   if (status === 401) return new Refusal('token');
   if (status === 404) return new Refusal('missing');
+  // On these routes the gateway limits wrong tokens and nothing else; any other 429 is somebody's in front of it.
+  if (status === 429 && operator && hasCode(body, 'RATE_LIMITED')) return new Refusal('guesses', retryAfterS);
   if (status === 429) return new Refusal('busy', retryAfterS, status);
-  if (status === 503) {
-    const store = isObject(body) && body['code'] === 'STORAGE_ERROR';
-    return new Refusal(store ? 'store' : 'busy', retryAfterS, status);
-  }
+  if (status === 503) return new Refusal(hasCode(body, 'STORAGE_ERROR') ? 'store' : 'busy', retryAfterS, status);
   return new Refusal('strange', retryAfterS, status);
+}
+
+/**
+ * @param {unknown} body
+ * @param {string} code
+ */
+function hasCode(body, code) {
+  return isObject(body) && body['code'] === code;
 }
 
 /**

@@ -57,7 +57,13 @@ function cells(entry, decimals, copy) {
   button.addEventListener('click', () => copy(refundFacts(entry)));
   const code = metadata?.backendErrorCode;
   return [
-    cell('State', 'state', element('span', { class: 'badge', 'data-tone': tone }, label), more(code)),
+    cell(
+      'State',
+      'state',
+      element('span', { class: 'badge', 'data-tone': tone }, label),
+      more(code),
+      more(kept(entry)),
+    ),
     cell('Resource', 'main', element('span', { class: 'id' }, receipt.resourceId)),
     cell(
       'Amount',
@@ -90,6 +96,17 @@ function cells(entry, decimals, copy) {
 function collected(standing, until, now) {
   if (standing === 'refundDue') return 'no longer';
   return standing === 'collectable' ? `for ${span(until - now)}` : `ended ${clock(until, now)}`;
+}
+
+/**
+ * Whether nothing is missing but the buyer. What is refunded is kept no longer.
+ *
+ * @param {Owed} entry
+ */
+function kept({ receipt: { metadata }, standing }) {
+  return metadata?.answerKept === true && standing === 'collectable'
+    ? 'Answer is kept; the buyer collects it with the same proof'
+    : undefined;
 }
 
 /** @param {string | undefined} text */

@@ -1,6 +1,7 @@
 import { createBooks, isUndelivered } from './books.js';
 import { createCalls } from './calls.js';
 import { catchUp, cursorAt } from './feed.js';
+import { Refusal } from './gateway.js';
 
 /**
  * What the page knows of one gateway, and how it learns more.
@@ -41,8 +42,10 @@ export function createSession(gateway) {
   /** @type {string | undefined} */
   let older;
   const facts = {
-    /** @type {Readiness | undefined} */
+    /** @type {Readiness | undefined} What the gateway said last. */
     readiness: undefined,
+    /** Whether it said so when it was last asked: nobody knows what is ready behind a silence. */
+    readinessHeard: false,
     merchant: { name: '', version: '' },
     /** @type {ReadonlyMap<string, string>} */
     names: new Map(),
@@ -109,7 +112,13 @@ export function createSession(gateway) {
   };
 
   const readReadiness = async () => {
-    facts.readiness = await gateway.readiness();
+    try {
+      facts.readiness = await gateway.readiness();
+      facts.readinessHeard = true;
+    } catch (thrown) {
+      facts.readinessHeard = false;
+      throw thrown;
+    }
   };
 
   return {
@@ -123,7 +132,13 @@ export function createSession(gateway) {
     hasGap: () => gap,
     /** One look at everything; what can be read is taken, then the first refusal is thrown. @throws Refusal */
     async look() {
-      const results = await Promise.allSettled([readEvents(), readReceipts(), readReadiness(), readNames()]);
+      const events = readEvents();
+      // Every question with a wrong token is a guess, and the gateway hears few of them: the others wait until the token was right.
+      if (first)
+        await events.catch((thrown) => {
+          if (thrown instanceof Refusal && thrown.final) throw thrown;
+        });
+      const results = await Promise.allSettled([events, readReceipts(), readReadiness(), readNames()]);
       const refused = results.find(({ status }) => status === 'rejected');
       if (refused?.status === 'rejected') throw refused.reason;
       first = false;

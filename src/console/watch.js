@@ -62,7 +62,7 @@ export function createWatch({ look, onState, visible = () => true }) {
     // Anything else is a bug of the page: told as one, and not a reason to stop looking.
     if (!(thrown instanceof Refusal)) console.error(thrown);
     const refusal = thrown instanceof Refusal ? thrown : new Refusal('strange');
-    if (refusal.kind === 'token' || refusal.kind === 'missing') {
+    if (refusal.final) {
       ended = true;
       onState({ kind: 'ended', refusal });
       return;

@@ -11,17 +11,35 @@ export function queryOf(url: string): URLSearchParams {
 
 /** `limit`: 1 to 500, default 50; more is clamped, anything that is no positive integer is refused (CONTRACT 6). */
 export function limitOf(query: URLSearchParams): number {
-  const text = query.get('limit');
-  if (text === null) return DEFAULT_LIMIT;
+  const text = single(query, 'limit');
+  if (text === undefined) return DEFAULT_LIMIT;
   if (!/^[0-9]+$/.test(text) || Number(text) === 0) throw badParameter('limit', 'an integer from 1 to 500');
   return Math.min(Number(text), MAX_LIMIT);
 }
 
-/** A parameter that must match a pattern when it is there. */
+/** A parameter that must match a pattern when it is there, and be there once. */
 export function matching(query: URLSearchParams, name: string, pattern: RegExp, meaning: string): string | undefined {
-  const value = query.get(name);
-  if (value === null) return undefined;
-  if (!pattern.test(value)) throw badParameter(name, meaning);
+  const value = single(query, name);
+  if (value !== undefined && !pattern.test(value)) throw badParameter(name, meaning);
+  return value;
+}
+
+/** A parameter that must be a word of a closed list when it is there, and be there once. */
+export function oneOf<Word extends string>(
+  query: URLSearchParams,
+  name: string,
+  words: readonly Word[],
+): Word | undefined {
+  const value = single(query, name);
+  const word = words.find((known) => known === value);
+  if (value !== undefined && word === undefined) throw badParameter(name, `one of ${words.join(', ')}`);
+  return word;
+}
+
+/** Whichever of two values were taken, somebody would read a list that he did not ask for. */
+function single(query: URLSearchParams, name: string): string | undefined {
+  const [value, ...more] = query.getAll(name);
+  if (more.length > 0) throw badParameter(name, 'given once');
   return value;
 }
 

@@ -1,13 +1,13 @@
 import { type RequestHandler, Router } from 'express';
 import { GatewayError } from '../errors.ts';
-import type { EventFeed } from '../events/event.ts';
+import { EVENT_TYPES, type EventFeed } from '../events/event.ts';
 import { EVENT_ID } from '../events/position.ts';
 import { allowOnly } from '../http/methods.ts';
 import { sendJson } from '../http/respond.ts';
 import { RECEIPT_ID, type ReceiptBook } from '../receipts/receipt.ts';
 import { StoreError } from '../store/store.ts';
 import { authenticate, type Guesses } from './authenticate.ts';
-import { limitOf, matching, queryOf } from './query.ts';
+import { limitOf, matching, oneOf, queryOf } from './query.ts';
 
 /** Any text that can be an id of ours or of a caller; longer or stranger filters cannot match anything. */
 const ID_FILTER = /^[A-Za-z0-9._:-]{1,128}$/;
@@ -32,14 +32,14 @@ export function operatorRoutes(
     '/api/events',
     answer(async (query) => {
       const { limit, ...filters } = common(query, EVENT_ID);
-      const type = query.get('type');
-      return feed.page({ limit, ...filters, ...(type === null ? {} : { type }) });
+      const type = oneOf(query, 'type', EVENT_TYPES);
+      return feed.page({ limit, ...filters, ...(type === undefined ? {} : { type }) });
     }),
   );
   router.get(
     '/api/receipts',
     answer(async (query) => {
-      const delivered = matching(query, 'delivered', /^(?:true|false)$/, 'true or false');
+      const delivered = oneOf(query, 'delivered', ['true', 'false']);
       return receipts.page({
         ...common(query, RECEIPT_ID),
         ...(delivered === undefined ? {} : { delivered: delivered === 'true' }),

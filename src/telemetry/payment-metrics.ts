@@ -1,8 +1,9 @@
 import { Counter, type Registry } from 'prom-client';
-import type { PaymentLedger, PaymentRecord, PaymentState } from '../payments/ledger/ledger.ts';
+import type { Advance, PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
 import type { PaymentRail } from '../payments/x402/rail.ts';
 import type { Durations } from './durations.ts';
 import { stopwatch } from './stopwatch.ts';
+import { UNDELIVERED_CAUSES, undeliveredCause } from './undelivered-cause.ts';
 
 /** Watches what moves money: the ledger and the rail as they are, but for what is counted and timed. */
 export interface PaymentMetrics {
@@ -28,13 +29,18 @@ export function paymentMetrics(
   const undelivered = new Counter({
     name: 'acg_paid_undelivered_total',
     help:
-      'Attempts of this process to deliver what was paid that failed. Look at the merchant: the same proof collects for ' +
-      '24 hours, then a refund is due.',
+      'Attempts of this process to deliver what was paid that failed. merchant: look at his service; gateway: look at this ' +
+      'process; client_gone: the buyer was not there to take it. The same proof collects for 24 hours, then a refund is due.',
+    labelNames: ['cause'] as const,
     registers,
   });
+  // An alert on the growth of one of them needs the zero.
+  for (const cause of UNDELIVERED_CAUSES) undelivered.inc({ cause }, 0);
   const refundDue = new Counter({
     name: 'acg_refund_due_total',
-    help: 'Payments whose 24 hours went by without a delivery. Refund them: GET /api/receipts?delivered=false lists them.',
+    help:
+      'Payments whose 24 hours went by without a delivery, as this process closed them; what was sent back since is not known here. ' +
+      'Refund them: GET /api/receipts?delivered=false lists them.',
     registers,
   });
   const timedLedger = stopwatch(registry, durations, 'acg_ledger', {
@@ -46,21 +52,20 @@ export function paymentMetrics(
     failures: 'Questions to the rail that ended in a fault of our own; a facilitator that is away is a verdict.',
   });
 
-  const moved = ({ resourceId, channel }: PaymentRecord, state: PaymentState): void => {
+  const moved = ({ resourceId, channel }: PaymentRecord, command: Advance): void => {
+    const state = command.to;
     payments.inc({ resource: sold(resourceId) ? resourceId : '', channel, state });
-    if (state === 'undelivered') undelivered.inc();
+    if (state === 'undelivered') undelivered.inc({ cause: undeliveredCause(command) });
     if (state === 'refundDue') refundDue.inc();
   };
   return {
     ledger(ledger) {
-      const advance = timedLedger('advance', (command: Parameters<PaymentLedger['advance']>[0]) =>
-        ledger.advance(command),
-      );
+      const advance = timedLedger('advance', (command: Advance) => ledger.advance(command));
       return {
         reserve: timedLedger('reserve', (command) => ledger.reserve(command)),
         async advance(command) {
           const advanced = await advance(command);
-          if (advanced.kind === 'done') moved(advanced.record, command.to);
+          if (advanced.kind === 'done') moved(advanced.record, command);
           return advanced;
         },
         note: timedLedger('note', (command) => ledger.note(command)),

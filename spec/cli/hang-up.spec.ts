@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { writeConfig } from '../support/config.ts';
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { freePorts } from '../support/ports.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const PATIENCE_MS = 10_000;
+const POLL_MS = 20;
+
+/** Also false of one that has ended and that nobody has asked about yet. */
+function isThere(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+describe('SIGHUP', { timeout: 60_000 }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-hang-up-'));
+  const configPath = join(folder, 'gateway.yaml');
+  let gateway: GatewayProcess;
+  before(async () => {
+    const [agents = 0, management = 0] = await freePorts(2);
+    const baseUrl = `http://127.0.0.1:${agents}`;
+    const backend = { method: 'GET', path: '/' };
+    await writeConfig(configPath, {
+      version: 1,
+      merchant: { id: 'hang-up', name: 'Hang up', publicBaseUrl: baseUrl },
+      server: { host: '127.0.0.1', port: agents },
+      management: { host: '127.0.0.1', port: management },
+      backend: { baseUrl: 'http://127.0.0.1:3000' },
+      storage: { sqlite: { path: ':memory:' } },
+      resources: { free: { name: 'Free', backend, pricing: { type: 'free' }, expose: ['http'] } },
+    });
+    gateway = await startGateway({ configPath, baseUrl, env: { GATEWAY_DRAIN_SECONDS: '0' } });
+  });
+  after(async () => {
+    await gateway?.kill();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('each says in one line that a restart is needed, and the gateway serves on', async () => {
+    for (const times of [1, 2]) {
+      process.kill(gateway.pid, 'SIGHUP');
+      const lines = () => gateway.log.filter(({ msg }) => String(msg).startsWith('SIGHUP'));
+      const logged = gateway.logged(() => lines().length === times);
+      assert.equal(await Promise.race([logged.then(() => 'logged'), gateway.ended]), 'logged');
+      assert.match(String(lines()[0]?.['msg']), /read at start only: restart to change it$/);
+    }
+    assert.equal((await fetch(`${gateway.baseUrl}/health`)).status, 200);
+  });
+
+  it('does not stand in the way of SIGTERM', async () => {
+    assert.deepEqual(await gateway.stop(), { code: 0, signal: null });
+  });
+
+  it('of a terminal that closes ends the gateway with it', async () => {
+    const pidPath = join(folder, 'pid');
+    const run = `echo $$ > '${pidPath}'; exec '${process.execPath}' '${MAIN}' serve --config '${configPath}'`;
+    const terminal = spawn('script', ['--quiet', '--flush', '--command', run, '/dev/null'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: { PATH: process.env['PATH'] ?? '', SHELL: '/bin/sh' },
+    });
+    for await (const printed of terminal.stdout) if (String(printed).includes('"msg":"listening"')) break;
+    const pid = Number(readFileSync(pidPath, 'utf8'));
+    assert.ok(isThere(pid));
+    terminal.kill('SIGKILL');
+    const deadline = Date.now() + PATIENCE_MS;
+    while (isThere(pid)) {
+      if (Date.now() > deadline) process.kill(pid, 'SIGKILL');
+      assert.ok(Date.now() < deadline, 'the gateway outlived its terminal');
+      await delay(POLL_MS);
+    }
+  });
+});

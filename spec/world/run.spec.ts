@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ended } from '../support/child.ts';
+import { freePorts } from '../support/ports.ts';
+
+const SUPPORT = join(import.meta.dirname, '../support');
+/** Longest wait for what a process does, milliseconds. */
+const PATIENCE_MS = 30_000;
+/** Less than a gateway is given to end. */
+const AT_ONCE_MS = 10_000;
+const POLL_MS = 20;
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!holds()) {
+    assert.ok(Date.now() < deadline, `not in time: ${what}`);
+    await delay(POLL_MS);
+  }
+}
+
+interface Program {
+  readonly child: ChildProcess;
+  printed(): string;
+  errors(): string;
+}
+
+function program(file: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
+  const [printed, errors]: [string[], string[]] = [[], []];
+  const child = spawn(process.execPath, [join(SUPPORT, file), ...args], {
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.on('data', (chunk: Buffer) => printed.push(chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
+  return { child, printed: () => printed.join(''), errors: () => errors.join('') };
+}
+
+describe('make run', { timeout: 120_000 }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-run-'));
+  const dataDir = join(folder, 'data');
+  const logPath = join(dataDir, 'gateway.log');
+  let temporary: string;
+  let run: Program | undefined;
+  beforeEach(() => {
+    temporary = mkdtempSync(join(folder, 'tmp-'));
+  });
+  afterEach(() => void run?.child.kill('SIGKILL'));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const world = async (env: Readonly<Record<string, string>> = {}): Promise<Program & { readonly baseUrl: string }> => {
+    const [agents = 0, management = 0] = await freePorts(2);
+    const ports = { GATEWAY_PORT: String(agents), MANAGEMENT_PORT: String(management) };
+    const started = program('run.ts', [], { ...ports, DATA_DIR: dataDir, TMPDIR: temporary, ...env });
+    run = started;
+    return { ...started, baseUrl: `http://127.0.0.1:${agents}` };
+  };
+  const introduced = async (env?: Readonly<Record<string, string>>): ReturnType<typeof world> => {
+    const started = await world(env);
+    await until('the introduction', () => {
+      assert.equal(started.child.exitCode, null, started.errors());
+      return started.printed().includes('Ctrl-C ends everything');
+    });
+    return started;
+  };
+  const named = ({ printed }: Program, name: string): string =>
+    new RegExp(`^${name} +(\\S+)`, 'm').exec(printed())?.[1] ?? `no ${name}`;
+
+  it('says where console, configuration and log are, and hands LOG_LEVEL and OTEL_* on; SIGHUP ends it without remains', async () => {
+    const started = await introduced({ LOG_LEVEL: 'info', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' });
+    assert.equal((await fetch(named(started, 'Console'))).status, 200);
+    assert.equal(statSync(named(started, 'Configuration')).mode & 0o777, 0o600);
+    assert.equal(named(started, 'Log'), logPath);
+    await until('a line in the log', () => readFileSync(logPath, 'utf8').includes('"msg":"listening"'));
+    await until('the trace of a call', () => /"path":"\/console".*"traceId"/.test(readFileSync(logPath, 'utf8')));
+    for (const line of started.printed().split('\n'))
+      if (/^ +(?:curl|npm)/.test(line)) assert.doesNotMatch(line, / http|#/, 'a URL without quotes, or a comment');
+    started.child.kill('SIGHUP');
+    assert.deepEqual(await ended(started.child), { code: 0, signal: null });
+    assert.deepEqual(readdirSync(temporary), []);
+  });
+
+  it('a LOG_LEVEL that there is not is refused by name', async () => {
+    const { child, errors } = await world({ LOG_LEVEL: 'loud' });
+    assert.equal((await ended(child)).code, 1);
+    assert.deepEqual(readdirSync(temporary), []);
+    assert.match(errors(), /LOG_LEVEL: must be one of/);
+  });
+
+  it('a taken port is told with the variable that moves it', async () => {
+    const first = await introduced();
+    const { child, errors } = program('run.ts', [], {
+      GATEWAY_PORT: new URL(first.baseUrl).port,
+      DATA_DIR: dataDir,
+      TMPDIR: temporary,
+    });
+    assert.equal((await ended(child)).code, 1);
+    assert.match(errors(), /^Port \d+ is taken\. Set GATEWAY_PORT to use another one\.$/m);
+  });
+
+  it('told to end while it starts, it leaves no key behind', async () => {
+    const { child } = await world();
+    await until('a directory', () => readdirSync(temporary).length > 0);
+    child.kill('SIGTERM');
+    assert.equal((await ended(child)).code, 1);
+    assert.deepEqual(readdirSync(temporary), []);
+  });
+
+  it('told a second time while the gateway does not end, it ends at once and leaves neither key nor gateway', async () => {
+    const { child, baseUrl } = await introduced();
+    const gateway = gatewayOf(child);
+    process.kill(gateway, 'SIGSTOP');
+    const begun = Date.now();
+    const ending = ended(child);
+    for (let over = false; !over; ) {
+      child.kill('SIGTERM');
+      over = await Promise.race([ending.then(() => true), delay(POLL_MS, false)]);
+      assert.ok(Date.now() - begun < AT_ONCE_MS, 'it still waits for its gateway');
+    }
+    assert.deepEqual(await ending, { code: 1, signal: null });
+    assert.deepEqual(readdirSync(temporary), []);
+    await until('the end of the gateway', () => !isThere(gateway));
+    await assert.rejects(fetch(`${baseUrl}/health`));
+  });
+
+  it('buying what cannot be bought is one line that says why', async () => {
+    const started = await introduced();
+    const rpcUrl = named(started, 'Chain');
+    const REFUSALS = [
+      [['unknown', '{}'], /^unknown was not bought: .*RESOURCE_NOT_FOUND.*\n$/],
+      [['unknown', '{}', 'mcp'], /^unknown was not bought: .*no such tool.*\n$/],
+      [['unknown', '{}', 'a2a'], /^unknown was not bought: .*RESOURCE_NOT_FOUND.*\n$/],
+      [['cities', '{}'], /^cities was not bought: expected a challenge, got 200 .*\n$/],
+      [['market_report', '{city}'], /^market_report was not bought: the input must be a JSON object, not \{city\}\n$/],
+      [['market_report', '[]'], /^market_report was not bought: the input must be a JSON object, not \[\]\n$/],
+    ] as const;
+    for (const [args, expected] of REFUSALS) {
+      const { child, errors } = program('buy-main.ts', [started.baseUrl, rpcUrl, ...args]);
+      assert.equal((await ended(child)).code, 1);
+      assert.match(errors(), expected);
+    }
+  });
+});
+
+/** The process that serves, among the children. */
+function gatewayOf({ pid = 0 }: ChildProcess): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  const [gateway, ...others] = children.filter((child) => readFileSync(`/proc/${child}/cmdline`).includes('\0serve\0'));
+  assert.ok(gateway !== undefined && others.length === 0);
+  return Number(gateway);
+}
+
+function isThere(pid: number): boolean {
+  try {
+    // One that has ended and that nobody has asked about yet is still listed.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
