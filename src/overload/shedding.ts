@@ -40,9 +40,14 @@ export type Shedding = (mayPay: boolean) => ShedReason | undefined;
  *
  * Measured on one core of a shared two-core machine (`spec/attack/availability/overload.ts`): the cheapest call, free over HTTP, costs
  * 105 to 150 us; a refusal 14 to 16 us on its own and 22 to 33 us in a flood, two thirds of it one write to a socket whose reader sleeps.
- * At three times the capacity refusals alone take a third of the core, which is what is missing in a goodput of 70 %. Turns are 4 to
+ * At three times the capacity refusals alone take a third of the core, which is what is missing in a goodput of 52 to 70 %. Turns are 4 to
  * 5 ms long then, and the p99 of what was let in is 20 to 30 ms after the first second. A budget of 2 ms served no more and doubled
  * the times.
+ *
+ * It is made for calls whose cost lies in the turn where they come in. A payment costs 0.9 to 1 ms, spread over several turns, so what
+ * one turn lets in comes back in later ones: three times the payments that are possible make all wait for seconds (95 % of the capacity
+ * is served), and where a tenth of the calls pay, they crowd out the rest (a fourth is served). An unpaid call of a priced resource
+ * costs 55 us and is over in the turn it came in: it never counts as in flight, so it is never refused.
  */
 export function createShedding({ places, pressure, turn }: SheddingParts): Shedding {
   let thisTurn = 0;

@@ -1,58 +1,50 @@
-/** The load generator, a process of its own: takes a LoadOrder as message, answers with a LoadReport. Ends with its parent. */
-import { percentile } from '../../bench/numbers.ts';
-import type { LoadOrder, LoadReport } from './load-order.ts';
-import { postOf, type WireAnswer, WireClient } from './wire-client.ts';
+/**
+ * The load generator, a process of its own: takes a LoadOrder as message, says when it is prepared, begins at `go` and answers with a
+ * LoadReport. Ends with its parent.
+ */
+import { once } from 'node:events';
+import type { LoadOrder, LoadReport, LoadWord } from './load-order.ts';
+import { type NextCall, writeCalls } from './questions.ts';
+import { Tally } from './tally.ts';
+import { type WireAnswer, WireClient } from './wire-client.ts';
 
-/** Room for the times of one order. */
-const MAX_CALLS = 4_000_000;
 /** How often calls that are due are sent, milliseconds; they are timed from when they were due. */
 const PACE_MS = 1;
 const CONNECT_AT_ONCE = 32;
 
-const goodMs = new Float64Array(MAX_CALLS);
-const busyMs = new Float64Array(MAX_CALLS);
-
 class Run {
   readonly #order: LoadOrder;
-  readonly #request: Buffer;
+  readonly #nextCall: NextCall;
+  readonly #tally = new Tally();
   readonly #idle: WireClient[] = [];
   readonly #clients: WireClient[];
   /** When calls were due that wait for a connection, oldest first from `#head` on. */
   #waiting: number[] = [];
   #head = 0;
-  #good = 0;
-  #busy = 0;
-  #wrong = 0;
-  #wrongest: string | undefined;
 
-  constructor(order: LoadOrder) {
+  constructor(order: LoadOrder, nextCall: NextCall) {
     this.#order = order;
-    this.#request = postOf(order.path, order.body);
+    this.#nextCall = nextCall;
     const { hostname, port } = new URL(order.origin);
     this.#clients = Array.from({ length: order.connections }, () => new WireClient(hostname, Number(port)));
   }
 
-  async report(): Promise<LoadReport> {
+  async connect(): Promise<void> {
     // A few at a time: a burst of hundreds overflows the listener's backlog, and the kernel tries again a second later.
     for (let at = 0; at < this.#clients.length; at += CONNECT_AT_ONCE)
       await Promise.all(this.#clients.slice(at, at + CONNECT_AT_ONCE).map((client) => client.connected()));
+  }
+
+  async report(): Promise<LoadReport> {
     const startedAt = performance.now();
     await (this.#order.shape.kind === 'closed' ? this.#closed(startedAt) : this.#open(startedAt, this.#order.shape));
     const seconds = (performance.now() - startedAt) / 1_000;
     for (const client of this.#clients) client.close();
-    const good = goodMs.subarray(0, this.#good).toSorted();
-    const busy = busyMs.subarray(0, this.#busy).toSorted();
     return {
       seconds,
-      good: this.#good,
-      busy: this.#busy,
-      wrong: this.#wrong,
-      wrongest: this.#wrongest,
+      ...this.#tally.report(),
       unsent: this.#waiting.length - this.#head,
       reopened: this.#clients.reduce((sum, { opened }) => sum + Math.max(0, opened - 1), 0),
-      p50Ms: percentile(good, 0.5),
-      p99Ms: percentile(good, 0.99),
-      busyP99Ms: percentile(busy, 0.99),
     };
   }
 
@@ -62,14 +54,7 @@ class Run {
       new Promise((resolve) => {
         const next = (): void => {
           const now = performance.now();
-          if (now >= ends) {
-            resolve();
-            return;
-          }
-          client.ask(this.#request, (answer) => {
-            this.#count(answer, now);
-            next();
-          });
+          if (now >= ends || !this.#ask(client, now, next)) resolve();
         };
         next();
       });
@@ -100,11 +85,11 @@ class Run {
       if (client === undefined) break;
       const dueAt = this.#waiting[this.#head] ?? 0;
       this.#head += 1;
-      client.ask(this.#request, (answer) => {
-        this.#count(answer, dueAt);
+      const asked = this.#ask(client, dueAt, () => {
         this.#idle.push(client);
         if (this.#head < this.#waiting.length) this.#send();
       });
+      if (!asked) this.#idle.push(client);
     }
     if (this.#head > 10_000) {
       this.#waiting = this.#waiting.slice(this.#head);
@@ -112,21 +97,38 @@ class Run {
     }
   }
 
-  #count(answer: WireAnswer | Error, since: number): void {
-    const ms = performance.now() - since;
-    if (answer instanceof Error) this.#isWrong(answer.message);
-    else if (answer.status === 200) goodMs[this.#good++] = ms;
-    else if (answer.status === 503 && answer.head.includes('\r\nretry-after: 1')) busyMs[this.#busy++] = ms;
-    else this.#isWrong(answer.head);
-  }
-
-  #isWrong(what: string): void {
-    this.#wrong += 1;
-    this.#wrongest ??= what;
+  /** Sends the next call. False: its proof is missing, which is this program's fault and counts as wrong. */
+  #ask(client: WireClient, since: number, then: () => void): boolean {
+    const call = this.#nextCall();
+    if (call === undefined) {
+      this.#tally.wrong('no proof is left');
+      return false;
+    }
+    const { kind, request } = call;
+    this.#tally.sent(kind);
+    client.ask(request, (answer: WireAnswer | Error) => {
+      this.#tally.answered(kind, answer, performance.now() - since);
+      then();
+    });
+    return true;
   }
 }
 
-process.on('message', async (order: LoadOrder) => {
-  process.send?.(await new Run(order).report());
+function say(word: LoadWord): void {
+  process.send?.(word);
+}
+
+async function follow(order: LoadOrder): Promise<void> {
+  const run = new Run(order, await writeCalls(order));
+  await run.connect();
+  const go = once(process, 'message');
+  say({ word: 'prepared' });
+  await go;
+  say({ word: 'done', report: await run.report() });
+}
+
+process.on('message', (message: LoadOrder | 'go') => {
+  if (message === 'go') return;
+  follow(message).catch((error: unknown) => say({ word: 'failed', why: String(error) }));
 });
 process.on('disconnect', () => process.exit(0));

@@ -4,8 +4,8 @@ import { cpuNs } from '../../bench/meter.ts';
 
 /** Who used the machine during a measurement. */
 export interface MachineUse {
-  /** Cores that the gateway kept busy. */
-  readonly gatewayCores: number;
+  /** Cores that each named process kept busy. */
+  readonly cores: Readonly<Record<string, number>>;
   /** Share of all cores that processes outside of this run kept busy, 0 to 1. */
   readonly strangersShare: number;
 }
@@ -13,19 +13,29 @@ export interface MachineUse {
 /** Of /proc/stat, nanoseconds a tick. */
 const TICK_NS = 10_000_000;
 
-/** Starts to measure; the result says what was used since. */
-export function machineMeter(gateway: number): () => MachineUse {
+/** Starts to measure; the result says what was used since. `named`: process ids. */
+export function machineMeter(named: Readonly<Record<string, number>>): () => MachineUse {
   const ours = family();
   const usedBy = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + cpuNs(pid), 0);
-  const before = { at: performance.now(), gateway: cpuNs(gateway), ours: usedBy(ours), all: busyNs() };
+  const each = Object.entries(named).map(([name, pid]) => ({ name, pid, before: cpuNs(pid) }));
+  const before = { at: performance.now(), ours: usedBy(ours), all: busyNs() };
   return () => {
     const ns = (performance.now() - before.at) * 1_000_000;
     const strangers = busyNs() - before.all - (usedBy(ours) - before.ours);
     return {
-      gatewayCores: (cpuNs(gateway) - before.gateway) / ns,
+      cores: Object.fromEntries(each.map(({ name, pid, before: used }) => [name, (cpuNs(pid) - used) / ns])),
       strangersShare: Math.max(0, strangers / ns / availableParallelism()),
     };
   };
+}
+
+/** The child of this process that runs this file. @throws Error when there is none */
+export function childThatRuns(file: string): number {
+  const found = family().find(
+    (pid) => pid !== process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(file),
+  );
+  if (found === undefined) throw new Error(`nobody runs ${file}`);
+  return found;
 }
 
 /** Nanoseconds that all cores have been busy. */

@@ -28,24 +28,41 @@ export function judge({ capacity, calm, flooded, watched }: Measured): readonly 
   const ratio = flooded.p99Ms / calm.p99Ms;
   const goodput = flooded.good / flooded.seconds / (capacity.good / capacity.seconds);
   const failed = watched.reduce((sum, place) => sum + place.failed, 0);
+  const wrong = capacity.wrong + calm.wrong + flooded.wrong;
+  const wrongest = flooded.wrongest ?? calm.wrongest ?? capacity.wrongest ?? '';
   return [
     judged(ratio <= MAX_P99_RATIO, `p99 of what was let in: ${ratio.toFixed(1)} x unloaded (goal ${MAX_P99_RATIO})`),
     judged(goodput >= MIN_GOODPUT, `goodput: ${percent(goodput)} of capacity (goal ${percent(MIN_GOODPUT)})`),
-    judged(flooded.wrong === 0, `neither 200 nor 503 with Retry-After: ${flooded.wrong} ${flooded.wrongest ?? ''}`),
+    judged(wrong === 0, `neither served nor 503 with Retry-After: ${wrong} ${wrongest}`),
     judged(failed === 0, `probes and discovery without 200: ${failed}`),
   ];
 }
 
 /**
- * The figures of the phases. Times in milliseconds. `core`: how much of its core the gateway used; `others`: how much of the machine
- * strangers did. Where that is more than a little, the figures are about them.
+ * The figures of the phases, and below each those of its kinds of calls where there are several. Times in milliseconds. Under the
+ * names of processes: how much of a core each used. `others`: how much of the machine strangers did. Where that is more than a little,
+ * the figures are about them.
  */
 export function table({ capacity, calm, flooded, overload, watched }: Measured): string {
+  const processes = Object.keys(capacity.cores);
   const rows = [
-    ['', 'asked/s', '200/s', '503/s', 'p50', 'p99', '503 p99', 'core', 'others', 'wrong', 'unsent', 'reopened'],
-    row('capacity (closed loop)', capacity),
-    row('unloaded', calm),
-    row(`${overload} x capacity`, flooded),
+    [
+      '',
+      'asked/s',
+      'served/s',
+      '503/s',
+      'p50',
+      'p99',
+      '503 p99',
+      ...processes,
+      'others',
+      'wrong',
+      'unsent',
+      'reopened',
+    ],
+    ...rowsOf('capacity (closed loop)', capacity),
+    ...rowsOf('unloaded', calm),
+    ...rowsOf(`${overload} x capacity`, flooded),
   ];
   const asked = watched.map(
     ({ what, asked: times, failed, p50Ms, worstMs }) =>
@@ -56,10 +73,10 @@ export function table({ capacity, calm, flooded, overload, watched }: Measured):
   return [...lines, ...asked].join('\n');
 }
 
-function row(title: string, phase: Phase): string[] {
-  const { good, busy, wrong, unsent, seconds, reopened } = phase;
+function rowsOf(title: string, phase: Phase): string[][] {
+  const { good, busy, wrong, unsent, seconds, reopened, kinds } = phase;
   const rate = (count: number): string => (count / seconds).toFixed(0);
-  return [
+  const whole = [
     title,
     rate(good + busy + wrong + unsent),
     rate(good),
@@ -67,12 +84,18 @@ function row(title: string, phase: Phase): string[] {
     phase.p50Ms.toFixed(1),
     phase.p99Ms.toFixed(1),
     busy === 0 ? '-' : phase.busyP99Ms.toFixed(1),
-    percent(phase.gatewayCores),
+    ...Object.values(phase.cores).map(percent),
     percent(phase.strangersShare),
     String(wrong),
     String(unsent),
     String(reopened),
   ];
+  if (kinds.length < 2) return [whole];
+  const each = kinds.map((one) => {
+    const times = [one.p50Ms.toFixed(1), one.p99Ms.toFixed(1)];
+    return [one.kind, rate(one.sent), rate(one.good), rate(one.sent - one.good), ...times];
+  });
+  return [whole, ...each];
 }
 
 function judged(met: boolean, said: string): Judged {

@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { authorizationDigest } from '../../../src/payments/x402/digest.ts';
+import { domainSeparator } from '../../../src/payments/x402/domain.ts';
+import { encodeHeader } from '../../../src/payments/x402/header-codec.ts';
+import { keccak256 } from '../../../src/payments/x402/keccak.ts';
+import type { PaymentRequired, PaymentRequirements } from '../../../src/payments/x402/wire.ts';
+import { bytesHex } from '../../../src/payments/x402/words.ts';
+
+/** Enough that no payer meets its own limit of settlements, whatever is in flight. */
+const PAYERS = 1_024;
+/** How much longer than offered a proof lives: those of a whole run are signed before its clock starts. */
+const EXCESS_SECONDS = 500;
+const KEY_BYTES = 32;
+const NONCE_BYTES = 32;
+const ADDRESS_FROM = 12;
+const V_OFFSET = 27;
+
+/** The part of the native addon that signs: tens of thousands of proofs take seconds, not minutes. */
+interface NativeSigner {
+  publicKeyCreate(key: Uint8Array, compressed: boolean): Uint8Array;
+  ecdsaSign(digest: Uint8Array, key: Uint8Array): { readonly signature: Uint8Array; readonly recid: number };
+}
+
+/** Signs one more payment, the next payer's: the value of a PAYMENT-SIGNATURE header that no other is equal to. */
+export type NextProof = () => string;
+
+/** Payers with fresh keys who accept the first offer of a challenge. @throws Error when it makes none, or the addon is not there */
+export function payersOf({ accepts, resource }: PaymentRequired): NextProof {
+  const [offer] = accepts;
+  if (offer === undefined) throw new Error('the challenge offers no way to pay');
+  const signer = createRequire(import.meta.url)('secp256k1/bindings.js') as NativeSigner;
+  const digest = authorizationDigest(separatorOf(offer));
+  const payers = Array.from({ length: PAYERS }, () => {
+    const key = randomBytes(KEY_BYTES);
+    const address = keccak256(signer.publicKeyCreate(key, false).subarray(1)).subarray(ADDRESS_FROM);
+    return { key, from: bytesHex(address) };
+  });
+  const validBefore = String(Math.floor(Date.now() / 1_000) + offer.maxTimeoutSeconds + EXCESS_SECONDS);
+  let signed = 0;
+  return function nextProof() {
+    const payer = payers[signed % PAYERS];
+    signed += 1;
+    if (payer === undefined) throw new Error('no payer');
+    const nonce = bytesHex(randomBytes(NONCE_BYTES));
+    const terms = { to: offer.payTo, value: offer.amount, validAfter: '0', validBefore, nonce };
+    const authorization = { from: payer.from, ...terms };
+    const { signature, recid } = signer.ecdsaSign(digest(authorization), payer.key);
+    const vrs = `${bytesHex(signature)}${(V_OFFSET + recid).toString(16)}`;
+    const payload = { signature: vrs, authorization };
+    return encodeHeader({ x402Version: 2, resource: { url: resource.url }, accepted: offer, payload });
+  };
+}
+
+function separatorOf({ network, asset, extra }: PaymentRequirements): string {
+  const { name, version } = extra;
+  if (typeof name !== 'string' || typeof version !== 'string') throw new Error('the offer names no signing domain');
+  return domainSeparator({ name, version, chainId: Number(network.split(':')[1]), verifyingContract: asset });
+}
