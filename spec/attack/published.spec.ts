@@ -3,33 +3,25 @@ import { after, before, describe } from 'node:test';
 import { privateKeyToAddress } from 'viem/accounts';
 import { decode, encode } from '../e2e/proofs.ts';
 import { receiptWhen } from '../support/books.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import type { Seller } from '../support/seller.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
-import { ALL_FRONTS, FRONTS, order, type Seen } from './payments/fronts.ts';
+import { FRONTS, order } from './payments/fronts.ts';
+import { granted, INPUT, openPublishedShop, type PublishedShop } from './published-shop.ts';
 
-const INPUT = { city: 'Berlin' };
-const RESOURCE = { resourceId: 'market_report', input: INPUT };
 const PRICE_UNITS = 10_000n;
 /** How many grants one payment bought on the endpoint of the paper. */
 const PUBLISHED_GRANTS = 248;
 
 describe('published attacks on payments, as published', () => {
-  let seller: Seller;
+  let seller: PublishedShop['seller'];
+  let proofOf: PublishedShop['proofOf'];
+  let bring: PublishedShop['bring'];
+  let came: PublishedShop['came'];
   before(async () => {
-    seller = await openSeller({ overrides: ALL_FRONTS });
+    ({ seller, proofOf, bring, came } = await openPublishedShop());
   });
   after(() => seller.close());
-
-  const proofOf = (): Promise<string> => seller.proof('market_report', INPUT);
-  const bring = (proof: string, front: number = 0, headers = {}): Promise<Seen> =>
-    order(seller.shop.url, FRONTS[front % FRONTS.length] ?? 'http', { ...RESOURCE, proof, headers });
-  const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
-    const [income, executions] = [await seller.income(), seller.merchant.requests.length];
-    await deed();
-    return [(await seller.income()) - income, seller.merchant.requests.length - executions];
-  };
-  const granted = (answers: readonly Seen[]): number => answers.filter(({ outcome }) => outcome === 'delivered').length;
 
   attack(
     ['I1', 'X15'],

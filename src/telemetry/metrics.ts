@@ -72,35 +72,20 @@ export function createMetrics({ sold, census }: MetricsParts): Metrics {
     dropped: (what, count) => drops.inc({ what }, count),
     notReconciled: () => attempts.inc(),
     gauge(fact) {
-      const { name, help } = fact;
-      const labelNames = 'label' in fact ? [fact.label] : [];
       new Gauge({
-        name,
-        help,
-        labelNames,
+        ...named(fact),
         registers,
-        async collect() {
-          const found = await readings(fact);
-          this.reset();
-          // Without a label a reset means nought, which nobody has said.
-          if (found.length === 0 && labelNames.length === 0) this.remove();
-          for (const [labels, value] of found) this.set(labels, value);
+        collect() {
+          return show(this, fact, (labels, value) => this.set(labels, value));
         },
       });
     },
     counter(fact) {
-      const { name, help } = fact;
-      const labelNames = 'label' in fact ? [fact.label] : [];
       new Counter({
-        name,
-        help,
-        labelNames,
+        ...named(fact),
         registers,
-        async collect() {
-          const found = await readings(fact);
-          this.reset();
-          if (found.length === 0 && labelNames.length === 0) this.remove();
-          for (const [labels, value] of found) this.inc(labels, value);
+        collect() {
+          return show(this, fact, (labels, value) => this.inc(labels, value));
         },
       });
     },
@@ -110,6 +95,28 @@ export function createMetrics({ sold, census }: MetricsParts): Metrics {
 }
 
 type Reading = readonly [labels: Record<string, string>, value: number];
+
+function named(fact: Fact | LabelledFact): {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: string[];
+} {
+  const { name, help } = fact;
+  return { name, help, labelNames: 'label' in fact ? [fact.label] : [] };
+}
+
+/** Shows what is known now, and nothing of what was known before. */
+async function show(
+  metric: { reset(): void; remove(): void },
+  fact: Fact | LabelledFact,
+  put: (...reading: Reading) => void,
+): Promise<void> {
+  const found = await readings(fact);
+  metric.reset();
+  // Without a label a reset means nought, which nobody has said.
+  if (found.length === 0 && !('label' in fact)) metric.remove();
+  for (const reading of found) put(...reading);
+}
 
 /** A fact that cannot be had must not take all others with it. */
 async function readings(fact: Fact | LabelledFact): Promise<readonly Reading[]> {
