@@ -1,97 +1,48 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import {
-  CALLS_A_TURN,
-  createShedding,
-  HARMLESS_IN_FLIGHT,
-  HARMLESS_PAID_IN_FLIGHT,
-  PAID_TURN_BUDGET_MS,
-  type ShedReason,
-  TURN_BUDGET_MS,
-} from '../../src/overload/shedding.ts';
+import { createShedding, type ShedReason } from '../../src/overload/shedding.ts';
 
-interface Scene {
-  readonly overloaded?: boolean;
-  readonly free?: boolean;
-  readonly inFlight?: number;
-  /** How far into its turn the call comes, milliseconds. */
-  readonly elapsed?: number;
-  readonly mayPay?: boolean;
-  /** Calls that the same turn let in before. */
-  readonly before?: number;
-}
+const LIMIT = 20;
 
-const BUSY = { overloaded: true, inFlight: HARMLESS_IN_FLIGHT, before: CALLS_A_TURN };
-
-/** What becomes of a call. */
-function shed(scene: Scene): ShedReason | undefined {
-  const { overloaded = false, free = true, inFlight = 0, elapsed = 0, mayPay = false, before = 0 } = scene;
-  let now = 0;
+/** What happens when a call comes, and what was told of it. */
+function shed(scene: { readonly overloaded: boolean; readonly inFlight: number; readonly free?: boolean }): {
+  readonly reason: ShedReason | undefined;
+  readonly counted: readonly boolean[];
+  readonly seen: number;
+} {
+  const counted: boolean[] = [];
+  let seen = 0;
   const shedding = createShedding({
-    places: { free: () => free, inFlight: () => inFlight },
-    pressure: { overloaded, came: () => undefined },
-    turn: { elapsed: () => now, number: 1 },
+    places: { free: () => scene.free ?? true, inFlight: () => scene.inFlight },
+    pressure: { overloaded: scene.overloaded, limit: LIMIT, came: (refused) => void counted.push(refused) },
+    turns: {
+      came: () => {
+        seen += 1;
+      },
+    },
   });
-  for (let call = 0; call < before; call += 1) assert.equal(shedding(false), undefined);
-  now = elapsed;
-  return shedding(mayPay);
+  return { reason: shedding(), counted, seen };
 }
 
-describe('a call at the door', () => {
-  const CASES: readonly (readonly [string, Scene, ShedReason | undefined])[] = [
-    [
-      'comes in when there is no overload, however long the turn',
-      { ...BUSY, overloaded: false, elapsed: 999 },
-      undefined,
-    ],
-    ['is refused when all places are taken', { free: false }, 'in_flight'],
-    ['is refused for want of a place also when it pays', { free: false, mayPay: true }, 'in_flight'],
-    ['comes in early in a turn', { ...BUSY, elapsed: TURN_BUDGET_MS }, undefined],
-    ['is refused late in a turn', { ...BUSY, elapsed: TURN_BUDGET_MS + 0.1 }, 'overload'],
-    [
-      'comes in late when it may pay',
-      { ...BUSY, inFlight: HARMLESS_PAID_IN_FLIGHT, elapsed: PAID_TURN_BUDGET_MS, mayPay: true },
-      undefined,
-    ],
-    [
-      'comes in very late when it may pay and not too many do',
-      { ...BUSY, inFlight: HARMLESS_PAID_IN_FLIGHT - 1, elapsed: 999, mayPay: true },
-      undefined,
-    ],
-    [
-      'is refused very late although it may pay',
-      { ...BUSY, inFlight: HARMLESS_PAID_IN_FLIGHT, elapsed: PAID_TURN_BUDGET_MS + 0.1, mayPay: true },
-      'overload',
-    ],
-    ['comes in late when few are in flight', { ...BUSY, elapsed: 999, inFlight: HARMLESS_IN_FLIGHT - 1 }, undefined],
-    ['comes in late when its turn let in few', { ...BUSY, elapsed: 999, before: CALLS_A_TURN - 1 }, undefined],
-  ];
-  for (const [title, scene, outcome] of CASES) it(title, () => assert.equal(shed(scene), outcome));
-
-  it('is told to the pressure, let in or not', () => {
-    const came: boolean[] = [];
-    let now = 0;
-    const shedding = createShedding({
-      places: { free: () => true, inFlight: () => HARMLESS_IN_FLIGHT },
-      pressure: { overloaded: true, came: (refused) => void came.push(refused) },
-      turn: { elapsed: () => now, number: 1 },
-    });
-    for (let call = 0; call < CALLS_A_TURN; call += 1) shedding(false);
-    now = TURN_BUDGET_MS + 1;
-    shedding(false);
-    assert.deepEqual(came, [...Array.from({ length: CALLS_A_TURN }, () => false), true]);
+describe('a call', () => {
+  it('comes in while the process is not overloaded, whatever is in flight', () => {
+    assert.deepEqual(shed({ overloaded: false, inFlight: LIMIT + 1 }), { reason: undefined, counted: [], seen: 1 });
   });
 
-  it('finds a new allowance in the next turn', () => {
-    const turn = { elapsed: () => 999, number: 1 };
-    const shedding = createShedding({
-      places: { free: () => true, inFlight: () => HARMLESS_IN_FLIGHT },
-      pressure: { overloaded: true, came: () => undefined },
-      turn,
-    });
-    for (let call = 0; call < CALLS_A_TURN; call += 1) assert.equal(shedding(false), undefined);
-    assert.equal(shedding(false), 'overload');
-    turn.number = 2;
-    assert.equal(shedding(false), undefined);
+  it('comes in below the limit of an overload', () => {
+    assert.deepEqual(shed({ overloaded: true, inFlight: LIMIT - 1 }), { reason: undefined, counted: [false], seen: 1 });
+  });
+
+  it('is refused at the limit, and counted', () => {
+    assert.deepEqual(shed({ overloaded: true, inFlight: LIMIT }), { reason: 'overload', counted: [true], seen: 1 });
+  });
+
+  it('is refused for want of a place, overloaded or not', () => {
+    assert.equal(shed({ overloaded: false, inFlight: 0, free: false }).reason, 'in_flight');
+    assert.equal(shed({ overloaded: true, inFlight: 0, free: false }).reason, 'in_flight');
+  });
+
+  it('is refused for the overload where both hold: that is what the caller can do something about', () => {
+    assert.equal(shed({ overloaded: true, inFlight: LIMIT, free: false }).reason, 'overload');
   });
 });

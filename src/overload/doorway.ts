@@ -1,10 +1,10 @@
 import type { IdPrefixes } from '../http/request-id.ts';
 import { createDoor, type Door } from './door.ts';
-import { type LoopReading, watchLoop } from './loop-reading.ts';
+import { type LoopReading, readLoop } from './loop-reading.ts';
 import { createPlaces, type Places } from './places.ts';
 import { JUDGE_MS, Pressure } from './pressure.ts';
 import { createShedding, type ShedReason } from './shedding.ts';
-import { Turn } from './turn.ts';
+import { Turns } from './turns.ts';
 
 /** How often what was shed is told, milliseconds: a line for each call would cost more than its refusal. */
 export const REPORT_MS = 1_000;
@@ -37,8 +37,8 @@ export interface Doorway {
 export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: DoorwayParts): Doorway {
   const places = createPlaces(maxInFlight);
   const pressure = new Pressure();
-  const own = loop === undefined ? watchLoop() : undefined;
-  const read = loop ?? own?.read;
+  const turns = new Turns();
+  const read = loop ?? readLoop(turns);
   const shed = { overload: 0, in_flight: 0 };
   let told: ShedCount = { ...shed };
   let toldAt = performance.now();
@@ -50,7 +50,7 @@ export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: Doo
   };
   const watch = setInterval(() => {
     const now = performance.now();
-    if (read !== undefined) pressure.judge(read(), now);
+    pressure.judge(read(), places.inFlight(), now);
     if (now - toldAt >= REPORT_MS) tell(now);
   }, JUDGE_MS).unref();
   const count = (reason: ShedReason): void => {
@@ -58,7 +58,7 @@ export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: Doo
   };
   return {
     door: createDoor({
-      shedding: createShedding({ places, pressure, turn: new Turn() }),
+      shedding: createShedding({ places, pressure, turns }),
       mounts,
       draining,
       onShed: count,
@@ -68,7 +68,6 @@ export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: Doo
     close() {
       clearInterval(watch);
       tell(performance.now());
-      own?.stop();
     },
   };
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { HARMLESS_IN_FLIGHT } from '../../../src/overload/shedding.ts';
+import { FIRST_LIMIT } from '../../../src/overload/pressure.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { attack } from '../catalogue.ts';
 import { postOf, type WireAnswer, WireClient } from './wire-client.ts';
 
-/** So many calls at once take longer than a turn of an overloaded process may let calls in. */
+/** More calls at once than an overloaded process lets in. */
 const BURST = 400;
 const IDLE = { turnMs: 5, busy: 0.1 };
 const DELAYED = { turnMs: 50, busy: 1 };
@@ -56,7 +56,7 @@ describe('a flood', () => {
       seller.merchant.hold();
       // Calls in flight that wait for the merchant: with so many the next ones may be what delays the loop.
       const held: Promise<Response>[] = [];
-      while (held.length < HARMLESS_IN_FLIGHT) {
+      while (held.length < FIRST_LIMIT) {
         const arrived = seller.merchant.nextRequest('/held');
         held.push(seller.shop.invoke('free_held'));
         await arrived;
