@@ -78,7 +78,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();
-  const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), census: () => store.census() });
+  const offers = compileOffers(config);
+  const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), offers, census: () => store.census() });
   const ledger = metrics.payments.ledger(store.ledger);
   const backlog = openBacklog(store, log, metrics);
   const { events, receipts } = backlog;
@@ -90,7 +91,6 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     metrics.dropped('delivery', 1);
     log.error(facts, 'a delivery is not written');
   });
-  const offers = compileOffers(config);
   const onFailure = failureLog(log);
   const till = openTillFor(parts, {
     ledger,

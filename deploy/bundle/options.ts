@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { InputOptions, OutputOptions } from 'rolldown';
+import { asciiComments } from './ascii.ts';
 import { secp256k1Wasm, textAssets } from './assets.ts';
 import { leastNode, nodeGuard, OPTIONAL_PACKAGES, selfContained } from './runtime.ts';
 
@@ -27,7 +28,7 @@ export interface BundleOptions extends InputOptions {
 
 /**
  * How the gateway becomes one file: every package, JSON schema, Lua script and the WebAssembly inside, readable (stack
- * traces keep their names), no second file. `entry` and `dir` are absolute or relative to the repository.
+ * traces keep their names), in ASCII (ascii.ts says why), no second file. `entry` and `dir` are absolute or relative to the repository.
  */
 export function bundleOptions(entry: string, dir: string): BundleOptions {
   return {
@@ -37,7 +38,15 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
     external: OPTIONAL_PACKAGES,
     // CommonJS packages name their own folder; an ES module has no such names, and reading one would throw.
     transform: { define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' } },
-    plugins: [textAssets(), secp256k1Wasm(), nodeGuard(leastNode(supportedNode())), selfContained()],
-    output: { dir, format: 'esm', entryFileNames: BUNDLE_NAME, codeSplitting: false, minify: false, sourcemap: false },
+    plugins: [textAssets(), secp256k1Wasm(), nodeGuard(leastNode(supportedNode())), asciiComments(), selfContained()],
+    output: {
+      dir,
+      format: 'esm',
+      entryFileNames: BUNDLE_NAME,
+      codeSplitting: false,
+      minify: false,
+      sourcemap: false,
+      charset: 'ascii',
+    },
   };
 }

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { EventDraft } from '../../src/events/event.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
-import { openBrowser } from './browser.ts';
+import type { Seller } from '../support/seller.ts';
 import { type Desk, openConsole } from './desk.ts';
 import { heard, reportedAll, tryCode } from './in-page.js';
 import { overflow } from './looks.js';
+import { type Office, openOffice } from './office.ts';
 import { event, oldReceipt } from './trade.ts';
 
 const HOSTILE = [
@@ -23,38 +23,33 @@ describe('what merchants and agents write', () => {
   let seller: Seller;
   let browser: Browser;
   let desk: Desk;
-  const close: (() => Promise<void>)[] = [];
+  let close: Office['close'];
   before(async () => {
-    seller = await openSeller();
-    close.push(seller.close);
-    const { feed, receipts } = seller.shop.store;
-    const calls = HOSTILE.flatMap((text, at): readonly EventDraft[] => {
-      const call = { requestId: `${text}${at}`, resourceId: text, adapter: text as 'http' };
-      const failure = { status: 'error', data: { code: text, reason: text, [text]: text } } as const;
-      return [
-        event('resource.requested', call),
-        event('payment.settled', { ...call, data: { transaction: text, payer: text } }),
-        event('backend.failed', { ...call, ...failure }),
-      ];
-    });
-    await feed.append(calls);
-    await receipts.write(
-      HOSTILE.map((text, at) => {
-        const { payment, ...receipt } = oldReceipt(at);
-        assert.ok(payment);
-        const said = { amount: text, currency: text, network: text, payer: text, externalReference: text };
-        const metadata = { backendErrorCode: text, refundDue: true } as const;
-        return { ...receipt, requestId: text, resourceId: text, metadata, payment: { ...payment, ...said } };
-      }),
-    );
-    const opened = await openBrowser();
-    browser = opened.browser;
-    close.unshift(opened.close);
+    ({ seller, browser, close } = await openOffice(async (opened) => {
+      const { feed, receipts } = opened.shop.store;
+      const calls = HOSTILE.flatMap((text, at): readonly EventDraft[] => {
+        const call = { requestId: `${text}${at}`, resourceId: text, adapter: text as 'http' };
+        const failure = { status: 'error', data: { code: text, reason: text, [text]: text } } as const;
+        return [
+          event('resource.requested', call),
+          event('payment.settled', { ...call, data: { transaction: text, payer: text } }),
+          event('backend.failed', { ...call, ...failure }),
+        ];
+      });
+      await feed.append(calls);
+      await receipts.write(
+        HOSTILE.map((text, at) => {
+          const { payment, ...receipt } = oldReceipt(at);
+          assert.ok(payment);
+          const said = { amount: text, currency: text, network: text, payer: text, externalReference: text };
+          const metadata = { backendErrorCode: text, refundDue: true } as const;
+          return { ...receipt, requestId: text, resourceId: text, metadata, payment: { ...payment, ...said } };
+        }),
+      );
+    }));
     desk = await openConsole(browser, seller.shop, { viewport: { width: 360, height: 760 } });
   });
-  after(async () => {
-    for (const end of close) await end();
-  });
+  after(() => close());
 
   it('stands on the page as text, letter for letter', async () => {
     for (const text of HOSTILE) {

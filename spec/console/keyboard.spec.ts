@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
-import { openSeller, type Seller } from '../support/seller.ts';
+import type { Seller } from '../support/seller.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
-import { openBrowser } from './browser.ts';
 import { type Desk, openDesk } from './desk.ts';
 import { focused, focusSeen } from './in-page.js';
+import { type Office, openOffice } from './office.ts';
 import { buy, event, oldReceipt, trade } from './trade.ts';
 
 describe('the console by keyboard alone', () => {
@@ -13,21 +13,16 @@ describe('the console by keyboard alone', () => {
   let browser: Browser;
   let desk: Desk;
   let page: Page;
-  const close: (() => Promise<void>)[] = [];
+  let close: Office['close'];
   before(async () => {
-    seller = await openSeller();
-    close.push(seller.close);
-    await trade(seller);
-    await seller.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
-    const opened = await openBrowser();
-    browser = opened.browser;
-    close.unshift(opened.close);
+    ({ seller, browser, close } = await openOffice(async (opened) => {
+      await trade(opened);
+      await opened.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
+    }));
     desk = await openDesk(browser, seller.shop);
     page = desk.page;
   });
-  after(async () => {
-    for (const end of close) await end();
-  });
+  after(() => close());
   const press = async (...keys: readonly string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
-import { openBrowser } from './browser.ts';
+import type { Seller } from '../support/seller.ts';
 import { type Desk, openConsole, rowsOf } from './desk.ts';
 import { clipboardText, heard, hide } from './in-page.js';
+import { type Office, openOffice } from './office.ts';
 import { buy, oldReceipt, trade } from './trade.ts';
 
 describe('the operators’ console', () => {
@@ -13,21 +13,16 @@ describe('the operators’ console', () => {
   let browser: Browser;
   let desk: Desk;
   let undelivered: string;
-  const close: (() => Promise<void>)[] = [];
+  let close: Office['close'];
   before(async () => {
-    seller = await openSeller();
-    close.push(seller.close);
-    ({ undelivered } = await trade(seller));
-    const due = { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } } as const;
-    await seller.shop.store.receipts.write([oldReceipt(1, due)]);
-    const opened = await openBrowser();
-    browser = opened.browser;
-    close.unshift(opened.close);
+    ({ seller, browser, close } = await openOffice(async (opened) => {
+      ({ undelivered } = await trade(opened));
+      const due = { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } } as const;
+      await opened.shop.store.receipts.write([oldReceipt(1, due)]);
+    }));
     desk = await openConsole(browser, seller.shop);
   });
-  after(async () => {
-    for (const end of close) await end();
-  });
+  after(() => close());
 
   const receipts = async (): Promise<readonly Receipt[]> => {
     const answer = await seller.shop.operator('/api/receipts?limit=500');

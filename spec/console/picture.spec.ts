@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { openSeller, type Seller } from '../support/seller.ts';
-import { openBrowser } from './browser.ts';
+import type { Seller } from '../support/seller.ts';
 import { type Desk, openConsole } from './desk.ts';
 import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
+import { type Office, openOffice } from './office.ts';
 import { cut, decodePng, type Picture, tones } from './png.ts';
 import { oldReceipt, trade } from './trade.ts';
 
@@ -22,34 +22,29 @@ const VIEWS: readonly { readonly name: string; readonly options: BrowserContextO
 describe('the console as it looks', () => {
   let seller: Seller;
   let browser: Browser;
-  const close: (() => Promise<void>)[] = [];
+  let close: Office['close'];
   before(async () => {
-    seller = await openSeller();
-    close.push(seller.close);
-    await trade(seller);
-    const long = 'a-resource-with-a-name-of-the-full-length-that-is-allowed.'.repeat(2).padEnd(128, 'x');
-    await seller.shop.store.receipts.write([
-      oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
-      oldReceipt(2, { resourceId: long, delivered: true, deliveredAt: new Date().toISOString() }),
-      oldReceipt(3, { resourceId: long }),
-      oldReceipt(4, { metadata: { answerKept: true } }, 3_600_000),
-    ]);
-    await seller.shop.store.feed.append([
-      {
-        type: 'resource.requested',
-        requestId: 'r'.repeat(64),
-        resourceId: long,
-        at: new Date().toISOString(),
-        adapter: 'mcp',
-      },
-    ]);
-    const opened = await openBrowser();
-    browser = opened.browser;
-    close.unshift(opened.close);
+    ({ seller, browser, close } = await openOffice(async (opened) => {
+      await trade(opened);
+      const long = 'a-resource-with-a-name-of-the-full-length-that-is-allowed.'.repeat(2).padEnd(128, 'x');
+      await opened.shop.store.receipts.write([
+        oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
+        oldReceipt(2, { resourceId: long, delivered: true, deliveredAt: new Date().toISOString() }),
+        oldReceipt(3, { resourceId: long }),
+        oldReceipt(4, { metadata: { answerKept: true } }, 3_600_000),
+      ]);
+      await opened.shop.store.feed.append([
+        {
+          type: 'resource.requested',
+          requestId: 'r'.repeat(64),
+          resourceId: long,
+          at: new Date().toISOString(),
+          adapter: 'mcp',
+        },
+      ]);
+    }));
   });
-  after(async () => {
-    for (const end of close) await end();
-  });
+  after(() => close());
 
   for (const { name, options } of VIEWS)
     describe(name, () => {

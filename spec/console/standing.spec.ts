@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { openSeller, type Seller } from '../support/seller.ts';
-import { openBrowser } from './browser.ts';
+import type { Seller } from '../support/seller.ts';
 import { type Desk, openConsole, rowsOf } from './desk.ts';
 import { faintTexts } from './looks.js';
+import { type Office, openOffice } from './office.ts';
 import { oldReceipt } from './trade.ts';
 
 /** Contrast that WCAG 2 AA asks of text. */
@@ -15,24 +15,19 @@ describe('what the console says of now', () => {
   let seller: Seller;
   let browser: Browser;
   let desk: Desk;
-  const close: (() => Promise<void>)[] = [];
+  let close: Office['close'];
   before(async () => {
-    seller = await openSeller();
-    close.push(seller.close);
-    const metadata = { answerKept: true } as const;
-    await seller.shop.store.receipts.write([
-      oldReceipt(1, { metadata, resourceId: 'over' }, 25 * HOUR_MS),
-      oldReceipt(2, { metadata, resourceId: 'kept' }, HOUR_MS),
-      oldReceipt(3, { metadata: { backendErrorCode: 'BACKEND_ERROR' }, resourceId: 'failed' }, HOUR_MS),
-    ]);
-    const opened = await openBrowser();
-    browser = opened.browser;
-    close.unshift(opened.close);
+    ({ seller, browser, close } = await openOffice(async (opened) => {
+      const metadata = { answerKept: true } as const;
+      await opened.shop.store.receipts.write([
+        oldReceipt(1, { metadata, resourceId: 'over' }, 25 * HOUR_MS),
+        oldReceipt(2, { metadata, resourceId: 'kept' }, HOUR_MS),
+        oldReceipt(3, { metadata: { backendErrorCode: 'BACKEND_ERROR' }, resourceId: 'failed' }, HOUR_MS),
+      ]);
+    }));
     desk = await openConsole(browser, seller.shop);
   });
-  after(async () => {
-    for (const end of close) await end();
-  });
+  after(() => close());
 
   const checks = async (): Promise<readonly string[]> => {
     const texts = await desk.page.locator('#checks li').allInnerTexts();

@@ -1,30 +1,25 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { openSeller, type Seller } from '../support/seller.ts';
+import type { Seller } from '../support/seller.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
-import { openBrowser } from './browser.ts';
 import { openConsole, openDesk, signIn } from './desk.ts';
 import { everythingKept, leave } from './in-page.js';
+import { type Office, openOffice } from './office.ts';
 import { oldReceipt, trade } from './trade.ts';
 
 describe('the token of the console', () => {
   let seller: Seller;
   let browser: Browser;
   let undelivered: string;
-  const close: (() => Promise<void>)[] = [];
+  let close: Office['close'];
   before(async () => {
-    seller = await openSeller();
-    close.push(seller.close);
-    ({ undelivered } = await trade(seller));
-    await seller.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
-    const opened = await openBrowser();
-    browser = opened.browser;
-    close.unshift(opened.close);
+    ({ seller, browser, close } = await openOffice(async (opened) => {
+      ({ undelivered } = await trade(opened));
+      await opened.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
+    }));
   });
-  after(async () => {
-    for (const end of close) await end();
-  });
+  after(() => close());
 
   it('is asked for; the page says when it is wrong, and lets in with the right one', async () => {
     const other = await openDesk(browser, seller.shop);

@@ -77,6 +77,12 @@ describe('the image', () => {
     assert.match(install, /npm ci --ignore-scripts\b/);
   });
 
+  it('is bundled by the Node of its base: the one of the lockfile need not run there', () => {
+    const [install = '', bundle = ''] = values(build, 'RUN');
+    assert.match(install, / --engine-strict /);
+    assert.deepEqual(JSON.parse(bundle).slice(0, 2), ['node', 'node_modules/rolldown/bin/cli.mjs']);
+  });
+
   it('carries no secret in a layer', () => {
     for (const { name, value } of all) {
       if (['ENV', 'ARG', 'LABEL'].includes(name)) assert.doesNotMatch(value, /token|secret|password|key/i);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN } from '../../src/payments/ledger/how-far.ts';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
-import { holder, move } from '../payments/ledger/samples.ts';
+import { holder, keptAnswer, move } from '../payments/ledger/samples.ts';
 import { done } from './contract-ledger.ts';
 import { clockPast, type OpenStore, opened } from './opened.ts';
 
@@ -34,6 +35,18 @@ export function censusContract(name: string, open: OpenStore): void {
       await clockPast(store, left.leaseUntil);
       const { uncertain, undelivered } = await store().census();
       assert.deepEqual({ uncertain, undelivered }, { uncertain: 1, undelivered: 2 });
+    });
+
+    it('leaves out of the undelivered whose answer is kept, until it has to be fetched again', async () => {
+      const undelivered = async (): Promise<number> => (await store().census()).undelivered;
+      const before = await undelivered();
+      const facts = { reason: ANSWER_KEPT };
+      const keeping = { answer: keptAnswer(), forMs: 60_000 };
+      const paid = await through('settling', 'settled');
+      const kept = done(await store().ledger.advance(move(paid, 'undelivered', { facts, keeping })));
+      assert.equal(await undelivered(), before);
+      done(await store().ledger.note({ ...holder(kept), facts: { reason: REQUEST_MAY_BE_WRITTEN }, leaseMs: 1 }));
+      assert.equal(await undelivered(), before + 1);
     });
   });
 }

@@ -33,6 +33,18 @@ describe('/metrics', () => {
     assert.ok((series.get('acg_ledger_seconds_count{operation="advance"}') ?? 0) >= 3);
   });
 
+  it('counts what was taken, in the units and under the names of the offer', async () => {
+    const x402 = seller.shop.config.x402 ?? assert.fail('sells nothing');
+    const unitsOf = async (resource: string): Promise<number | undefined> =>
+      (await scrape(seller.shop.managementUrl)).get(
+        `acg_settled_units_total{resource="${resource}",network="${x402.network}",asset="${x402.asset}"}`,
+      );
+    assert.equal(await unitsOf('market_report'), 0);
+    const [income, proof] = [await seller.income(), await seller.proof('market_report', { city: 'Berlin' })];
+    await (await seller.shop.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
+    assert.equal(await unitsOf('market_report'), Number((await seller.income()) - income));
+  });
+
   it('does not count a buyer who hangs up against the merchant who answered', async () => {
     const before = undelivered(await scrape(seller.shop.managementUrl));
     const { shop, merchant } = seller;

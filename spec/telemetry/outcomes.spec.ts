@@ -2,72 +2,21 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { eventually } from '../support/books.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
-import { scrape } from './scrape.ts';
-
-/** What the line of a request says of a call. */
-interface Line {
-  readonly requestId: string;
-  readonly level: number;
-  readonly channel?: string;
-  readonly resource?: string;
-  readonly outcome?: string;
-  readonly traceId?: string;
-}
+import { INPUT, message, openWatchedShop, rpc, TOOL, tool, type WatchedShop } from './callers.ts';
 
 const WARN = 40;
-const TOOL = 'market_report';
-const INPUT = { city: 'Berlin' };
 
 describe('what became of a call', () => {
-  let seller: Seller;
+  let seller: WatchedShop['seller'];
+  let invoke: WatchedShop['invoke'];
+  let post: WatchedShop['post'];
+  let proof: WatchedShop['proof'];
+  let lineOf: WatchedShop['lineOf'];
+  let countOf: WatchedShop['countOf'];
   before(async () => {
-    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
+    ({ seller, invoke, post, proof, lineOf, countOf } = await openWatchedShop());
   });
   after(() => seller.close());
-
-  const lineOf = (requestId: string): Promise<Line> =>
-    eventually(
-      async () =>
-        seller.shop.logLines
-          .map((line) => JSON.parse(line) as Line & { readonly path?: string })
-          .find((line) => line.requestId === requestId && line.path !== undefined),
-      `the line of ${requestId}`,
-    );
-  const countOf = async (resource: string, channel: string, outcome: string): Promise<number> =>
-    (await scrape(seller.shop.managementUrl)).get(
-      `acg_calls_total{resource="${resource}",channel="${channel}",outcome="${outcome}"}`,
-    ) ?? 0;
-
-  const invoke = (id: string, resource: string, input: object, proof?: string): Promise<Response> =>
-    seller.shop.invoke(resource, input, {
-      'x-request-id': id,
-      ...(proof === undefined ? {} : { 'payment-signature': proof, 'idempotency-key': 'a-key-of-the-buyer' }),
-    });
-  const post = (path: string, id: string, body: string): Promise<Response> =>
-    fetch(`${seller.shop.url}${path}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'x-request-id': id },
-      body,
-    });
-  const rpc = (method: string, params: object): string => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-  const tool = (name: string, input: object, payment?: string): string =>
-    rpc('tools/call', {
-      name,
-      arguments: input,
-      ...(payment === undefined ? {} : { _meta: { 'x402/payment': payment } }),
-    });
-  const message = (resource: string, input: object, payment?: string): string =>
-    rpc('SendMessage', {
-      message: {
-        messageId: randomUUID(),
-        role: 'ROLE_USER',
-        parts: [{ data: { resource, input }, mediaType: 'application/json' }],
-        ...(payment === undefined ? {} : { metadata: { 'x402.payment.payload': payment } }),
-      },
-    });
-  const proof = (): Promise<string> => seller.proof(TOOL, INPUT);
 
   /** `send` answers when the call is over. */
   const cases: readonly {
@@ -227,48 +176,4 @@ describe('what became of a call', () => {
       assert.equal(await countOf(resource, 'http', 'client_gone'), 1);
     }
   });
-
-  it('says the trace of a caller whose traceparent is valid, and of no other', async () => {
-    const trace = '0af7651916cd43dd8448eb211c80319c';
-    const sent = async (path: string, id: string, traceparent: string): Promise<string | undefined> => {
-      await (await fetch(`${seller.shop.url}${path}`, { headers: { 'x-request-id': id, traceparent } })).text();
-      return (await lineOf(id)).traceId;
-    };
-    assert.equal(await sent('/api/resources', 'trace-ok', `00-${trace}-b7ad6b7169203331-01`), trace);
-    assert.equal(await sent('/api/resources', 'trace-bad', `00-${trace}-${'0'.repeat(16)}-01`), undefined);
-  });
-
-  it('makes no time series that a caller can choose', async () => {
-    const names = ['made-up-by-a-caller', 'another_one'];
-    for (const name of names) {
-      await (await invoke(`made-${name}`, name, {})).text();
-      await (await post('/mcp', `made-mcp-${name}`, tool(name, {}))).text();
-      await (await post('/a2a', `made-a2a-${name}`, message(name, {}))).text();
-    }
-    const text = [...(await scrape(seller.shop.managementUrl)).keys()].join('\n');
-    for (const name of names) assert.ok(!text.includes(name));
-  });
-
-  it('takes the time of each layer that a call was in', async () => {
-    const counts = async (): Promise<readonly number[]> => {
-      const series = await scrape(seller.shop.managementUrl);
-      return LAYER_NAMES.map((layer) => series.get(`acg_layer_seconds_count{layer="${layer}"}`) ?? 0);
-    };
-    const grown = async (send: () => Promise<Response>): Promise<readonly string[]> => {
-      const before = await counts();
-      await (await send()).text();
-      const after = await counts();
-      return LAYER_NAMES.filter((_, at) => (after[at] ?? 0) > (before[at] ?? 0));
-    };
-    const paid = await proof();
-    assert.deepEqual(await grown(() => invoke('timed-paid', TOOL, INPUT, paid)), LAYER_NAMES);
-    assert.deepEqual(
-      await grown(() => invoke('timed-free', 'cities', {})),
-      LAYER_NAMES.filter((layer) => layer !== 'verify' && layer !== 'settle'),
-    );
-    assert.deepEqual(await grown(() => invoke('timed-asked', TOOL, INPUT)), LAYER_NAMES.slice(0, 5));
-    assert.deepEqual(await grown(() => post('/mcp', 'timed-none', '{')), []);
-  });
 });
-
-const LAYER_NAMES = ['front', 'admit', 'resolve', 'validate', 'challenge', 'verify', 'settle', 'forward', 'conclude'];

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { AnswerBody } from './answer-body.ts';
+import { Deadline, READER_HOLD_MS } from './deadline.ts';
 import { HeldBack, type HeldBackAnswers } from './held-back.ts';
 import type { SocketQueue } from './socket-queue.ts';
 import {
@@ -17,9 +18,6 @@ const RESET_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET'
 /** The request itself cannot be written as HTTP. */
 const UNWRITABLE_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH']);
 
-/** How long a reader may hold an answer back, all in all, milliseconds. */
-export const READER_HOLD_MS = 60_000;
-
 /** What a hop needs from the exchange it belongs to. */
 export interface Road {
   readonly sockets: SocketQueue;
@@ -34,8 +32,6 @@ export interface Road {
 /**
  * One exchange with the merchant, from its place in the queue to the last byte of the answer. It is the handler of undici's
  * dispatch; every end, whoever causes it, passes `#end` exactly once, which gives back the timer, the listener and the socket.
- * The deadline runs from construction. It is the merchant's: while the reader holds the answer back the clock stands still, so that
- * an agent on a slow line cannot make a merchant late whom it has paid.
  */
 export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   readonly request: BackendRequest;
@@ -44,11 +40,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   readonly #limits: ExchangeLimits;
   readonly #road: Road;
   readonly #head = Promise.withResolvers<BackendAnswer>();
-  #deadline: NodeJS.Timeout;
-  /** Milliseconds left to the merchant and to the reader when the clock last changed hands, and when that was. */
-  #merchantMs: number;
-  #readerMs: number;
-  #since = performance.now();
+  readonly #deadline: Deadline;
   #controller: Dispatcher.DispatchController | undefined;
   #body: AnswerBody | undefined;
   #received = 0;
@@ -59,7 +51,6 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   #onReusedWire = false;
   #answered = false;
   #retried = false;
-  #held = false;
   #reader: HeldBack | undefined;
   #ended = false;
 
@@ -69,9 +60,8 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.answer = this.#head.promise;
     this.#limits = limits;
     this.#road = road;
-    this.#merchantMs = limits.timeoutMs;
-    this.#readerMs = limits.readerHoldMs ?? READER_HOLD_MS;
-    this.#deadline = setTimeout(() => this.fail('timeout'), limits.timeoutMs);
+    const left = { merchant: limits.timeoutMs, reader: limits.readerHoldMs ?? READER_HOLD_MS };
+    this.#deadline = new Deadline(left, () => this.fail('timeout'));
     limits.signal?.addEventListener('abort', this.#abort);
   }
 
@@ -97,7 +87,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
 
   #end(): void {
     this.#ended = true;
-    clearTimeout(this.#deadline);
+    this.#deadline.stop();
     this.#limits.signal?.removeEventListener('abort', this.#abort);
     const { sockets, heldBack, ended } = this.#road;
     if (this.#reader !== undefined) heldBack.release(this.#reader);
@@ -169,13 +159,11 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     return staleWire && !this.#retried && this.request.method === 'GET' && RESET_CODES.has(code);
   }
 
-  /** The reader has enough for now: the merchant's clock stops, the reader's starts. */
+  /** The reader has enough for now. */
   #pause(controller: Dispatcher.DispatchController): void {
     controller.pause();
-    if (this.#held) return;
-    this.#held = true;
-    this.#merchantMs -= this.#handOver();
-    this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#readerMs));
+    if (this.#deadline.turn === 'reader') return;
+    this.#deadline.handOver();
     if (this.#limits.signal === undefined) return;
     this.#reader ??= new HeldBack(() => this.fail('timeout'));
     this.#road.heldBack.hold(this.#reader, this.#received);
@@ -183,21 +171,10 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
 
   #resume(controller: Dispatcher.DispatchController): void {
     // A stream asks for more whenever it has room, held back or not.
-    if (this.#ended || !this.#held) return;
-    this.#held = false;
+    if (this.#ended || this.#deadline.turn === 'merchant') return;
     if (this.#reader !== undefined) this.#road.heldBack.release(this.#reader);
-    this.#readerMs -= this.#handOver();
-    this.#deadline = setTimeout(() => this.fail('timeout'), Math.max(1, this.#merchantMs));
+    this.#deadline.handOver();
     controller.resume();
-  }
-
-  /** Stops the clock that runs and says how long it ran, milliseconds. */
-  #handOver(): number {
-    clearTimeout(this.#deadline);
-    const now = performance.now();
-    const ran = now - this.#since;
-    this.#since = now;
-    return ran;
   }
 
   #abandon(): void {

@@ -1,6 +1,7 @@
 import type { Journal } from '../events/journal.ts';
 import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
+import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './ledger/how-far.ts';
 import type { Advanced, PaymentFacts, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { NothingOwed } from './nothing-owed.ts';
 import { lookAgainMs } from './patience.ts';
@@ -10,13 +11,6 @@ import type { Made, Order, Uncertain } from './sale.ts';
 import { passed } from './steps.ts';
 import type { Time } from './time.ts';
 import type { Settled, Settlement, Worthless } from './x402/rail.ts';
-
-/** `reason` of an undelivered record whose request certainly never reached the merchant: any method may be sent again. */
-export const REQUEST_NOT_WRITTEN = 'request_not_written';
-/** Its opposite, from the moment the request may leave. */
-export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
-/** The merchant answered, the answer is kept: nothing need be sent again. */
-export const ANSWER_KEPT = 'answer_kept';
 
 /** What the steps that end a settlement share. */
 export interface Books {

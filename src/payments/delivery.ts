@@ -1,8 +1,8 @@
 import type { Journal } from '../events/journal.ts';
-import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './closing.ts';
 import { holder } from './holder.ts';
 import { deliveredAfterAll } from './late-delivery.ts';
 import type { Lease } from './leases.ts';
+import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './ledger/how-far.ts';
 import {
   type Advance,
   type Advanced,

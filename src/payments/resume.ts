@@ -1,6 +1,7 @@
-import { ANSWER_KEPT, type Books, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './closing.ts';
+import type { Books } from './closing.ts';
 import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
+import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './ledger/how-far.ts';
 import type { PaymentFacts, PaymentRecord } from './ledger/ledger.ts';
 import { deliverAgainMs, windowLeftMs } from './patience.ts';
 import { persist } from './persist.ts';

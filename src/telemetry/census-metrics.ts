@@ -45,7 +45,8 @@ export function censusMetrics(
   );
   gauge(
     'acg_payments_undelivered',
-    'Paid and not delivered yet, of the first 1,000 open payments. The buyer collects with the same proof, or a refund is due.',
+    'Paid, and neither delivered nor kept for the buyer to fetch, of the first 1,000 open payments. The merchant or the gateway ' +
+      'failed, or the buyer left too early: he collects with the same proof, or a refund is due.',
     ({ undelivered }) => undelivered,
   );
 

@@ -5,6 +5,7 @@ import { censusMetrics } from './census-metrics.ts';
 import { createDurations } from './durations.ts';
 import { type PaymentMetrics, paymentMetrics } from './payment-metrics.ts';
 import { processMetrics } from './process-metrics.ts';
+import type { PricedIn } from './revenue.ts';
 
 /** What should have been kept and was not, each with a line in the log. */
 export type Dropped = 'event' | 'receipt' | 'delivery';
@@ -44,11 +45,13 @@ export interface Metrics {
 export interface MetricsParts {
   /** Whether a resource is in the catalogue. */
   readonly sold: (resourceId: string) => boolean;
+  /** What its paid resources are paid in. */
+  readonly offers: PricedIn;
   readonly census: () => Promise<PaymentCensus>;
 }
 
 /** Each gateway has a registry of its own, so that several in one process do not count for each other. */
-export function createMetrics({ sold, census }: MetricsParts): Metrics {
+export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const durations = createDurations();
@@ -68,7 +71,7 @@ export function createMetrics({ sold, census }: MetricsParts): Metrics {
   censusMetrics(registry, census);
   return {
     calls: callMetrics(registry, durations),
-    payments: paymentMetrics(registry, durations, sold),
+    payments: paymentMetrics(registry, durations, sold, offers),
     dropped: (what, count) => drops.inc({ what }, count),
     notReconciled: () => attempts.inc(),
     gauge(fact) {

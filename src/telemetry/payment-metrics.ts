@@ -2,6 +2,7 @@ import { Counter, type Registry } from 'prom-client';
 import type { Advance, PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
 import type { PaymentRail } from '../payments/x402/rail.ts';
 import type { Durations } from './durations.ts';
+import { type PricedIn, revenueMetric } from './revenue.ts';
 import { stopwatch } from './stopwatch.ts';
 import { UNDELIVERED_CAUSES, undeliveredCause } from './undelivered-cause.ts';
 
@@ -11,11 +12,12 @@ export interface PaymentMetrics {
   rail<Rail extends PaymentRail>(rail: Rail): Rail;
 }
 
-/** `sold`: whether a resource is in the catalogue; a record may be older than it. */
+/** `sold`: whether a resource is in the catalogue; a record may be older than it. `offers`: what its paid ones are paid in. */
 export function paymentMetrics(
   registry: Registry,
   durations: Durations,
   sold: (resourceId: string) => boolean,
+  offers: PricedIn,
 ): PaymentMetrics {
   const registers = [registry];
   const payments = new Counter({
@@ -43,6 +45,7 @@ export function paymentMetrics(
       'Refund them: GET /api/receipts?delivered=false lists them.',
     registers,
   });
+  const earned = revenueMetric(registry, offers);
   const timedLedger = stopwatch(registry, durations, 'acg_ledger', {
     time: 'Time of the reads and writes around payments, to the answer of the store.',
     failures: 'Questions to the ledger that the store did not answer. See health in the log for what is wrong with it.',
@@ -52,9 +55,11 @@ export function paymentMetrics(
     failures: 'Questions to the rail that ended in a fault of our own; a facilitator that is away is a verdict.',
   });
 
-  const moved = ({ resourceId, channel }: PaymentRecord, command: Advance): void => {
+  const moved = (record: PaymentRecord, command: Advance): void => {
+    const { resourceId, channel } = record;
     const state = command.to;
     payments.inc({ resource: sold(resourceId) ? resourceId : '', channel, state });
+    if (state === 'settled') earned(record);
     if (state === 'undelivered') undelivered.inc({ cause: undeliveredCause(command) });
     if (state === 'refundDue') refundDue.inc();
   };

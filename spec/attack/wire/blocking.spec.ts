@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { MAX_MATCHED_LENGTH } from '../../../src/catalogue/close.ts';
+import { FORMATS } from '../../catalogue/formats.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 import { blockedBy } from './blocking.ts';
 import { ENTRANCES } from './entrances.ts';
 import { HOST, head, JSON_TYPE } from './framing-case.ts';
-import { FORMATS, PATTERNS, slowTexts } from './slow-patterns.ts';
+import { PATTERNS, slowTexts } from './slow-patterns.ts';
 
 const MAX_BLOCK_MS = 50;
 /** Far beyond what is ever matched, and just what still is. */

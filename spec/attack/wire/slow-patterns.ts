@@ -14,30 +14,6 @@ export const PATTERNS: Readonly<Record<string, string>> = {
   groups: '(.*)(.*)=',
 };
 
-/** Every format that a schema may name. */
-export const FORMATS = [
-  'date',
-  'time',
-  'date-time',
-  'iso-time',
-  'iso-date-time',
-  'duration',
-  'uri',
-  'uri-reference',
-  'uri-template',
-  'url',
-  'email',
-  'hostname',
-  'ipv4',
-  'ipv6',
-  'regex',
-  'uuid',
-  'json-pointer',
-  'json-pointer-uri-fragment',
-  'relative-json-pointer',
-  'byte',
-] as const;
-
 /** Texts that make a backtracking engine try again and again; each ends in a way that lets nothing match. */
 const PUMPS: readonly (readonly [before: string, pumped: string, after: string])[] = [
   ['', 'a', '!'],

@@ -66,7 +66,7 @@ export interface PaymentRecord extends PaymentTerms {
   readonly transaction?: string;
   /** Signed transaction written ahead of its broadcast (local rail). */
   readonly rawTransaction?: string;
-  /** Why it was refused; of a delivery, how far it came (delivery.ts). */
+  /** Why it was refused; of a delivery, how far it came (how-far.ts). */
   readonly reason?: string;
   readonly evidence?: Evidence;
   /** The store had lost the record, the chain showed the payment (CONTRACT 4.3, `onStoreLoss`). */

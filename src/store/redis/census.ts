@@ -6,7 +6,7 @@ import type { RedisKeys } from './keys.ts';
 import { parts } from './reply.ts';
 import { CENSUS, run } from './script.ts';
 
-/** Counts what stands on the work list. Reads two fields of a record, never the proof in it. The result rejects with StoreError. */
+/** Counts what stands on the work list. Reads three fields of a record, never the proof in it. The result rejects with StoreError. */
 export function redisCensus(redis: RedisClient, keys: RedisKeys): () => Promise<PaymentCensus> {
   return async function census() {
     const [open, ids] = await Promise.all([
@@ -20,8 +20,8 @@ export function redisCensus(redis: RedisClient, keys: RedisKeys): () => Promise<
 }
 
 function* openPayments(fields: readonly unknown[]): Generator<OpenPayment> {
-  for (let at = 0; at < fields.length; at += 2) {
+  for (let at = 0; at < fields.length; at += 3) {
     const state = OPEN_STATES.find((open) => open === fields[at]);
-    if (state !== undefined) yield { state, leaseUntil: Number(fields[at + 1]) };
+    if (state !== undefined) yield { state, leaseUntil: Number(fields[at + 1]), reason: String(fields[at + 2]) };
   }
 }

@@ -7,7 +7,8 @@ export function sqliteCensus(database: Database): () => Promise<PaymentCensus> {
   const { db } = database;
   const count = db.prepare('SELECT count(*) AS n FROM payments WHERE due_at IS NOT NULL AND expires_at > ?');
   const some = db.prepare(
-    `SELECT json_extract(record, '$.state') AS state, json_extract(record, '$.leaseUntil') AS lease_until
+    `SELECT json_extract(record, '$.state') AS state, json_extract(record, '$.leaseUntil') AS lease_until,
+       coalesce(json_extract(record, '$.reason'), '') AS reason
      FROM payments WHERE due_at IS NOT NULL AND expires_at > ? AND json_valid(record) ORDER BY due_at LIMIT ${CENSUS_LIMIT}`,
   );
   return function census() {
@@ -21,6 +22,6 @@ export function sqliteCensus(database: Database): () => Promise<PaymentCensus> {
 function* openPayments(rows: Iterable<Readonly<Record<string, unknown>>>): Generator<OpenPayment> {
   for (const row of rows) {
     const state = OPEN_STATES.find((open) => open === row['state']);
-    if (state !== undefined) yield { state, leaseUntil: Number(row['lease_until']) };
+    if (state !== undefined) yield { state, leaseUntil: Number(row['lease_until']), reason: String(row['reason']) };
   }
 }

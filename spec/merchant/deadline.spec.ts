@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it, mock } from 'node:test';
+import { Deadline } from '../../src/merchant/deadline.ts';
+
+describe('the deadline of an exchange', () => {
+  let now = 0;
+  let late = 0;
+  beforeEach(() => {
+    now = 0;
+    late = 0;
+    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.method(performance, 'now', () => now);
+  });
+  afterEach(() => {
+    mock.timers.reset();
+    mock.restoreAll();
+  });
+  const begin = () =>
+    new Deadline({ merchant: 1_000, reader: 300 }, () => {
+      late += 1;
+    });
+  const pass = (ms: number): number => {
+    now += ms;
+    mock.timers.tick(ms);
+    return late;
+  };
+
+  it('is the merchant’s from the start', () => {
+    assert.equal(begin().turn, 'merchant');
+    assert.deepEqual([pass(999), pass(1)], [0, 1]);
+  });
+
+  it('stands still for the merchant while the reader holds the answer back', () => {
+    const deadline = begin();
+    pass(600);
+    deadline.handOver();
+    assert.equal(deadline.turn, 'reader');
+    pass(299);
+    deadline.handOver();
+    assert.equal(deadline.turn, 'merchant');
+    assert.deepEqual([pass(399), pass(1)], [0, 1]);
+  });
+
+  it('counts all that the reader held back together', () => {
+    const deadline = begin();
+    for (const heldMs of [100, 150]) {
+      deadline.handOver();
+      pass(heldMs);
+      deadline.handOver();
+      pass(10);
+    }
+    deadline.handOver();
+    assert.deepEqual([pass(49), pass(1)], [0, 1]);
+  });
+
+  it('lets a side whose time is up begin, and ends it at once', () => {
+    const deadline = begin();
+    // The event loop was late: the timer has not run, and the time is over all the same.
+    now += 1_500;
+    deadline.handOver();
+    deadline.handOver();
+    assert.deepEqual([late, pass(1)], [0, 1]);
+  });
+
+  it('is nobody’s once it was stopped', () => {
+    const deadline = begin();
+    deadline.handOver();
+    deadline.stop();
+    assert.equal(pass(10_000), 0);
+  });
+});

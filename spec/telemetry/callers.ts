@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import { eventually } from '../support/books.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { scrape } from './scrape.ts';
+
+/** What the line of a request says of a call. */
+export interface Line {
+  readonly requestId: string;
+  readonly level: number;
+  readonly channel?: string;
+  readonly resource?: string;
+  readonly outcome?: string;
+  readonly traceId?: string;
+}
+
+/** What they buy. */
+export const TOOL = 'market_report';
+export const INPUT = { city: 'Berlin' };
+
+/** A shop on every front, calls to it whose request ids are known, and what it says of them. */
+export interface WatchedShop {
+  readonly seller: Seller;
+  /** Over HTTP; with a proof it carries a key too. */
+  invoke(id: string, resource: string, input: object, proof?: string): Promise<Response>;
+  /** A message to any path. */
+  post(path: string, id: string, body: string): Promise<Response>;
+  proof(): Promise<string>;
+  /** The log line of a request, as soon as it is there. */
+  lineOf(requestId: string): Promise<Line>;
+  /** The value of `acg_calls_total` for these labels. */
+  countOf(resource: string, channel: string, outcome: string): Promise<number>;
+}
+
+export async function openWatchedShop(): Promise<WatchedShop> {
+  const seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
+  const { shop } = seller;
+  return {
+    seller,
+    invoke: (id, resource, input, proof) =>
+      shop.invoke(resource, input, {
+        'x-request-id': id,
+        ...(proof === undefined ? {} : { 'payment-signature': proof, 'idempotency-key': 'a-key-of-the-buyer' }),
+      }),
+    post: (path, id, body) =>
+      fetch(`${shop.url}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'x-request-id': id },
+        body,
+      }),
+    proof: () => seller.proof(TOOL, INPUT),
+    lineOf: (id) =>
+      eventually(
+        async () =>
+          shop.logLines
+            .map((line) => JSON.parse(line) as Line & { readonly path?: string })
+            .find((line) => line.requestId === id && line.path !== undefined),
+        `the line of ${id}`,
+      ),
+    countOf: async (resource, channel, outcome) =>
+      (await scrape(shop.managementUrl)).get(
+        `acg_calls_total{resource="${resource}",channel="${channel}",outcome="${outcome}"}`,
+      ) ?? 0,
+  };
+}
+
+export function rpc(method: string, params: object): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+}
+
+/** A call over MCP. */
+export function tool(name: string, input: object, payment?: string): string {
+  const paid = payment === undefined ? {} : { _meta: { 'x402/payment': payment } };
+  return rpc('tools/call', { name, arguments: input, ...paid });
+}
+
+/** A call over A2A. */
+export function message(resource: string, input: object, payment?: string): string {
+  return rpc('SendMessage', {
+    message: {
+      messageId: randomUUID(),
+      role: 'ROLE_USER',
+      parts: [{ data: { resource, input }, mediaType: 'application/json' }],
+      ...(payment === undefined ? {} : { metadata: { 'x402.payment.payload': payment } }),
+    },
+  });
+}
