@@ -5,6 +5,8 @@ import type { Channel } from './events/event.ts';
 import type { Journal } from './events/journal.ts';
 import { noteOutcome } from './http/account.ts';
 import type { JsonObject } from './json/types.ts';
+import type { CarriedMandate } from './mandates/ap2/envelope.ts';
+import type { AcceptedMandate, RefusedMandate } from './mandates/ap2/verdict.ts';
 import type { BackendAnswer, BackendError, BackendRequest } from './merchant/types.ts';
 import type { Lease } from './payments/leases.ts';
 import type { PaymentRecord } from './payments/ledger/ledger.ts';
@@ -12,6 +14,7 @@ import type { CarriedProof } from './payments/verifier.ts';
 import type { Challenge } from './payments/x402/challenge.ts';
 import type { Proof } from './payments/x402/rail.ts';
 import type { PaymentResponse } from './payments/x402/wire.ts';
+import type { ReceiptAuthorization } from './receipts/receipt.ts';
 
 /** What a front read from its protocol's message. Everything the layers need, in no protocol's words. */
 export interface ReceivedCall {
@@ -23,6 +26,8 @@ export interface ReceivedCall {
   /** The bytes of the input, when the protocol sent them as a body of their own. */
   readonly rawInput: Uint8Array | undefined;
   readonly proof: CarriedProof;
+  /** Looked at only where the resource requires one. */
+  readonly mandate: CarriedMandate;
   /** The caller's `Idempotency-Key`, unchecked; `illegible` when it was repeated. Only paid calls look at it. */
   readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
   /**
@@ -59,14 +64,36 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   readonly idempotencyKey: string | undefined;
   /** What the local checks have against it although it belongs to a record; undefined for a proof that is right. */
   readonly refusal: string | undefined;
+  /** Absent where no mandate is required, and before it was looked at. */
+  readonly mandated?: Mandated;
   /** What a failure has to say about money that moved, or may have moved. */
-  readonly said?: PaymentResponse;
+  readonly said?: Said;
 }
+
+/**
+ * A call whose resource requires a mandate, past the check of it. `unneeded`: it is for a payment that was admitted before, whose mandate
+ * gated that admission (ap2.md 6, UCP #512); what is wrong with the one that came, or did not, still keeps anything new from being settled.
+ */
+export type Mandated =
+  | { readonly kind: 'accepted'; readonly mandate: AcceptedMandate }
+  | { readonly kind: 'unneeded'; readonly refused: RefusedMandate };
 
 /** The call may reach the merchant: it is free, or its payment is settled. */
 export interface FundedCall extends Omit<PreparedCall, 'stage'> {
   readonly stage: 'funded';
   readonly funding: Funding;
+  /** The mandate that it is made under; absent where none is required. */
+  readonly authorization?: UsedMandate;
+}
+
+/** A mandate that this call uses up. */
+export interface UsedMandate {
+  /** What the gateway's own receipt says of it. */
+  readonly summary: ReceiptAuthorization;
+  /** For who presented it, a signed JWT (ap2.md 13); undefined when the one that came was not the one that counted. */
+  readonly receipt: string | undefined;
+  /** Of a free call: what became of it, told once. The claim of a paid one shares the fate of its payment. Never rejects. */
+  readonly finish?: (how: 'commit' | 'release') => Promise<void>;
 }
 
 export type Funding =
@@ -100,17 +127,21 @@ export type Relayed =
   | { readonly kind: 'busy' }
   | { readonly kind: 'broken'; readonly error: BackendError };
 
+/** What is said beside an outcome: of the buyer's money, and of his mandate. */
+export interface Said {
+  readonly payment?: PaymentResponse;
+  /** A signed JWT (ap2.md 13). */
+  readonly mandateReceipt?: string;
+}
+
 /** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or `failed` after a broken relay. */
 export interface Presenter {
   /** Largest answer of the merchant that this protocol can carry, bytes. */
   readonly maxAnswerBytes: number;
   paymentRequired(challenge: Challenge, payment?: PaymentResponse): void;
-  failed(error: GatewayError, context: { readonly resourceId?: string; readonly payment?: PaymentResponse }): void;
+  failed(error: GatewayError, context: Said & { readonly resourceId?: string }): void;
   /** Streams the merchant's answer on. Always reads the answer to its end. `replayed`: it was delivered before. */
-  relay(
-    answer: BackendAnswer,
-    said: { readonly payment?: PaymentResponse; readonly replayed?: boolean },
-  ): Promise<Relayed>;
+  relay(answer: BackendAnswer, said: Said & { readonly replayed?: boolean }): Promise<Relayed>;
 }
 
 /** A call begins. Whatever its presenter is asked to say is noted as what became of the request. */

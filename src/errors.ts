@@ -1,3 +1,5 @@
+import type { JsonObject } from './json/types.ts';
+
 /**
  * The closed list of failures a caller can meet (CONTRACT 1.1 and 1.2) and the one envelope that carries them.
  * Nothing else may leave the process: no framework page, no thrown message, no backend text.
@@ -92,12 +94,20 @@ export interface ErrorDetails {
   readonly retryUntil?: string;
   /** ISO 8601: from when signing a new payment can no longer pay twice. */
   readonly resignSafeAt?: string;
+  /** Which mandate of an envelope was refused. */
+  readonly mandate?: 'checkout' | 'payment';
+  /** The type of the constraint that refused it, one of ours. */
+  readonly constraint?: string;
+  /** The signed receipt of the refusal (ap2.md 13). */
+  readonly receipt?: string;
 }
 
 export interface ErrorOptions {
   readonly message?: string;
   readonly details?: ErrorDetails;
   readonly retryable?: boolean;
+  /** How to get what is missing: the challenge for a mandate (ap2.md 7.4). */
+  readonly authorization?: JsonObject;
   /** Extra response headers, lower-case names, for example `retry-after` or `allow`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Why it happened, for the log only; never part of an answer. */
@@ -110,6 +120,7 @@ export class GatewayError extends Error {
   readonly status: number;
   readonly retryable: boolean;
   readonly details: ErrorDetails | undefined;
+  readonly authorization: JsonObject | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, options: ErrorOptions = {}) {
@@ -120,6 +131,7 @@ export class GatewayError extends Error {
     this.status = rule.status;
     this.retryable = options.retryable ?? rule.retryable;
     this.details = options.details;
+    this.authorization = options.authorization;
     this.headers = options.headers ?? {};
   }
 }
@@ -133,6 +145,7 @@ export interface ErrorEnvelope {
   readonly requestId: string;
   readonly resourceId?: string;
   readonly details?: ErrorDetails;
+  readonly authorization?: JsonObject;
 }
 
 /** Builds the envelope; `resourceId` only for a resource that exists and is exposed on the caller's channel. */
@@ -145,6 +158,7 @@ export function errorEnvelope(error: GatewayError, requestId: string, resourceId
     requestId,
     ...(resourceId === undefined ? {} : { resourceId }),
     ...(error.details === undefined ? {} : { details: error.details }),
+    ...(error.authorization === undefined ? {} : { authorization: error.authorization }),
   };
 }
 

@@ -12,6 +12,7 @@ import { refuseEncodedSlash } from './http/methods.ts';
 import { checkHost, checkOrigin } from './http/origin.ts';
 import { identify, idPrefixes } from './http/request-id.ts';
 import { admit } from './layers/admit.ts';
+import { authorize } from './layers/authorize.ts';
 import { challenge } from './layers/challenge.ts';
 import { conclude } from './layers/conclude.ts';
 import { counted, countUntilClosed } from './layers/counted.ts';
@@ -21,6 +22,7 @@ import { present } from './layers/present.ts';
 import { resolve } from './layers/resolve.ts';
 import { validate } from './layers/validate.ts';
 import { managementApp } from './management.ts';
+import { openMandateDesk } from './mandate-desk.ts';
 import { createExchange } from './merchant/exchange.ts';
 import { operatorRoutes } from './operator/routes.ts';
 import { openEventStream } from './operator/stream.ts';
@@ -43,7 +45,7 @@ import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { PASSED_ON, type Tracing } from './telemetry/tracing.ts';
 import { watchOver } from './telemetry/watch.ts';
-import { openTill, type Till, type TillParts } from './till.ts';
+import { openTillFor } from './till.ts';
 import { showVitalSigns } from './vital-signs.ts';
 
 /** How long the last calls may take to write down how they ended, milliseconds. */
@@ -85,7 +87,14 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const { events, receipts } = backlog;
   const edges = openEdges(config, log, metrics);
   const { bypassed } = edges;
-  const monitor = startMonitor({ ...watched(parts), gate: lifecycle, bypassed, onChange: healthLog(log) });
+  const mandates = openMandateDesk(config, store.mandates);
+  const { desk: mandateDesk } = mandates ?? {};
+  const monitor = startMonitor({
+    ...watched({ ...parts, trust: mandates?.trust }),
+    gate: lifecycle,
+    bypassed,
+    onChange: healthLog(log),
+  });
   const merchant = createExchange({ origin: config.backend.origin });
   const desk = createDeliveryDesk(ledger, (facts) => {
     metrics.dropped('delivery', 1);
@@ -98,6 +107,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     events,
     exchange: merchant.exchange,
     desk,
+    mandateDesk,
     lifecycle,
     log,
     metrics,
@@ -142,7 +152,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   agents.use(below(['/console'], consoleRoutes(config.server.adminTokens)));
   agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
   agents.use(refuseEncodedSlash());
-  publish(agents, catalogue, () => monitor.adapterHealth());
+  publish(agents, config, catalogue, () => monitor.adapterHealth());
   const operators = operatorRoutes(config.server.adminTokens, { ...store, stream: stream.route }, edges.guesses);
   agents.use(below(['/api/receipts', '/api/events'], operators));
 
@@ -151,8 +161,12 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     layer('admit', admit(lifecycle, doorway.places)),
     layer('resolve', resolve(catalogue, events)),
     layer('validate', validate()),
-    layer('challenge', challenge(offers)),
-    ...(till === undefined ? [] : [layer('verify', till.layers.verify), layer('settle', till.layers.settle)]),
+    layer('challenge', challenge(offers, mandateDesk)),
+    ...(till === undefined ? [] : [layer('verify', till.layers.verify)]),
+    ...(mandateDesk === undefined
+      ? []
+      : [layer('authorize', counted(lifecycle, authorize(offers, mandateDesk, ledger)))]),
+    ...(till === undefined ? [] : [layer('settle', till.layers.settle)]),
     layer('forward', counted(lifecycle, forward(merchant.exchange, desk))),
     layer('conclude', edges.unlessPaid(counted(lifecycle, conclude(desk, receipts)))),
   ];
@@ -178,16 +192,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
       await merchant.abort();
       await lifecycle.idle(WRITE_DOWN_MS);
       await till?.releaseLeases();
+      await mandates?.close();
       await backlog.close();
     },
   };
-}
-
-/** No till when nothing has a price. */
-function openTillFor(
-  { config, rail }: GatewayParts,
-  parts: Omit<TillParts, 'rail' | 'onStoreLoss' | 'resources'>,
-): Till | undefined {
-  if (rail === undefined || config.x402 === undefined) return undefined;
-  return openTill({ ...parts, rail, onStoreLoss: config.x402.onStoreLoss, resources: config.resources });
 }

@@ -8,6 +8,9 @@ const USAGE = `acg <command> [--config FILE]
   serve        run the gateway (default)
   validate     check the configuration and say what it means
   healthcheck  exit 0 when the gateway of this configuration is up
+  mandate      AP2 mandates with TEST keys, for developers of agents (acg mandate --help)
+  vectors ap2 FILE [--redis URL]
+               present the cases of a file of AP2 vectors to the verifier; exit 1 when one comes out otherwise
   reconcile --from-chain [--since BLOCK|ISO8601] [--dry-run]
                write the receipts that the chain shows and a lost store forgot; without --since of the last 30 days
 
@@ -18,6 +21,10 @@ const RECONCILE_OPTIONS = ['from-chain', 'since', 'dry-run'] as const;
 
 /** Exit codes: 0 done, 1 failed, 64 wrong usage, 78 wrong configuration (sysexits). */
 async function main(): Promise<number> {
+  // They have options of their own.
+  if (process.argv[2] === 'mandate') return (await import('./cli/mandate/command.ts')).mandate(process.argv.slice(3));
+  if (process.argv[2] === 'vectors')
+    return (await import('./cli/vectors/command.ts')).vectorsCommand(process.argv.slice(3));
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {

@@ -2,11 +2,22 @@ import type { Express } from 'express';
 import type { Catalogue } from './catalogue/catalogue.ts';
 import type { AdapterHealths } from './catalogue/discovery.ts';
 import { mirroredParameters } from './catalogue/mirrored.ts';
+import { staticDocument as staticBytes } from './catalogue/static-document.ts';
+import type { GatewayConfig } from './config/config.ts';
 import { allowOnly } from './http/methods.ts';
+import { published } from './http/published.ts';
 import { staticDocument } from './http/respond.ts';
+import { KEY_SET_PATH, keySet } from './keys/key-set.ts';
+import { type PublicJwk, readSigningKey } from './keys/signing-key.ts';
+import { checkoutKeysOf } from './mandates/ap2/own-keys.ts';
 
 /** What anyone may read: bytes made at start. */
-export function publish(agents: Express, catalogue: Catalogue, health: () => AdapterHealths): void {
+export function publish(
+  agents: Express,
+  config: SigningSettings,
+  catalogue: Catalogue,
+  health: () => AdapterHealths,
+): void {
   agents.get(
     '/api/resources',
     staticDocument(() => catalogue.listing),
@@ -15,7 +26,23 @@ export function publish(agents: Express, catalogue: Catalogue, health: () => Ada
     '/.well-known/agent-commerce',
     staticDocument(() => catalogue.discovery(health())),
   );
-  agents.all(['/api/resources', '/.well-known/agent-commerce'], allowOnly('GET', 'HEAD'));
+  const paths = ['/api/resources', '/.well-known/agent-commerce'];
+  const keys = publicKeys(config);
+  if (keys.length > 0) {
+    agents.get(KEY_SET_PATH, published(staticBytes(keySet(keys)), new Date()));
+    paths.push(KEY_SET_PATH);
+  }
+  agents.all(paths, allowOnly('GET', 'HEAD'));
+}
+
+/** What the gateway signs with. */
+type SigningSettings = Pick<GatewayConfig, 'protocols' | 'authorization'>;
+
+/** Every key that something of ours may be signed with, each under its own id: the agent card, checkouts and receipts. */
+function publicKeys({ protocols: { a2a }, authorization: { ap2 } }: SigningSettings): readonly PublicJwk[] {
+  const card = a2a.enabled && a2a.signingKey !== undefined ? readSigningKey(a2a.signingKey) : undefined;
+  const checkouts = ap2 === undefined ? [] : checkoutKeysOf(ap2.checkout).trusted;
+  return card?.ok === true ? [card.key.publicJwk, ...checkouts] : checkouts;
 }
 
 /** The headers that MCP clients make of arguments: pages of allowed origins may send them. */

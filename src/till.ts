@@ -1,10 +1,12 @@
 import type { RequestHandler } from 'express';
 import type { ResourceConfig } from './catalogue/settings.ts';
+import type { GatewayConfig } from './config/config.ts';
 import { type EventSink, type Journal, openJournal } from './events/journal.ts';
 import { counted } from './layers/counted.ts';
 import { repeatable } from './layers/repeat.ts';
 import { settle } from './layers/settle.ts';
 import { verify } from './layers/verify.ts';
+import type { MandateDesk } from './mandates/desk.ts';
 import type { Exchange } from './merchant/types.ts';
 import { createCashier, type StoreLossPolicy } from './payments/cashier.ts';
 import type { DeliveryDesk } from './payments/delivery.ts';
@@ -30,9 +32,17 @@ export interface TillParts {
   readonly events: EventSink;
   readonly exchange: Exchange;
   readonly desk: DeliveryDesk;
+  /** Undefined: no mandates are accepted. */
+  readonly mandateDesk: MandateDesk | undefined;
   readonly lifecycle: Lifecycle;
   readonly log: Log;
   readonly metrics: Metrics;
+}
+
+/** What of the gateway decides whether there is a till, and how it works. */
+interface Shop {
+  readonly config: Pick<GatewayConfig, 'x402' | 'resources'>;
+  readonly rail: X402Rail | undefined;
 }
 
 /** Everything between a challenge and the merchant. */
@@ -45,9 +55,18 @@ export interface Till {
   releaseLeases(): Promise<void>;
 }
 
+/** No till when nothing has a price. */
+export function openTillFor(
+  { config, rail }: Shop,
+  parts: Omit<TillParts, 'rail' | 'onStoreLoss' | 'resources'>,
+): Till | undefined {
+  if (rail === undefined || config.x402 === undefined) return undefined;
+  return openTill({ ...parts, rail, onStoreLoss: config.x402.onStoreLoss, resources: config.resources });
+}
+
 /** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
-export function openTill(parts: TillParts): Till {
-  const { ledger, onStoreLoss, offers, lifecycle, log, metrics } = parts;
+function openTill(parts: TillParts): Till {
+  const { ledger, onStoreLoss, offers, mandateDesk, lifecycle, log, metrics } = parts;
   const rail = metrics.payments.rail(parts.rail);
   const waits = reconcileLog(log);
   const leases = createLeases(ledger);
@@ -70,8 +89,8 @@ export function openTill(parts: TillParts): Till {
   reconciler.start();
   return {
     layers: {
-      verify: counted(lifecycle, verify(offers, verifier)),
-      settle: counted(lifecycle, settle(offers, joining(cashier, ledger), lifecycle)),
+      verify: counted(lifecycle, verify(offers, verifier, mandateDesk)),
+      settle: counted(lifecycle, settle(offers, joining(cashier, ledger), lifecycle, mandateDesk)),
     },
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
     releaseLeases: () => leases.releaseAll(),

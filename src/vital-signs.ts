@@ -47,9 +47,12 @@ export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): 
     help: 'What /ready says of each component: 0 pass, 1 warn, 2 fail. The cause is in the log line "health".',
     label: 'component',
     async read() {
-      const { store, adapters, paymentProviders } = await monitor.readiness();
+      const { store, adapters, paymentProviders, authorizationProviders } = await monitor.readiness();
       return Object.fromEntries(
-        [store, ...adapters, ...paymentProviders].map(({ name, status }) => [name, STATUS[status]]),
+        [store, ...adapters, ...paymentProviders, ...authorizationProviders].map(({ name, status }) => [
+          name,
+          STATUS[status],
+        ]),
       );
     },
   });

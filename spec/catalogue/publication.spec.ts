@@ -9,6 +9,7 @@ import resourceSchema from '../../schemas/resource.schema.json' with { type: 'js
 import { compileCatalogue } from '../../src/catalogue/catalogue.ts';
 import { type AdapterHealths, HEALTH_REFRESH_MS } from '../../src/catalogue/discovery.ts';
 import type { StaticDocument } from '../../src/catalogue/resource.ts';
+import { asking, CHECKOUT_PEM, PROVIDER } from '../config/ap2.ts';
 import { load } from '../config/document.ts';
 
 const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true });
@@ -141,6 +142,47 @@ describe('GET /.well-known/agent-commerce', () => {
     const third = discovery(http('warn', after(HEALTH_REFRESH_MS + 1)));
     assert.notEqual(third.etag, second.etag);
     assert.equal(discovery(http('pass', START)).etag, first.etag);
+  });
+});
+
+describe('a shop that asks for mandates', () => {
+  const strict = compileCatalogue(load(asking({ 'authorization.ap2.algorithms': ['EdDSA'] })), START);
+  it('says so of each resource that needs one, and of no other', () => {
+    const { resources: asked } = parsed(strict.listing) as { resources: Record<string, unknown>[] };
+    obeys({ type: 'array', items: resourceSchema, minItems: 1 }, asked);
+    assert.deepEqual(asked[0]?.['authorization'], { required: ['ap2'] });
+    const { resources: others } = parsed(catalogue.listing) as { resources: object[] };
+    for (const resource of others) assert.ok(!('authorization' in resource));
+  });
+  it('publishes what it understands, whom it trusts, and where its keys are', () => {
+    const document = parsed(strict.discovery({}));
+    obeys(discoverySchema, document);
+    const [provider, ...more] = document['authorizationProviders'] as Record<string, unknown>[];
+    assert.deepEqual(more, []);
+    assert.deepEqual(
+      [provider?.['name'], provider?.['kind'], provider?.['supportedSpec'], provider?.['status']],
+      ['ap2', 'authorization', 'ap2/v0.2.0', 'experimental'],
+    );
+    const capabilities = provider?.['capabilities'] as string[];
+    for (const known of ['direct', 'autonomous', 'checkout-receipt', 'checkout.line_items', 'payment.budget'])
+      assert.ok(capabilities.includes(known), known);
+    assert.equal(capabilities.filter((name) => /^(checkout|payment)\./.test(name)).length, 10, 'every constraint');
+    assert.deepEqual(document['authorization'], {
+      ap2: {
+        enabled: true,
+        profile: 'agent-commerce/ap2/checkout/v1',
+        audience: 'https://api.shop.example',
+        algorithms: ['ES256', 'EdDSA'],
+        issuers: [PROVIDER.id],
+        jwksUri: 'https://api.shop.example/.well-known/jwks.json',
+      },
+    });
+    assert.ok(
+      !Buffer.from(strict.discovery({}).bytes)
+        .toString()
+        .includes(CHECKOUT_PEM.split('\n')[1] ?? ''),
+    );
+    assert.ok(!('authorization' in parsed(catalogue.discovery({}))));
   });
 });
 

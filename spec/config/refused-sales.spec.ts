@@ -110,18 +110,6 @@ const MONEY: readonly Row[] = [
 
 const RELEASE: readonly Row[] = [
   ['acp switched on', { 'protocols.acp.enabled': true }, 'protocols.acp.enabled', /not served by this release yet/],
-  [
-    'mandates switched on',
-    { 'authorization.ap2.enabled': true },
-    'authorization.ap2.enabled',
-    /not served by this release yet/,
-  ],
-  [
-    'a resource that needs a mandate',
-    { [`${R}.authorization`]: { required: ['ap2'] } },
-    `${R}.authorization.required`,
-    /not served by this release yet/,
-  ],
   ['a resource on no mounted front', { [`${R}.expose`]: ['mcp'] }, `${R}.expose`, /set protocols\.mcp\.enabled: true/],
   ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one front/],
   ['a front nobody knows', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp or a2a/],

@@ -29,7 +29,7 @@ describe('browsers', () => {
     assert.equal(answer.headers.get('vary'), 'Origin');
     assert.equal(
       answer.headers.get('access-control-expose-headers'),
-      'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed',
+      'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt',
     );
     await answer.arrayBuffer();
   });

@@ -47,6 +47,10 @@ describe('strict JSON refuses', () => {
     ['a number beyond a double', utf8('{"a":1e400}'), 'number_out_of_range'],
   ];
   for (const [title, input, reason] of ROWS) it(`${title}: ${reason}`, () => assert.equal(reasonOf(input), reason));
+  it('one level more than it was told, and nothing less', () => {
+    assert.doesNotThrow(() => parseStrictJson(utf8(nested(4)), 4));
+    assert.throws(() => parseStrictJson(utf8(nested(5)), 4), { reason: 'too_deep' });
+  });
   it('without quoting what it refuses', () =>
     assert.throws(
       () => parseStrictJson(utf8('{"c4n4ry":1,"c4n4ry":c4n4ry}')),

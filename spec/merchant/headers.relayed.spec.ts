@@ -36,6 +36,7 @@ const NEVER = [
   'upgrade',
   'proxy-authenticate',
   'idempotent-replayed',
+  'agent-authorization-receipt',
 ];
 
 describe('headers relayed to the agent', () => {

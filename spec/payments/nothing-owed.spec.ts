@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
-import { TRANSITIONS } from '../../src/payments/ledger/table.ts';
+import { TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
 import { NothingOwed } from '../../src/payments/nothing-owed.ts';
 import { TRANSACTION, terms } from './ledger/samples.ts';
 

@@ -11,6 +11,7 @@ describe('a merchant that can be called past the gateway', () => {
     monitor = startMonitor({
       store: { name: 'sqlite', kind: 'store', look: async () => ({ found: 'ok' }) },
       paymentProviders: [],
+      authorizationProviders: [],
       adapters,
       gate: { draining: () => facts.draining },
       bypassed: () => facts.bypassed,
@@ -55,6 +56,7 @@ describe('a component whose look hangs', () => {
         look: () => (++looks === 1 ? Promise.resolve({ found: 'ok' }) : new Promise(() => undefined)),
       },
       paymentProviders: [],
+      authorizationProviders: [],
       adapters: ['http'],
       gate: { draining: () => false },
       onChange: (name, { status }) => changes.push(`${name} ${status}`),

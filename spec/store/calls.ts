@@ -16,7 +16,9 @@ import type {
   Reservation,
   Reserve,
 } from '../../src/payments/ledger/ledger.ts';
+import { mandateText } from '../mandates/register-map.ts';
 import { event, keptAnswer, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { drawnClaim } from './claims.ts';
 import type { Command, Writer } from './commands.ts';
 
 /** The two authorizations of one sequence, which nobody has used before. */
@@ -49,9 +51,11 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
     const bind = command.otherBind ? sha256('something else') : subject.bind;
     const key = command.key === 'none' ? {} : { keyDigest: sha256(command.key) };
     const hint = command.hint ? { hintDigest: sha256('hint') } : {};
+    const mandate =
+      command.mandate === undefined ? {} : { mandate: mandateText(drawnClaim(requestId, command.mandate)) };
     return {
       kind: 'reserve',
-      command: { terms: { ...subject, ...key, ...hint, bind }, owner: command.owner, leaseMs },
+      command: { terms: { ...subject, ...key, ...hint, ...mandate, bind }, owner: command.owner, leaseMs },
     };
   }
   const claim = { payId: subject.payId, ...writerOf(command.writer, record) };

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { Evidence, PaymentState } from '../../src/payments/ledger/ledger.ts';
-import { TRANSITIONS } from '../../src/payments/ledger/table.ts';
+import { TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
+import { type DrawnClaim, drawnClaims } from './claims.ts';
 
 /** Times that need no waiting: one that is a bug of the caller, none, one that is over at the next step, one that no test lives to see end. Milliseconds. */
 export const SPAN = { wrong: -1, none: 0, short: 1, long: 600_000 } as const;
@@ -41,6 +42,7 @@ export type Command =
       readonly otherBind: boolean;
       readonly key: 'none' | 'first' | 'other';
       readonly hint: boolean;
+      readonly mandate: DrawnClaim | undefined;
     })
   | (Written & {
       readonly kind: 'advance';
@@ -104,6 +106,7 @@ const reserve = {
   otherBind: rarely(6),
   key: fc.constantFrom('none', 'first', 'first', 'other'),
   hint: rarely(3),
+  mandate: fc.option(drawnClaims, { nil: undefined }),
 };
 
 const one: fc.Arbitrary<Command> = fc.oneof(

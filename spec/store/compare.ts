@@ -168,6 +168,7 @@ function see(reached: Set<string>, sending: Sending, told: Told | undefined, fou
   if (record.evidence !== undefined) reached.add(record.evidence);
   if (record.recovered !== undefined) reached.add('recovered');
   if (record.hintDigest !== undefined) reached.add('a hint');
+  if (record.mandate !== undefined) reached.add(`a mandate, ${record.state}`);
   if (before?.keyDigest === undefined && before !== undefined && record.keyDigest !== undefined)
     reached.add('a key that was noted');
 }
@@ -183,6 +184,7 @@ function label(
   if (typeof told.answer === 'boolean') return String(told.answer);
   const { kind } = told.answer;
   if (kind === 'done') return repeated ? 'done before' : 'done';
+  if (kind === 'mandate') return told.answer.reason;
   if (kind !== 'run' || before === undefined) return kind;
   return before.fence === record?.fence ? 'run again' : 'run after take-over';
 }

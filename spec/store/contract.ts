@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { censusContract } from './contract-census.ts';
 import { feedContract } from './contract-feed.ts';
 import { ledgerContract } from './contract-ledger.ts';
+import { mandateContract } from './contract-mandates.ts';
 import { parkedContract } from './contract-parked.ts';
 import { parkedBoundContract } from './contract-parked-bound.ts';
 import { receiptContract } from './contract-receipts.ts';
@@ -18,6 +19,7 @@ export function storeContract(name: string, open: OpenStore): void {
   feedContract(name, open);
   tailContract(name, open);
   receiptContract(name, open);
+  mandateContract(name, open);
   parkedContract(name, open);
   parkedBoundContract(name, open);
 

@@ -63,6 +63,10 @@ const EXPECTED = [
     'used',
     'guarded',
     'ended',
+    'replayed',
+    'open_mandate_spent',
+    'budget_exceeded',
+    'recurrence_exceeded',
     'LedgerCorruption',
     'RangeError',
   ].map((kind) => `reserve: ${kind}`),
@@ -74,5 +78,6 @@ const EXPECTED = [
   ...['gone', 'fenced', 'illegal'].map((kind) => `discard: ${kind}`),
   ...(['reserved', 'settling', 'settled', 'delivered', 'undelivered', 'refused', 'refundDue'] satisfies PaymentState[]),
   ...['logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'],
+  ...['a mandate, reserved', 'a mandate, settled', 'a mandate, delivered', 'a mandate, refused'],
   ...['recovered', 'a kept answer', 'a key that was noted', 'a hint', 'something due'],
 ];

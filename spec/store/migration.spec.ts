@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
-import { isFinal, TRANSITIONS } from '../../src/payments/ledger/table.ts';
+import { isFinal, TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
 import { receiptId } from '../../src/receipts/id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/schema.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import type { Store, StoreLimits } from '../../src/store/store.ts';
-import { terms } from '../payments/ledger/samples.ts';
+import { recordIn, terms } from '../payments/ledger/samples.ts';
 
 /** Small enough to be filled by a test. */
 export const LIMITS: StoreLimits = { eventsMaxLength: 300, receiptsMaxLength: 20 };
@@ -30,7 +30,7 @@ export function opened(open: OpenStore) {
 
 /** The store's own clock, read from what it stamps on a record, milliseconds. */
 export async function clockOf({ ledger }: Store): Promise<number> {
-  const { record } = await ledger.reserve({ terms: terms(), owner: 'clock', leaseMs: LEASE_MS });
+  const record = recordIn(await ledger.reserve({ terms: terms(), owner: 'clock', leaseMs: LEASE_MS }));
   return record.reservedAt;
 }
 

@@ -4,7 +4,7 @@ import { after, before, describe, it, type TestContext } from 'node:test';
 import type { Redis } from 'ioredis';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { StoreError } from '../../src/store/store.ts';
-import { event, move, terms } from '../payments/ledger/samples.ts';
+import { event, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import type { TestRedis } from '../support/redis.ts';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.ts';
 import { startLine } from '../support/redis-proxy.ts';
@@ -57,7 +57,7 @@ describe('a cluster', () => {
     const merchantId = randomUUID();
     const store = await open(merchantId);
     t.after(() => store.close());
-    const { record } = await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    const record = recordIn(await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
     return { merchantId, store, record };
   }
 
@@ -83,7 +83,7 @@ describe('a cluster', () => {
     const next = members().find(({ admin }) => admin !== owner.admin) ?? assert.fail();
     const id = String(await next.admin.call('CLUSTER', 'MYID'));
     for (const { admin } of [next, owner]) await admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id);
-    const { record } = await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    const record = recordIn(await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
     assert.equal((await store.ledger.advance(move(record, 'settling'))).kind, 'done');
     assert.equal((await ownerOf(merchantId)).server, next.server);
   });
@@ -150,7 +150,7 @@ describe('a cluster', () => {
     const store = await openRedisStore({ cluster: { nodes: cluster.nodes }, ...login, merchantId, limits: LIMITS });
     t.after(() => store.close());
     assert.deepEqual(await store.check(), { status: 'ok' });
-    const { record } = await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    const record = recordIn(await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
     assert.equal((await store.ledger.advance(move(record, 'settling'))).kind, 'done');
   });
 });

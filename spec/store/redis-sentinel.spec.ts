@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EventTail } from '../../src/events/event.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { event, holder, move, terms } from '../payments/ledger/samples.ts';
+import { event, holder, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
 import { type Sentinels, startSentinels } from '../support/redis-sentinels.ts';
 import { LEASE_MS, LIMITS } from './opened.ts';
@@ -31,7 +31,7 @@ function begin({ ledger }: Store) {
   const work = (async () => {
     while (running) {
       try {
-        const { record } = await ledger.reserve({ terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS });
+        const record = recordIn(await ledger.reserve({ terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS }));
         const answer = await ledger.advance(move(record, 'settling'));
         if (answer.kind === 'done') acknowledged.push(record.payId);
       } catch {
@@ -116,7 +116,7 @@ describe('a primary that sentinels watch', () => {
 
   it('the new primary is written to under the same tokens', async () => {
     const { ledger } = stores.waiting;
-    const { record } = await ledger.reserve({ terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS });
+    const record = recordIn(await ledger.reserve({ terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS }));
     const command = move(record, 'settling');
     const answers = [await ledger.advance(command), await ledger.advance(command)];
     assert.deepEqual(answers[1], answers[0]);

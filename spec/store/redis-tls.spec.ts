@@ -6,7 +6,7 @@ import { after, before, describe, it, type TestContext } from 'node:test';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import type { RedisSettings } from '../../src/store/settings.ts';
 import { StoreError } from '../../src/store/store.ts';
-import { event, holder, move, receipt, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { event, holder, move, receipt, recordIn, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { freePorts } from '../support/ports.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -71,9 +71,9 @@ describe('Redis over TLS, as a user with the least rights', () => {
   it('takes every command that a gateway sends', async (t) => {
     const { store, log } = await opened(t, { url: `rediss://127.0.0.1:${port}`, ...LOGIN, tls: TRUST });
     const { ledger, feed, receipts } = store;
-    const { record } = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    const record = recordIn(await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
     assert.deepEqual(await ledger.discard(holder(record), []), { kind: 'gone' });
-    const { record: next } = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
+    const next = recordIn(await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
     await ledger.advance(move(next, 'settling', { events: [event('payment.verified', 'r')] }));
     assert.equal(await ledger.renew(next, LEASE_MS), true);
     const answer = { status: 200, headers: {}, body: new Uint8Array([0, 1, 2]) };

@@ -5,7 +5,8 @@ import type { EventBatch } from '../../src/events/event.ts';
 import { MAX_KEPT_BYTES, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { StoreError } from '../../src/store/store.ts';
-import { event, holder, move, receipt, terms } from '../payments/ledger/samples.ts';
+import { AT, claimOf, useOf } from '../mandates/register-map.ts';
+import { event, holder, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
 import { leastRights } from './least-rights.ts';
 import { LEASE_MS } from './opened.ts';
@@ -159,10 +160,10 @@ describe('the rights of the gateway in Redis', () => {
       merchantId: 'shop',
       limits: { ...REDIS_LIMITS, receiptsMaxLength: 1 },
     });
-    const { ledger, feed, receipts, parked } = own;
+    const { ledger, feed, receipts, parked, mandates } = own;
     const take = async () => {
       const answer = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
-      return answer.record;
+      return recordIn(answer);
     };
     const first = await take();
     assert.deepEqual(await ledger.discard(holder(first), []), { kind: 'gone' });
@@ -170,6 +171,13 @@ describe('the rights of the gateway in Redis', () => {
       const carried = { receipt: receipt(record.receiptId, 'r'), events: [event('payment.verified', 'r')] };
       assert.equal((await ledger.advance(move(record, 'settling', carried))).kind, 'done');
     }
+    const open = [useOf('o')];
+    for (const how of ['release', 'commit'] as const) {
+      assert.deepEqual(await mandates.reserve(how, claimOf('a', { open })), { kind: 'reserved' });
+      await mandates.finish(how, how);
+    }
+    const over = { onceUntil: AT, open: [useOf('over', undefined, AT)] };
+    for (const call of ['one', 'two']) await mandates.reserve(call, claimOf(call, over));
     await feed.append([event('resource.requested', 'r')]);
     assert.equal((await feed.page({ limit: 5 })).events.length, 3);
     assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);

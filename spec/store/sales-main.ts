@@ -5,8 +5,9 @@
 import { writeSync } from 'node:fs';
 import type { PaymentLedger, PaymentState } from '../../src/payments/ledger/ledger.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { event, keptAnswer, move, receipt, terms } from '../payments/ledger/samples.ts';
-import { CARRIED, WAY } from './sales.ts';
+import { claimOf, mandateText } from '../mandates/register-map.ts';
+import { event, keptAnswer, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
+import { CARRIED, EVERYBODYS, WAY } from './sales.ts';
 
 const STDOUT = 1;
 const [path = '', life = '', callers = '1'] = process.argv.slice(2);
@@ -21,9 +22,9 @@ async function sellForEver(caller: number): Promise<never> {
 }
 
 async function sell(ledger: PaymentLedger, name: string): Promise<void> {
-  const offered = terms(name);
+  const offered = terms(name, { mandate: mandateText(claimOf(name, { open: EVERYBODYS })) });
   const { payId, requestId, receiptId } = offered;
-  let { record } = await ledger.reserve({ terms: offered, owner: name, leaseMs: 60_000 });
+  let record = recordIn(await ledger.reserve({ terms: offered, owner: name, leaseMs: 60_000 }));
   acknowledged(payId, record.state);
   for (const to of ['settling', 'settled', 'delivered'] as const) {
     const { events, receipt: told, kept } = CARRIED[to];

@@ -1,5 +1,6 @@
 import type { EventType } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
+import { useOf } from '../mandates/register-map.ts';
 
 /** The states of a sale in their order. */
 export const WAY = ['reserved', 'settling', 'settled', 'delivered'] as const;
@@ -23,3 +24,6 @@ export const CARRIED: Readonly<Record<Stage, Trail>> = {
     kept: true,
   },
 };
+
+/** The open mandate that all sales are made under, one unit each. */
+export const EVERYBODYS = [useOf('everybodys', { units: '1', budgetUnits: '9007199254740991' })];

@@ -9,6 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { EventType } from '../../src/events/event.ts';
+import { readStoredMandate } from '../../src/mandates/stored-mandate.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -67,13 +68,24 @@ async function check(store: Store, path: string, acknowledged: ReadonlyMap<strin
     .prepare('SELECT pay_id FROM payments')
     .all()
     .map((row) => String(row['pay_id']));
+  const state = db.prepare('SELECT state FROM mandates_open').get()?.['state'];
+  const used = new Set(
+    db
+      .prepare('SELECT id FROM mandates_once')
+      .all()
+      .map((row) => String(row['id'])),
+  );
   db.close();
   const there = new Set(payIds);
   for (const payId of acknowledged.keys()) assert.ok(there.has(payId), 'an acknowledged payment is lost');
   const { events, receipts } = await trails(store);
+  const stages: Stage[] = [];
   for (const payId of payIds) {
     const record = (await store.ledger.read(payId)) ?? assert.fail();
     const stage = record.state as Stage;
+    stages.push(stage);
+    const { once = [] } = readStoredMandate(record.mandate ?? '')?.claim ?? {};
+    assert.ok(once.length > 0 && once.every((id) => used.has(id)), 'a payment stands and its mandate is free');
     const least = acknowledged.get(payId) ?? 'reserved';
     assert.ok(WAY.indexOf(stage) >= WAY.indexOf(least), `${least} was acknowledged, ${stage} is there`);
     const { receipt, ...wanted } = CARRIED[stage];
@@ -85,6 +97,11 @@ async function check(store: Store, path: string, acknowledged: ReadonlyMap<strin
     if (receipt === undefined) assert.equal(found, undefined);
     else assert.partialDeepStrictEqual(found, { id: record.receiptId, ...receipt });
   }
+  // What is spent and pending of the mandate that all were made under is its payments, each in its own state.
+  const paid = stages.filter((stage) => WAY.indexOf(stage) >= WAY.indexOf('settled')).length;
+  const { spent, pending, uses, puses } = JSON.parse(String(state));
+  const open = stages.length - paid;
+  assert.deepEqual([spent, pending, uses, puses], [`${paid}`, `${open}`, paid, open]);
 }
 
 /** All events by request, oldest first, and all receipts. */

@@ -8,7 +8,7 @@ import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import { RECORD_RETENTION_MS } from '../../src/payments/ledger/retention.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { type Store, StoreError } from '../../src/store/store.ts';
-import { event, holder, keptAnswer, move, receipt, sha256, terms } from '../payments/ledger/samples.ts';
+import { event, holder, keptAnswer, move, receipt, recordIn, sha256, terms } from '../payments/ledger/samples.ts';
 
 const LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 100 };
 const NOW = 1_800_000_000_000;
@@ -39,7 +39,7 @@ describe('the embedded store', () => {
     const wanted = terms();
     const first = open(path);
     const reservation = await first.ledger.reserve({ terms: wanted, owner: 'buyer', leaseMs: 60_000 });
-    await first.ledger.advance(move(reservation.record, 'settling', { events: [event('payment.verified', 'r')] }));
+    await first.ledger.advance(move(recordIn(reservation), 'settling', { events: [event('payment.verified', 'r')] }));
     await first.receipts.write([receipt(wanted.receiptId, 'r')]);
     for (const task of ['waiting', 'claimed']) await first.parked.park(task, 'call', 60_000);
     await first.parked.claim('claimed', 'buyer', 60_000);
@@ -88,7 +88,7 @@ describe('the embedded store', () => {
     const path = file();
     let now = NOW;
     const store = open(path, () => now);
-    const { record } = await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: 0 });
+    const record = recordIn(await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: 0 }));
     const keeping = { answer: keptAnswer(), forMs: 1_000 };
     await store.ledger.note({ ...holder(record), leaseMs: 0, keeping });
     now = NOW + 999;

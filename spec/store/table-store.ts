@@ -1,11 +1,14 @@
 import type { EventDraft, EventStretch } from '../../src/events/event.ts';
 import { BEGINNING, comparePositions } from '../../src/events/position.ts';
+import { finishUses, reserveUses } from '../../src/mandates/register-table.ts';
 import { countOpen } from '../../src/payments/ledger/census.ts';
 import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { admitted, endedUses } from '../../src/payments/ledger/mandate-use.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
 import { MAX_PARKED_CALLS, type ParkedCalls } from '../../src/payments/parked-calls.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/store.ts';
+import { mapRegister, mapRows } from '../mandates/register-map.ts';
 
 /** What becomes true with a change of a record. */
 interface Carried {
@@ -17,6 +20,7 @@ interface Carried {
 /** The pure table over maps: what the engines are compared with. Pages know one filter, the request. */
 export function tableStore(now: () => number): Store {
   const records = new Map<string, PaymentRecord>();
+  const uses = mapRows();
   const receipts = new Map<string, Receipt>();
   const events: EventDraft[] = [];
 
@@ -25,6 +29,8 @@ export function tableStore(now: () => number): Store {
   const settle = <Answer>(payId: string, outcome: Outcome<Answer>, carried: Carried = {}): Answer => {
     const { answer, record, changed } = outcome;
     if (!changed) return answer;
+    const ended = endedUses(records.get(payId), record);
+    if (ended !== undefined) finishUses(uses, ended.claim, ended.how, now());
     const { receipt, keeping } = carried;
     if (record === undefined) records.delete(payId);
     else records.set(payId, record);
@@ -36,7 +42,12 @@ export function tableStore(now: () => number): Store {
   const ledger: PaymentLedger = {
     reserve: async (command) => {
       const { payId } = command.terms;
-      return settle(payId, reserve(records.get(payId), command, now()));
+      const before = records.get(payId);
+      const outcome = reserve(before, command, now());
+      return settle(
+        payId,
+        admitted(outcome, before, (claim) => reserveUses(uses, claim, now())),
+      );
     },
     advance: async (command) => settle(command.payId, advance(records.get(command.payId), command, now()), command),
     note: async (command) => settle(command.payId, note(records.get(command.payId), command, now()), command),
@@ -92,6 +103,7 @@ export function tableStore(now: () => number): Store {
       }),
     },
     parked: parkedCalls(now),
+    mandates: mapRegister(uses, now),
     census: async () => {
       const open = [...records.values()].filter(({ dueAt }) => dueAt !== 0);
       return { open: open.length, ...countOpen(open, now()) };

@@ -24,43 +24,59 @@ const DAY_MS = 86_400_000;
 /** Makes an authority of its own for one test. Node can sign, but not write certificates: that is what the rest of this file does. */
 export function createAuthority(name: string): Authority {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const constraints = extension(BASIC_CONSTRAINTS, TRUE, sequence(TRUE));
-  const certificate = signed({ issuer: name, subject: name, publicKey, extensions: [constraints] }, privateKey);
+  const extensions = [authorityExtension()];
+  const certificate = makeCertificate({ issuer: name, subject: name, publicKey, extensions }, privateKey);
   return {
     certificate,
     issue() {
       const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-      const names = [der(0x82, Buffer.from('localhost')), der(0x87, Buffer.from([127, 0, 0, 1]))];
       const server = {
         issuer: name,
         subject: 'localhost',
         publicKey: own.publicKey,
-        extensions: [extension(SUBJECT_ALT_NAME, sequence(...names))],
+        extensions: [namesExtension('localhost', Buffer.from([127, 0, 0, 1]))],
       };
       return {
-        certificate: signed(server, privateKey),
+        certificate: makeCertificate(server, privateKey),
         key: own.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
       };
     },
   };
 }
 
-interface Statement {
+/** What a certificate says. Times: milliseconds since 1970; a day on either side of now unless given. */
+export interface Statement {
   readonly issuer: string;
   readonly subject: string;
   readonly publicKey: KeyObject;
   readonly extensions: readonly Buffer[];
+  readonly from?: number;
+  readonly until?: number;
 }
 
-/** An X.509 v3 certificate (RFC 5280), valid for a day on either side of now. */
-function signed({ issuer, subject, publicKey, extensions }: Statement, key: KeyObject): string {
-  const now = Date.now();
+/** Says that the subject may sign certificates; `pathLength` authorities may stand between it and a leaf. */
+export function authorityExtension(pathLength?: number): Buffer {
+  const bound = pathLength === undefined ? [] : [integer(pathLength)];
+  return extension(BASIC_CONSTRAINTS, TRUE, sequence(TRUE, ...bound));
+}
+
+/** Whom the subject speaks for: host names, and addresses as bytes. */
+export function namesExtension(...names: readonly (string | Buffer)[]): Buffer {
+  const encoded = names.map((name) => (typeof name === 'string' ? der(0x82, Buffer.from(name)) : der(0x87, name)));
+  return extension(SUBJECT_ALT_NAME, sequence(...encoded));
+}
+
+/** An X.509 v3 certificate (RFC 5280) as PEM, signed with a P-256 key. */
+export function makeCertificate(
+  { issuer, subject, publicKey, extensions, from = Date.now() - DAY_MS, until = Date.now() + DAY_MS }: Statement,
+  key: KeyObject,
+): string {
   const statement = sequence(
     der(0xa0, integer(2)),
     integer(1 + Math.floor(Math.random() * 0x7ffffffe)),
     ECDSA_SHA256,
     called(issuer),
-    sequence(time(now - DAY_MS), time(now + DAY_MS)),
+    sequence(time(from), time(until)),
     called(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(...extensions)),

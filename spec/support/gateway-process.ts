@@ -43,7 +43,7 @@ export interface GatewayOptions {
 }
 
 const PROJECT = join(import.meta.dirname, '../..');
-const READY_TIMEOUT_MS = 15_000;
+const READY_TIMEOUT_MS = 30_000;
 /** Between two looks at /ready; readiness is answered from memory, so looking is cheap. */
 const READY_POLL_MS = 40;
 const STOP_GRACE_MS = 15_000;

@@ -60,6 +60,7 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resou
     name: config.name,
     pricing: config.pricing,
     exposedVia: config.exposedVia,
+    authorization: config.authorization,
     backend: { method, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
     prepare: prepareInput(input, config.backend, reading.template),
     fitsOutput: output === undefined ? undefined : (value) => fits(output.first, value),

@@ -1,4 +1,5 @@
 import type { Channel } from '../events/event.ts';
+import { CONSTRAINTS } from '../mandates/ap2/challenge.ts';
 
 /** The wire contract this release speaks; changes only when the contract does. */
 export const SUPPORTED_SPEC = 'agent-commerce/v1.0.0';
@@ -62,6 +63,30 @@ export const X402_PROVIDER: Descriptor = {
   capabilities: ['eip3009', 'settle-before-delivery', 'replay-protection', 'payment-identifier'],
   unsupported: ['permit2', 'upto', 'x402-v1', 'solana'],
   status: 'stable',
+};
+
+/** Mandates of the Agent Payments Protocol. */
+export const AP2_PROVIDER: Descriptor = {
+  name: 'ap2',
+  kind: 'authorization',
+  implementationVersion: '1.0.0',
+  supportedSpec: 'ap2/v0.2.0',
+  capabilities: [
+    'direct',
+    'autonomous',
+    'user-credential',
+    'trusted-agent-provider',
+    'mandate.checkout.1',
+    'mandate.checkout.open.1',
+    'mandate.payment.1',
+    'mandate.payment.open.1',
+    'checkout-challenge',
+    'checkout-receipt',
+    'x402-payer-binding',
+    ...CONSTRAINTS,
+  ],
+  unsupported: ['cross-merchant budgets', 'token status lists', 'v0.1 mandates', 'mandate issuance', 'AP2 over ACP'],
+  status: 'experimental',
 };
 
 export const STORES: Readonly<Record<'redis' | 'sqlite', Descriptor>> = {

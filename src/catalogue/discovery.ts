@@ -1,9 +1,11 @@
 import release from '../../package.json' with { type: 'json' };
 import type { Channel } from '../events/event.ts';
+import { KEY_SET_PATH } from '../keys/key-set.ts';
+import { CHECKOUT_PROFILE } from '../mandates/ap2/checkout-claims.ts';
 import type { X402Config } from '../payments/x402/settings.ts';
-import { PROTOCOL_ADAPTERS, STORES, SUPPORTED_SPEC, X402_PROVIDER } from './descriptors.ts';
+import { AP2_PROVIDER, PROTOCOL_ADAPTERS, STORES, SUPPORTED_SPEC, X402_PROVIDER } from './descriptors.ts';
 import type { StaticDocument } from './resource.ts';
-import type { CatalogueSettings } from './settings.ts';
+import type { CatalogueSettings, PublicMandateSettings } from './settings.ts';
 import { staticDocument } from './static-document.ts';
 
 /** A front's last health check. `checkedAt` is ISO 8601. */
@@ -55,6 +57,7 @@ function stillTrue(published: AdapterHealth | undefined, current: AdapterHealth)
 /** Everything but the adapters, field by field: no RPC, facilitator, backend or store URL and no token can slip in. */
 function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>> {
   const { merchant, protocols, storage, x402 } = config;
+  const { ap2 } = config.authorization;
   const mount = ({ enabled, mountPath }: { readonly enabled: boolean; readonly mountPath: string }) => ({
     enabled,
     mountPath,
@@ -70,9 +73,25 @@ function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>
     },
     adapters: [],
     paymentProviders: x402 === undefined ? [] : [X402_PROVIDER],
-    authorizationProviders: [],
+    authorizationProviders: ap2 === undefined ? [] : [AP2_PROVIDER],
     store: STORES[storage.engine.kind],
     payments: x402 === undefined ? {} : { x402: publicPayments(x402) },
+    ...(ap2 === undefined ? {} : { authorization: { ap2: publicMandates(ap2, merchant.publicBaseUrl) } }),
+  };
+}
+
+/** What an agent must know before it asks its provider for a mandate, and where it checks our checkouts and receipts. */
+function publicMandates(
+  { profile, issuers }: PublicMandateSettings,
+  publicBaseUrl: string,
+): Readonly<Record<string, unknown>> {
+  return {
+    enabled: true,
+    profile: CHECKOUT_PROFILE,
+    audience: profile.audience,
+    algorithms: [...profile.algorithms],
+    issuers: issuers.map(({ id }) => id),
+    jwksUri: `${publicBaseUrl}${KEY_SET_PATH}`,
   };
 }
 

@@ -15,6 +15,8 @@ export interface ListedResource {
     | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
   readonly exposedVia: readonly string[];
   readonly paymentMethods: readonly string[];
+  /** Absent where nothing but money is needed. */
+  readonly authorization?: { readonly required: readonly string[] };
 }
 
 /** Built field by field, never by spreading configuration. `inputSchema`: the closed form that is enforced. */
@@ -29,6 +31,7 @@ export function listedResource(resource: ResourceConfig, inputSchema: JsonObject
     pricing: listedPricing(resource.pricing),
     exposedVia: resource.exposedVia,
     paymentMethods: resource.paymentMethods,
+    ...(resource.authorization.length === 0 ? {} : { authorization: { required: resource.authorization } }),
   };
 }
 

@@ -20,6 +20,8 @@ export interface Resource {
   readonly name: string;
   readonly pricing: Pricing;
   readonly exposedVia: readonly Channel[];
+  /** What a buyer must bring besides money. */
+  readonly authorization: ResourceConfig['authorization'];
   readonly backend: Pick<
     ResourceConfig['backend'],
     'method' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'

@@ -11,7 +11,14 @@ export interface CatalogueSettings {
   readonly protocols: Readonly<Record<'http', { readonly enabled: boolean }>> &
     Readonly<Record<'mcp' | 'a2a' | 'acp', { readonly enabled: boolean; readonly mountPath: string }>>;
   readonly x402: X402Config | undefined;
+  readonly authorization: { readonly ap2: PublicMandateSettings | undefined };
   readonly resources: readonly ResourceConfig[];
+}
+
+/** What anyone may know of the mandates that are accepted. */
+export interface PublicMandateSettings {
+  readonly profile: { readonly audience: string; readonly algorithms: ReadonlySet<string> };
+  readonly issuers: readonly { readonly id: string }[];
 }
 
 /** One resource as configured; everything has been checked. */
@@ -41,4 +48,6 @@ export interface ResourceConfig {
   /** Mounted channels only, in the order of the configuration. */
   readonly exposedVia: readonly Channel[];
   readonly paymentMethods: readonly 'x402'[];
+  /** What a buyer must bring besides money. */
+  readonly authorization: readonly 'ap2'[];
 }

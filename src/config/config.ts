@@ -1,5 +1,6 @@
 import type { ResourceConfig } from '../catalogue/settings.ts';
 import type { Rate } from '../limits/token-buckets.ts';
+import type { Ap2Config } from '../mandates/ap2/settings.ts';
 import type { X402Config } from '../payments/x402/settings.ts';
 import type { StorageConfig } from '../store/settings.ts';
 
@@ -46,6 +47,8 @@ export interface GatewayConfig {
     readonly acp: { readonly enabled: boolean; readonly mountPath: string };
   };
   readonly x402: X402Config | undefined;
+  /** Mandates, where they are switched on. */
+  readonly authorization: { readonly ap2: Ap2Config | undefined };
   readonly resources: readonly ResourceConfig[];
   readonly limits: {
     readonly maxInFlight: number;

@@ -2,6 +2,7 @@ import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { ResourceConfig } from '../catalogue/settings.ts';
 import type { X402Config } from '../payments/x402/settings.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
+import { deriveAp2, mandateSetting } from './ap2.ts';
 import { deriveBackend } from './backend.ts';
 import type { GatewayConfig } from './config.ts';
 import type { ConfigDocument } from './document.ts';
@@ -38,11 +39,14 @@ export function deriveConfig(
   const storage = section('storage', deriveStorage);
   const protocols = section('protocols', deriveProtocols);
   const payments = section('payments', () => derivePayments(document, fromFile, problems));
-  if (problems.sound('protocols') && problems.sound('authorization')) refuseUnserved(document, problems);
+  if (problems.sound('protocols')) refuseUnserved(document, problems);
+  const asset = payments?.asset ?? ({ kind: 'unsound' } as const);
+  const ap2 = merchant && section('authorization', () => deriveAp2(document, merchant, asset, problems));
   const surroundings: ResourceSurroundings = {
     backend: backend ?? { origin: '', pathPrefix: '', headers: {} },
     protocols,
-    asset: payments?.asset ?? { kind: 'unsound' },
+    asset,
+    mandates: problems.sound('authorization') ? mandateSetting(document, ap2) : { kind: 'unsound' },
   };
   const resources = deriveResources(document, surroundings, problems);
   problems.throwIfAny();
@@ -56,6 +60,7 @@ export function deriveConfig(
     storage,
     protocols,
     x402: payments?.x402,
+    authorization: { ap2 },
     resources,
     limits: {
       maxInFlight: document.limits?.maxInFlight ?? LIMITS.maxInFlight.default,

@@ -30,7 +30,7 @@ export interface ConfigDocument {
     readonly acp?: MountDocument;
   };
   readonly payments?: { readonly x402?: X402Document };
-  readonly authorization?: { readonly ap2?: { readonly enabled?: boolean } };
+  readonly authorization?: { readonly ap2?: Ap2Document };
   readonly resources: Readonly<Record<string, ResourceDocument>>;
   readonly limits?: {
     readonly maxInFlight?: number;
@@ -92,6 +92,33 @@ export interface X402Document {
   readonly confirm?: 'receipt' | 'facilitator';
   readonly onStoreLoss?: 'deliver' | 'refuse';
   readonly facilitator: FacilitatorDocument;
+}
+
+export interface Ap2Document {
+  readonly enabled?: boolean;
+  readonly audience?: string;
+  readonly clockSkewSeconds?: number;
+  readonly maxPresentationAgeSeconds?: number;
+  readonly maxEnvelopeBytes?: number;
+  readonly algorithms?: readonly ('ES256' | 'EdDSA' | 'ES384' | 'ES256K')[];
+  readonly currencies?: Readonly<Record<string, number>>;
+  readonly checkout?: {
+    readonly signingKey: string;
+    readonly kid?: string;
+    readonly ttlSeconds?: number;
+    readonly alsoTrust?: readonly JsonObject[];
+  };
+  readonly policy?: { readonly paymentMandate?: 'optional' | 'required'; readonly bindPaymentNonce?: boolean };
+  readonly issuers?: readonly IssuerDocument[];
+}
+
+export interface IssuerDocument {
+  readonly id: string;
+  readonly keys?: readonly JsonObject[];
+  readonly jwksUri?: string;
+  readonly x5cRoots?: readonly string[];
+  readonly credentialVct?: readonly string[];
+  readonly allowKidOnly?: boolean;
 }
 
 export interface EndpointDocument {

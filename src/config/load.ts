@@ -69,6 +69,26 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
     ...(protocols.mcp.enabled && tools.length === 0
       ? ['protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty']
       : []),
+    ...mandateWarnings(config),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
+  ];
+}
+
+/** Mandates that nobody is asked for, and keys that no mandate may be signed with. */
+function mandateWarnings({ authorization: { ap2 }, resources }: GatewayConfig): readonly string[] {
+  if (ap2 === undefined) return [];
+  const { algorithms } = ap2.profile;
+  const idle = ap2.issuers.filter(
+    ({ source }) => source.kind === 'static' && ![...source.keys.values()].some(({ alg }) => algorithms.has(alg)),
+  );
+  return [
+    ...(resources.some(({ authorization }) => authorization.includes('ap2'))
+      ? []
+      : [
+          'authorization.ap2: enabled, but no resource has authorization: { required: [ap2] }; nobody is asked for one',
+        ]),
+    ...idle.map(
+      ({ id }) => `authorization.ap2.issuers: no key of ${id} is for an algorithm under authorization.ap2.algorithms`,
+    ),
   ];
 }

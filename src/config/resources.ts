@@ -4,11 +4,12 @@ import type { ResourceConfig } from '../catalogue/settings.ts';
 import { templateParameters } from '../catalogue/template.ts';
 import type { Channel } from '../events/event.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
+import type { MandateSetting } from './ap2.ts';
+import { requiredMandates } from './ap2-resources.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
 import type { GatewayConfig } from './config.ts';
 import type { ResourceDocument } from './document.ts';
 import { derivePricing, type PriceAsset } from './pricing.ts';
-import { refuseUnservedMandates } from './release.ts';
 
 const RESOURCE = schema.$defs.resource.properties;
 const BACKEND = RESOURCE.backend.properties;
@@ -23,18 +24,18 @@ export interface ResourceSurroundings {
   /** Undefined when that section was refused: then nothing can be said about what is mounted. */
   readonly protocols: GatewayConfig['protocols'] | undefined;
   readonly asset: PriceAsset;
+  readonly mandates: MandateSetting;
 }
 
 /** One resource; undefined when its price could not be derived (a problem was added). */
 export function deriveResource(
   id: string,
   document: ResourceDocument,
-  { backend, protocols, asset }: ResourceSurroundings,
+  { backend, protocols, asset, mandates }: ResourceSurroundings,
   problems: ProblemList,
 ): ResourceConfig | undefined {
   const path = memberPath('resources', id);
   if (DOT_SEGMENTS.has(id)) problems.add(path, 'must not be named . or ..');
-  refuseUnservedMandates(document.authorization?.required ?? [], path, problems);
   const pricing = derivePricing(document.pricing, asset, path, problems);
   const free = document.pricing.type === 'free';
   const resource: ResourceConfig = {
@@ -49,6 +50,7 @@ export function deriveResource(
     pricing: pricing ?? { type: 'free' },
     exposedVia: mounted(document.expose ?? ['http'], protocols, path, problems),
     paymentMethods: paymentMethods(document.payments, free, path, problems),
+    authorization: requiredMandates(document, mandates, path, problems),
   };
   for (const fault of resourceFaults(resource)) problems.add(`${path}.${fault.path}`, fault.message);
   return pricing && resource;

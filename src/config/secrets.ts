@@ -9,13 +9,14 @@ const SHORTEST_SECRET = 8;
  * purpose; the log uses the list as a last net.
  */
 export function secretsOf(config: GatewayConfig): readonly string[] {
-  const { server, storage, backend, protocols, x402, resources } = config;
+  const { server, storage, backend, protocols, x402, authorization, resources } = config;
   const headers = [backend.headers, ...resources.map((resource) => resource.backend.headers)];
   const found = [
     ...server.adminTokens,
     ...headers.flatMap((named) => Object.values(named)),
     ...(storage.engine.kind === 'redis' ? redisSecrets(storage.engine) : []),
     ...pemSecrets(protocols.a2a.signingKey),
+    ...pemSecrets(authorization.ap2?.checkout.signingKey),
     ...(x402?.rpcUrl === undefined ? [] : urlSecrets(x402.rpcUrl)),
     ...(x402 === undefined ? [] : facilitatorSecrets(x402.facilitator)),
   ];

@@ -1,5 +1,15 @@
 import type { GatewayConfig } from './config.ts';
 
+/** Whose mandates are accepted, and how many resources need one; for people. */
+export function mandatesSummary({
+  authorization: { ap2 },
+  resources,
+}: Pick<GatewayConfig, 'authorization' | 'resources'>): string {
+  if (ap2 === undefined) return 'no mandates';
+  const asking = resources.filter(({ authorization }) => authorization.includes('ap2')).length;
+  return `ap2 mandates for ${asking} of ${resources.length} resources (issuers: ${ap2.issuers.length})`;
+}
+
 /** Which fronts are there, where, and how many resources each offers; for people, in `validate` and in the first line of the log. */
 export function frontsSummary({ protocols, resources }: Pick<GatewayConfig, 'protocols' | 'resources'>): string {
   const fronts = (['http', 'mcp', 'a2a'] as const)

@@ -2,12 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import type { ReceivedCall } from '../call.ts';
 import { readHeader } from '../http/headers.ts';
 import { canonicalJson } from '../json/canonical.ts';
+import { parseStrictJson } from '../json/strict.ts';
 import type { Json } from '../json/types.ts';
+import { type CarriedMandate, carriedMember } from '../mandates/ap2/envelope.ts';
 import type { CarriedProof } from '../payments/verifier.ts';
 import { decodeProof, encodeProof } from '../payments/x402/proof-codec.ts';
 import { PAYMENT_SIGNATURE } from '../payments/x402/wire.ts';
 
 const NO_PROOF: CarriedProof = { kind: 'none' };
+const NO_MANDATE: CarriedMandate = { kind: 'none' };
 
 /** The proof in the header of the HTTP transport, unchecked. */
 export function carriedProof(req: IncomingMessage): CarriedProof {
@@ -55,4 +58,42 @@ function sameProof(one: CarriedProof, other: CarriedProof): boolean {
 /** Decoding gave every value its one spelling; the order of members is the only freedom left. */
 function spelled({ payload }: { readonly payload: object }): string {
   return canonicalJson(JSON.parse(JSON.stringify(payload)) as Json);
+}
+
+/** The mandate in the header of the HTTP transport, unchecked (ap2.md 7.1). An empty one is none. */
+export function carriedMandate(req: IncomingMessage): CarriedMandate {
+  const header = readHeader(req, 'agent-authorization');
+  if (header.kind === 'absent') return NO_MANDATE;
+  return header.kind === 'single' ? unlessEmpty({ kind: 'text', value: header.value }) : { kind: 'illegible' };
+}
+
+/** A mandate in a member of a JSON message: the text of the header, or the envelope as an object. An empty member is none. */
+export function memberMandate(member: Json | undefined): CarriedMandate {
+  return member === null ? NO_MANDATE : unlessEmpty(carriedMember(member));
+}
+
+/** The one mandate of a call that has several places for it, like the one proof. */
+export function oneMandate(...carried: readonly CarriedMandate[]): CarriedMandate {
+  const [first = NO_MANDATE, ...others] = carried.filter(({ kind }) => kind !== 'none');
+  return others.every((other) => sameMandate(first, other)) ? first : { kind: 'conflicting' };
+}
+
+function unlessEmpty(carried: CarriedMandate): CarriedMandate {
+  return carried.kind === 'text' && carried.value === '' ? NO_MANDATE : carried;
+}
+
+/** Whether they say the same, in whichever spelling of JSON; the first of them is the one that is checked. */
+function sameMandate(one: CarriedMandate, other: CarriedMandate): boolean {
+  if (one.kind !== 'text' || other.kind !== 'text') return false;
+  if (one.value === other.value) return true;
+  const said = meaning(one.value);
+  return said !== undefined && said === meaning(other.value);
+}
+
+function meaning(envelope: string): string | undefined {
+  try {
+    return canonicalJson(parseStrictJson(Buffer.from(envelope, 'base64url')));
+  } catch {
+    return undefined;
+  }
 }

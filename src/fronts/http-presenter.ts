@@ -1,10 +1,10 @@
 import type { Response } from 'express';
-import type { Presenter, Relayed } from '../call.ts';
+import type { Presenter, Relayed, Said } from '../call.ts';
 import { sendError, sendJson } from '../http/respond.ts';
 import { relayedHeaders } from '../merchant/headers.ts';
 import { type BackendAnswer, BackendError } from '../merchant/types.ts';
 import { encodePaymentResponse } from '../payments/x402/response.ts';
-import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../payments/x402/wire.ts';
+import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../payments/x402/wire.ts';
 
 /** How long a reader may take for what is left in the buffers after the merchant's last byte, milliseconds. */
 export const LAST_BYTES_MS = 60_000;
@@ -12,26 +12,32 @@ export const LAST_BYTES_MS = 60_000;
 /** Says that this answer was delivered before (CONTRACT 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 
+/** Carries the signed receipt of a mandate (ap2.md 13). */
+export const MANDATE_RECEIPT = 'agent-authorization-receipt';
+
 /** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
 export function httpPresenter(res: Response, requestId: string): Presenter {
-  const announce = (payment: PaymentResponse | undefined): void => {
-    if (payment !== undefined && !res.headersSent) res.setHeader(PAYMENT_RESPONSE, encodePaymentResponse(payment));
+  const announce = ({ payment, mandateReceipt }: Said): void => {
+    if (res.headersSent) return;
+    if (payment !== undefined) res.setHeader(PAYMENT_RESPONSE, encodePaymentResponse(payment));
+    if (mandateReceipt !== undefined) res.setHeader(MANDATE_RECEIPT, mandateReceipt);
   };
   return {
     // Streamed: the resource's own bound is the only one.
     maxAnswerBytes: Number.POSITIVE_INFINITY,
     paymentRequired(challenge, payment) {
-      announce(payment);
+      announce(payment === undefined ? {} : { payment });
       res.setHeader(PAYMENT_REQUIRED, challenge.header);
       res.setHeader('cache-control', 'no-store');
       sendJson(res, 402, challenge.body);
     },
-    failed(error, { resourceId, payment }) {
-      announce(payment);
-      sendError(res, error, requestId, resourceId);
+    failed(error, context) {
+      announce(context);
+      sendError(res, error, requestId, context.resourceId);
     },
-    async relay(answer, { payment, replayed = false }) {
-      announce(payment);
+    async relay(answer, said) {
+      const { payment, replayed = false } = said;
+      announce(said);
       if (replayed && !res.headersSent) res.setHeader(IDEMPOTENT_REPLAYED, 'true');
       return relay(res, answer, payment !== undefined);
     },

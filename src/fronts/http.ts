@@ -6,7 +6,7 @@ import { singleHeader } from '../http/headers.ts';
 import { leavingOf } from '../http/leaving.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import type { JsonObject } from '../json/types.ts';
-import { carriedKey, carriedProof } from './carriers.ts';
+import { carriedKey, carriedMandate, carriedProof } from './carriers.ts';
 import { httpPresenter } from './http-presenter.ts';
 
 /** The HTTP front: `POST /api/resources/{id}/invoke` becomes a Call, the body is the input. */
@@ -28,6 +28,7 @@ export function httpFront(): RequestHandler {
       input: body.value as JsonObject,
       rawInput: body.bytes,
       proof: carriedProof(req),
+      mandate: carriedMandate(req),
       idempotencyKey: carriedKey(req),
       retryHint: undefined,
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },

@@ -10,7 +10,8 @@ const PREFLIGHT = {
     'last-event-id, access-control-expose-headers',
   'access-control-max-age': '600',
 } as const;
-const EXPOSED = 'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed';
+const EXPOSED =
+  'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt';
 
 /**
  * Browsers only from listed origins, compared exactly (CONTRACT 3, CORS). A request without an Origin is an agent's and gets no

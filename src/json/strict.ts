@@ -30,11 +30,11 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Reads JSON the strict way (I-JSON, RFC 7493): UTF-8 without byte order mark, no duplicate names, no name that reaches a
- * prototype, at most 64 levels and 10,000 members, no lone surrogate, no number that a double cannot hold exactly or at all.
- * `JSON.parse` alone keeps the last of two equal names and rounds silently; the merchant behind us may do otherwise.
+ * prototype, at most 10,000 members and 64 levels (or `maxDepth`), no lone surrogate, no number that a double cannot hold exactly or at
+ * all. `JSON.parse` alone keeps the last of two equal names and rounds silently; the merchant behind us may do otherwise.
  * @throws JsonError
  */
-export function parseStrictJson(bytes: Uint8Array): Json {
+export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_DEPTH): Json {
   const text = decode(bytes);
   let value: Json;
   try {
@@ -44,7 +44,7 @@ export function parseStrictJson(bytes: Uint8Array): Json {
     throw new JsonError('malformed_json', 'The body is not well-formed JSON.');
   }
   try {
-    scan(text);
+    scan(text, maxDepth);
   } catch (error) {
     if (error instanceof JsonError) error.document = value;
     throw error;
@@ -63,7 +63,7 @@ function decode(bytes: Uint8Array): string {
 }
 
 /** One pass over a well-formed document with a stack of the names seen per object (undefined marks an array). */
-function scan(text: string): void {
+function scan(text: string, maxDepth: number): void {
   const open: (Set<string> | undefined)[] = [];
   let members = 0;
   let at = 0;
@@ -81,8 +81,7 @@ function scan(text: string): void {
       at = end;
     } else if (char === OPEN_OBJECT || char === OPEN_ARRAY) {
       open.push(char === OPEN_OBJECT ? new Set() : undefined);
-      if (open.length > MAX_JSON_DEPTH)
-        throw new JsonError('too_deep', `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
+      if (open.length > maxDepth) throw new JsonError('too_deep', `The body is nested deeper than ${maxDepth} levels.`);
       at += 1;
     } else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) {
       open.pop();

@@ -1,15 +1,24 @@
 import type { PreparedCall, ProvenCall } from '../call.ts';
+import type { MandateDesk } from '../mandates/desk.ts';
 import { recordRefusal } from '../payments/closing.ts';
 import { NothingOwed } from '../payments/nothing-owed.ts';
 import { type Offer, refusedResponse } from '../payments/offers.ts';
 import { refusalSentence } from '../payments/refusal-words.ts';
+import { needsMandate } from '../payments/x402/offer.ts';
+import { paidPurchase } from './mandate-purchase.ts';
 
 /**
  * Answers 402 with a fresh challenge. This is the only place that does, so the promise of CONTRACT 4.3 has one door, and the witness
- * is its key: a call that brought a proof gets no challenge without it. `owed` is undefined for a call without a proof.
+ * is its key: a call that brought a proof gets no challenge without it. `owed` is undefined for a call without a proof. Where a mandate
+ * is needed too, the challenge says which (CONTRACT 5).
  * @throws Error when the witness is missing or forged: a bug, which must not become a second payment.
  */
-export function askForPayment(call: PreparedCall | ProvenCall, offer: Offer, owed: NothingOwed | undefined): void {
+export function askForPayment(
+  call: PreparedCall | ProvenCall,
+  offer: Offer,
+  owed: NothingOwed | undefined,
+  desk?: MandateDesk,
+): void {
   const { journal, requestId, presenter } = call;
   if (owed === undefined ? call.proof.kind !== 'none' : !NothingOwed.is(owed))
     throw new Error('a challenge for a proof that may still move money');
@@ -17,14 +26,17 @@ export function askForPayment(call: PreparedCall | ProvenCall, offer: Offer, owe
   journal.record('payment.required', { paymentProvider: 'x402' });
   journal.flush();
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
+  const authorization =
+    desk !== undefined && needsMandate(call.resource) ? desk.challenge(paidPurchase(call, offer)) : undefined;
   if (owed === undefined) {
-    presenter.paymentRequired(offer.challenge.fresh(requestId, expiresAt));
+    presenter.paymentRequired(offer.challenge.fresh(requestId, expiresAt, authorization));
     return;
   }
   const { phase, reason, transaction } = owed;
   const code = phase === 'settle' ? 'PAYMENT_SETTLEMENT_FAILED' : 'PAYMENT_INVALID';
   const message = refusalSentence(reason);
-  const challenge = offer.challenge.refused(requestId, expiresAt, { code, reason, message, retryable: false });
+  const refusal = { code, reason, message, retryable: false } as const;
+  const challenge = offer.challenge.refused(requestId, expiresAt, refusal, authorization);
   presenter.paymentRequired(
     challenge,
     phase === 'settle' ? refusedResponse(offer, requestId, reason, transaction) : undefined,

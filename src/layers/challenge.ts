@@ -1,11 +1,12 @@
 import type { RequestHandler } from 'express';
 import { advanceCall, callAt } from '../call.ts';
 import { GatewayError } from '../errors.ts';
+import type { MandateDesk } from '../mandates/desk.ts';
 import type { Offers } from '../payments/offers.ts';
 import { askForPayment, offerOf } from './ask.ts';
 
-/** Free resources go straight on; a paid one without a proof is answered 402. */
-export function challenge(offers: Offers): RequestHandler {
+/** Free resources go straight on; a paid one without a proof is answered 402, whatever mandate it brought. */
+export function challenge(offers: Offers, desk?: MandateDesk): RequestHandler {
   return function challengeLayer(_req, res, next) {
     const call = callAt(res, 'prepared');
     if (call.resource.pricing.type === 'free') {
@@ -15,7 +16,7 @@ export function challenge(offers: Offers): RequestHandler {
       return;
     }
     if (call.proof.kind === 'none') {
-      askForPayment(call, offerOf(offers, call.resource.id), undefined);
+      askForPayment(call, offerOf(offers, call.resource.id), undefined, desk);
       return;
     }
     if (call.proof.kind === 'conflicting')

@@ -9,6 +9,7 @@ import { backendFailed, undeliveredError } from './backend-failed.ts';
 import { elapsedMs } from './elapsed.ts';
 import { collect, readOn } from './keep.ts';
 import { repeatable } from './repeat.ts';
+import { saidOfFunded } from './said.ts';
 
 /** `metadata.backendErrorCode` of a paid call whose answer came and was not sent. */
 const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: 'GATEWAY_BUSY' } as const;
@@ -22,8 +23,9 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     const { funding, presenter, answer, journal } = call;
     const collected = funding.kind === 'paid' ? collect(answer) : undefined;
     if (funding.kind === 'paid') passed('relaying', funding.record.payId);
-    const said = funding.kind === 'paid' ? { payment: funding.response } : {};
-    const relayed = await presenter.relay(answer, said).catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
+    const relayed = await presenter
+      .relay(answer, saidOfFunded(call))
+      .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
       const failed = { reason, status: answer.status, requestWritten, cause: relayed.error };
@@ -76,5 +78,6 @@ function receiptOfFreeCall(call: AnsweredCall): Receipt {
     deliveredAt: now,
     backendStatus: call.answer.status,
     durationMs: elapsedMs(call),
+    ...(call.authorization === undefined ? {} : { authorization: call.authorization.summary }),
   };
 }

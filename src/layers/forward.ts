@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 import { advanceCall, callAt, type FundedCall } from '../call.ts';
 import { backendHeaders } from '../merchant/headers.ts';
 import { classify } from '../merchant/outcome.ts';
@@ -24,6 +24,7 @@ export function forward(exchange: Exchange, desk: DeliveryDesk): RequestHandler 
     if (call.funding.kind === 'paid') passed('forwarding', call.funding.record.payId);
     try {
       const answer = await exchange(requestToMerchant(call), limits);
+      void call.authorization?.finish?.('commit');
       const outcome = classify(answer.status, free ? relayStatuses : []);
       if (outcome.kind === 'deliver') {
         advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
@@ -37,9 +38,18 @@ export function forward(exchange: Exchange, desk: DeliveryDesk): RequestHandler 
     } catch (thrown) {
       if (!(thrown instanceof BackendError)) throw thrown;
       const { reason, requestWritten } = thrown;
+      await finishMandate(res, call, requestWritten);
       throw await backendFailed(call, desk, { reason, status: 0, requestWritten, cause: thrown });
     }
   };
+}
+
+/** A free call that certainly never left has used nothing up: its mandate is as good as before. */
+async function finishMandate(res: Response, call: FundedCall, requestWritten: boolean): Promise<void> {
+  const { authorization, ...unauthorized } = call;
+  if (authorization?.finish === undefined) return;
+  await authorization.finish(requestWritten ? 'commit' : 'release');
+  if (!requestWritten) advanceCall(res, unauthorized);
 }
 
 function requestToMerchant(call: FundedCall): BackendRequest {

@@ -9,6 +9,7 @@ export const LAYERS = [
   'validate',
   'challenge',
   'verify',
+  'authorize',
   'settle',
   'forward',
   'conclude',

@@ -1,9 +1,9 @@
 import type { ErrorRequestHandler } from 'express';
-import { type Call, currentCall } from '../call.ts';
+import { type Call, currentCall, type Said } from '../call.ts';
 import { asGatewayError, GatewayError } from '../errors.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { sendError } from '../http/respond.ts';
-import type { PaymentResponse } from '../payments/x402/wire.ts';
+import { saidOfFunded } from './said.ts';
 
 /** Told about every failure before it is answered; the log decides what is worth a line. */
 export type FailureListener = (error: GatewayError, requestId: string) => void;
@@ -25,15 +25,16 @@ export function present(onFailure: FailureListener): ErrorRequestHandler {
       return;
     }
     call.journal.flush();
-    const payment = paymentOf(call);
-    call.presenter.failed(error, { resourceId: call.resource.id, ...(payment === undefined ? {} : { payment }) });
+    const receipt = error.details?.receipt;
+    const refused = receipt === undefined ? {} : { mandateReceipt: receipt };
+    call.presenter.failed(error, { resourceId: call.resource.id, ...saidOf(call), ...refused });
   };
 }
 
-/** What a failed call still has to say about the buyer's money. */
-function paymentOf(call: Exclude<Call, { readonly stage: 'received' }>): PaymentResponse | undefined {
-  if (call.stage === 'proven') return call.said;
-  return 'funding' in call && call.funding.kind === 'paid' ? call.funding.response : undefined;
+/** What a failed call still has to say about the buyer's money, and about the mandate that it used up. */
+function saidOf(call: Exclude<Call, { readonly stage: 'received' }>): Said {
+  if (call.stage === 'proven') return call.said ?? {};
+  return 'funding' in call ? saidOfFunded(call) : {};
 }
 
 /** Express's router refuses a path it cannot percent-decode with an error of its own. */

@@ -1,16 +1,18 @@
 import type { RequestHandler, Response } from 'express';
-import { advanceCall, callAt, type ProvenCall } from '../call.ts';
+import { advanceCall, callAt, type ProvenCall, type Said } from '../call.ts';
 import { GatewayError } from '../errors.ts';
+import type { MandateDesk } from '../mandates/desk.ts';
 import type { Cashier } from '../payments/cashier.ts';
+import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
 import type { Paid, Sale } from '../payments/sale.ts';
 import { paymentTerms } from '../payments/terms.ts';
-import type { PaymentResponse } from '../payments/x402/wire.ts';
 import { StoreError } from '../store/store.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { paidAndNot } from './backend-failed.ts';
 import { elapsedMs } from './elapsed.ts';
 import { asAnswer } from './keep.ts';
+import { failedForMandate, mandateOf, usedMandate } from './mandate-sale.ts';
 import { repeatable, retryUntil } from './repeat.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
@@ -19,7 +21,7 @@ export interface SettlementGate {
 }
 
 /** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (CONTRACT 4.2 and 4.3). */
-export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): RequestHandler {
+export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, desk?: MandateDesk): RequestHandler {
   return async function settleLayer(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (call.stage === 'funded') {
@@ -27,11 +29,12 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): 
       return;
     }
     const offer = offerOf(offers, call.resource.id);
+    const { terms, refusal, journal } = mandateOf(call);
     const sale = await cashier
       .take({
-        terms: paymentTerms(call, offer),
-        refusal: call.refusal,
-        journal: call.journal,
+        terms: { ...paymentTerms(call, offer), ...terms },
+        refusal,
+        journal,
         repeatable: repeatable(call.resource),
         backendTimeoutMs: call.resource.backend.timeoutMs,
         elapsedMs: () => elapsedMs(call),
@@ -41,39 +44,59 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate): 
         throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
       });
     if (sale.kind === 'paid') {
-      fund(res, call, sale);
+      fund(res, call, sale, desk);
       next();
-    } else if (sale.kind === 'refused') askForPayment(call, offer, sale.owed);
-    else if (sale.kind === 'again') await answerAgain(call, sale);
+      return;
+    }
+    const unauthorized = failedForMandate(call, sale, offer, desk);
+    if (unauthorized !== undefined) throw unauthorized;
+    if (sale.kind === 'refused') askForPayment({ ...call, journal }, offer, sale.owed, desk);
+    else if (sale.kind === 'again') await answerAgain(call, sale, desk);
     else {
-      const said = saidOfMoney(sale, call.requestId);
+      const said = saidOfMoney(call, sale, desk);
       if (said !== undefined) advanceCall(res, { ...call, said });
       throw unsold(sale);
     }
   };
 }
 
-function fund(res: Response, call: ProvenCall, { record, lease, kept }: Paid): void {
-  const { payment: _proof, refusal: _refusal, said: _said, ...prepared } = call;
+function fund(res: Response, call: ProvenCall, { record, lease, kept }: Paid, desk: MandateDesk | undefined): void {
+  const { payment: _proof, refusal: _refusal, said: _said, mandated: _mandated, ...prepared } = call;
   const funding = { kind: 'paid', record, lease, response: settledResponse(record, call.requestId) } as const;
-  if (kept === undefined) advanceCall(res, { ...prepared, stage: 'funded', funding });
-  else advanceCall(res, { ...prepared, stage: 'answered', funding, answer: asAnswer(kept), keptBefore: true });
+  const authorization = usedMandate(call, record, desk);
+  const funded = { ...prepared, funding, ...(authorization === undefined ? {} : { authorization }) };
+  if (kept === undefined) advanceCall(res, { ...funded, stage: 'funded' });
+  else advanceCall(res, { ...funded, stage: 'answered', answer: asAnswer(kept), keptBefore: true });
 }
 
-/** PAYMENT-RESPONSE of a failure after money moved, or may have moved. */
-function saidOfMoney(sale: Sale, requestId: string): PaymentResponse | undefined {
-  if (sale.kind === 'uncertain') return pendingResponse(sale.record, sale.transaction, requestId);
-  return sale.kind === 'failed' ? settledResponse(sale.record, requestId) : undefined;
+/** What a failure has to say after money moved, or may have moved. */
+function saidOfMoney(call: ProvenCall, sale: Sale, desk: MandateDesk | undefined): Said | undefined {
+  if (sale.kind === 'uncertain') return { payment: pendingResponse(sale.record, sale.transaction, call.requestId) };
+  return sale.kind === 'failed' ? saidOfSettled(call, sale.record, call.requestId, desk) : undefined;
+}
+
+function saidOfSettled(
+  call: ProvenCall,
+  record: PaymentRecord,
+  requestId: string,
+  desk: MandateDesk | undefined,
+): Said {
+  const authorization = usedMandate(call, record, desk);
+  return {
+    payment: settledResponse(record, requestId),
+    ...(authorization?.receipt === undefined ? {} : { mandateReceipt: authorization.receipt }),
+  };
 }
 
 /** The answer that was delivered before, with the words it was delivered with. */
 async function answerAgain(
   call: ProvenCall,
   { record, kept, joined }: Extract<Sale, { kind: 'again' }>,
+  desk: MandateDesk | undefined,
 ): Promise<void> {
   call.journal.flush();
   await call.presenter.relay(asAnswer(kept), {
-    payment: settledResponse(record, record.requestId),
+    ...saidOfSettled(call, record, record.requestId, desk),
     replayed: !joined,
   });
 }
@@ -134,6 +157,8 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): Ga
         headers: { 'retry-after': '2' },
         cause: sale.cause,
       });
+    case 'mandate_used':
+      throw new Error('a mandate was used up by a call that brought none');
     case 'unavailable':
       return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { headers: { 'retry-after': '1' }, cause: sale.cause });
     case 'crowded':

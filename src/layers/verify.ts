@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { advanceCall, callAt } from '../call.ts';
 import { GatewayError } from '../errors.ts';
+import type { MandateDesk } from '../mandates/desk.ts';
 import { NothingOwed } from '../payments/nothing-owed.ts';
 import type { Offers } from '../payments/offers.ts';
 import type { ProofVerifier } from '../payments/verifier.ts';
@@ -9,7 +10,7 @@ import { askForPayment, offerOf } from './ask.ts';
 import { oneKey } from './one-key.ts';
 
 /** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */
-export function verify(offers: Offers, verifier: ProofVerifier): RequestHandler {
+export function verify(offers: Offers, verifier: ProofVerifier, desk?: MandateDesk): RequestHandler {
   return async function verifyLayer(_req, res, next) {
     const call = callAt(res, 'prepared', 'funded');
     if (call.stage === 'funded') {
@@ -21,7 +22,7 @@ export function verify(offers: Offers, verifier: ProofVerifier): RequestHandler 
       throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
     });
     if (verdict.kind === 'refused') {
-      askForPayment(call, offer, NothingOwed.unreserved(verdict.reason));
+      askForPayment(call, offer, NothingOwed.unreserved(verdict.reason), desk);
       return;
     }
     if (verdict.kind === 'unavailable')

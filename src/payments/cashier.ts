@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beginSettling, orUncertain } from './begin-settling.ts';
 import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
+import { lacksMandate } from './lacks-mandate.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
@@ -114,6 +115,7 @@ class Till {
   }
 
   #begin(record: PaymentRecord): Promise<Made> {
+    if (lacksMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
     // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
     const refusal = this.#order.refusal ?? tooLate(record);
     return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');

@@ -1,6 +1,6 @@
 import type { Cashier } from './cashier.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
-import { isFinal } from './ledger/table.ts';
+import { isFinal } from './ledger/transitions.ts';
 import type { Sale } from './sale.ts';
 import { REAL_TIME, type Time } from './time.ts';
 

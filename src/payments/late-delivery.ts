@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
 import type { Advance, Advanced, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
-import { DELIVERING_STATES } from './ledger/table.ts';
+import { DELIVERING_STATES } from './ledger/transitions.ts';
 import type { Time } from './time.ts';
 
 /** How often, and after which pause, an attempt that has the record now is given time to end, milliseconds. */
@@ -27,6 +27,8 @@ export async function deliveredAfterAll(
       await time.sleep(PAUSE_MS);
       continue;
     }
+    // The store lost the record and knows the mandate.
+    if (reservation.kind === 'mandate') return undefined;
     const { record } = reservation;
     if (reservation.kind !== 'run')
       return record.state === 'delivered' ? { kind: 'illegal', state: record.state } : undefined;

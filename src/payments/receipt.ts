@@ -1,4 +1,5 @@
-import type { Receipt, ReceiptPayment } from '../receipts/receipt.ts';
+import { readStoredMandate } from '../mandates/stored-mandate.ts';
+import type { Receipt, ReceiptAuthorization, ReceiptPayment } from '../receipts/receipt.ts';
 import type { PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
 
 /** How far the delivery of a paid call came. `failure` is the error code the buyer was given. */
@@ -47,8 +48,17 @@ export function receiptOf(
     backendStatus: delivery?.backendStatus ?? 0,
     durationMs: facts.durationMs,
     payment: paymentOf(terms, facts.settledAt),
+    ...authorizationOf(terms),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
   };
+}
+
+/** Which mandate it was admitted with. */
+function authorizationOf({ mandate }: SettledTerms): { readonly authorization?: ReceiptAuthorization } {
+  const stored = mandate === undefined ? undefined : readStoredMandate(mandate);
+  if (stored === undefined) return {};
+  const { reference, mandateIssuer, checkoutIssuer, checkoutId } = stored;
+  return { authorization: { method: 'ap2', reference, metadata: { mandateIssuer, checkoutIssuer, checkoutId } } };
 }
 
 function paymentOf(terms: SettledTerms, settledAt: Date): ReceiptPayment {

@@ -1,7 +1,7 @@
 import type { Journal } from '../events/journal.ts';
 import type { Cashier } from './cashier.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
-import { DELIVERING_STATES } from './ledger/table.ts';
+import { DELIVERING_STATES } from './ledger/transitions.ts';
 import { abandon, forget, leaveToBuyer, neverDecided, owesRefund, refund, wait } from './loose-ends.ts';
 import { BACKGROUND_TRIES, LONGEST_WAIT_MS, lookAgainMs } from './patience.ts';
 import type { Order, Paid } from './sale.ts';

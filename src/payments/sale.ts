@@ -1,4 +1,5 @@
 import type { Journal } from '../events/journal.ts';
+import type { UseRefusal } from '../mandates/register.ts';
 import type { Lease } from './leases.ts';
 import type { KeptAnswer, PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
 import type { NothingOwed } from './nothing-owed.ts';
@@ -59,6 +60,8 @@ export type Sale =
       readonly record?: PaymentRecord;
     }
   | Uncertain
+  /** The mandate of this purchase cannot be used, now or ever. Nothing was written, asked or sent. */
+  | { readonly kind: 'mandate_used'; readonly reason: UseRefusal }
   | { readonly kind: 'unavailable'; readonly cause: string }
   /** This payer, or all payers together, have as many settlements under way as there may be. Nothing was asked or sent. */
   | { readonly kind: 'crowded' }

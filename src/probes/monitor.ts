@@ -10,7 +10,7 @@ const LATE = { found: 'unreachable', cause: 'no answer in time' } as const;
 /** A component to look at in the background. `look` resolves with the cause when something is wrong. */
 export interface Watched {
   readonly name: string;
-  readonly kind: 'store' | 'payment-provider';
+  readonly kind: 'store' | 'payment-provider' | 'authorization-provider';
   readonly look: () => Promise<{ readonly found: Observation; readonly cause?: string }>;
 }
 
@@ -41,6 +41,7 @@ export interface Monitor {
 export function startMonitor(options: {
   readonly store: Watched;
   readonly paymentProviders: readonly Watched[];
+  readonly authorizationProviders: readonly Watched[];
   readonly adapters: readonly string[];
   /** Whether the gateway still takes calls, and why not. */
   readonly gate: { readonly draining: () => boolean };
@@ -48,7 +49,7 @@ export function startMonitor(options: {
   readonly bypassed?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {
-  const watched = [options.store, ...options.paymentProviders];
+  const watched = [options.store, ...options.paymentProviders, ...options.authorizationProviders];
   const states = new Map<Watched, CheckState>(watched.map((component) => [component, UNSEEN]));
   let started = false;
   let checkedAt = new Date().toISOString();
@@ -91,8 +92,10 @@ export function startMonitor(options: {
       const store = render(options.store);
       const adapters = options.adapters.map(adapterCheck);
       const paymentProviders = options.paymentProviders.map(render);
-      const ready = [store, ...adapters, ...paymentProviders].every((check) => check.status !== 'fail');
-      return { ready, store, adapters, paymentProviders, authorizationProviders: [] };
+      const authorizationProviders = options.authorizationProviders.map(render);
+      const checks = [store, ...adapters, ...paymentProviders, ...authorizationProviders];
+      const ready = checks.every((check) => check.status !== 'fail');
+      return { ready, store, adapters, paymentProviders, authorizationProviders };
     },
     adapterHealth: () =>
       Object.fromEntries(options.adapters.map((name) => [name, { status: adapterCheck(name).status, checkedAt }])),

@@ -1,14 +1,22 @@
+import type { IssuerTrust } from '../mandates/ap2/issuers.ts';
 import type { PaymentRail } from '../payments/x402/rail.ts';
 import type { Store } from '../store/store.ts';
 import type { Watched } from './monitor.ts';
 
-/** What readiness depends on: the store, the rail when something has a price, and the fronts that are mounted. */
+/** What readiness depends on: the store, the rail when something has a price, the keys of mandates, and the fronts that are mounted. */
 export function watched(parts: {
   readonly config: { readonly protocols: Readonly<Record<string, { readonly enabled: boolean }>> };
   readonly store: Store;
   readonly rail: PaymentRail | undefined;
-}): { readonly store: Watched; readonly paymentProviders: readonly Watched[]; readonly adapters: readonly string[] } {
-  const { config, store, rail } = parts;
+  /** Undefined: no mandates are accepted. */
+  readonly trust?: Pick<IssuerTrust, 'check'> | undefined;
+}): {
+  readonly store: Watched;
+  readonly paymentProviders: readonly Watched[];
+  readonly authorizationProviders: readonly Watched[];
+  readonly adapters: readonly string[];
+} {
+  const { config, store, rail, trust } = parts;
   const storeCheck: Watched = {
     name: store.name,
     kind: 'store',
@@ -24,9 +32,15 @@ export function watched(parts: {
       return (await x402.check()) ?? { found: 'ok' };
     },
   });
+  const trustCheck = ({ check }: Pick<IssuerTrust, 'check'>): Watched => ({
+    name: 'ap2',
+    kind: 'authorization-provider',
+    look: check,
+  });
   return {
     store: storeCheck,
     paymentProviders: rail === undefined ? [] : [railCheck(rail)],
+    authorizationProviders: trust === undefined ? [] : [trustCheck(trust)],
     adapters: Object.entries(config.protocols)
       .filter(([, protocol]) => protocol.enabled)
       .map(([name]) => name),

@@ -16,6 +16,17 @@ export interface ReceiptPayment {
   readonly settledAt: string;
 }
 
+/** The mandate part of a receipt: which mandate, and nothing that stands in it (ap2.md 12). */
+export interface ReceiptAuthorization {
+  readonly method: 'ap2';
+  readonly reference: string;
+  readonly metadata: {
+    readonly mandateIssuer?: string;
+    readonly checkoutIssuer?: string;
+    readonly checkoutId?: string;
+  };
+}
+
 /** A receipt (CONTRACT 6.1): every delivered call, and every settled call whether delivered or not. Only these fields. */
 export interface Receipt {
   /** `receipt_` + UUIDv7, so ids sort by time. */
@@ -32,15 +43,7 @@ export interface Receipt {
   /** The whole call, milliseconds. */
   readonly durationMs: number;
   readonly payment?: ReceiptPayment;
-  readonly authorization?: {
-    readonly method: 'ap2';
-    readonly reference: string;
-    readonly metadata: {
-      readonly mandateIssuer?: string;
-      readonly checkoutIssuer?: string;
-      readonly checkoutId?: string;
-    };
-  };
+  readonly authorization?: ReceiptAuthorization;
   readonly metadata?: {
     readonly backendErrorCode?: string;
     readonly resumedFrom?: string;

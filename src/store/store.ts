@@ -1,4 +1,5 @@
 import type { EventFeed } from '../events/event.ts';
+import type { MandateRegister } from '../mandates/register.ts';
 import type { PaymentCensus } from '../payments/ledger/census.ts';
 import type { PaymentLedger } from '../payments/ledger/ledger.ts';
 import type { ParkedCalls } from '../payments/parked-calls.ts';
@@ -16,6 +17,8 @@ export interface Store {
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
   readonly parked: ParkedCalls;
+  /** Uses of mandates by calls that pay nothing; those of payments lie in the ledger. */
+  readonly mandates: MandateRegister;
   /** What stands open now, for whoever watches over the shop. @throws StoreError */
   census(): Promise<PaymentCensus>;
   /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */

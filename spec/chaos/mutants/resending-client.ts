@@ -4,6 +4,7 @@ import { redisFeed } from '../../../src/store/redis/feed.ts';
 import { redisHealth } from '../../../src/store/redis/health.ts';
 import { redisKeys } from '../../../src/store/redis/keys.ts';
 import { redisLedger } from '../../../src/store/redis/ledger.ts';
+import { redisMandates } from '../../../src/store/redis/mandates.ts';
 import { redisParked } from '../../../src/store/redis/parked.ts';
 import { redisReceipts } from '../../../src/store/redis/receipts.ts';
 import { misbehave } from './misbehave.ts';
@@ -30,6 +31,7 @@ await misbehave({
       feed: redisFeed({ redis, openTail: async () => redis.duplicate() }, keys, limits),
       receipts: redisReceipts(redis, keys, limits),
       parked: redisParked(redis, keys),
+      mandates: redisMandates({ redis }, keys),
       census: redisCensus(redis, keys),
       check: redisHealth(redis, keys, 0),
       close: async () => redis.disconnect(),

@@ -11,6 +11,7 @@ import {
   type Sweep,
   sweep,
   tellFailure,
+  underMandate,
 } from './crashes.ts';
 
 /** Two calls with a key stand for all: what a key changes does not depend on rail or fault. */
@@ -22,6 +23,8 @@ const ONCE: readonly Case[] = [
   ...casesOf('blind', 'GET').slice(0, 8),
   ...casesOf('remote', 'GET', 'key-of-the-buyer').slice(0, 1),
   ...casesOf('local', 'POST', 'key-of-the-buyer').slice(0, 1),
+  ...casesOf('remote', 'GET').slice(0, 8).map(underMandate),
+  ...casesOf('local', 'POST').map(underMandate),
 ];
 /** A second crash is where recovery itself is interrupted; `node spec/chaos/sim/main.ts --deep` does it for every variant. */
 const TWICE: readonly Case[] = [
@@ -34,6 +37,8 @@ const TOGETHER: readonly Case[] = [
   copiesInTheLastSeconds('remote', 'POST'),
   copiesAtOnce('remote', 'GET'),
   copiesAtOnce('local', 'POST', 'key-of-the-buyer'),
+  underMandate(copiesInTheLastSeconds('local', 'POST')),
+  underMandate(copiesAtOnce('remote', 'POST')),
 ];
 
 async function expectNone(swept: Promise<Sweep>, tally: { runs: number; steps: number }): Promise<void> {

@@ -18,6 +18,13 @@ export interface Case {
   readonly startMs?: number;
   /** 60 unless given. */
   readonly lifeSeconds?: number;
+  /** Whether it takes a mandate; no unless given. */
+  readonly mandated?: boolean;
+}
+
+/** The same call for a resource that is sold under a mandate only. */
+export function underMandate(one: Case): Case {
+  return { ...one, name: `${one.name}, under a mandate`, mandated: true };
 }
 
 /** What a sweep saw. */
@@ -139,11 +146,11 @@ export async function sweep(
 
 /** One run of a case with given blows. */
 export async function strikeCase(one: Case, blows: Failure['blows'], mutant: Mutant = NO_MUTANT, traced = false) {
-  const { rail, method, key, faults, others = [], startMs = 0, lifeSeconds = 60 } = one;
+  const { rail, method, key, faults, others = [], startMs = 0, lifeSeconds = 60, mandated = false } = one;
   const fate = plannedFate({ ...faults, blows: new Map(blows) });
   const outcome = await simulate(
     {
-      setting: { method, rail, honoursKeys: true, onStoreLoss: 'deliver', backendTimeoutMs: 10_000 },
+      setting: { method, rail, honoursKeys: true, onStoreLoss: 'deliver', backendTimeoutMs: 10_000, mandated },
       buyers: [{ name: 'buyer', purchase: 0, input: 'zurich', key, mayPay: true, gateway: 0, startMs }, ...others],
       fate,
       lifeSeconds: () => lifeSeconds,

@@ -2,6 +2,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Call, Presenter } from '../../../src/call.ts';
 import type { Resource } from '../../../src/catalogue/resource.ts';
 import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';
+import { authorize } from '../../../src/layers/authorize.ts';
 import { conclude } from '../../../src/layers/conclude.ts';
 import { forward } from '../../../src/layers/forward.ts';
 import { present } from '../../../src/layers/present.ts';
@@ -18,6 +19,7 @@ import { createReconciler, type Reconciler } from '../../../src/payments/reconci
 import { fetchForBuyer } from '../../../src/payments/redelivery.ts';
 import { createProofVerifier } from '../../../src/payments/verifier.ts';
 import type { PaymentRail } from '../../../src/payments/x402/rail.ts';
+import { simDesk } from './mandate.ts';
 import type { Process } from './process.ts';
 import { examine, OFFER, RESOURCE_ID } from './proof.ts';
 
@@ -43,6 +45,8 @@ export interface PaidRequest {
   readonly input: string;
   readonly header: string;
   readonly key: string | undefined;
+  /** As it is carried; undefined: none. */
+  readonly mandate: string | undefined;
 }
 
 /** A gateway: the real layers and the real `src/payments`, wired as `till.ts` and `gateway.ts` do. */
@@ -87,10 +91,12 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
     time,
     random: ports.random,
   });
+  const mandates = simDesk(() => time.now());
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
   const layers: readonly RequestHandler[] = [
     verify(OFFERS, verifier),
-    settle(OFFERS, joining(cashier, ports.watched, time), gate),
+    authorize(OFFERS, mandates, ledger),
+    settle(OFFERS, joining(cashier, ports.watched, time), gate, mandates),
     forward(exchange, desk),
     conclude(desk, receipts),
   ];
@@ -115,7 +121,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   return {
     process,
     reconciler,
-    serve({ requestId, input, header, key }, presenter) {
+    serve({ requestId, input, header, key, mandate }, presenter) {
       const journal = journalOf(requestId, sink);
       journal.record('resource.requested');
       const call: Call = {
@@ -126,6 +132,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         input: { for: input },
         rawInput: undefined,
         proof: { kind: 'header', value: header },
+        mandate: mandate === undefined ? { kind: 'none' } : { kind: 'text', value: mandate },
         idempotencyKey: key,
         retryHint: undefined,
         trace: { traceparent: undefined, tracestate: undefined },

@@ -1,5 +1,5 @@
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { SimChain } from './chain.ts';
 import type { Change, SimStore } from './store.ts';
@@ -104,6 +104,13 @@ export class Laws {
     if (PAID.has(after.state) && !paid) this.broken(`${after.state}, and the chain shows no payment`);
     if (after.state === 'refused' && paid) this.broken('refused, and the chain shows a payment');
     if (!damaged) this.#agrees(after, receipt);
+  }
+
+  /** A mandate's share is that of its payments, and each was made under one of its own. */
+  mandates({ damaged, records, uses }: SimStore): void {
+    // A simulated store loses its records one by one; a real one loses what mandates were used for along with them.
+    const wrong = damaged.size > 0 ? undefined : uses.wrong(records.values());
+    if (wrong !== undefined) this.broken(wrong);
   }
 
   /** Once everything is over. */

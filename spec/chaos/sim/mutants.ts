@@ -185,8 +185,8 @@ function withoutReason({ facts, ...command }: Note): Note {
 
 async function unguarded(ledger: PaymentLedger, command: Parameters<PaymentLedger['reserve']>[0]) {
   const reservation = await ledger.reserve(command);
-  const { keyDigest, ...record } = reservation.record;
   if (reservation.kind !== 'ended') return reservation;
+  const { keyDigest, ...record } = reservation.record;
   const { keyDigest: asked } = command.terms;
   return { ...reservation, record: asked === undefined ? record : { ...record, keyDigest: asked } };
 }

@@ -4,6 +4,7 @@ import { replayKey } from '../../../src/payments/x402/payid.ts';
 import { encodeProof } from '../../../src/payments/x402/proof-codec.ts';
 import type { Candidate, Examination } from '../../../src/payments/x402/verify.ts';
 import { invalidWindow } from '../../../src/payments/x402/window.ts';
+import type { Setting } from './setting.ts';
 
 const ASSET = `0x${'33'.repeat(20)}`;
 const PAYER = `0x${'11'.repeat(20)}`;
@@ -85,15 +86,16 @@ export function examine({ decoded, offer, nowMs }: Candidate): Examination {
 }
 
 /** The one resource. */
-export function resourceOf(method: 'GET' | 'POST', timeoutMs: number): Resource {
+export function resourceOf({ method, backendTimeoutMs, mandated }: Setting): Resource {
   return {
     id: RESOURCE_ID,
     name: 'Market report',
     pricing: { type: 'fixed', amount: '0.01', currency: 'USDC', units: 10_000n },
     exposedVia: ['http'],
-    backend: { method, timeoutMs, maxResponseBytes: 1_000_000, idempotent: false, relayStatuses: [] },
+    backend: { method, timeoutMs: backendTimeoutMs, maxResponseBytes: 1_000_000, idempotent: false, relayStatuses: [] },
     prepare: () => ({ ok: false, problems: [] }),
     fitsOutput: undefined,
+    authorization: mandated ? ['ap2'] : [],
   };
 }
 

@@ -28,6 +28,7 @@ export async function runSeed(
       honoursKeys: chance.happens(0.8),
       onStoreLoss: 'deliver',
       backendTimeoutMs: chance.pick([2_000, 10_000]),
+      mandated: seed % 2 === 0,
     },
     buyers: crowd(chance.below(1_000_000)),
     fate,

@@ -8,4 +8,6 @@ export interface Setting {
   readonly honoursKeys: boolean;
   readonly onStoreLoss: StoreLossPolicy;
   readonly backendTimeoutMs: number;
+  /** Whether the resource is sold under a mandate only. */
+  readonly mandated: boolean;
 }

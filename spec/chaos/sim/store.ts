@@ -10,8 +10,10 @@ import type {
   Reservation,
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
+import { admitted } from '../../../src/payments/ledger/mandate-use.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { SimUses } from './mandate.ts';
 
 /** The state machine that a store runs: the real one, or a mutant of it. */
 export type Table = Pick<typeof table, 'reserve' | 'advance' | 'note' | 'renew' | 'discard'>;
@@ -36,6 +38,7 @@ interface Version {
 export class SimStore {
   readonly records = new Map<string, PaymentRecord>();
   readonly receipts = new Map<string, Receipt>();
+  readonly uses = new SimUses();
   /** Of payment transitions, by payment. */
   readonly events = new Map<string, EventDraft[]>();
   /** Payments of which the store has lost something. */
@@ -54,7 +57,12 @@ export class SimStore {
 
   reserve(command: Reserve, skewMs = 0): Reservation {
     const { payId } = command.terms;
-    return this.#settle(payId, this.#table.reserve(this.records.get(payId), command, this.#now() + skewMs));
+    const before = this.records.get(payId);
+    const outcome = this.#table.reserve(before, command, this.#now() + skewMs);
+    return this.#settle(
+      payId,
+      admitted(outcome, before, (claim) => this.uses.reserve(claim, this.#now())),
+    );
   }
 
   advance(command: Advance) {
@@ -100,6 +108,7 @@ export class SimStore {
     if (!this.records.delete(payId)) return;
     this.#answers.delete(payId);
     this.damaged.add(payId);
+    this.uses.rebuild(this.records.values(), this.#now());
   }
 
   /** A power cut with a log that is synced once a second: the last writes of a payment are gone. */
@@ -113,6 +122,7 @@ export class SimStore {
     else this.records.set(payId, old.record);
     if (old.receipt !== undefined) this.receipts.set(old.receipt.id, old.receipt);
     this.events.get(payId)?.splice(old.events);
+    this.uses.rebuild(this.records.values(), this.#now());
   }
 
   #settle<Answer>(
@@ -129,6 +139,7 @@ export class SimStore {
     const { receipt, keeping, events = [] } = carried;
     if (record === undefined) this.records.delete(payId);
     else this.records.set(payId, record);
+    this.uses.follow(before, record, this.#now());
     if (receipt !== undefined) this.receipts.set(receipt.id, receipt);
     if (keeping !== undefined) this.#answers.set(payId, { answer: keeping.answer, until: this.#now() + keeping.forMs });
     const told = entry(this.events, payId);

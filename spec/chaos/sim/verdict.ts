@@ -1,5 +1,5 @@
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { isFinal } from '../../../src/payments/ledger/table.ts';
+import { isFinal } from '../../../src/payments/ledger/transitions.ts';
 import type { BuyerPlan, Ending, Purchase } from './buyer.ts';
 import { requestIdOf } from './gateway.ts';
 import type { World } from './world.ts';

@@ -8,6 +8,7 @@ import { Connection, connectionPresenter, type Reply } from './front.ts';
 import { createSimGateway, pathOf, requestIdOf, type SimGateway } from './gateway.ts';
 import { type Attempt, Laws } from './laws.ts';
 import { ledgerPort } from './ledger-port.ts';
+import { Mandates } from './mandate.ts';
 import { SimMerchant, type Work } from './merchant.ts';
 import type { Mutant } from './mutant.ts';
 import { Pods } from './pods.ts';
@@ -34,6 +35,7 @@ export class World implements Conductor {
   readonly #pods: Pods;
   /** Whose attempt an owner token is. */
   readonly #holders = new Map<string, Process>();
+  readonly #mandates: Mandates;
   readonly #connections = new Set<Connection>();
   /** Requests that reached a process, in order; the id is the place. */
   readonly served: Process[] = [];
@@ -43,6 +45,7 @@ export class World implements Conductor {
     this.schedule = new Schedule(traced);
     const now = (): number => this.schedule.now;
     this.setting = setting;
+    this.#mandates = new Mandates(now, setting.mandated);
     this.#fate = fate;
     this.#mutant = mutant;
     this.chain = new SimChain(now);
@@ -51,6 +54,7 @@ export class World implements Conductor {
       const { payId, after } = change;
       this.schedule.tell(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
       this.laws.changed(change, this.store.damaged.has(payId));
+      this.laws.mandates(this.store);
       if (this.#robbed(change)) this.laws.broken('an attempt that lives lost its lease');
     };
     // The clock of a real store counts whole milliseconds.
@@ -96,6 +100,7 @@ export class World implements Conductor {
     const label = `request of ${buyer.name}`;
     const arrive = (): void => this.#arrive(gateway, connection, buyer, proof);
     this.schedule.after(latency(), { kind: 'wake', label, actor: gateway.process, run: arrive });
+    void connection.reply.then((reply) => this.#mandates.answered(buyer, reply));
     return connection.reply.finally(() => this.#connections.delete(connection));
   }
 
@@ -163,7 +168,7 @@ export class World implements Conductor {
       watched: { read: (payId) => process.ask('look', () => this.store.records.get(payId)) },
       rail: mutant.rail?.(rail, this.chain) ?? rail,
       exchange: this.merchant.exchange(process),
-      resource: resourceOf(this.setting.method, this.setting.backendTimeoutMs),
+      resource: resourceOf(this.setting),
       onStoreLoss: this.setting.onStoreLoss,
       sink: { push: (event) => void this.flushed.push(event), withdraw: () => [] },
       random: () => 0.5,
@@ -190,7 +195,10 @@ export class World implements Conductor {
     );
     const requestId = requestIdOf(this.served.push(connection.process) - 1);
     serve(
-      { requestId, input: buyer.input, header: proof.header, key: buyer.key },
+      {
+        ...{ requestId, input: buyer.input, header: proof.header, key: buyer.key },
+        mandate: this.#mandates.broughtBy(buyer),
+      },
       this.#mutant.presenter?.(presenter) ?? presenter,
     );
   }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { isFinal } from '../../../src/payments/ledger/table.ts';
+import { isFinal } from '../../../src/payments/ledger/transitions.ts';
 import { checkBooks } from './books.ts';
 import { ask, sendUntilCut, signedCall } from './buyer.ts';
 import type { Death } from './deaths.ts';

@@ -4,7 +4,11 @@ import fc from 'fast-check';
 import { readRequest } from '../../../src/fronts/a2a/request.ts';
 import { LEGAL, RUNGS } from './rungs.ts';
 
-const HEADERS = { version: { kind: 'single', value: '1.0' }, proof: { kind: 'none' } } as const;
+const HEADERS = {
+  version: { kind: 'single', value: '1.0' },
+  proof: { kind: 'none' },
+  mandate: { kind: 'none' },
+} as const;
 const KINDS: readonly string[] = ['message', 'answered', 'refused'];
 
 /** What is read of a request, whatever it is; never an exception. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { assertRecord, LedgerCorruption } from '../../../src/payments/ledger/invariants.ts';
 import type { Evidence, PaymentFacts, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { advance, note, TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import { advance, note } from '../../../src/payments/ledger/table.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import { holder, inState, move, NOW, TRANSACTION } from './samples.ts';
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];

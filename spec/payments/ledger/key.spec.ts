@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LedgerCorruption } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { reserve, TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import { reserve } from '../../../src/payments/ledger/table.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import { ask, inState, NOW, sha256 } from './samples.ts';
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];

@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import { MAX_PAUSE_MS } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { expiresAt, RECORD_RETENTION_MS } from '../../../src/payments/ledger/retention.ts';
-import { advance, note, renew, reserve, TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import { advance, note, renew, reserve } from '../../../src/payments/ledger/table.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import { ask, holder, inState, LEASE_MS, move, NOW, terms } from './samples.ts';
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];

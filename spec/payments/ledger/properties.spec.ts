@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { assertRecord } from '../../../src/payments/ledger/invariants.ts';
-import { isFinal } from '../../../src/payments/ledger/table.ts';
+import { isFinal } from '../../../src/payments/ledger/transitions.ts';
 import { applied, type Step, walk, walks } from './walk.ts';
 
 const RUNS = 2_000;

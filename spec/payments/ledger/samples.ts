@@ -9,9 +9,10 @@ import type {
   PaymentRecord,
   PaymentState,
   PaymentTerms,
+  Reservation,
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
-import { TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import { receiptId } from '../../../src/receipts/id.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 
@@ -68,6 +69,12 @@ export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {
     ...(state === 'refused' ? { evidence: 'unsent', reason: 'insufficient_funds' } : {}),
     ...changes,
   });
+}
+
+/** The record that a reservation speaks of; without a mandate there is always one. */
+export function recordIn(reservation: Reservation): PaymentRecord {
+  if (reservation.kind === 'mandate') throw new Error(`the mandate is ${reservation.reason}`);
+  return reservation.record;
 }
 
 /** A fresh command under the tokens of a record. */

@@ -1,7 +1,8 @@
 import type { Catalogue } from '../../catalogue/catalogue.ts';
-import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
-import { skillOf } from './skills.ts';
+import { asksForMandate } from '../description.ts';
+import { MANDATE_SCHEME, skillOf } from './skills.ts';
 import { X402_EXTENSIONS } from './x402-keys.ts';
 
 /** What the agent card is made from. */
@@ -34,6 +35,7 @@ export function agentCard({ settings, catalogue, merchant, version }: CardParts)
   const { provider, documentationUrl, iconUrl } = settings;
   const resources = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('a2a'));
   const paid = resources.some(({ pricing }) => pricing.type === 'fixed');
+  const mandates = resources.some(asksForMandate);
   const { name, publicBaseUrl } = merchant;
   return {
     name,
@@ -47,9 +49,10 @@ export function agentCard({ settings, catalogue, merchant, version }: CardParts)
     capabilities: {
       streaming: false,
       pushNotifications: false,
-      extensions: [...(paid ? PAYMENT_EXTENSIONS : []), resourcesExtension(publicBaseUrl)],
+      extensions: [...(paid ? PAYMENT_EXTENSIONS : []), resourcesExtension(publicBaseUrl, mandates)],
       extendedAgentCard: false,
     },
+    ...(mandates ? { securitySchemes: MANDATE_SCHEMES } : {}),
     defaultInputModes: JSON_ONLY,
     defaultOutputModes: JSON_ONLY,
     skills: resources.map((resource) => skillOf(resource, catalogue.byId.get(resource.id))),
@@ -62,7 +65,17 @@ const PAYMENT_EXTENSIONS: readonly Json[] = X402_EXTENSIONS.map((uri) => ({
   description: 'When activated, a task waits for its x402 payment, and a message with its id pays.',
 }));
 
-function resourcesExtension(publicBaseUrl: string): Json {
+const MANDATE_SCHEMES: JsonObject = {
+  [MANDATE_SCHEME]: {
+    apiKeySecurityScheme: {
+      description: `An AP2 0.2 mandate for the checkout of the challenge, or the same in input.${AUTHORIZATION_MEMBER}.`,
+      location: 'header',
+      name: 'Agent-Authorization',
+    },
+  },
+};
+
+function resourcesExtension(publicBaseUrl: string, mandates: boolean): Json {
   return {
     uri: RESOURCES_EXTENSION,
     description: 'A message has one data part: resource is the id of a skill, input fits its schema at resourcesUrl.',
@@ -70,6 +83,7 @@ function resourcesExtension(publicBaseUrl: string): Json {
       resourcesUrl: `${publicBaseUrl}/api/resources`,
       discoveryUrl: `${publicBaseUrl}/.well-known/agent-commerce`,
       paymentField: `input.${PAYMENT_MEMBER}`,
+      ...(mandates ? { authorizationField: `input.${AUTHORIZATION_MEMBER}` } : {}),
     },
   };
 }

@@ -1,11 +1,11 @@
-import { type RequestHandler, Router } from 'express';
+import { Router } from 'express';
 import type { StaticDocument } from '../../catalogue/resource.ts';
 import { staticDocument } from '../../catalogue/static-document.ts';
 import { allowOnly } from '../../http/methods.ts';
-import { sendJson } from '../../http/respond.ts';
+import { published } from '../../http/published.ts';
 import type { JsonObject } from '../../json/types.ts';
 import { signDocument } from '../../keys/detached-signature.ts';
-import { keySet } from '../../keys/key-set.ts';
+import { KEY_SET_PATH } from '../../keys/key-set.ts';
 import { readSigningKey, type SigningKey } from '../../keys/signing-key.ts';
 import { agentCard, type CardParts, type CardSettings } from './card.ts';
 
@@ -17,13 +17,10 @@ export interface DocumentParts extends CardParts {
 }
 
 const CARD_PATH = '/.well-known/agent-card.json';
-const KEY_SET_PATH = '/.well-known/jwks.json';
-/** How long readers may go by a document (CONTRACT 7.2). */
-const CACHE_CONTROL = 'public, max-age=300';
 
 /**
  * The agent card at both places where clients look for it (they resolve a relative reference, so a slash at the end of their base
- * URL decides), and the keys that its signature is checked with. Bytes made once.
+ * URL decides). Bytes made once; the key of its signature is published with those of the gateway's other signatures.
  */
 export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
   const { settings, merchant } = parts;
@@ -36,7 +33,6 @@ export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
   };
   const text = key === undefined ? card : signed(card, key, `${merchant.publicBaseUrl}${KEY_SET_PATH}`);
   publish([CARD_PATH, `${settings.mountPath}${CARD_PATH}`], staticDocument(text));
-  if (key !== undefined) publish([KEY_SET_PATH], staticDocument(keySet([key])));
   return router;
 }
 
@@ -51,19 +47,4 @@ function keyOf(pem: string | undefined): SigningKey | undefined {
 function signed(card: JsonObject, key: SigningKey, keySetUrl: string): JsonObject {
   const signature = signDocument(card, key, keySetUrl);
   return { ...card, signatures: [{ protected: signature.protected, signature: signature.signature }] };
-}
-
-function published({ bytes, etag }: StaticDocument, startedAt: Date): RequestHandler {
-  const lastModified = startedAt.toUTCString();
-  return function publishedDocument(req, res) {
-    res.setHeader('etag', etag);
-    res.setHeader('last-modified', lastModified);
-    res.setHeader('cache-control', CACHE_CONTROL);
-    if (req.fresh) {
-      res.writeHead(304);
-      res.end();
-      return;
-    }
-    sendJson(res, 200, bytes);
-  };
 }

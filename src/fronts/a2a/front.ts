@@ -7,7 +7,7 @@ import { leavingOf } from '../../http/leaving.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import type { ParkedCalls } from '../../payments/parked-calls.ts';
-import { carriedKey, carriedProof } from '../carriers.ts';
+import { carriedKey, carriedMandate, carriedProof } from '../carriers.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import type { SendMessage } from './message.ts';
@@ -43,7 +43,8 @@ export function a2aFront({ errorProfile, parked, parkForMs, budget }: A2aParts):
     // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
     const startedAt = performance.now();
     if (bytes === undefined) return refuse(res, null, { reason: 'PAYLOAD_TOO_LARGE' }, 413);
-    const headers = { version: readHeader(req, 'a2a-version'), proof: carriedProof(req) };
+    const version = readHeader(req, 'a2a-version');
+    const headers = { version, proof: carriedProof(req), mandate: carriedMandate(req) };
     const reading = readRequest(bytes, headers, errorProfile);
     if (reading.kind === 'refused') return refuse(res, reading.id, reading.refusal);
     const { id } = reading;
@@ -90,7 +91,7 @@ function activate(req: Request, res: Response): boolean {
 /** A message as the shared layers know it. */
 function received(
   req: Request,
-  { messageId, proof }: SendMessage,
+  { messageId, proof, mandate }: SendMessage,
   { resourceId, input }: Pick<Purchase, 'resourceId' | 'input'>,
 ): Omit<ReceivedCall, 'requestId' | 'presenter' | 'startedAt' | 'left'> {
   return {
@@ -100,6 +101,7 @@ function received(
     input,
     rawInput: undefined,
     proof,
+    mandate,
     idempotencyKey: carriedKey(req),
     // A name that others may guess would let them read what was bought with a proof that is public by then.
     retryHint: messageId.length < MIN_HINT_LENGTH ? undefined : `a2a:${messageId}`,

@@ -1,9 +1,10 @@
-import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
 import { isJsonType } from '../../http/media-type.ts';
 import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
+import type { CarriedMandate } from '../../mandates/ap2/envelope.ts';
 import type { CarriedProof } from '../../payments/verifier.ts';
-import { memberProof, oneProof } from '../carriers.ts';
+import { memberMandate, memberProof, oneMandate, oneProof } from '../carriers.ts';
 import { badParams, type Refusal } from './refusal.ts';
 import { PAYMENT_PAYLOAD, PAYMENT_STATUS } from './x402-keys.ts';
 
@@ -14,6 +15,7 @@ export interface Order {
   readonly resourceId: string;
   readonly input: JsonObject;
   readonly proof: CarriedProof;
+  readonly mandate: CarriedMandate;
 }
 
 /** A message about a task that waits for its payment (x402 extension): it brings the payment, or declines. */
@@ -26,6 +28,13 @@ export interface FollowUp {
   /** What the message says was ordered; most say nothing but a text. */
   readonly order: Pick<Order, 'resourceId' | 'input'> | undefined;
   readonly proof: CarriedProof;
+  readonly mandate: CarriedMandate;
+}
+
+/** What the headers of the request carry, the last of the places where something may be. */
+export interface CarriedInHeaders {
+  readonly proof: CarriedProof;
+  readonly mandate: CarriedMandate;
 }
 
 /** `params` of SendMessage, read. */
@@ -39,7 +48,7 @@ export const MAX_MESSAGE_ID_LENGTH = 256;
 const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
 
 /** Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal, and mean nothing here. */
-export function readSendMessage(params: Json | undefined, header: CarriedProof): SendMessage | Unread {
+export function readSendMessage(params: Json | undefined, headers: CarriedInHeaders): SendMessage | Unread {
   if (!isObject(params)) return unread(badParams('params', 'must be an object'));
   const { message, configuration } = params;
   if (!isObject(message)) return unread(badParams('message', 'must be an object'));
@@ -48,9 +57,11 @@ export function readSendMessage(params: Json | undefined, header: CarriedProof):
   const messageId = String(message['messageId']);
   const parts = message['parts'] as readonly Json[];
   const metadata = isObject(message['metadata']) ? message['metadata'] : {};
-  const proof = oneProof(proofInside(parts[0]), memberProof(metadata[PAYMENT_PAYLOAD]), header);
+  const inside = inputInside(parts[0]);
+  const proof = oneProof(memberProof(inside?.[PAYMENT_MEMBER]), memberProof(metadata[PAYMENT_PAYLOAD]), headers.proof);
   if (proof.kind === 'conflicting')
     return unread(badParams(`message.metadata["${PAYMENT_PAYLOAD}"]`, 'must be the payment that the input carries'));
+  const mandate = oneMandate(headers.mandate, memberMandate(inside?.[AUTHORIZATION_MEMBER]));
   const taskId = named(message['taskId']);
   const contextId = named(message['contextId']);
   if (taskId !== undefined) {
@@ -58,13 +69,13 @@ export function readSendMessage(params: Json | undefined, header: CarriedProof):
     if (!declined && proof.kind === 'none') return unread({ reason: 'TASK_NOT_FOUND', message: NO_PAYMENT });
     const order = parts.some(hasData) ? readPart(parts[0]) : undefined;
     if (order !== undefined && 'reason' in order) return unread(order);
-    return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, order, proof };
+    return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, order, proof, mandate };
   }
   if (contextId !== undefined)
     return unread(unsupported('A context cannot be continued. Send the message without contextId.'));
   if (parts.length > 1) return unread(unsupported('A message must have exactly one part.'));
   const order = readPart(parts[0]);
-  return 'reason' in order ? unread(order) : { kind: 'order', messageId, ...order, proof };
+  return 'reason' in order ? unread(order) : { kind: 'order', messageId, ...order, proof, mandate };
 }
 
 const NO_PAYMENT =
@@ -111,7 +122,8 @@ function readPart(part: Json | undefined): { readonly resourceId: string; readon
     if (!isJsonType(mediaType)) return { reason: 'CONTENT_TYPE_NOT_SUPPORTED' };
   }
   if (!isObject(data)) return badParams(`${at}.data`, 'must be an object with the members resource and input');
-  if (PAYMENT_MEMBER in data) return badParams(`${at}.data.${PAYMENT_MEMBER}`, 'belongs into data.input');
+  const misplaced = [PAYMENT_MEMBER, AUTHORIZATION_MEMBER].find((name) => name in data);
+  if (misplaced !== undefined) return badParams(`${at}.data.${misplaced}`, 'belongs into data.input');
   const { resource, input = {}, ...beside } = data;
   if (typeof resource !== 'string' || resource === '')
     return badParams(`${at}.data.resource`, 'must be the id of a resource: a skill of the agent card');
@@ -125,10 +137,10 @@ function hasData(part: Json): boolean {
   return isObject(part) && !isAbsent(part['data']);
 }
 
-function proofInside(part: Json | undefined): CarriedProof {
+function inputInside(part: Json | undefined): JsonObject | undefined {
   const data = isObject(part) ? part['data'] : undefined;
   const input = isObject(data) ? data['input'] : undefined;
-  return memberProof(isObject(input) ? input[PAYMENT_MEMBER] : undefined);
+  return isObject(input) ? input : undefined;
 }
 
 /** ProtoJSON: null is the same as nothing. */

@@ -5,7 +5,7 @@ import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import type { Challenge } from '../../payments/x402/challenge.ts';
 import { MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
-import { deliveryMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
+import { deliveryMember, mandateReceiptMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
 import { deliveredData } from './delivered.ts';
 import { askedMembers, declinedMembers, failedMembers, paidMembers } from './payment-status.ts';
@@ -44,7 +44,7 @@ export function a2aPresenter(res: Response, call: MessageCall, budget: AnswerBud
       if (call.park === undefined) ask(false);
       else void call.park().then(ask, () => res.destroy());
     },
-    failed(error, { resourceId: known, payment }) {
+    failed(error, { resourceId: known, payment, mandateReceipt }) {
       for (const [name, value] of Object.entries(error.headers)) if (!res.headersSent) res.setHeader(name, value);
       const tell = (waits: boolean): void =>
         sendRpc(
@@ -58,7 +58,7 @@ export function a2aPresenter(res: Response, call: MessageCall, budget: AnswerBud
               data: JSON.stringify(errorEnvelope(error, requestId, known)),
               metadata: paidMember(payment),
             },
-            metadata: requestIdMember(requestId),
+            metadata: { ...requestIdMember(requestId), ...mandateReceiptMember(mandateReceipt) },
           }),
         );
       // What can never pay here must not keep others from paying.
@@ -67,7 +67,7 @@ export function a2aPresenter(res: Response, call: MessageCall, budget: AnswerBud
       else tell(call.waiting && error.retryable);
     },
     relay(answer, answered) {
-      const { payment } = answered;
+      const { payment, mandateReceipt } = answered;
       return withContent(answer, { budget, paid: payment !== undefined }, (content) => {
         const delivery = deliveryMember(call, answer.status, answered);
         return sendRpcWatched(
@@ -80,7 +80,7 @@ export function a2aPresenter(res: Response, call: MessageCall, budget: AnswerBud
               data: deliveredData(content),
               metadata: { ...delivery, ...paidMember(payment) },
             },
-            metadata: { ...delivery, ...requestIdMember(requestId) },
+            metadata: { ...delivery, ...requestIdMember(requestId), ...mandateReceiptMember(mandateReceipt) },
           }),
         );
       });
@@ -108,7 +108,17 @@ function howToPay(call: Pick<MessageCall, 'waiting'>, { refusal, message }: Chal
   );
 }
 
-/** Failures of a payment that has bought nothing here, and cannot: it belongs to another call, or came with a key that is none. */
+/**
+ * Failures of a payment that has bought nothing here, and cannot: it belongs to another call, came with a key that is none, or without a
+ * mandate that lets it.
+ */
 function isWorthless({ code, details }: GatewayError): boolean {
-  return code === 'INPUT_INVALID' || (code === 'PAYMENT_REPLAYED' && details?.state === 'used');
+  return WORTHLESS.has(code) || (code === 'PAYMENT_REPLAYED' && details?.state === 'used');
 }
+
+const WORTHLESS: ReadonlySet<string> = new Set([
+  'INPUT_INVALID',
+  'AUTHORIZATION_REQUIRED',
+  'AUTHORIZATION_INVALID',
+  'AUTHORIZATION_REPLAYED',
+]);

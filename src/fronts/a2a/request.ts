@@ -1,18 +1,15 @@
 import type { HeaderReading } from '../../http/headers.ts';
 import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
-import type { CarriedProof } from '../../payments/verifier.ts';
 import { PARSE_ERROR, type RpcId } from '../json-rpc/message.ts';
 import { readBody } from '../json-rpc/read.ts';
-import { readSendMessage, type SendMessage } from './message.ts';
+import { type CarriedInHeaders, readSendMessage, type SendMessage } from './message.ts';
 import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
 
 /** What the headers of a request say. */
-export interface RequestHeaders {
+export interface RequestHeaders extends CarriedInHeaders {
   /** `A2A-Version` (A2A 1.0, section 3.6). A query parameter of that name is not looked at. */
   readonly version: HeaderReading;
-  /** The proof of the HTTP transport, the last of the places where one may be. */
-  readonly proof: CarriedProof;
 }
 
 /** What came of reading a POST. `answered`: there is nothing to look up, so the result is known. */
@@ -62,18 +59,18 @@ export function readRequest(bytes: Uint8Array, headers: RequestHeaders, profile:
   if (!isId(id)) return refused(null, invalid('The member id must be a string or a number.'));
   const { version } = headers;
   if (version.kind !== 'single' || !VERSION.test(version.value)) return refused(id, wrongVersion(version));
-  return readMethod(id, method, request['params'], headers.proof, profile);
+  return readMethod(id, method, request['params'], headers, profile);
 }
 
 function readMethod(
   id: RpcId,
   method: string,
   params: Json | undefined,
-  proof: CarriedProof,
+  headers: CarriedInHeaders,
   profile: ErrorProfile,
 ): A2aReading {
   if (method === 'SendMessage') {
-    const message = readSendMessage(params, proof);
+    const message = readSendMessage(params, headers);
     return message.kind === 'refused' ? refused(id, message.refusal) : { kind: 'message', id, message };
   }
   if (method === 'ListTasks' && profile === 'spec') return { kind: 'answered', id, result: NO_TASKS };

@@ -2,9 +2,11 @@ import type { ListedResource } from '../../catalogue/listing.ts';
 import type { Resource } from '../../catalogue/resource.ts';
 import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
-import { describedWithPrice } from '../description.ts';
+import { asksForMandate, describedWithPrice } from '../description.ts';
 
 const JSON_ONLY = ['application/json'];
+/** The name under which the card declares where a mandate goes (reference a2a.md, section 6). */
+export const MANDATE_SCHEME = 'ap2Mandate';
 
 /** A resource as a skill. `compiled` tells whether an example would be accepted. */
 export function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject {
@@ -14,10 +16,11 @@ export function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepar
     id,
     name,
     description: describedWithPrice(listed),
-    tags: ['agent-commerce', pricing.type === 'free' ? 'free' : 'paid'],
+    tags: ['agent-commerce', pricing.type === 'free' ? 'free' : 'paid', ...(asksForMandate(listed) ? ['ap2'] : [])],
     ...(example === undefined ? {} : { examples: [examplePart(id, example)] }),
     inputModes: JSON_ONLY,
     outputModes: JSON_ONLY,
+    ...(asksForMandate(listed) ? { securityRequirements: [{ schemes: { [MANDATE_SCHEME]: {} } }] } : {}),
   };
 }
 

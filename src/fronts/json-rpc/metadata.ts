@@ -20,6 +20,11 @@ export function paidMember(payment: PaymentResponse | undefined): Members {
   return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(paymentResponseDocument(payment)) };
 }
 
+/** The signed receipt of a mandate (ap2.md 13). */
+export function mandateReceiptMember(receipt: string | undefined): Members {
+  return receipt === undefined ? {} : { 'agent-commerce/authorizationReceipt': JSON.stringify(receipt) };
+}
+
 /** The summary of a delivery (SPEC part 3). `status`: the merchant's. */
 export function deliveryMember(
   { requestId, resourceId }: Answered,

@@ -2,7 +2,7 @@ import type { RequestHandler, Response } from 'express';
 import { receiveCall } from '../../call.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { type MirroredParameter, mirroredParameters } from '../../catalogue/mirrored.ts';
-import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
 import { readJsonBytes } from '../../http/body.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../http/headers.ts';
 import { leavingOf } from '../../http/leaving.ts';
@@ -11,7 +11,15 @@ import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
 import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import { invokeUrl } from '../../payments/x402/offer.ts';
-import { carriedKey, carriedProof, memberProof, oneProof } from '../carriers.ts';
+import {
+  carriedKey,
+  carriedMandate,
+  carriedProof,
+  memberMandate,
+  memberProof,
+  oneMandate,
+  oneProof,
+} from '../carriers.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
@@ -101,6 +109,11 @@ export function mcpFront({ catalogue, merchant, version, budget }: McpParts): Re
       input,
       rawInput: undefined,
       proof: oneProof(memberProof(input[PAYMENT_MEMBER]), memberProof(meta['x402/payment']), carriedProof(req)),
+      mandate: oneMandate(
+        carriedMandate(req),
+        memberMandate(input[AUTHORIZATION_MEMBER]),
+        memberMandate(meta['agent-commerce/authorization']),
+      ),
       idempotencyKey: carriedKey(req),
       retryHint: undefined,
       trace: {

@@ -6,7 +6,7 @@ import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import { withError } from '../../payments/x402/challenge.ts';
 import { MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { errorText, INVALID_PARAMS, type RpcId, resultText } from '../json-rpc/message.ts';
-import { deliveryMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
+import { deliveryMember, mandateReceiptMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
 import { deliveredContent, schemaValue } from './delivered.ts';
 import type { Era } from './eras.ts';
@@ -41,19 +41,23 @@ export function mcpPresenter(res: Response, call: ToolCall, budget: AnswerBudget
       const content = [textBlock(structured), textBlock(`${refusal?.message ?? message} ${HOW_TO_PAY}`)];
       sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
     },
-    failed(error, { resourceId: known, payment }) {
+    failed(error, { resourceId: known, payment, mandateReceipt }) {
       for (const [name, value] of Object.entries(error.headers)) if (!res.headersSent) res.setHeader(name, value);
       if (error.code === 'RESOURCE_NOT_FOUND') {
         sendRpc(res, 200, errorText(call.id, { code: INVALID_PARAMS, message: UNKNOWN_TOOL }));
         return;
       }
       const structured = JSON.stringify(errorEnvelope(error, requestId, known));
-      const meta = { ...requestIdMember(requestId), ...paidMember(payment) };
+      const meta = { ...requestIdMember(requestId), ...paidMember(payment), ...mandateReceiptMember(mandateReceipt) };
       sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
     },
     relay(delivered, answered) {
       return withContent(delivered, { budget, paid: answered.payment !== undefined }, (content) => {
-        const meta = { ...deliveryMember(call, delivered.status, answered), ...paidMember(answered.payment) };
+        const meta = {
+          ...deliveryMember(call, delivered.status, answered),
+          ...paidMember(answered.payment),
+          ...mandateReceiptMember(answered.mandateReceipt),
+        };
         const said = deliveredContent(content, era, call.resourceUrl);
         if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
           return sendRpcWatched(res, answer({ ...said, meta }));

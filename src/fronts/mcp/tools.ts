@@ -1,9 +1,9 @@
 import type { ListedResource } from '../../catalogue/listing.ts';
-import { PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../catalogue/schema-check.ts';
 import { sameValue } from '../../catalogue/subschemas.ts';
 import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
-import { describedWithPrice } from '../description.ts';
+import { asksForMandate, describedWithPrice } from '../description.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
 
 /** How long a client may go by the list, milliseconds. Resources change only when the gateway is started again. */
@@ -19,6 +19,11 @@ const HOW_TO_PAY = ', paid with x402: call it without payment and the answer say
 const PAYMENT_ARGUMENT = {
   type: 'string',
   description: 'x402 payment proof (base64). Leave it out: the answer then says what to pay, and how.',
+} as const;
+
+const MANDATE_ARGUMENT = {
+  type: 'string',
+  description: 'AP2 mandate (base64url). Leave it out: the answer then says which checkout to make it for.',
 } as const;
 
 /** Who answers, as `serverInfo`. */
@@ -65,18 +70,29 @@ function toolOf(resource: ListedResource, era: Era): JsonObject {
     name: id,
     title: name,
     description: describedWithPrice(resource, HOW_TO_PAY),
-    inputSchema: paid ? withPayment(inputSchema) : inputSchema,
+    inputSchema: withReserved(inputSchema, { ...(paid ? PAYMENT : {}), ...(asksForMandate(resource) ? MANDATE : {}) }),
     ...(era === 'legacy' || outputSchema === undefined ? {} : { outputSchema }),
     annotations: annotationsOf(resource),
-    _meta: { 'agent-commerce/pricing': pricing, ...(paid ? dollarPrice(pricing) : {}) },
+    _meta: {
+      'agent-commerce/pricing': pricing,
+      ...(paid ? dollarPrice(pricing) : {}),
+      ...(resource.authorization === undefined
+        ? {}
+        : { 'agent-commerce/authorization': { required: [...resource.authorization.required] } }),
+    },
   };
 }
 
+const PAYMENT: JsonObject = { [PAYMENT_MEMBER]: PAYMENT_ARGUMENT };
+const MANDATE: JsonObject = { [AUTHORIZATION_MEMBER]: MANDATE_ARGUMENT };
+
 /**
  * Declared because schemas are closed and hosts validate before they send; never required. Rules about all properties make room for
- * it; where a part of the schema is closed on its own it would be a lie, and `_meta` remains.
+ * them; where a part of the schema is closed on its own it would be a lie, and `_meta` remains.
  */
-function withPayment(schema: JsonObject): JsonObject {
+function withReserved(schema: JsonObject, reserved: JsonObject): JsonObject {
+  const names = Object.keys(reserved);
+  if (names.length === 0) return schema;
   const [, ...parts] = sameValue(schema, schema);
   if (parts.some((part) => part['additionalProperties'] === false || part['unevaluatedProperties'] === false))
     return schema;
@@ -84,9 +100,11 @@ function withPayment(schema: JsonObject): JsonObject {
   const properties: Json = isObject(schema['properties']) ? schema['properties'] : {};
   return {
     ...schema,
-    properties: { ...properties, [PAYMENT_MEMBER]: PAYMENT_ARGUMENT },
-    ...(typeof maxProperties === 'number' ? { maxProperties: maxProperties + 1 } : {}),
-    ...(propertyNames === undefined ? {} : { propertyNames: { anyOf: [propertyNames, { const: PAYMENT_MEMBER }] } }),
+    properties: { ...properties, ...reserved },
+    ...(typeof maxProperties === 'number' ? { maxProperties: maxProperties + names.length } : {}),
+    ...(propertyNames === undefined
+      ? {}
+      : { propertyNames: { anyOf: [propertyNames, ...names.map((name) => ({ const: name }))] } }),
   };
 }
 

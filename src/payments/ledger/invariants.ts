@@ -1,3 +1,4 @@
+import { readStoredMandate } from '../../mandates/stored-mandate.ts';
 import { RECEIPT_ID } from '../../receipts/receipt.ts';
 import {
   type Evidence,
@@ -73,6 +74,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   backendRequest: text,
   keyDigest: optionalDigest,
   hintDigest: optionalDigest,
+  mandate: (value) => value === undefined || (typeof value === 'string' && readStoredMandate(value) !== undefined),
 };
 
 const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {

@@ -1,4 +1,5 @@
 import type { Channel, EventDraft } from '../../events/event.ts';
+import type { UseRefusal } from '../../mandates/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 
 /** CONTRACT 4.3. `settling` with an expired lease is *uncertain*: derived from the lease, never stored. */
@@ -34,6 +35,11 @@ export interface PaymentTerms {
    * It guards nothing: only a delivered answer is given again for it.
    */
   readonly hintDigest?: string;
+  /**
+   * The mandate that this purchase is made under, as text (`StoredMandate`); absent where none is wanted. Its uses are reserved, committed
+   * and released in the writes of this record, and only what the first reservation brought counts.
+   */
+  readonly mandate?: string;
 }
 
 /**
@@ -101,13 +107,15 @@ export interface Reserve {
  * `busy`: somebody else works on it. `used`: the authorization bought something else. `ended`: nothing is left to do, since `endedMs`
  * milliseconds.
  * `guarded`: there is something left, but only for who brings the key that came first.
+ * `mandate`: there was no record, and the mandate cannot be used; nothing was written.
  */
 export type Reservation =
   | { readonly kind: 'run'; readonly record: PaymentRecord }
   | { readonly kind: 'busy'; readonly record: PaymentRecord; readonly leaseLeftMs: number }
   | { readonly kind: 'used'; readonly record: PaymentRecord }
   | { readonly kind: 'guarded'; readonly record: PaymentRecord }
-  | { readonly kind: 'ended'; readonly record: PaymentRecord; readonly endedMs: number };
+  | { readonly kind: 'ended'; readonly record: PaymentRecord; readonly endedMs: number }
+  | { readonly kind: 'mandate'; readonly reason: UseRefusal };
 
 /** Who works on a record. */
 export interface Claim {

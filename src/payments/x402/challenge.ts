@@ -1,5 +1,5 @@
 import { encodeHeaderText } from './header-codec.ts';
-import { type OfferTerms, type PricedResource, paymentRequiredFor } from './offer.ts';
+import { needsMandate, type OfferTerms, type PricedResource, paymentRequiredFor } from './offer.ts';
 import type { PaymentRequired } from './wire.ts';
 
 /** A 402 in the forms that the channels need. */
@@ -28,15 +28,18 @@ export interface ChallengeError {
   readonly retryable: false;
 }
 
-/** The challenge of one resource. `expiresAt` in ISO 8601. */
+/**
+ * The challenge of one resource. `expiresAt` in ISO 8601. `authorization`: JSON text that says which mandate must come too (ap2.md 7.4),
+ * the additive member of that name; undefined where none is required.
+ */
 export interface ChallengeTemplate {
-  fresh(requestId: string, expiresAt: string): Challenge;
-  refused(requestId: string, expiresAt: string, error: ChallengeError): Challenge;
+  fresh(requestId: string, expiresAt: string, authorization?: string): Challenge;
+  refused(requestId: string, expiresAt: string, error: ChallengeError, authorization?: string): Challenge;
 }
 
 /**
- * Builds the challenge of a resource once: all that differs between two requests is the request id and the expiry, so a 402 costs
- * one concatenation. Rebuilt with the configuration, never patched.
+ * Builds the challenge of a resource once: all that differs between two requests is the request id, the expiry and the checkout of a
+ * mandate, so a 402 costs one concatenation. Rebuilt with the configuration, never patched.
  */
 export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
   const required = paymentRequiredFor(resource, terms, publicBaseUrl);
@@ -46,13 +49,13 @@ export function challengeFor(resource: PricedResource, terms: OfferTerms, public
   const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts), message);
   const asciiDocument = ASCII.test(document) ? document : JSON.stringify(withoutDescription(required));
   return {
-    fresh(requestId, expiresAt) {
-      const envelope = frame(requestId, expiresAt, document);
+    fresh(requestId, expiresAt, authorization) {
+      const envelope = frame(requestId, expiresAt, document, authorization);
       return { body: envelope, header, document, envelope, refusal: undefined, message, asciiDocument };
     },
-    refused(requestId, expiresAt, refusal) {
+    refused(requestId, expiresAt, refusal, authorization) {
       const refused = withError(document, refusal.reason);
-      const envelope = frame(requestId, expiresAt, refused);
+      const envelope = frame(requestId, expiresAt, refused, authorization);
       const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
       const forms = { body, header: encodeHeaderText(refused), document: refused, envelope, refusal, message };
       return { ...forms, asciiDocument: withError(asciiDocument, refusal.reason) };
@@ -76,11 +79,15 @@ function withoutDescription({ resource, ...rest }: PaymentRequired): PaymentRequ
   return { ...rest, resource: bare };
 }
 
-function messageOf({ id, name, pricing }: PricedResource): string {
-  return `Payment of ${pricing.amount} ${pricing.currency} is required for ${name} (${id}).`;
+function messageOf(resource: PricedResource): string {
+  const { id, name, pricing } = resource;
+  const mandate = needsMandate(resource) ? MANDATE_TOO : '';
+  return `Payment of ${pricing.amount} ${pricing.currency} is required for ${name} (${id}).${mandate}`;
 }
 
-type Frame = (requestId: string, expiresAt: string, document: string) => string;
+const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authorization.';
+
+type Frame = (requestId: string, expiresAt: string, document: string, authorization: string | undefined) => string;
 
 /** The envelope with its constant parts serialised. */
 function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: string, message: string): Frame {
@@ -97,6 +104,8 @@ function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: str
   const head = '{"status":"payment-required","code":"PAYMENT_REQUIRED","requestId":';
   const middle = `,"resourceId":${JSON.stringify(resource.id)},"message":${JSON.stringify(message)},"payment":${JSON.stringify(payment).slice(0, -1)},"expiresAt":`;
   const beforeDocument = `,"accepts":${accepts},"envelope":`;
-  return (requestId, expiresAt, document) =>
-    `${head}${JSON.stringify(requestId)}${middle}${JSON.stringify(expiresAt)}${beforeDocument}${document}}}`;
+  return (requestId, expiresAt, document, authorization) => {
+    const mandate = authorization === undefined ? '' : `,"authorization":${authorization}`;
+    return `${head}${JSON.stringify(requestId)}${middle}${JSON.stringify(expiresAt)}${beforeDocument}${document}}${mandate}}`;
+  };
 }

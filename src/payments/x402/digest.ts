@@ -1,4 +1,4 @@
-import { keccak256 } from './keccak.ts';
+import { keccak256 } from '../../digest/keccak.ts';
 import type { Eip3009Authorization } from './wire.ts';
 import { hexBytes, WORD_BYTES } from './words.ts';
 

@@ -1,4 +1,4 @@
-import { keccak256 } from './keccak.ts';
+import { keccak256 } from '../../digest/keccak.ts';
 import { bytesHex, hexWord, uintWord } from './words.ts';
 
 /** The EIP-712 domain of an EIP-3009 token: what a signature is good for. */

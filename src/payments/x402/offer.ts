@@ -16,6 +16,8 @@ export interface PricedResource {
   readonly description: string | undefined;
   readonly mimeType: string;
   readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
+  /** What a call needs beside its payment; absent: nothing. */
+  readonly authorization?: readonly 'ap2'[];
 }
 
 /** The settlement terms of the gateway that an offer repeats. */
@@ -23,6 +25,9 @@ export type OfferTerms = Pick<
   X402Config,
   'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
 >;
+
+/** The name of the extension that says that a mandate is needed. */
+const MANDATE = 'ap2';
 
 /** What we advertise so that a client may name its payment (CONTRACT 4.4). */
 const IDENTIFIER_EXTENSION = {
@@ -37,6 +42,25 @@ const IDENTIFIER_EXTENSION = {
     required: ['required'],
   },
 } as const;
+
+/**
+ * What we advertise where a mandate is needed too (ap2.md 7.4). A constant and small: clients echo it in their payload. The checkout that
+ * the mandate is for stands beside the document.
+ */
+const MANDATE_EXTENSION = {
+  info: { required: true, version: '0.2.0' },
+  schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: { required: { type: 'boolean' }, version: { type: 'string' } },
+    required: ['required', 'version'],
+  },
+} as const;
+
+/** Whether a call for this resource needs a mandate. */
+export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorization'>): boolean {
+  return resource.authorization?.includes('ap2') === true;
+}
 
 /** The one entry of `accepts` (CONTRACT 4.1). `paymentFlow` is said aloud because clients take its absence for the opposite. */
 export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
@@ -72,11 +96,20 @@ export function paymentRequiredFor(
   const { description } = resource;
   const described = description === undefined ? bare : { url, description, mimeType: resource.mimeType };
   const accepts = [requirementsFor(resource, terms)];
-  const document = documentOf(described, accepts);
+  const mandate = needsMandate(resource);
+  const document = documentOf(described, accepts, mandate);
   const fits = encodeHeader(document).length + ERROR_ROOM_BYTES <= MAX_CHALLENGE_HEADER_BYTES;
-  return fits ? document : documentOf(bare, accepts);
+  return fits ? document : documentOf(bare, accepts, mandate);
 }
 
-function documentOf(resource: ResourceInfo, accepts: readonly PaymentRequirements[]): PaymentRequired {
-  return { x402Version: 2, resource, accepts, extensions: { [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION } };
+function documentOf(
+  resource: ResourceInfo,
+  accepts: readonly PaymentRequirements[],
+  mandate: boolean,
+): PaymentRequired {
+  const extensions = {
+    [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
+    ...(mandate ? { [MANDATE]: MANDATE_EXTENSION } : {}),
+  };
+  return { x402Version: 2, resource, accepts, extensions };
 }

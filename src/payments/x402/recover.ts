@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { keccak256 } from './keccak.ts';
+import { keccak256 } from '../../digest/keccak.ts';
 import { type AccountSignature, readAccountSignature } from './signature.ts';
 import { bytesHex, hexBytes } from './words.ts';
 

@@ -1,5 +1,5 @@
+import { keccak256 } from '../../digest/keccak.ts';
 import { readHead, readQuantity } from './chain-answers.ts';
-import { keccak256 } from './keccak.ts';
 import type { SignedTransaction } from './rail.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
 import { createSentTransactions, isKnown } from './sent-transactions.ts';

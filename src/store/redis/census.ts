@@ -1,5 +1,5 @@
 import { CENSUS_LIMIT, countOpen, type OpenPayment, type PaymentCensus } from '../../payments/ledger/census.ts';
-import { OPEN_STATES } from '../../payments/ledger/table.ts';
+import { OPEN_STATES } from '../../payments/ledger/transitions.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import type { RedisKeys } from './keys.ts';

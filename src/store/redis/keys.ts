@@ -18,10 +18,25 @@ export interface RedisKeys {
   readonly parkedWaiting: string;
   /** Sorted set: the same of those that are claimed. */
   readonly parkedClaimed: string;
+  /** Sorted set: what may be used once, closed mandates and checkouts, by the time until which it counts, milliseconds. */
+  readonly mandatesOnce: string;
+  /** Hash: open mandate to its state as JSON, numbers in it as text. */
+  readonly mandatesOpen: string;
+  /** Sorted set: open mandates by the time until which they count, milliseconds. */
+  readonly mandatesOpenEnds: string;
+  /** Hash: claims of calls that pay nothing, as JSON by the name of the call. */
+  readonly mandatesHeld: string;
+  /** Sorted set: names of held claims by their end, milliseconds. */
+  readonly mandatesHeldEnds: string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
   readonly ready: string;
+}
+
+/** The register of mandates, as scripts want it: three keys in this order. */
+export function registerKeys({ mandatesOnce, mandatesOpen, mandatesOpenEnds }: RedisKeys): readonly string[] {
+  return [mandatesOnce, mandatesOpen, mandatesOpenEnds];
 }
 
 /** @throws Error for a merchant id that would break the hash tag. */
@@ -38,6 +53,11 @@ export function redisKeys(merchantId: string): RedisKeys {
     parked: `${tag}:parked`,
     parkedWaiting: `${tag}:parked:waiting`,
     parkedClaimed: `${tag}:parked:claimed`,
+    mandatesOnce: `${tag}:ap2:once`,
+    mandatesOpen: `${tag}:ap2:open`,
+    mandatesOpenEnds: `${tag}:ap2:open:ends`,
+    mandatesHeld: `${tag}:ap2:held`,
+    mandatesHeldEnds: `${tag}:ap2:held:ends`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
   };

@@ -1,3 +1,4 @@
+import { SWEPT_AT_ONCE } from '../../mandates/register-table.ts';
 import { assertFacts, assertLease, assertPause, assertTerms, REQUIRED } from '../../payments/ledger/invariants.ts';
 import type {
   Advance,
@@ -7,22 +8,17 @@ import type {
   PaymentLedger,
   PaymentState,
 } from '../../payments/ledger/ledger.ts';
+import { ENDS_USES } from '../../payments/ledger/mandate-use.ts';
 import { RECORD_RETENTION_MS, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
-import {
-  DELIVERING_STATES,
-  FORGOTTEN,
-  isFinal,
-  notableIn,
-  OPEN_STATES,
-  sourcesOf,
-} from '../../payments/ledger/table.ts';
+import { FORGOTTEN } from '../../payments/ledger/table.ts';
+import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/transitions.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import { eventJson } from '../event-json.ts';
 import type { StoreLimits } from '../store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { keptForm, keptFrom } from './kept.ts';
-import type { RedisKeys } from './keys.ts';
+import { type RedisKeys, registerKeys } from './keys.ts';
 import { runReplicated } from './replication.ts';
 import { advancedOf, parts, reservationOf, standingOf } from './reply.ts';
 import { DISCARD, RENEW, RESERVE, run, WRITE } from './script.ts';
@@ -40,6 +36,8 @@ export function redisLedger(
   const { eventsMaxLength, receiptsMaxLength } = limits;
   const shared = { retentionMs: RECORD_RETENTION_MS, eventsMaxLength, receiptsMaxLength };
 
+  const register = registerKeys(keys);
+
   const write = async (command: Advance | Note, change: Change): Promise<Advanced> => {
     const { payId, owner, fence, step, leaseMs, againMs = 0, facts = {}, keeping } = command;
     assertLease(leaseMs);
@@ -50,7 +48,8 @@ export function redisLedger(
     const held = { payId, owner, fence, step, leaseMs, againMs, facts, events };
     const plan = { ...shared, ...held, ...change, keepMs: kept?.keepMs };
     const { open, receipts, receiptIndex } = keys;
-    const touched = [keys.payment(payId), open, keys.events, receipts, receiptIndex, keys.kept(payId)];
+    const payment = [keys.payment(payId), open, keys.events, receipts, receiptIndex, keys.kept(payId)];
+    const touched = change.uses === undefined ? payment : [...payment, ...register];
     const execution = { keys: touched, plan, bytes: kept?.bytes };
     const waits = replicated !== undefined && change.to !== undefined && WAITING.has(change.to);
     return advancedOf(await (waits ? runReplicated(replicated, WRITE, execution) : run(redis, WRITE, execution)));
@@ -62,8 +61,10 @@ export function redisLedger(
       const terms = assertTerms(given);
       const { payId } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
-      const plan = { ...shared, workRetentionMs: WORK_RETENTION_MS, payId, owner, leaseMs, terms, ...states };
-      const execution = { keys: [keys.payment(payId), keys.open], plan };
+      const bounds = { workRetentionMs: WORK_RETENTION_MS, sweptAtOnce: SWEPT_AT_ONCE };
+      const plan = { ...shared, ...bounds, payId, owner, leaseMs, terms, ...states };
+      const payment = [keys.payment(payId), keys.open];
+      const execution = { keys: terms.mandate === undefined ? payment : [...payment, ...register], plan };
       const reservation = reservationOf(await run(redis, RESERVE, execution));
       // Who takes an uncertain settlement over may send it: that it is `settling` must be safe first, whoever wrote it.
       if (replicated === undefined || reservation.kind !== 'run' || reservation.record.state !== 'settling')
@@ -84,7 +85,7 @@ export function redisLedger(
     async discard({ payId, owner, fence }, events) {
       const plan = { ...shared, payId, owner, fence, events: events.map(eventJson) };
       const [kind, detail] = parts(
-        await run(redis, DISCARD, { keys: [keys.payment(payId), keys.open, keys.events], plan }),
+        await run(redis, DISCARD, { keys: [keys.payment(payId), keys.open, keys.events, ...register], plan }),
       );
       if (kind === 'gone') return { kind };
       const standing = standingOf(kind, detail);
@@ -113,9 +114,12 @@ interface Change {
   /** Replaced where a record has them. */
   readonly forget: Readonly<Record<string, string>>;
   readonly receipt?: { readonly id: string; readonly json: string };
+  /** What becomes of the uses of a mandate, where a record has one. */
+  readonly uses?: 'commit' | 'release';
 }
 
 function movement({ to, receipt }: Advance): Change {
+  const uses = ENDS_USES[to];
   return {
     from: sourcesOf(to),
     to,
@@ -125,6 +129,7 @@ function movement({ to, receipt }: Advance): Change {
     required: REQUIRED[to],
     forget: isFinal(to) ? FORGOTTEN : {},
     ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
+    ...(uses === undefined ? {} : { uses }),
   };
 }
 

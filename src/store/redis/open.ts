@@ -7,6 +7,7 @@ import { redisFeed } from './feed.ts';
 import { redisHealth } from './health.ts';
 import { redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
+import { redisMandates } from './mandates.ts';
 import { redisParked } from './parked.ts';
 import { redisReceipts } from './receipts.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
@@ -35,6 +36,7 @@ export async function openRedisStore(
     feed: redisFeed({ redis, openTail }, keys, limits),
     receipts: redisReceipts(redis, keys, limits),
     parked: redisParked(redis, keys),
+    mandates: redisMandates({ redis, replicated }, keys),
     census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas),
     close: async () => {

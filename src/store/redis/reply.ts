@@ -1,3 +1,4 @@
+import type { UseRefusal } from '../../mandates/register.ts';
 import { assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
 import type { Advanced, PaymentRecord, Reservation } from '../../payments/ledger/ledger.ts';
 
@@ -28,9 +29,10 @@ export function recordFrom(fields: readonly (readonly [string, unknown])[]): Pay
   );
 }
 
-/** The reply of reserve.lua: kind, clock, record. @throws LedgerCorruption */
+/** The reply of reserve.lua: kind, clock, record; of a mandate its kind and why. @throws LedgerCorruption */
 export function reservationOf(reply: unknown): Reservation {
   const [kind, clock, flat] = parts(reply);
+  if (kind === 'mandate') return { kind, reason: refusalOf(clock) };
   const record = recordOf(flat);
   switch (kind) {
     case 'run':
@@ -72,4 +74,18 @@ export function standingOf(kind: unknown, detail: unknown): Exclude<Advanced, { 
 export function parts(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new LedgerCorruption('the reply is no list');
   return reply;
+}
+
+const REFUSALS: ReadonlySet<unknown> = new Set<UseRefusal>([
+  'replayed',
+  'open_mandate_spent',
+  'budget_exceeded',
+  'recurrence_exceeded',
+  'recurrence_too_soon',
+]);
+
+/** What a script says against a claim. @throws LedgerCorruption */
+export function refusalOf(reason: unknown): UseRefusal {
+  if (!REFUSALS.has(reason)) throw new LedgerCorruption('unknown refusal of a mandate');
+  return reason as UseRefusal;
 }

@@ -1,4 +1,4 @@
--- KEYS: payment, open. Claims an authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
+-- KEYS: payment, open, and with a mandate the register (3). Claims an authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
 local key, open = KEYS[1], KEYS[2]
 local now = clock()
 local record = read_hash(key)
@@ -16,6 +16,10 @@ end
 
 if record == nil then
   local fields = plan.terms
+  if fields.mandate then
+    local refusal = reserve_uses(register_at(3), cjson.decode(fields.mandate).claim, now)
+    if refusal then return { 'mandate', refusal } end
+  end
   fields.validBefore = whole(fields.validBefore)
   fields.state = 'reserved'
   fields.owner = plan.owner

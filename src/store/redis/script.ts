@@ -8,6 +8,9 @@ const PRELUDE = readFileSync(new URL('./prelude.lua', import.meta.url), 'utf8');
 /** What the scripts of parked calls share beside it. */
 const PARKED = readFileSync(new URL('./parked.lua', import.meta.url), 'utf8');
 
+/** What the scripts that use mandates up share beside it. */
+const MANDATES = readFileSync(new URL('./mandates.lua', import.meta.url), 'utf8');
+
 /** A script that a server may know by its digest. */
 export interface Script {
   readonly source: string;
@@ -30,10 +33,10 @@ function script(body: string): Script {
   return made;
 }
 
-/** payment, open */
-export const RESERVE = script(readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
-/** payment, open, events, receipts, receipt index, kept answer */
-export const WRITE = script(readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
+/** payment, open, and with a mandate the register (3) */
+export const RESERVE = script(MANDATES + readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
+/** payment, open, events, receipts, receipt index, kept answer, and where uses are ended the register (3) */
+export const WRITE = script(MANDATES + readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const RENEW = script(readFileSync(new URL('./renew.lua', import.meta.url), 'utf8'));
 /** open */
@@ -42,8 +45,8 @@ export const DUE = script(readFileSync(new URL('./due.lua', import.meta.url), 'u
 export const CENSUS = script(readFileSync(new URL('./census.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const FORGET = script(readFileSync(new URL('./forget.lua', import.meta.url), 'utf8'));
-/** payment, open, events */
-export const DISCARD = script(readFileSync(new URL('./discard.lua', import.meta.url), 'utf8'));
+/** payment, open, events, register (3) */
+export const DISCARD = script(MANDATES + readFileSync(new URL('./discard.lua', import.meta.url), 'utf8'));
 /** events, batch */
 export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.url), 'utf8'));
 /** receipts, receipt index */
@@ -54,6 +57,10 @@ export const PARK = script(PARKED + readFileSync(new URL('./park.lua', import.me
 export const CLAIM = script(PARKED + readFileSync(new URL('./claim.lua', import.meta.url), 'utf8'));
 /** parked calls, ends of those that wait, ends of those that are claimed */
 export const RELEASE = script(PARKED + readFileSync(new URL('./release.lua', import.meta.url), 'utf8'));
+/** held claims, their ends, register (3) */
+export const HOLD = script(MANDATES + readFileSync(new URL('./hold.lua', import.meta.url), 'utf8'));
+/** held claims, their ends, register (3) */
+export const FINISH = script(MANDATES + readFileSync(new URL('./finish.lua', import.meta.url), 'utf8'));
 /** ready */
 export const CHECK = script(readFileSync(new URL('./check.lua', import.meta.url), 'utf8'));
 

@@ -1,4 +1,5 @@
--- KEYS: payment, open, events, receipts, receipt index, kept answer. ARGV[2]: the bytes of an answer to keep. A guarded change of
+-- KEYS: payment, open, events, receipts, receipt index, kept answer, and where `plan.uses` says what becomes of a mandate's uses the
+-- register (3). ARGV[2]: the bytes of an answer to keep. A guarded change of
 -- one record with everything that must become true with it; the twin of `advance` and `note` in table.ts. Without `plan.to` the
 -- record stays in its state.
 local key, open = KEYS[1], KEYS[2]
@@ -42,6 +43,9 @@ for _, name in ipairs(plan.required) do
   if fields[name] == nil and record[name] == nil then return { 'corrupt', name } end
 end
 
+if plan.uses and record.mandate then
+  finish_uses(register_at(7), cjson.decode(record.mandate).claim, plan.uses, now)
+end
 save(key, fields)
 keep_alive(key, now, record.validBefore)
 list_work(open, plan.payId, fields.dueAt)

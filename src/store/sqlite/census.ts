@@ -1,5 +1,5 @@
 import { CENSUS_LIMIT, countOpen, type OpenPayment, type PaymentCensus } from '../../payments/ledger/census.ts';
-import { OPEN_STATES } from '../../payments/ledger/table.ts';
+import { OPEN_STATES } from '../../payments/ledger/transitions.ts';
 import type { Database } from './database.ts';
 
 /** Counts what stands on the work list. A damaged record is open, and nothing else is known of it. The result rejects with StoreError. */

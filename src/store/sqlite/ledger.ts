@@ -1,13 +1,23 @@
+import { finishUses, reserveUses } from '../../mandates/register-table.ts';
 import type { Keeping, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
+import { admitted, endedUses } from '../../payments/ledger/mandate-use.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../payments/ledger/table.ts';
 import { answerRows } from './answers.ts';
 import type { Database } from './database.ts';
 import type { AppendEvents } from './feed.ts';
 import type { PutReceipts } from './receipts.ts';
 import { paymentRows } from './records.ts';
+import type { SqliteRegister } from './register.ts';
+
+/** What becomes true in the same transaction as a change of a record. */
+interface LedgerParts {
+  readonly append: AppendEvents;
+  readonly put: PutReceipts;
+  readonly register: SqliteRegister;
+}
 
 /** The ledger in SQLite: the pure table between a read and a write of one transaction. */
-export function sqliteLedger(database: Database, append: AppendEvents, put: PutReceipts): PaymentLedger {
+export function sqliteLedger(database: Database, { append, put, register }: LedgerParts): PaymentLedger {
   const rows = paymentRows(database);
   const answers = answerRows(database);
   /** Applies a pure command; `and` is what becomes true with it, and only when the command changed something. */
@@ -17,10 +27,13 @@ export function sqliteLedger(database: Database, append: AppendEvents, put: PutR
     and: (now: number) => void = () => undefined,
   ): Promise<Answer> =>
     database.write((now) => {
-      const { answer, record, changed } = command(rows.read(payId, now), now);
+      const before = rows.read(payId, now);
+      const { answer, record, changed } = command(before, now);
       if (!changed) return answer;
       if (record === undefined) rows.remove(payId);
       else rows.write(record);
+      const ended = endedUses(before, record);
+      if (ended !== undefined) finishUses(register, ended.claim, ended.how, now);
       and(now);
       return answer;
     });
@@ -32,10 +45,11 @@ export function sqliteLedger(database: Database, append: AppendEvents, put: PutR
     reserve: (command) =>
       apply(
         command.terms.payId,
-        (record, now) => reserve(record, command, now),
+        (record, now) => admitted(reserve(record, command, now), record, (claim) => reserveUses(register, claim, now)),
         (now) => {
           rows.purge(now);
           answers.purge(now);
+          if (command.terms.mandate !== undefined) register.purge(now);
         },
       ),
     advance: (command) =>

@@ -4,8 +4,10 @@ import { sqliteCensus } from './census.ts';
 import { type Database, openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
+import { sqliteMandates } from './mandates.ts';
 import { sqliteParked } from './parked.ts';
 import { putReceipts, sqliteReceipts } from './receipts.ts';
+import { registerRows } from './register.ts';
 
 /**
  * Opens the embedded store for one process. `path` is a file, whose directory is created, or `:memory:`. `now` is the store's
@@ -20,12 +22,14 @@ export function openSqliteStore(options: {
   const database = openDatabase(path, now);
   const append = appendEvents(database, limits);
   const put = putReceipts(database, limits);
+  const register = registerRows(database);
   return {
     name: 'sqlite',
-    ledger: sqliteLedger(database, append, put),
+    ledger: sqliteLedger(database, { append, put, register }),
     feed: sqliteFeed(database, append),
     receipts: sqliteReceipts(database, put),
     parked: sqliteParked(database),
+    mandates: sqliteMandates(database, register),
     census: sqliteCensus(database),
     check: sqliteHealth(database),
     async close() {

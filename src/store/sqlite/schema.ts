@@ -67,6 +67,15 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX parked_waiting ON parked (expires_at) WHERE claimant IS NULL;
   CREATE INDEX parked_claimed ON parked (expires_at) WHERE claimant IS NOT NULL;
   `,
+  // What mandates were used for: closed mandates and checkouts, open mandates, claims of calls that pay nothing.
+  `
+  CREATE TABLE mandates_once (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL);
+  CREATE INDEX mandates_once_expiry ON mandates_once (expires_at);
+  CREATE TABLE mandates_open (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, state TEXT NOT NULL);
+  CREATE INDEX mandates_open_expiry ON mandates_open (expires_at);
+  CREATE TABLE mandates_held (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, claim TEXT NOT NULL);
+  CREATE INDEX mandates_held_expiry ON mandates_held (expires_at);
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 

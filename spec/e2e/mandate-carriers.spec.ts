@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import type { Json } from '../../src/json/types.ts';
+import { INPUT, type MandateCounter, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { type Body, FRONTS } from './mandate-fronts.ts';
+
+const objectOf = (header: string): Json => JSON.parse(Buffer.from(header, 'base64url').toString()) as Json;
+
+for (const front of ['mcp', 'a2a'] as const)
+  describe(`where a mandate can be, over ${front}`, () => {
+    let desk: MandateCounter;
+    before(async () => {
+      desk = await openMandateCounter(FRONTS[front]);
+    });
+    after(() => desk?.close());
+
+    const places: Readonly<Record<string, (mandate: string) => object>> = {
+      'the header of HTTP': (mandate) => ({ headers: { 'agent-authorization': mandate } }),
+      'the input, as text': (mandate) => ({ inside: mandate }),
+      'the input, as an object': (mandate) => ({ inside: objectOf(mandate) }),
+      'both, in two spellings': (mandate) => ({
+        headers: { 'agent-authorization': mandate },
+        inside: Object.fromEntries(Object.entries(objectOf(mandate) as object).reverse()),
+      }),
+      'the header, beside an empty member': (mandate) => ({ headers: { 'agent-authorization': mandate }, inside: '' }),
+    };
+    for (const [place, put] of Object.entries(places))
+      it(`in ${place}`, async () => {
+        const asked = await desk.challenged();
+        const proof = await desk.proofFor(asked);
+        const mandate = desk.mandateFor(asked, desk.pays()).header;
+        const bought = await desk.send({ resourceId: TOOL, input: INPUT, proof, ...put(mandate) });
+        assert.equal(bought.code, undefined, bought.raw);
+      });
+
+    it('two that differ are refused, and nobody pays', async () => {
+      const asked = await desk.challenged();
+      const [one, other] = [desk.mandateFor(asked, desk.pays()), desk.mandateFor(asked, desk.pays())];
+      const proof = await desk.proofFor(asked);
+      const before = await desk.buyer.balance();
+      const headers = { 'agent-authorization': one.header };
+      const order = { resourceId: TOOL, input: INPUT, proof, headers };
+      const refused = await desk.send({ ...order, inside: other.header });
+      assert.deepEqual([refused.code, refused.body.details?.['reason']], ['INPUT_INVALID', 'mandates_differ']);
+      assert.equal(await desk.buyer.balance(), before);
+      assert.equal(
+        (await desk.send({ ...order, inside: one.header })).code,
+        undefined,
+        'the payment is as good as before',
+      );
+    });
+
+    it('anything else in its place is refused as no envelope', async () => {
+      const proof = await desk.proofFor(await desk.challenged());
+      for (const inside of [7, true, ['a'], {}]) {
+        const refused = await desk.send({ resourceId: TOOL, input: INPUT, proof, inside });
+        assert.equal(refused.code, 'AUTHORIZATION_INVALID', refused.raw);
+        assert.match(String(refused.body.details?.['reason']), /^envelope_/);
+      }
+    });
+
+    it('is not looked at where none is needed', async () => {
+      const free = await desk.send({ resourceId: 'cities', input: {}, inside: 'nothing that anyone could read' });
+      assert.equal(free.code, undefined, free.raw);
+    });
+  });
+
+describe('a task that waits for its payment and its mandate', () => {
+  let desk: MandateCounter;
+  before(async () => {
+    desk = await openMandateCounter(FRONTS.a2a);
+  });
+  after(() => desk?.close());
+
+  const X402 = 'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2';
+  interface Task {
+    readonly id: string;
+    readonly status: { readonly state: string; readonly message: { readonly metadata?: Record<string, unknown> } };
+    readonly artifacts: readonly [{ readonly parts: readonly [{ readonly data: Body }] }];
+  }
+  const message = async (more: object, headers: Readonly<Record<string, string>> = {}): Promise<Task> => {
+    const answer = await fetch(`${desk.shop.url}/a2a`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'a2a-extensions': X402, ...headers },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+        params: { message: { messageId: randomUUID(), role: 'ROLE_USER', ...more } },
+      }),
+    });
+    const { result } = (await answer.json()) as { readonly result: { readonly task: Task } };
+    return result.task;
+  };
+  const ordered = (): Promise<Task> => message({ parts: [{ data: { resource: TOOL, input: INPUT } }] });
+  const bodyOf = (task: Task): Body => task.artifacts[0].parts[0].data;
+
+  it('goes on with both, the mandate in the header', async () => {
+    const asked = await ordered();
+    assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
+    const proof = await desk.proofFor(bodyOf(asked));
+    const mandate = desk.mandateFor(bodyOf(asked), desk.pays()).header;
+    const pay = { taskId: asked.id, parts: [{ text: 'paid' }], metadata: { 'x402.payment.payload': proof } };
+    const done = await message(pay, { 'agent-authorization': mandate });
+    assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
+  });
+
+  it('waits on when the payment came alone, and takes the mandate from a repeated order', async () => {
+    const asked = await ordered();
+    const proof = await desk.proofFor(bodyOf(asked));
+    const before = await desk.buyer.balance();
+    const pay = { taskId: asked.id, metadata: { 'x402.payment.payload': proof } };
+    const refused = await message({ ...pay, parts: [{ text: 'paid' }] });
+    assert.equal(refused.status.state, 'TASK_STATE_INPUT_REQUIRED', JSON.stringify(refused));
+    assert.equal(bodyOf(refused).code, 'AUTHORIZATION_REQUIRED');
+    assert.deepEqual(refused.status.message.metadata ?? {}, {}, 'nobody is asked to pay again');
+    assert.equal(await desk.buyer.balance(), before);
+    const inside = desk.mandateFor(bodyOf(refused), desk.pays()).header;
+    const parts = [{ data: { resource: TOOL, input: { ...INPUT, _authorization: inside } } }];
+    const done = await message({ ...pay, parts });
+    assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
+    assert.equal(before - (await desk.buyer.balance()), PRICE_UNITS);
+  });
+
+  it('can be paid by somebody else after a payment whose mandate was refused', async () => {
+    const asked = await ordered();
+    const pay = async (mandate: string): Promise<Task> => {
+      const proof = await desk.proofFor(bodyOf(asked));
+      const parts = [{ text: 'paid' }];
+      return message(
+        { taskId: asked.id, parts, metadata: { 'x402.payment.payload': proof } },
+        { 'agent-authorization': mandate },
+      );
+    };
+    const refused = await pay('AAAA');
+    assert.deepEqual(
+      [refused.status.state, bodyOf(refused).code],
+      ['TASK_STATE_INPUT_REQUIRED', 'AUTHORIZATION_INVALID'],
+    );
+    const done = await pay(desk.mandateFor(bodyOf(asked), desk.pays()).header);
+    assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
+  });
+});
+
+describe('large headers', () => {
+  let desk: MandateCounter;
+  before(async () => {
+    desk = await openMandateCounter(FRONTS.http);
+  });
+  after(() => desk?.close());
+
+  it('a mandate of 12 KiB beside a payment of 4 KiB comes through to the verifier, and one byte more is too large', async () => {
+    const asked = await desk.challenged();
+    const payload = JSON.parse(Buffer.from(await desk.proofFor(asked), 'base64').toString()) as object;
+    const extensions = { filler: { info: { text: 'x'.repeat(2_300) } } };
+    const proof = Buffer.from(JSON.stringify({ ...payload, extensions })).toString('base64');
+    assert.ok(proof.length > 4_000, `${proof.length}`);
+    for (const [bytes, reason] of [
+      [12_288, 'envelope_json'],
+      [12_289, 'envelope_too_large'],
+    ] as const) {
+      const mandate = 'A'.repeat(bytes);
+      const refused = await desk.send({ resourceId: TOOL, input: INPUT, proof, mandate });
+      assert.deepEqual(
+        [refused.code, refused.body.details?.['reason']],
+        ['AUTHORIZATION_INVALID', reason],
+        refused.raw,
+      );
+    }
+    const mandate = desk.mandateFor(asked, desk.pays()).header;
+    const bought = await desk.send({ resourceId: TOOL, input: INPUT, proof, mandate });
+    assert.equal(bought.code, undefined, bought.raw);
+  });
+});

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import type { Purchase } from '../../src/mandates/ap2/purchase.ts';
+import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
+import type { ConfigObject } from '../support/config.ts';
+import type { Body, Order, Reply, Send } from './mandate-fronts.ts';
+import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
+
+export { now } from './mandate-seller.ts';
+
+/** Of `TOOL`: 0.01 of a token with six decimals. */
+export const PRICE_UNITS = 10_000n;
+export const TOOL = 'market_report';
+export const INPUT = { city: 'Berlin' };
+
+/** A seller of reports for a mandate, asked over one front. */
+export interface MandateCounter extends MandateSeller {
+  send(order: Order): Promise<Reply>;
+  /** The challenge of a report. */
+  challenged(input?: object): Promise<Body>;
+  /** A payment of the buyer for a challenge. */
+  proofFor(body: Body): Promise<string>;
+  report(input?: object): Purchase;
+  /** That the mandate names the payment of a report, too. */
+  pays(input?: object): Wishes;
+}
+
+/** Opens a seller whose `TOOL`, `flaky` and `free_market_report` need a mandate. */
+export async function openMandateCounter(send: Send, more: ConfigObject = {}): Promise<MandateCounter> {
+  const seller = await openMandateSeller([TOOL, 'flaky', 'free_market_report'], more);
+  const { shop, buyer } = seller;
+  const report = (input: object = INPUT): Purchase => seller.purchaseOf(TOOL, 'Market report', input, '0.01');
+  return {
+    ...seller,
+    report,
+    send: (order) => send(shop, order),
+    pays: (input) => ({ purchase: report(input), payment: true }),
+    proofFor: (body) => buyer.pay(body.payment?.envelope),
+    async challenged(input = INPUT) {
+      const asked = await send(shop, { resourceId: TOOL, input });
+      assert.equal(asked.code, 'PAYMENT_REQUIRED', asked.raw);
+      return asked.body;
+    },
+  };
+}
+
+/** What clients look a receipt up by: SHA-256 of the last JWT. */
+export function leaf({ segments }: Pick<Presentation, 'segments'>): string {
+  const [jwt = ''] = (segments.at(-1) ?? '').split('~');
+  return createHash('sha256').update(jwt).digest('base64url');
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import type { Shop } from '../support/shop.ts';
+
+/** One call, in no protocol's words. */
+export interface Order {
+  readonly resourceId: string;
+  readonly input: object;
+  readonly proof?: string;
+  /** The value of the header. */
+  readonly mandate?: string;
+  /** A mandate in the input, where the front has a member for it. */
+  readonly inside?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What came back, in no protocol's words either. */
+export interface Reply {
+  /** Undefined: delivered. */
+  readonly code: string | undefined;
+  readonly body: Body;
+  /** The signed receipt of the mandate. */
+  readonly receipt: string | undefined;
+  readonly requestId: string;
+  readonly headers: Headers;
+  readonly raw: string;
+}
+
+/** Of a challenge, an error or a delivery. */
+export interface Body {
+  readonly code?: string;
+  readonly message?: string;
+  readonly payment?: { readonly envelope: { readonly extensions?: Readonly<Record<string, unknown>> } };
+  readonly authorization?: { readonly required: readonly [Required] };
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly [name: string]: unknown;
+}
+
+/** The entry of a challenge for AP2. */
+export interface Required {
+  readonly checkoutJwt: string;
+  readonly nonce: string;
+  readonly [name: string]: unknown;
+}
+
+/** Sends one call over one front. */
+export type Send = (shop: Shop, order: Order) => Promise<Reply>;
+
+const RECEIPT = 'agent-commerce/authorizationReceipt';
+const MANDATE = 'agent-authorization';
+
+/** The three fronts; those that speak JSON-RPC carry the mandate in the input unless the header is asked for. */
+export const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
+  async http(shop, { resourceId, input, proof, mandate, headers = {} }) {
+    const answer = await shop.invoke(resourceId, input, {
+      ...(proof === undefined ? {} : { 'payment-signature': proof }),
+      ...(mandate === undefined ? {} : { [MANDATE]: mandate }),
+      ...headers,
+    });
+    const raw = await answer.text();
+    const receipt = answer.headers.get('agent-authorization-receipt') ?? undefined;
+    return reply(answer, raw, JSON.parse(raw) as Body, receipt, answer.status >= 400);
+  },
+  async mcp(shop, { resourceId, input, proof, mandate, inside = mandate, headers = {} }) {
+    const { answer, raw, result } = await rpc(shop, '/mcp', headers, 'tools/call', {
+      name: resourceId,
+      arguments: { ...input, ...(inside === undefined ? {} : { _authorization: inside }) },
+      ...(proof === undefined ? {} : { _meta: { 'x402/payment': proof } }),
+    });
+    const { structuredContent, isError, _meta } = result as McpResult;
+    return reply(answer, raw, structuredContent, _meta?.[RECEIPT] as string | undefined, isError === true);
+  },
+  async a2a(shop, { resourceId, input, proof, mandate, inside = mandate, headers = {} }) {
+    const data = {
+      resource: resourceId,
+      input: { ...input, ...(inside === undefined ? {} : { _authorization: inside }) },
+    };
+    const { answer, raw, result } = await rpc(shop, '/a2a', { 'a2a-version': '1.0', ...headers }, 'SendMessage', {
+      message: {
+        messageId: randomUUID(),
+        role: 'ROLE_USER',
+        parts: [{ data, mediaType: 'application/json' }],
+        ...(proof === undefined ? {} : { metadata: { 'x402.payment.payload': proof } }),
+      },
+    });
+    const { task } = result as A2aResult;
+    const failed = task.status.state !== 'TASK_STATE_COMPLETED';
+    const body = task.artifacts[0].parts[0].data;
+    return reply(answer, raw, body, task.metadata[RECEIPT] as string | undefined, failed);
+  },
+};
+
+interface McpResult {
+  readonly structuredContent: Body;
+  readonly isError?: boolean;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+interface A2aResult {
+  readonly task: {
+    readonly status: { readonly state: string };
+    readonly artifacts: readonly [{ readonly parts: readonly [{ readonly data: Body }] }];
+    readonly metadata: Readonly<Record<string, unknown>>;
+  };
+}
+
+function reply(answer: Response, raw: string, body: Body, receipt: string | undefined, failed: boolean): Reply {
+  const requestId = answer.headers.get('x-request-id') ?? '';
+  return { code: failed ? body.code : undefined, body, receipt, requestId, headers: answer.headers, raw };
+}
+
+async function rpc(
+  shop: Shop,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  method: string,
+  params: object,
+): Promise<{ readonly answer: Response; readonly raw: string; readonly result: unknown }> {
+  const answer = await fetch(`${shop.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  });
+  const raw = await answer.text();
+  const { result } = JSON.parse(raw) as { readonly result?: unknown };
+  if (result === undefined) throw new Error(`no result: ${raw}`);
+  return { answer, raw, result };
+}

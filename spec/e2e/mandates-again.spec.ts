@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { INPUT, leaf, type MandateCounter, openMandateCounter, TOOL } from './mandate-counter.ts';
+import { FRONTS } from './mandate-fronts.ts';
+
+for (const [front, send] of Object.entries(FRONTS))
+  describe(`a payment that was admitted with a mandate, over ${front}`, () => {
+    let desk: MandateCounter;
+    before(async () => {
+      desk = await openMandateCounter(send);
+    });
+    after(() => desk?.close());
+
+    it('what was paid for is collected without a second mandate', async () => {
+      const input = { failures: 1 };
+      const asked = await desk.send({ resourceId: 'flaky', input });
+      const proof = await desk.buyer.pay(asked.body.payment?.envelope);
+      const before = await desk.buyer.balance();
+      const flaky = desk.purchaseOf('flaky', 'Flaky', input, '0.001');
+      const mandate = desk.mandateFor(asked.body, { purchase: flaky, payment: true });
+      const failed = await desk.send({ resourceId: 'flaky', input, proof, mandate: mandate.header });
+      assert.equal(failed.code, 'BACKEND_ERROR', failed.raw);
+      assert.equal((await desk.receiptOf(failed))['status'], 'Success', 'the mandate was used');
+      const collected = await desk.send({ resourceId: 'flaky', input, proof });
+      assert.equal(collected.code, undefined, collected.raw);
+      assert.equal(collected.receipt, undefined, 'no mandate came, so none is receipted');
+      assert.equal(before - (await desk.buyer.balance()), 1_000n);
+      const events = await eventsUntil(desk.shop, collected.requestId, 'resource.delivered');
+      assert.ok(!events.some(({ type }) => type.startsWith('authorization.')));
+      const { authorization } = await receiptWhen(desk.shop, collected.requestId, true);
+      assert.equal(authorization?.reference, leaf(mandate));
+    });
+
+    it('an answer is given again to its key, whatever became of the mandate', async () => {
+      const headers = { 'idempotency-key': `again-${front}` };
+      const asked = await desk.challenged();
+      const order = { resourceId: TOOL, input: INPUT, headers, proof: await desk.proofFor(asked) };
+      const mandate = desk.mandateFor(asked, desk.pays());
+      const first = await desk.send({ ...order, mandate: mandate.header });
+      assert.equal(first.code, undefined, first.raw);
+      const before = await desk.buyer.balance();
+      for (const other of [undefined, mandate.header, Buffer.from('{}').toString('base64url')]) {
+        const again = await desk.send({ ...order, ...(other === undefined ? {} : { mandate: other }) });
+        assert.equal(again.code, undefined, again.raw);
+        assert.equal(again.body['city'], 'Berlin');
+        if (other === mandate.header)
+          assert.equal((await desk.receiptOf(again))['reference'], leaf(mandate), 'it is the one that counted');
+        else assert.equal(again.receipt, undefined);
+      }
+      assert.equal(await desk.buyer.balance(), before);
+    });
+  });

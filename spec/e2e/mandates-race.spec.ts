@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { createMint, type Mint } from '../support/ap2/mint.ts';
+import { createBuyer } from '../support/buyer.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { openShop, type Shop } from '../support/shop.ts';
+import { FRONTS, type Reply } from './mandate-fronts.ts';
+import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
+
+const TOOL = 'market_report';
+const INPUT = { city: 'Berlin' };
+const AT_ONCE = 12;
+
+describe('one mandate at two gateways that share a store', () => {
+  let redis: TestRedis;
+  let seller: MandateSeller;
+  let other: Shop;
+  let mint: Mint;
+  before(async () => {
+    redis = await startRedis();
+    mint = createMint();
+    const storage = { redis: { url: redis.url } };
+    seller = await openMandateSeller([TOOL, 'free_market_report'], {}, { storage }, mint);
+    const { payTo = '' } = seller.shop.config.x402 ?? {};
+    other = await openShop({
+      ...{ chain: seller.chain, merchantUrl: seller.merchant.url, storage, payTo, facilitator: { mode: 'local' } },
+      overrides: trusting(mint, [TOOL, 'free_market_report']),
+    });
+  });
+  after(async () => {
+    await other?.close();
+    await seller?.close();
+    await redis?.stop();
+  });
+
+  const codes = (replies: readonly Reply[]): Readonly<Record<string, number>> => {
+    const counts: Record<string, number> = {};
+    for (const { code = 'delivered' } of replies) counts[code] = (counts[code] ?? 0) + 1;
+    return counts;
+  };
+  const shopOf = (at: number): Shop => (at % 2 === 0 ? seller.shop : other);
+
+  it(`${AT_ONCE} payments at once under one mandate: one is settled, no other buyer pays`, async () => {
+    const asked = await FRONTS.http(seller.shop, { resourceId: TOOL, input: INPUT });
+    const mandate = seller.mandateFor(asked.body, {
+      purchase: seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01'),
+    });
+    const buyers = [];
+    for (let i = 0; i < AT_ONCE; i += 1) buyers.push(await createBuyer(seller.chain));
+    const proofs = await Promise.all(buyers.map((buyer) => buyer.pay(asked.body.payment?.envelope)));
+    const before = await seller.income();
+    const replies = await Promise.all(
+      proofs.map((proof, at) =>
+        FRONTS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header }),
+      ),
+    );
+    assert.deepEqual(codes(replies), { delivered: 1, AUTHORIZATION_REPLAYED: AT_ONCE - 1 });
+    assert.equal((await seller.income()) - before, 10_000n);
+    const paid = [];
+    for (const [at, buyer] of buyers.entries()) if ((await buyer.balance()) !== 10_000_000n) paid.push(at);
+    assert.deepEqual(paid, [replies.findIndex(({ code }) => code === undefined)]);
+  });
+
+  it('copies of one call share one mandate and one settlement', async () => {
+    const asked = await FRONTS.http(seller.shop, { resourceId: TOOL, input: INPUT });
+    const mandate = seller.mandateFor(asked.body, {
+      purchase: seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01'),
+    });
+    const proof = await seller.buyer.pay(asked.body.payment?.envelope);
+    const before = await seller.income();
+    const headers = { 'idempotency-key': 'copies-of-one' };
+    const replies = await Promise.all(
+      Array.from({ length: 6 }, (_, at) =>
+        FRONTS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header, headers }),
+      ),
+    );
+    assert.deepEqual(codes(replies), { delivered: 6 });
+    assert.equal((await seller.income()) - before, 10_000n);
+    for (const reply of replies) assert.equal((await seller.receiptOf(reply))['status'], 'Success');
+  });
+
+  it('free calls at once under one mandate: one is delivered', async () => {
+    const order = { resourceId: 'free_market_report', input: INPUT };
+    const asked = await FRONTS.http(seller.shop, order);
+    const purchase = seller.purchaseOf('free_market_report', 'Market report', INPUT);
+    const mandate = seller.mandateFor(asked.body, { purchase, now: now() }).header;
+    const replies = await Promise.all(
+      Array.from({ length: AT_ONCE }, (_, at) => FRONTS.http(shopOf(at), { ...order, mandate })),
+    );
+    assert.deepEqual(codes(replies), { delivered: 1, AUTHORIZATION_REPLAYED: AT_ONCE - 1 });
+  });
+});

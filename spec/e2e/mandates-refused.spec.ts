@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { createBuyer } from '../support/buyer.ts';
+import { isEnvelope } from './ask.ts';
+import { INPUT, leaf, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { FRONTS } from './mandate-fronts.ts';
+
+for (const [front, send] of Object.entries(FRONTS))
+  describe(`a mandate that is refused, over ${front}`, () => {
+    let desk: MandateCounter;
+    before(async () => {
+      desk = await openMandateCounter(send);
+    });
+    after(() => desk?.close());
+
+    it('the same mandate buys once; the second payment is not touched and buys with another', async () => {
+      const asked = await desk.challenged();
+      const mandate = desk.mandateFor(asked, desk.pays());
+      const order = { resourceId: TOOL, input: INPUT, mandate: mandate.header };
+      const first = await desk.send({ ...order, proof: await desk.proofFor(asked) });
+      assert.equal(first.code, undefined, first.raw);
+      const before = await desk.buyer.balance();
+      const proof = await desk.proofFor(await desk.challenged());
+      const second = await desk.send({ ...order, proof });
+      assert.equal(second.code, 'AUTHORIZATION_REPLAYED', second.raw);
+      assert.equal(second.body.details?.['reason'], 'replayed');
+      assert.equal(await desk.buyer.balance(), before);
+      const claims = await desk.receiptOf(second);
+      assert.deepEqual(
+        [claims['status'], claims['error'], claims['error_description'], claims['reference'], claims['order_id']],
+        ['Error', 'invalid_mandate', 'replayed', leaf(mandate), undefined],
+      );
+      assert.equal(second.body.details['receipt'], second.receipt);
+      const other = desk.mandateFor(second.body, desk.pays()).header;
+      const bought = await desk.send({ resourceId: TOOL, input: INPUT, proof, mandate: other });
+      assert.equal(bought.code, undefined, bought.raw);
+      assert.equal(before - (await desk.buyer.balance()), PRICE_UNITS);
+    });
+
+    it('one open mandate, closed twice, buys once', async () => {
+      const asked = await desk.challenged();
+      const wishes = { now: now(), profile: desk.profile, ...desk.pays() };
+      const open = desk.mint.open(wishes);
+      const close = (body: typeof asked): string =>
+        desk.mint.close(open, { ...wishes, checkoutJwt: body.authorization?.required[0].checkoutJwt ?? '' }).header;
+      const order = { resourceId: TOOL, input: INPUT };
+      const first = await desk.send({ ...order, proof: await desk.proofFor(asked), mandate: close(asked) });
+      assert.equal(first.code, undefined, first.raw);
+      const again = await desk.challenged();
+      const before = await desk.buyer.balance();
+      const second = await desk.send({ ...order, proof: await desk.proofFor(again), mandate: close(again) });
+      assert.deepEqual(
+        [second.code, second.body.details?.['reason']],
+        ['AUTHORIZATION_REPLAYED', 'open_mandate_spent'],
+      );
+      assert.equal(await desk.buyer.balance(), before);
+    });
+
+    const wrong: readonly (readonly [string, string, () => Promise<string>])[] = [
+      [
+        'for another input',
+        'input_mismatch',
+        async () => desk.mandateFor(await desk.challenged({ city: 'Paris' }), desk.pays({ city: 'Paris' })).header,
+      ],
+      [
+        'for a checkout that is over',
+        'checkout_expired',
+        async () => {
+          const { jwt } = desk.mint.checkout({ now: now() - 1_000, profile: desk.profile, purchase: desk.report() });
+          return desk.mandateFor(await desk.challenged(), { ...desk.pays(), checkoutJwt: jwt }).header;
+        },
+      ],
+      [
+        'for another payer',
+        'payer_mismatch',
+        async () => {
+          const { address } = await createBuyer(desk.chain, 0n);
+          const paid = desk.report();
+          const other = paid.payment && { ...paid, payment: { ...paid.payment, payer: address.toLowerCase() } };
+          return desk.mandateFor(await desk.challenged(), { payment: true, ...(other ? { purchase: other } : {}) })
+            .header;
+        },
+      ],
+      [
+        'of a provider that nobody trusts',
+        'untrusted_issuer',
+        async () =>
+          desk.mandateFor(await desk.challenged(), {
+            ...desk.pays(),
+            issuer: { key: desk.mint.parties.stranger, iss: 'https://stranger.example' },
+          }).header,
+      ],
+      ['that is none', 'envelope_json', async () => Buffer.from('not a mandate').toString('base64url')],
+    ];
+    for (const [what, reason, make] of wrong)
+      it(`a mandate ${what} is refused as ${reason}, and nobody pays`, async () => {
+        const before = await desk.buyer.balance();
+        const mandate = await make();
+        const proof = await desk.proofFor(await desk.challenged());
+        const refused = await desk.send({ resourceId: TOOL, input: INPUT, proof, mandate });
+        assert.deepEqual(
+          [refused.code, refused.body.details?.['reason']],
+          ['AUTHORIZATION_INVALID', reason],
+          refused.raw,
+        );
+        assert.ok(isEnvelope(refused.body), JSON.stringify(isEnvelope.errors));
+        assert.ok(refused.body.authorization, 'a fresh checkout comes along');
+        if (reason !== 'envelope_json') assert.equal((await desk.receiptOf(refused))['error_description'], reason);
+        assert.equal(await desk.buyer.balance(), before);
+      });
+  });

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { isEnvelope } from './ask.ts';
+import { INPUT, leaf, type MandateCounter, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { FRONTS } from './mandate-fronts.ts';
+
+const isChallenge = new Ajv2020({ strict: false, validateFormats: false }).compile(
+  JSON.parse(readFileSync(new URL('../../schemas/payment-required.schema.json', import.meta.url), 'utf8')) as object,
+);
+
+for (const [front, send] of Object.entries(FRONTS))
+  describe(`a resource that needs a mandate, over ${front}`, () => {
+    let desk: MandateCounter;
+    before(async () => {
+      desk = await openMandateCounter(send);
+    });
+    after(() => desk?.close());
+
+    it('one 402 tells all: payment and mandate in one round trip, one settlement, a receipt to show', async () => {
+      const asked = await desk.challenged();
+      assert.deepEqual(asked.payment?.envelope.extensions?.['ap2'] && { ...asked.payment.envelope.extensions['ap2'] }, {
+        info: { required: true, version: '0.2.0' },
+        schema: {
+          $schema: 'https://json-schema.org/draft/2020-12/schema',
+          type: 'object',
+          properties: { required: { type: 'boolean' }, version: { type: 'string' } },
+          required: ['required', 'version'],
+        },
+      });
+      if (front === 'http') assert.ok(isChallenge(asked), JSON.stringify(isChallenge.errors));
+      const [before, earned] = [await desk.buyer.balance(), await desk.income()];
+      const mandate = desk.mandateFor(asked, desk.pays());
+      const proof = await desk.proofFor(asked);
+      const bought = await desk.send({ resourceId: TOOL, input: INPUT, proof, mandate: mandate.header });
+      assert.equal(bought.code, undefined, bought.raw);
+      assert.equal(bought.body['city'], 'Berlin');
+      assert.equal(before - (await desk.buyer.balance()), PRICE_UNITS);
+      assert.equal((await desk.income()) - earned, PRICE_UNITS);
+
+      const receipt = await receiptWhen(desk.shop, bought.requestId, true);
+      const claims = await desk.receiptOf(bought);
+      assert.deepEqual(
+        [claims['status'], claims['result'], claims['reference'], claims['order_id'], claims['iss']],
+        ['Success', 'success', leaf(mandate), bought.requestId, desk.profile.issuer],
+      );
+      assert.equal(claims['network_confirmation_id'], receipt.payment?.externalReference);
+      assert.deepEqual(receipt.authorization, {
+        method: 'ap2',
+        reference: leaf(mandate),
+        metadata: {
+          mandateIssuer: 'https://agents.provider.example',
+          checkoutIssuer: desk.profile.issuer,
+          checkoutId: mandate.jti,
+        },
+      });
+      const events = await eventsUntil(desk.shop, bought.requestId, 'resource.delivered');
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        [
+          'resource.requested',
+          'authorization.verified',
+          'payment.verified',
+          'payment.settled',
+          'backend.called',
+          'resource.delivered',
+        ],
+      );
+      const { data } = events.find(({ type }) => type === 'authorization.verified') ?? {};
+      assert.deepEqual(Object.keys(data ?? {}).sort(), ['issuer', 'mandateId', 'method', 'mode', 'reference']);
+      assert.deepEqual([data?.['mode'], data?.['reference']], ['autonomous', leaf(mandate)]);
+    });
+
+    it('a good payment without a mandate is told so before money moves, and the fresh checkout suits it', async () => {
+      const proof = await desk.proofFor(await desk.challenged());
+      const before = await desk.buyer.balance();
+      const refused = await desk.send({ resourceId: TOOL, input: INPUT, proof });
+      assert.equal(refused.code, 'AUTHORIZATION_REQUIRED', refused.raw);
+      assert.ok(isEnvelope(refused.body), JSON.stringify(isEnvelope.errors));
+      assert.deepEqual(refused.body.details, {
+        reason: 'mandate_required',
+        required: ['ap2'],
+        missing: ['ap2'],
+      });
+      assert.equal(refused.receipt, undefined);
+      const events = await eventsUntil(desk.shop, refused.requestId, 'authorization.rejected');
+      assert.deepEqual(events.at(-1)?.data, { method: 'ap2', reason: 'mandate_required', methods: ['ap2'] });
+      assert.equal(await desk.buyer.balance(), before);
+
+      const mandate = desk.mandateFor(refused.body, desk.pays()).header;
+      const bought = await desk.send({ resourceId: TOOL, input: INPUT, proof, mandate });
+      assert.equal(bought.code, undefined, bought.raw);
+      assert.equal(before - (await desk.buyer.balance()), PRICE_UNITS);
+    });
+
+    it('a mandate without a payment is asked to pay', async () => {
+      const mandate = desk.mandateFor(await desk.challenged(), desk.pays()).header;
+      const asked = await desk.send({ resourceId: TOOL, input: INPUT, mandate });
+      assert.equal(asked.code, 'PAYMENT_REQUIRED', asked.raw);
+      assert.ok(asked.body.authorization);
+    });
+
+    it('a free resource asks for the mandate alone, and takes it once', async () => {
+      const order = { resourceId: 'free_market_report', input: INPUT };
+      const asked = await desk.send(order);
+      assert.equal(asked.code, 'AUTHORIZATION_REQUIRED', asked.raw);
+      assert.equal(asked.body.authorization?.required[0]['paymentMandate'], 'none');
+      const purchase = desk.purchaseOf('free_market_report', 'Market report', INPUT);
+      const mandate = desk.mandateFor(asked.body, { purchase });
+      const delivered = await desk.send({ ...order, mandate: mandate.header });
+      assert.equal(delivered.code, undefined, delivered.raw);
+      const claims = await desk.receiptOf(delivered);
+      assert.deepEqual(
+        [claims['status'], claims['order_id'], claims['network_confirmation_id']],
+        ['Success', delivered.requestId, undefined],
+      );
+      const receipt = await receiptWhen(desk.shop, delivered.requestId, true);
+      assert.equal(receipt.authorization?.reference, leaf(mandate));
+      const events = await eventsUntil(desk.shop, delivered.requestId, 'resource.delivered');
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['resource.requested', 'authorization.verified', 'backend.called', 'resource.delivered'],
+      );
+      const second = await desk.send({ ...order, mandate: mandate.header });
+      assert.deepEqual([second.code, second.body.details?.['reason']], ['AUTHORIZATION_REPLAYED', 'replayed']);
+      // The id of a request is the caller's to choose, and no way to the place that another call took.
+      const named = { ...order, mandate: mandate.header, headers: { 'x-request-id': delivered.requestId } };
+      assert.equal((await desk.send(named)).code, 'AUTHORIZATION_REPLAYED');
+    });
+  });

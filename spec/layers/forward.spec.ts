@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { describe, it } from 'node:test';
+import type { FundedCall } from '../../src/call.ts';
+import { forward } from '../../src/layers/forward.ts';
+import { saidOfFunded } from '../../src/layers/said.ts';
+import { BackendError, type Exchange } from '../../src/merchant/types.ts';
+import type { DeliveryDesk } from '../../src/payments/delivery.ts';
+import { free } from './mandate-desk.ts';
+
+const ANSWER = { status: 200, headers: {}, body: Readable.from([]) };
+
+/** Sends a free call with a mandate on, and gives what became of the mandate. */
+async function forwarded(exchange: Exchange) {
+  const finished: string[] = [];
+  const summary = { method: 'ap2', reference: 'leaf', metadata: {} } as const;
+  const finish = async (how: string) => void finished.push(how);
+  const { res, call } = free({
+    authorization: { summary, receipt: 'receipt', finish },
+    request: { method: 'GET', path: '/', headers: {}, body: undefined },
+    presenter: { maxAnswerBytes: 1_000 },
+    trace: { traceparent: undefined, tracestate: undefined },
+    resource: {
+      id: 'report',
+      backend: { method: 'GET', timeoutMs: 1_000, maxResponseBytes: 1_000, relayStatuses: [] },
+    },
+  });
+  const layer = forward(exchange, {} as DeliveryDesk);
+  const thrown: unknown = await Promise.resolve(layer({} as never, res, () => undefined)).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  return { finished, thrown, said: saidOfFunded(call() as FundedCall) };
+}
+
+describe('the mandate of a free call, when it is sent to the merchant', () => {
+  it('answered: used', async () => {
+    const { finished, thrown, said } = await forwarded(async () => ANSWER);
+    assert.deepEqual([finished, thrown, said], [['commit'], undefined, { mandateReceipt: 'receipt' }]);
+  });
+
+  it('answered with a failure: used all the same', async () => {
+    const { finished, thrown, said } = await forwarded(async () => ({ ...ANSWER, status: 500 }));
+    assert.deepEqual([finished, said], [['commit'], { mandateReceipt: 'receipt' }]);
+    assert.equal((thrown as { code?: string }).code, 'BACKEND_ERROR');
+  });
+
+  it('broken off after the request may have left: used', async () => {
+    const { finished, said } = await forwarded(() => Promise.reject(new BackendError('transport', true)));
+    assert.deepEqual([finished, said], [['commit'], { mandateReceipt: 'receipt' }]);
+  });
+
+  it('certainly never left: as good as before, and no receipt says otherwise', async () => {
+    const { finished, thrown, said } = await forwarded(() => Promise.reject(new BackendError('unreachable', false)));
+    assert.deepEqual([finished, said], [['release'], {}]);
+    assert.equal((thrown as { code?: string }).code, 'BACKEND_ERROR');
+  });
+});

@@ -1,0 +1,14 @@
+/** `node spec/mandates/ap2/flips.ts [count] [seed]`: accepted headers with one small fault each; none may pass as a new mandate. */
+import { createMint } from '../../support/ap2/mint.ts';
+import { verifierFor } from '../../support/ap2/verifier.ts';
+import { headersOf, hunted } from './flips/hunt.ts';
+
+const [count = '10000', seed = String(Date.now() % 1_000_000)] = process.argv.slice(2);
+const mint = createMint();
+const bag = await hunted(verifierFor(mint), headersOf(mint), { seed: Number(seed), count: Number(count) });
+for (const [reason, times] of [...bag.refused].sort(([, a], [, b]) => b - a))
+  console.log(`${String(times).padStart(7)}  ${reason}`);
+console.log(`${String(bag.replayed).padStart(7)}  accepted as the mandate that was used: replayed`);
+for (const one of bag.found) console.log(`ACCEPTED AS NEW  ${one}`);
+console.log(`${bag.tried} faults (seed ${seed}), ${bag.found.length} accepted as new`);
+process.exitCode = bag.found.length === 0 && bag.tried === Number(count) ? 0 : 1;

@@ -1,0 +1,82 @@
+/**
+ * Takes one check at a time out of the verifier of mandates and runs its specs: `node spec/mandates/ap2/mutants.ts [--minutes N]
+ * [--sample N] [file ...]`. What no test notices is printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { HARMLESS } from './mutants/harmless.ts';
+import type { Mutant } from './mutants/mutant.ts';
+import { mutantsOf } from './mutants/sites.ts';
+import { type Fate, tried } from './mutants/trial.ts';
+
+/** As many as this machine has cores for, and no more: a trial that starves looks like one that hangs. */
+const TRIALS_AT_ONCE = 2;
+const DEFAULT_MINUTES = 45;
+/** Specs that try much at random notice what others notice sooner. */
+const SLOW = /mutations|vectors/;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { minutes: { type: 'string' }, sample: { type: 'string' } },
+});
+const files = positionals.length > 0 ? positionals : globSync('src/mandates/ap2/*.ts').sort();
+const specs = globSync(['spec/mandates/**/*.spec.ts', 'spec/cli/**/*vectors*{,/**/*}.spec.ts'])
+  .filter((spec) => !/mutants|flips/.test(spec))
+  .sort();
+const everything = files.flatMap((file) => mutantsOf(file, readFileSync(file, 'utf8')));
+const mutants = sampled(everything, Number(values.sample ?? everything.length));
+
+if ((await tried(undefined, specs)) !== 'survived') {
+  console.error('the specs fail on the code as it is');
+  process.exit(1);
+}
+
+const started = performance.now();
+const deadline = started + Number(values.minutes ?? DEFAULT_MINUTES) * 60_000;
+const fates = new Map<Mutant, Fate>();
+const queue = [...mutants];
+await Promise.all(Array.from({ length: TRIALS_AT_ONCE }, work));
+
+const survivors = mutants.filter((one) => fates.get(one) === 'survived');
+const unexplained = survivors.filter(({ name }) => HARMLESS[name] === undefined);
+for (const { file, line, was, replacement, name } of survivors)
+  console.log(`${HARMLESS[name] === undefined ? 'SURVIVED' : 'harmless'} ${file}:${line}  ${was}  =>  ${replacement}`);
+const stale = Object.keys(HARMLESS).filter((name) => isStale(name));
+for (const name of stale) console.log(`STALE    ${name}: killed, or not there any more`);
+const untried = mutants.length - fates.size;
+const killed = fates.size - survivors.length;
+const minutes = ((performance.now() - started) / 60_000).toFixed(1);
+console.log(
+  `${mutants.length} mutants, ${killed} killed, ${survivors.length - unexplained.length} harmless, ${unexplained.length} survived, ${untried} not tried, ${minutes} min`,
+);
+process.exitCode = unexplained.length + stale.length + untried === 0 ? 0 : 1;
+
+async function work(): Promise<void> {
+  for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
+    if (performance.now() > deadline) return;
+    fates.set(mutant, await tried(mutant, nearestFirst(mutant.file)));
+    if (process.stderr.isTTY) process.stderr.write(`\r${fates.size} of ${mutants.length} `);
+  }
+}
+
+/** The specs that bear the name of the file come first: they are the likeliest to notice. */
+function nearestFirst(file: string): readonly string[] {
+  const name = path.basename(file, '.ts');
+  const near = (spec: string): number => (path.basename(spec, '.spec.ts') === name ? 0 : SLOW.test(spec) ? 2 : 1);
+  return specs.toSorted((a, b) => near(a) - near(b));
+}
+
+/** Only where all of a file was tried can anything be said. */
+function isStale(name: string): boolean {
+  const known = everything.find((one) => one.name === name);
+  if (known === undefined) return positionals.length === 0;
+  const fate = fates.get(known);
+  return fate !== undefined && fate !== 'survived';
+}
+
+/** Every so-maniest, so that each file has its share. */
+function sampled(all: readonly Mutant[], count: number): readonly Mutant[] {
+  const step = Math.max(1, all.length / Math.max(1, count));
+  return all.filter((_, at) => Math.floor(at / step) !== Math.floor((at - 1) / step));
+}

@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { applied, type Mutant } from './mutant.ts';
+
+/** Preloaded into the process of one trial: the file of `MUTANT` is read with its one change, and nothing on the disk is touched. */
+const text = process.env['MUTANT'];
+if (text !== undefined) {
+  const mutant = JSON.parse(text) as Mutant & { readonly path: string };
+  registerHooks({
+    load(url, context, next) {
+      if (!url.startsWith('file:') || fileURLToPath(url) !== mutant.path) return next(url, context);
+      const source = applied(readFileSync(mutant.path, 'utf8'), mutant);
+      return { format: 'module-typescript', source, shortCircuit: true };
+    },
+  });
+}

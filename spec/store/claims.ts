@@ -1,0 +1,68 @@
+import fc from 'fast-check';
+import type { MandateClaim, OpenMandateUse } from '../../src/mandates/register.ts';
+import { AT, useOf } from '../mandates/register-map.ts';
+
+/** Times that need no waiting, seconds: over at the next step, and longer than any test. */
+const SHORT_S = 0.001;
+const LONG_S = 3_600;
+const MAX_UNITS = String(Number.MAX_SAFE_INTEGER);
+
+/** A claim before it is known whose it is: the ids are few, so that claims meet. */
+export interface DrawnClaim {
+  readonly mandate: number;
+  readonly checkout: number;
+  readonly brief: boolean;
+  /** Seconds after the first moment; months are 100 s long. */
+  readonly later: number;
+  readonly open: readonly DrawnUse[];
+}
+interface DrawnUse {
+  readonly id: number;
+  readonly units: string | undefined;
+  readonly budgetUnits: string;
+  readonly maxOccurrences: number | undefined;
+  readonly monthly: boolean;
+  readonly brief: boolean;
+}
+
+const MONTH_S = 100;
+const use: fc.Arbitrary<DrawnUse> = fc.record({
+  id: fc.constantFrom(0, 0, 0, 1),
+  units: fc.constantFrom('0', '1', '30', '30', '60', '9007199254740990', MAX_UNITS, undefined),
+  budgetUnits: fc.constantFrom('60', '100', '100', MAX_UNITS, MAX_UNITS),
+  maxOccurrences: fc.option(fc.constantFrom(1, 2, 5), { nil: undefined }),
+  monthly: fc.nat(3).map((drawn) => drawn === 0),
+  brief: fc.nat(9).map((drawn) => drawn === 0),
+});
+
+/** Claims of one family: three closed mandates and checkouts, two open mandates. */
+export const drawnClaims: fc.Arbitrary<DrawnClaim> = fc.record({
+  mandate: fc.nat(5),
+  checkout: fc.nat(5),
+  brief: fc.nat(9).map((drawn) => drawn === 0),
+  later: fc.constantFrom(0, 0.25, 1, 150, 250),
+  open: fc.uniqueArray(use, { maxLength: 2, selector: ({ id }) => id }),
+});
+
+/** The claim of one family of ids. */
+export function drawnClaim(family: string, { mandate, checkout, brief, later, open }: DrawnClaim): MandateClaim {
+  const at = AT + later;
+  return {
+    at,
+    once: [`m:${family}-${mandate}`, `j:${family}-${checkout}`],
+    onceUntil: at + (brief ? SHORT_S : LONG_S),
+    open: open.map((one) => drawnUse(family, one, at)),
+  };
+}
+
+function drawnUse(
+  family: string,
+  { id, units, budgetUnits, maxOccurrences, ...one }: DrawnUse,
+  at: number,
+): OpenMandateUse {
+  const until = at + (one.brief ? SHORT_S : LONG_S);
+  const name = `o:${family}-${id}`;
+  if (units === undefined) return useOf(name, undefined, until);
+  const periodStart = one.monthly ? AT + Math.floor((at - AT) / MONTH_S) * MONTH_S : undefined;
+  return useOf(name, { units, budgetUnits, maxOccurrences, periodStart }, until);
+}

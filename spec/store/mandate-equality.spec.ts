@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { MandateRegister } from '../../src/mandates/register.ts';
+import { type DrawnClaim, drawnClaim, drawnClaims } from './claims.ts';
+import { type ThreeServers, threeServers } from './three.ts';
+
+const ROUNDS = 60;
+/** Families of ids that are asked for side by side, so that many sequences fit into one wait for the clock. */
+const SIDE_BY_SIDE = 20;
+/** A comparison of claims that are all refused, or never, would prove nothing. */
+const ENOUGH = 20;
+const ENDS = [
+  ...['reserved', 'replayed', 'open_mandate_spent', 'budget_exceeded', 'recurrence_exceeded', 'recurrence_too_soon'],
+  ...['commit', 'release'],
+];
+
+/** `call` names one of few calls, so that names meet too. */
+interface Asked {
+  readonly kind: 'reserve' | 'commit' | 'release';
+  readonly call: number;
+  readonly claim: DrawnClaim;
+}
+const asked: fc.Arbitrary<Asked> = fc.record({
+  kind: fc.constantFrom('reserve', 'reserve', 'reserve', 'commit', 'release'),
+  call: fc.nat(7),
+  claim: drawnClaims,
+});
+
+let servers: ThreeServers;
+before(async () => {
+  servers = await threeServers();
+});
+after(() => servers.stop());
+
+describe('the register of uses in the table, in the Lua scripts and in SQLite', () => {
+  it('answers the same to thousands of claims, commits and releases, each of which may come twice', async (t) => {
+    const told: Record<string, number> = {};
+    const sequence = fc.array(asked, { minLength: 8, maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(sequence, { minLength: 1, maxLength: SIDE_BY_SIDE, size: 'max' }), async (families) => {
+        const stores = await servers.open();
+        try {
+          for (let step = 0; families.some((one) => one.length > step); step += 1) {
+            const sent = families.flatMap((one, family) => {
+              const drawn = one[step];
+              return drawn === undefined ? [] : [{ family: `f${family}`, drawn }];
+            });
+            const { table, redis, sqlite } = await stores.onAll(({ mandates }) =>
+              Promise.all(sent.map(({ family, drawn }) => answerOf(mandates, family, drawn))),
+            );
+            const what = JSON.stringify(sent);
+            assert.deepEqual(sqlite, table, what);
+            assert.deepEqual(redis, table, what);
+            for (const end of table) told[end] = (told[end] ?? 0) + 1;
+            await stores.step();
+          }
+        } finally {
+          await stores.close();
+        }
+      }),
+      { numRuns: ROUNDS },
+    );
+    t.diagnostic(JSON.stringify(told));
+    for (const end of ENDS) assert.ok((told[end] ?? 0) >= ENOUGH, `hardly ever: ${end}`);
+  });
+});
+
+async function answerOf(mandates: MandateRegister, family: string, { kind, call, claim }: Asked): Promise<string> {
+  const name = `${family}-${call}`;
+  if (kind === 'reserve') {
+    const used = await mandates.reserve(name, drawnClaim(family, claim));
+    return used.kind === 'reserved' ? used.kind : used.reason;
+  }
+  await mandates.finish(name, kind);
+  return kind;
+}

@@ -1,0 +1,37 @@
+import type { ChainCache } from '../../../src/mandates/ap2/cache.ts';
+import { createMintedCheckouts, type MintedCheckouts } from '../../../src/mandates/ap2/minted.ts';
+import type { Ap2Profile } from '../../../src/mandates/ap2/profile.ts';
+import type { Purchase } from '../../../src/mandates/ap2/purchase.ts';
+import type { TrustedIssuers } from '../../../src/mandates/ap2/trust.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/verdict.ts';
+import { createMandateVerifier } from '../../../src/mandates/ap2/verify.ts';
+import { publishedJwk } from './keys.ts';
+import type { Mint } from './mint.ts';
+import { NOW, profileWith, purchaseWith } from './purchase.ts';
+import { trustIn } from './trust.ts';
+
+/** What a presentation is held against; left out: the purchase that the mint makes mandates for. */
+export interface Against {
+  readonly purchase?: Purchase;
+  readonly now?: number;
+}
+
+export interface VerifierChoices {
+  readonly profile?: Ap2Profile;
+  readonly minted?: MintedCheckouts;
+  readonly cache?: ChainCache;
+  /** Whom it trusts instead of the parties of the mint. */
+  readonly trust?: TrustedIssuers;
+}
+
+/** The real verifier, which trusts the parties of a mint. Takes the value of the header; undefined: there is none. */
+export function verifierFor(
+  { parties }: Mint,
+  { profile = profileWith(), minted = createMintedCheckouts(), cache, trust = trustIn(parties) }: VerifierChoices = {},
+): (header: string | undefined, against?: Against) => Promise<MandateVerdict> {
+  const checkoutKeys = [publishedJwk(parties.checkout)];
+  const parts = { profile, trust, checkoutKeys, minted, ...(cache === undefined ? {} : { cache }) };
+  const verifier = createMandateVerifier(parts);
+  return (value, { purchase = purchaseWith(), now = NOW } = {}) =>
+    verifier.verify(value === undefined ? { kind: 'none' } : { kind: 'text', value }, purchase, now);
+}

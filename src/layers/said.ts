@@ -1,0 +1,9 @@
+import type { FundedCall, Said } from '../call.ts';
+
+/** What every answer to a call that may reach the merchant says of its payment and of its mandate. */
+export function saidOfFunded({ funding, authorization }: Pick<FundedCall, 'funding' | 'authorization'>): Said {
+  return {
+    ...(funding.kind === 'paid' ? { payment: funding.response } : {}),
+    ...(authorization?.receipt === undefined ? {} : { mandateReceipt: authorization.receipt }),
+  };
+}

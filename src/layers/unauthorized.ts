@@ -1,0 +1,71 @@
+import type { ResolvedCall } from '../call.ts';
+import { type ErrorDetails, GatewayError } from '../errors.ts';
+import type { JsonObject } from '../json/types.ts';
+import type { Purchase } from '../mandates/ap2/purchase.ts';
+import { REASONS, type Reason } from '../mandates/ap2/reasons.ts';
+import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/verdict.ts';
+import type { MandateDesk } from '../mandates/desk.ts';
+
+const METHOD = 'ap2';
+
+/**
+ * What the bearer of a refused mandate is told: the error of the reason (ap2.md 8), a receipt he can show for it (ap2.md 13), and a fresh
+ * checkout to make the next one for. The refusal is in the call's journal then.
+ */
+export function unauthorized(
+  call: Pick<ResolvedCall, 'journal'>,
+  desk: MandateDesk,
+  purchase: Purchase,
+  refused: Omit<RefusedMandate, 'kind'>,
+): GatewayError {
+  const { reason, issuer, reference, mandate, constraint } = refused;
+  const { code, ap2Error } = REASONS[reason];
+  if (code === 'AUTHORIZATION_PROVIDER_UNAVAILABLE')
+    return new GatewayError(code, {
+      details: { reason },
+      headers: { 'retry-after': '1' },
+      cause: refused.cause,
+    });
+  const missing = code === 'AUTHORIZATION_REQUIRED';
+  call.journal.record('authorization.rejected', {
+    status: 'error',
+    data: {
+      method: METHOD,
+      reason,
+      ...(missing ? { methods: [METHOD] } : {}),
+      ...(issuer === undefined ? {} : { issuer }),
+    },
+  });
+  const receipt =
+    reference === undefined || ap2Error === undefined ? {} : { receipt: desk.rejected(reference, reason) };
+  const details: ErrorDetails = {
+    reason,
+    ...(missing ? { required: [METHOD], missing: [METHOD] } : {}),
+    ...(mandate === undefined ? {} : { mandate }),
+    ...(constraint === undefined ? {} : { constraint }),
+    ...receipt,
+  };
+  return new GatewayError(code, {
+    message: missing ? HOW_TO_AUTHORIZE : AGAIN[code],
+    details,
+    authorization: JSON.parse(desk.challenge(purchase)) as JsonObject,
+  });
+}
+
+/** A mandate that is right and cannot be used now. */
+export function usedUp(
+  { reference, referenceSdHash, issuer }: AcceptedMandate,
+  why: { readonly reason: Reason; readonly cause?: unknown },
+): RefusedMandate {
+  const { reason, cause } = why;
+  return { kind: 'refused', reason, reference: { reference, referenceSdHash }, issuer, cause };
+}
+
+const HOW_TO_AUTHORIZE =
+  'This resource needs an AP2 mandate. Make one for the checkout in authorization and send the same call again with it, ' +
+  'in the header Agent-Authorization or the input member _authorization.';
+
+const AGAIN = {
+  AUTHORIZATION_INVALID: 'The mandate was refused. Make one for the fresh checkout in authorization.',
+  AUTHORIZATION_REPLAYED: 'This mandate has already been used. Make one for the fresh checkout in authorization.',
+} as const;

@@ -1,0 +1,44 @@
+import type { Json, JsonObject } from '../../json/types.ts';
+import { Refused } from './reasons.ts';
+import { list, object, text } from './shapes.ts';
+
+/** A constraint that was understood. */
+export interface NamedConstraint<R> {
+  readonly type: string;
+  readonly rule: R;
+}
+
+/** How each type of constraint is read. The readers throw Refused. */
+export type ConstraintReaders<R> = Readonly<Record<string, (constraint: JsonObject) => R>>;
+
+/**
+ * Reads all constraints of an open mandate before one of them is applied. A type that we do not know refuses the mandate: it may forbid
+ * just this purchase (ap2.md 2). So does an open mandate without the one that AP2 demands of it.
+ * @throws Refused claims_invalid, constraint_unresolved
+ */
+export function readConstraints<R>(
+  open: JsonObject,
+  readers: ConstraintReaders<R>,
+  demanded: string,
+): readonly NamedConstraint<R>[] {
+  const read = list(open['constraints']).map((constraint) => readConstraint(constraint, readers));
+  if (!read.some(({ type }) => type === demanded)) throw new Refused('claims_invalid', { constraint: demanded });
+  return read;
+}
+
+function readConstraint<R>(value: Json, readers: ConstraintReaders<R>): NamedConstraint<R> {
+  const constraint = object(value);
+  const type = text(constraint['type']);
+  const reader = Object.hasOwn(readers, type) ? readers[type] : undefined;
+  if (reader === undefined) throw new Refused('constraint_unresolved');
+  return { type, rule: named(type, () => reader(constraint)) };
+}
+
+/** Whatever is wrong in a constraint is told with its type, which is one of ours. */
+function named<T>(constraint: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof Refused ? new Refused(error.reason, { constraint }) : error;
+  }
+}

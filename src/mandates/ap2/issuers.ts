@@ -1,0 +1,119 @@
+import { keysOfDidDocument } from './did-web.ts';
+import type { IssuerSettings, KeySource } from './issuer.ts';
+import { keysOfJwks } from './jwks.ts';
+import { createRemoteKeys, KeysUnavailable, type RemoteKeys } from './jwks-cache.ts';
+import type { KeyFetcher } from './key-fetch.ts';
+import type { FoundKey, KeyChoice, TrustedIssuers, VerificationKey } from './trust.ts';
+import { createChainKeys } from './x5c.ts';
+
+/** How the trust stands, in the words of readiness: degraded still serves. `cause` is for the log. */
+export type TrustHealth =
+  | { readonly found: 'ok' }
+  | { readonly found: 'degraded' | 'unreachable'; readonly cause: string };
+
+/** The issuers of a running gateway. */
+export interface IssuerTrust extends TrustedIssuers {
+  /** Waits for a first fetch that is under way. */
+  check(): Promise<TrustHealth>;
+  /** No more fetches. */
+  close(): void;
+}
+
+/** What the trust lives on. */
+export interface TrustParts {
+  readonly fetcher: Pick<KeyFetcher, 'fetch'>;
+  /** Milliseconds since 1970: what certificates are checked with. */
+  readonly wall?: () => number;
+  /** Milliseconds of a clock that never goes back: how old keys are. */
+  readonly monotonic?: () => number;
+}
+
+interface Issuer {
+  readonly settings: IssuerSettings;
+  find(choice: KeyChoice): VerificationKey | undefined | Promise<VerificationKey | undefined>;
+  readonly remote: RemoteKeys | undefined;
+}
+
+const UNTRUSTED: FoundKey = { kind: 'refused', reason: 'untrusted_issuer' };
+const UNKNOWN: FoundKey = { kind: 'refused', reason: 'unknown_key' };
+
+/**
+ * Whom the operator trusts (ap2.md 7.5). Remote keys are fetched at once and kept new in the background. The configuration saw to it that
+ * ids of issuers differ, and the key ids of those whose tokens may come without `iss`.
+ */
+export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: TrustParts): IssuerTrust {
+  const byId = new Map(issuers.map((settings) => [settings.id, opened(settings, parts)]));
+  const byKid = new Map(
+    [...byId.values()].flatMap((issuer) => keyIds(issuer.settings).map((kid) => [kid, issuer] as const)),
+  );
+  const remotes = [...byId].flatMap(([id, { remote }]) => (remote === undefined ? [] : [{ id, remote }]));
+  return {
+    find(choice) {
+      const { iss, kid } = choice;
+      const issuer = iss === undefined ? byKid.get(kid ?? '') : byId.get(iss);
+      return issuer === undefined ? UNTRUSTED : found(issuer, choice);
+    },
+    async check() {
+      const states = await Promise.all(remotes.map(async ({ id, remote }) => ({ id, ...(await remote.check()) })));
+      const none = states.filter(({ found }) => found === 'none');
+      const stale = states.filter(({ found }) => found === 'stale');
+      // One issuer of several that is away takes its own mandates with it, and not the gateway.
+      if (none.length > 0 && none.length === byId.size) return { found: 'unreachable', cause: told('no_keys', none) };
+      const worse = [...none, ...stale];
+      return worse.length === 0 ? { found: 'ok' } : { found: 'degraded', cause: told('keys_stale', worse) };
+    },
+    close() {
+      for (const { remote } of remotes) remote.close();
+    },
+  };
+}
+
+function told(what: string, states: readonly { readonly id: string; readonly cause: unknown }[]): string {
+  const named = states.map(({ id, cause }) => `${id}${cause instanceof Error ? ` (${cause.message})` : ''}`);
+  return `${what}: ${named.join(', ')}`;
+}
+
+/** What a token without `iss` may name one of its keys by. */
+function keyIds({ allowKidOnly, source }: IssuerSettings): readonly string[] {
+  return allowKidOnly && source.kind === 'static' ? [...source.keys.keys()] : [];
+}
+
+function found({ settings, find }: Issuer, choice: KeyChoice): FoundKey | Promise<FoundKey> {
+  const { id, role } = settings;
+  const answer = (key: VerificationKey | undefined): FoundKey =>
+    key === undefined ? UNKNOWN : { kind: 'found', issuer: id, role, key };
+  try {
+    const key = find(choice);
+    return key instanceof Promise ? key.then(answer, unavailable) : answer(key);
+  } catch (error) {
+    return unavailable(error);
+  }
+}
+
+function unavailable(error: unknown): FoundKey {
+  if (!(error instanceof KeysUnavailable)) throw error;
+  return { kind: 'unavailable', cause: error };
+}
+
+function opened(settings: IssuerSettings, parts: TrustParts): Issuer {
+  const { source } = settings;
+  const { wall = Date.now, monotonic = () => performance.now() } = parts;
+  if (source.kind === 'x5c') {
+    const keyOf = createChainKeys(source, wall);
+    return { settings, remote: undefined, find: ({ x5c }) => (x5c === undefined ? undefined : keyOf(x5c)) };
+  }
+  if (source.kind === 'static') {
+    const { keys } = source;
+    return { settings, remote: undefined, find: ({ kid }) => (kid === undefined ? undefined : keys.get(kid)) };
+  }
+  const remote = createRemoteKeys(() => loaded(source, parts.fetcher), monotonic);
+  return { settings, remote, find: ({ kid }) => (kid === undefined ? undefined : remote.find(kid)) };
+}
+
+async function loaded(
+  source: Extract<KeySource, { url: string }>,
+  fetcher: TrustParts['fetcher'],
+): ReturnType<Parameters<typeof createRemoteKeys>[0]> {
+  const document = await fetcher.fetch(source.url);
+  return source.kind === 'jwks' ? keysOfJwks(document) : keysOfDidDocument(document, source.did);
+}

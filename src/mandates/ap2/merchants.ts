@@ -1,0 +1,20 @@
+import type { Json } from '../../json/types.ts';
+import { identity, list, object, optional, text } from './shapes.ts';
+
+/** A merchant as AP2 names one; only the id tells two apart. */
+export interface MerchantName {
+  readonly id: string;
+}
+
+/** @throws Refused claims_invalid */
+export function readMerchant(value: Json | undefined): MerchantName {
+  const { id, name, website } = object(value);
+  text(name);
+  optional(website, text);
+  return { id: identity(id) };
+}
+
+/** Those that were shown of a list. @throws Refused claims_invalid */
+export function readMerchants(allowed: Json | undefined): readonly MerchantName[] {
+  return list(allowed).map(readMerchant);
+}

@@ -1,0 +1,34 @@
+import type { KeyObject } from 'node:crypto';
+
+/** The one algorithm that a key is for (RFC 7518, RFC 8037). */
+export type Algorithm = 'ES256' | 'ES384' | 'EdDSA' | 'ES256K';
+
+/** A public key that is ready to verify with. */
+export interface VerificationKey {
+  readonly alg: Algorithm;
+  readonly key: KeyObject;
+}
+
+/** What the head of a root token says of its key; nothing of it is believed, it only chooses. */
+export interface KeyChoice {
+  readonly iss: string | undefined;
+  readonly kid: string | undefined;
+  /** Standard base64 of DER certificates, leaf first. */
+  readonly x5c: readonly string[] | undefined;
+}
+
+/** What an issuer may root: mandates, or credentials of these types (`vct`) and nothing else. */
+export type IssuerRole =
+  | { readonly kind: 'mandates' }
+  | { readonly kind: 'credentials'; readonly vct: ReadonlySet<string> };
+
+export type FoundKey =
+  | { readonly kind: 'found'; readonly issuer: string; readonly role: IssuerRole; readonly key: VerificationKey }
+  | { readonly kind: 'refused'; readonly reason: 'untrusted_issuer' | 'unknown_key' }
+  /** Keys of this issuer were never had, and cannot be had now. */
+  | { readonly kind: 'unavailable'; readonly cause: unknown };
+
+/** Whom the operator trusts (ap2.md 7.5). Answers at once where it can: only an unknown key id of a remote issuer makes it wait. */
+export interface TrustedIssuers {
+  find(choice: KeyChoice): FoundKey | Promise<FoundKey>;
+}

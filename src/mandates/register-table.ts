@@ -1,0 +1,142 @@
+import type { MandateClaim, OpenMandateUse, UseRefusal } from './register.ts';
+
+/**
+ * What is known of one open mandate (ap2.md 10). Units: minor units as decimal text. Times: milliseconds of the clock that the mandate
+ * was checked with, 0 for never; but `ends` is of the store's clock.
+ */
+export interface OpenMandateState {
+  readonly spent: string;
+  /** Held by uses whose end nobody knows yet. */
+  readonly pending: string;
+  readonly uses: number;
+  readonly puses: number;
+  /** The last use that was committed. */
+  readonly last: number;
+  /** The last one that is pending. */
+  readonly plast: number;
+  /** From then on nothing of it counts: no mandate under it can pass any more. */
+  readonly ends: number;
+}
+
+/** Where a register lies. The commands below run within one write of the store. */
+export interface RegisterRows {
+  /** Until when it counts as used, milliseconds of the store's clock; undefined when it is not there. */
+  usedUntil(id: string): number | undefined;
+  use(id: string, untilMs: number): void;
+  free(id: string): void;
+  open(id: string): OpenMandateState | undefined;
+  write(id: string, state: OpenMandateState): void;
+  remove(id: string): void;
+}
+
+/** Entries that ended, dropped along with one reservation: more than one can add, so that the register shrinks after a rush. */
+export const SWEPT_AT_ONCE = 64;
+
+const MS = 1_000;
+const UNUSED = { spent: '0', pending: '0', uses: 0, puses: 0, last: 0, plast: 0 } as const;
+
+/**
+ * Checks everything, then writes everything (ap2.md 10). Undefined: reserved; else why not, and nothing was written. `now`: the store's
+ * clock, milliseconds. `mandates.lua` is its twin.
+ */
+export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number): UseRefusal | undefined {
+  const { at, once, onceUntil, open } = claim;
+  if (once.some((id) => (rows.usedUntil(id) ?? 0) > now)) return 'replayed';
+  for (const use of open) {
+    const refusal = refusalOf(standing(rows, use.id, now), use);
+    if (refusal !== undefined) return refusal;
+  }
+  for (const id of once) rows.use(id, storeTime(onceUntil, at, now));
+  for (const use of open) {
+    const state = standing(rows, use.id, now);
+    rows.write(use.id, {
+      ...state,
+      pending: sum(state.pending, unitsOf(use)),
+      puses: state.puses + 1,
+      plast: Math.max(state.plast, millis(at)),
+      ends: Math.max(state.ends, storeTime(use.until, at, now)),
+    });
+  }
+  return undefined;
+}
+
+/** Ends what was reserved, once: whoever calls knows that it has not been ended before. What ended by time is left to it. */
+export function finishUses(
+  rows: RegisterRows,
+  { at, once, open }: MandateClaim,
+  how: 'commit' | 'release',
+  now: number,
+): void {
+  if (how === 'release') for (const id of once) rows.free(id);
+  for (const use of open) {
+    const state = standing(rows, use.id, now);
+    if (state.puses === 0) continue;
+    const left = finished(state, use, millis(at), how);
+    if (left.uses + left.puses === 0) rows.remove(use.id);
+    else rows.write(use.id, left);
+  }
+}
+
+function refusalOf(state: OpenMandateState, { recurrence }: OpenMandateUse): UseRefusal | undefined {
+  const uses = state.uses + state.puses;
+  if (recurrence === undefined) return uses === 0 ? undefined : 'open_mandate_spent';
+  const { units, budgetUnits, maxOccurrences, periodStart } = recurrence;
+  if (maxOccurrences !== undefined && uses >= maxOccurrences) return 'recurrence_exceeded';
+  if (periodStart !== undefined && uses > 0 && Math.max(state.last, state.plast) >= millis(periodStart))
+    return 'recurrence_too_soon';
+  const wanted = BigInt(state.spent) + BigInt(state.pending) + BigInt(units);
+  return wanted > BigInt(budgetUnits) ? 'budget_exceeded' : undefined;
+}
+
+/** A share moves from pending to spent, or is given back. */
+function finished(
+  state: OpenMandateState,
+  use: OpenMandateUse,
+  at: number,
+  how: 'commit' | 'release',
+): OpenMandateState {
+  const puses = state.puses - 1;
+  // Of several pending uses only the latest is known by its time.
+  const plast = puses === 0 || state.plast === at ? 0 : state.plast;
+  const given = { ...state, pending: difference(state.pending, unitsOf(use)), puses, plast };
+  if (how === 'release') return given;
+  return {
+    ...given,
+    spent: sum(state.spent, unitsOf(use)),
+    uses: state.uses + 1,
+    last: Math.max(state.last, at),
+  };
+}
+
+function standing(rows: RegisterRows, id: string, now: number): OpenMandateState {
+  const state = rows.open(id);
+  return state === undefined || state.ends <= now ? { ...UNUSED, ends: 0 } : state;
+}
+
+function unitsOf({ recurrence }: OpenMandateUse): string {
+  return recurrence?.units ?? '0';
+}
+
+function sum(a: string, b: string): string {
+  return String(BigInt(a) + BigInt(b));
+}
+
+function difference(a: string, b: string): string {
+  const left = BigInt(a) - BigInt(b);
+  return String(left < 0n ? 0n : left);
+}
+
+/** Seconds as whole milliseconds. */
+function millis(seconds: number): number {
+  return Math.floor(seconds * MS);
+}
+
+/** When nothing of a claim counts any more, milliseconds of the store's clock. */
+export function endOfClaim({ at, onceUntil, open }: MandateClaim, now: number): number {
+  return Math.max(...[onceUntil, ...open.map(({ until }) => until)].map((until) => storeTime(until, at, now)));
+}
+
+/** A time of the clock of the check, on the store's own: the clocks need not agree, only run as fast. */
+function storeTime(until: number, at: number, now: number): number {
+  return now + millis(until - at);
+}

@@ -1,0 +1,118 @@
+import type { AcceptedMandate } from './ap2/verdict.ts';
+import type { MandateClaim, OpenMandateUse, Recurrence } from './register.ts';
+
+/** What a payment record keeps of the mandate it was admitted with: what receipts tell of it, and what it uses up. */
+export interface StoredMandate {
+  readonly method: 'ap2';
+  readonly mode: 'direct' | 'autonomous';
+  /** base64url of SHA-256 over the leaf JWT. */
+  readonly reference: string;
+  readonly mandateIssuer: string;
+  readonly checkoutIssuer: string;
+  /** `jti`. */
+  readonly checkoutId: string;
+  readonly claim: MandateClaim;
+}
+
+/** Most of what one claim may name: a presentation has at most 4 segments and two families. */
+const MAX_ONCE = 8;
+const MAX_OPEN = 16;
+/** Longest id, characters: a `jti` has at most 128. */
+const MAX_ID_LENGTH = 256;
+/** Last second of the year 9999, as for all times of a mandate (ap2.md 7.6, step 8), and the longest skew beyond it. */
+const MAX_TIME = 253_402_300_799 + 3_600;
+const UNITS = /^(?:0|[1-9]\d{0,15})$/;
+
+/** The text for `PaymentTerms.mandate`. */
+export function storedMandate(accepted: AcceptedMandate): string {
+  const { mode, reference, issuer, checkoutIssuer, checkoutId, claim } = accepted;
+  return JSON.stringify({
+    method: 'ap2',
+    mode,
+    reference,
+    mandateIssuer: issuer,
+    checkoutIssuer,
+    checkoutId,
+    claim,
+  } satisfies StoredMandate);
+}
+
+/** Reads what `storedMandate` wrote. Undefined for anything else: a member more, one less, or one out of its bounds. */
+export function readStoredMandate(text: string): StoredMandate | undefined {
+  const stored = parsed(text);
+  return isShaped(stored, STORED) ? (stored as unknown as StoredMandate) : undefined;
+}
+
+/** A claim within the bounds of the register; ids in it are distinct, so that each is counted once. */
+export function isMandateClaim(value: unknown): value is MandateClaim {
+  return isShaped(value, CLAIM);
+}
+
+type Rule = (value: unknown) => boolean;
+type Shape<T> = Readonly<Record<keyof T, Rule>>;
+
+const text: Rule = (value) => typeof value === 'string' && value.length > 0 && value.isWellFormed();
+const id: Rule = (value) => text(value) && (value as string).length <= MAX_ID_LENGTH;
+const time: Rule = (value) => typeof value === 'number' && value >= 0 && value <= MAX_TIME;
+const units: Rule = (value) => typeof value === 'string' && UNITS.test(value) && Number.isSafeInteger(Number(value));
+const count: Rule = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const optional =
+  (rule: Rule): Rule =>
+  (value) =>
+    value === undefined || rule(value);
+
+const RECURRENCE: Shape<Recurrence> = {
+  units,
+  budgetUnits: units,
+  maxOccurrences: optional(count),
+  periodStart: optional(time),
+};
+const USE: Shape<OpenMandateUse> = {
+  id,
+  until: time,
+  recurrence: optional((value) => isShaped(value, RECURRENCE)),
+};
+const CLAIM: Shape<MandateClaim> = {
+  at: time,
+  once: (value) => isList(value, 1, MAX_ONCE, id) && areDistinct(value),
+  onceUntil: time,
+  open: (value) => isList(value, 0, MAX_OPEN, (use) => isShaped(use, USE)) && areDistinct(value.map(idOf)),
+};
+const STORED: Shape<StoredMandate> = {
+  method: (value) => value === 'ap2',
+  mode: (value) => value === 'direct' || value === 'autonomous',
+  reference: text,
+  mandateIssuer: text,
+  checkoutIssuer: text,
+  checkoutId: text,
+  claim: isMandateClaim,
+};
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+function isShaped(value: unknown, shape: Readonly<Record<string, Rule>>): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const given = value as Readonly<Record<string, unknown>>;
+  return (
+    Object.entries(shape).every(([name, rule]) => rule(given[name])) &&
+    Object.keys(given).every((name) => Object.hasOwn(shape, name))
+  );
+}
+
+function isList(value: unknown, least: number, most: number, rule: Rule): value is readonly unknown[] {
+  return Array.isArray(value) && value.length >= least && value.length <= most && value.every(rule);
+}
+
+function idOf(use: unknown): unknown {
+  return (use as OpenMandateUse).id;
+}
+
+function areDistinct(values: readonly unknown[]): boolean {
+  return new Set(values).size === values.length;
+}

@@ -1,0 +1,35 @@
+import type { PaymentFacts, PaymentState } from './ledger.ts';
+
+/** The whole state machine (CONTRACT 4.3). What is not written here cannot happen. */
+export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
+  reserved: ['settling'],
+  settling: ['settled', 'refused'],
+  settled: ['delivered', 'undelivered'],
+  undelivered: ['delivered', 'undelivered', 'refundDue'],
+  delivered: [],
+  refused: [],
+  refundDue: [],
+};
+
+const STATES = Object.keys(TRANSITIONS) as PaymentState[];
+
+/** States that still want work; each of them can be taken over. */
+export const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => TRANSITIONS[state].length > 0);
+
+/** Money moved and nothing was delivered: a lease that runs out here is a delivery that died. */
+export const DELIVERING_STATES: readonly PaymentState[] = ['settled', 'undelivered'];
+
+/** From where a state can be reached. */
+export function sourcesOf(to: PaymentState): readonly PaymentState[] {
+  return STATES.filter((from) => TRANSITIONS[from].includes(to));
+}
+
+export function isFinal(state: PaymentState): boolean {
+  return TRANSITIONS[state].length === 0;
+}
+
+/** Where facts may be noted. A transaction exists only once a settlement was begun: a `reserved` record may be deleted. */
+export function notableIn(facts: PaymentFacts): readonly PaymentState[] {
+  const proves = facts.transaction !== undefined || facts.rawTransaction !== undefined;
+  return proves ? OPEN_STATES.filter((state) => state !== 'reserved') : OPEN_STATES;
+}
