@@ -161,7 +161,7 @@ describe('a shop that asks for mandates', () => {
     assert.deepEqual(more, []);
     assert.deepEqual(
       [provider?.['name'], provider?.['kind'], provider?.['supportedSpec'], provider?.['status']],
-      ['ap2', 'authorization', 'ap2/v0.2.0', 'experimental'],
+      ['ap2', 'authorization', 'ap2/v0.2.0 mode=direct', 'experimental'],
     );
     const capabilities = provider?.['capabilities'] as string[];
     for (const known of ['direct', 'autonomous', 'checkout-receipt', 'checkout.line_items', 'payment.budget'])

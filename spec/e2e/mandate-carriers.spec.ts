@@ -23,6 +23,9 @@ for (const front of ['mcp', 'a2a'] as const)
         headers: { 'agent-authorization': mandate },
         inside: Object.fromEntries(Object.entries(objectOf(mandate) as object).reverse()),
       }),
+      ...(front === 'mcp'
+        ? { _meta: (mandate: string) => ({ meta: { 'agent-commerce/authorization': objectOf(mandate) } }) }
+        : {}),
       'the header, beside an empty member': (mandate) => ({ headers: { 'agent-authorization': mandate }, inside: '' }),
     };
     for (const [place, put] of Object.entries(places))
@@ -58,6 +61,17 @@ for (const front of ['mcp', 'a2a'] as const)
         assert.equal(refused.code, 'AUTHORIZATION_INVALID', refused.raw);
         assert.match(String(refused.body.details?.['reason']), /^envelope_/);
       }
+    });
+
+    it('is not part of what is bought, nor of what the merchant gets', async () => {
+      const asked = await desk.send({ resourceId: 'echo', input: { a: 1 } });
+      const proof = await desk.proofFor(asked.body);
+      const order = { resourceId: 'echo', input: { a: 1 }, proof };
+      const bought = await desk.send({ ...order, inside: 'whatever stands here' });
+      assert.deepEqual([bought.code, bought.body], [undefined, { a: 1 }], bought.raw);
+      // The same purchase, or it would be called used.
+      const again = await desk.send({ ...order, inside: 'something else' });
+      assert.equal(again.body.details?.['state'], 'delivered', again.raw);
     });
 
     it('is not looked at where none is needed', async () => {

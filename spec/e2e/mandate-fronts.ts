@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { isResult } from '../fronts/a2a/post.ts';
 import type { Shop } from '../support/shop.ts';
 
 /** One call, in no protocol's words. */
@@ -11,6 +13,8 @@ export interface Order {
   /** A mandate in the input, where the front has a member for it. */
   readonly inside?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Members of `_meta`, where the front has one. */
+  readonly meta?: object;
 }
 
 /** What came back, in no protocol's words either. */
@@ -60,11 +64,11 @@ export const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
     const receipt = answer.headers.get('agent-authorization-receipt') ?? undefined;
     return reply(answer, raw, JSON.parse(raw) as Body, receipt, answer.status >= 400);
   },
-  async mcp(shop, { resourceId, input, proof, mandate, inside = mandate, headers = {} }) {
+  async mcp(shop, { resourceId, input, proof, mandate, inside = mandate, headers = {}, meta = {} }) {
     const { answer, raw, result } = await rpc(shop, '/mcp', headers, 'tools/call', {
       name: resourceId,
       arguments: { ...input, ...(inside === undefined ? {} : { _authorization: inside }) },
-      ...(proof === undefined ? {} : { _meta: { 'x402/payment': proof } }),
+      _meta: { ...meta, ...(proof === undefined ? {} : { 'x402/payment': proof }) },
     });
     const { structuredContent, isError, _meta } = result as McpResult;
     return reply(answer, raw, structuredContent, _meta?.[RECEIPT] as string | undefined, isError === true);
@@ -82,6 +86,7 @@ export const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
         ...(proof === undefined ? {} : { metadata: { 'x402.payment.payload': proof } }),
       },
     });
+    assert.ok(isResult(result), JSON.stringify(isResult.errors));
     const { task } = result as A2aResult;
     const failed = task.status.state !== 'TASK_STATE_COMPLETED';
     const body = task.artifacts[0].parts[0].data;

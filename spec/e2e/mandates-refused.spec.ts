@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { eventsUntil } from '../support/books.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { isEnvelope } from './ask.ts';
 import { INPUT, leaf, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
@@ -54,6 +55,25 @@ for (const [front, send] of Object.entries(FRONTS))
         ['AUTHORIZATION_REPLAYED', 'open_mandate_spent'],
       );
       assert.equal(await desk.buyer.balance(), before);
+    });
+
+    it('a payment that turns out to be worth nothing gives its mandate back', async () => {
+      const asked = await desk.challenged();
+      // Names nobody who pays, so that another buyer can.
+      const mandate = desk.mandateFor(asked, { purchase: desk.report() }).header;
+      const order = { resourceId: TOOL, input: INPUT, mandate };
+      const poor = await createBuyer(desk.chain, 0n);
+      const refused = await desk.send({ ...order, proof: await poor.pay(asked.payment?.envelope) });
+      assert.deepEqual([refused.code, refused.receipt], ['PAYMENT_REQUIRED', undefined], refused.raw);
+      assert.ok(refused.body.authorization, 'a fresh challenge, for both');
+      const events = await eventsUntil(desk.shop, refused.requestId, 'payment.required');
+      const types = ['resource.requested', 'authorization.verified', 'payment.rejected', 'payment.required'];
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        types,
+      );
+      const bought = await desk.send({ ...order, proof: await desk.proofFor(asked) });
+      assert.equal(bought.code, undefined, bought.raw);
     });
 
     const wrong: readonly (readonly [string, string, () => Promise<string>])[] = [

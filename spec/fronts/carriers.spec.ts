@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { memberProof, oneProof } from '../../src/fronts/carriers.ts';
+import { memberMandate, memberProof, oneMandate, oneProof } from '../../src/fronts/carriers.ts';
 
 const PAYLOAD = {
   x402Version: 2,
@@ -62,5 +62,35 @@ describe('the one proof of a call', () => {
     assert.deepEqual(oneProof(header('a'), header('b')), { kind: 'conflicting' });
     assert.deepEqual(oneProof(header('a'), { kind: 'illegible' }), { kind: 'conflicting' });
     assert.deepEqual(oneProof(header('a'), header('a')), header('a'));
+  });
+});
+
+describe('the one mandate of a call', () => {
+  const none = { kind: 'none' } as const;
+  const text = (value: string) => ({ kind: 'text', value }) as const;
+  const base64url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const envelope = { method: 'ap2', payload: 'a.b.c~' };
+
+  it('in a member is text, or an object in the words of the header; empty is none', () => {
+    assert.deepEqual(memberMandate('abc'), text('abc'));
+    assert.deepEqual(memberMandate(envelope), text(base64url(envelope)));
+    for (const absent of [undefined, null, '']) assert.deepEqual(memberMandate(absent), none);
+    for (const odd of [7, false, ['a']]) assert.deepEqual(memberMandate(odd), { kind: 'illegible' });
+  });
+
+  it('is the first that is there, and others may say the same in another spelling', () => {
+    const turned = base64url({ payload: envelope.payload, method: envelope.method });
+    assert.notEqual(turned, base64url(envelope));
+    assert.deepEqual(oneMandate(none, text(turned), text(base64url(envelope)), none), text(turned));
+    assert.deepEqual(oneMandate(none, none), none);
+  });
+
+  it('must not differ, be illegible, or be two that nobody can read', () => {
+    const other = base64url({ ...envelope, payload: 'a.b.d~' });
+    const conflicting = { kind: 'conflicting' };
+    assert.deepEqual(oneMandate(text(base64url(envelope)), text(other)), conflicting);
+    assert.deepEqual(oneMandate(text('a'), { kind: 'illegible' }), conflicting);
+    assert.deepEqual(oneMandate(text('AAAA'), text('BBBB')), conflicting);
+    assert.deepEqual(oneMandate(text('AAAA'), text('AAAA')), text('AAAA'));
   });
 });

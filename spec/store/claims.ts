@@ -28,10 +28,10 @@ interface DrawnUse {
 const MONTH_S = 100;
 const use: fc.Arbitrary<DrawnUse> = fc.record({
   id: fc.constantFrom(0, 0, 0, 1),
-  units: fc.constantFrom('0', '1', '30', '30', '60', '9007199254740990', MAX_UNITS, undefined),
+  units: fc.constantFrom('0', '1', '1', '1', '30', '30', '60', '9007199254740990', MAX_UNITS, undefined),
   budgetUnits: fc.constantFrom('60', '100', '100', MAX_UNITS, MAX_UNITS),
-  maxOccurrences: fc.option(fc.constantFrom(1, 2, 5), { nil: undefined }),
-  monthly: fc.nat(3).map((drawn) => drawn === 0),
+  maxOccurrences: fc.constantFrom(undefined, undefined, undefined, 1, 2, 5),
+  monthly: fc.boolean(),
   brief: fc.nat(9).map((drawn) => drawn === 0),
 });
 

@@ -9,24 +9,22 @@ import { done } from './contract-ledger.ts';
 import { clockPast, LEASE_MS, type OpenStore, opened } from './opened.ts';
 
 /** Who asks at once, and how many of them a budget or a mandate is for. */
-const CALLERS = 200;
-const BUDGET = 100;
-const RESERVED = { kind: 'reserved' };
-const REPLAYED = { kind: 'refused', reason: 'replayed' };
+export const CALLERS = 200;
+export const BUDGET = 100;
 
-/** Payments and free calls on the same register. */
+export const reserveWith = (ledger: PaymentLedger, claim: MandateClaim, changes: Partial<PaymentTerms> = {}) =>
+  ledger.reserve({
+    terms: terms(randomUUID(), { mandate: mandateText(claim), ...changes }),
+    owner: randomUUID(),
+    leaseMs: LEASE_MS,
+  });
+export const budget = (id: string, units = 1) => [useOf(id, { units: `${units}`, budgetUnits: `${BUDGET}` })];
+export const refused = (answer: Reservation): string => (answer.kind === 'mandate' ? answer.reason : answer.kind);
+const settled = async (ledger: PaymentLedger, record: PaymentRecord): Promise<PaymentRecord> =>
+  done(await ledger.advance(move(done(await ledger.advance(move(record, 'settling'))), 'settled')));
+
+/** Payments that are made under mandates. */
 export function mandateContract(name: string, open: OpenStore): void {
-  const reserveWith = (ledger: PaymentLedger, claim: MandateClaim, changes: Partial<PaymentTerms> = {}) =>
-    ledger.reserve({
-      terms: terms(randomUUID(), { mandate: mandateText(claim), ...changes }),
-      owner: randomUUID(),
-      leaseMs: LEASE_MS,
-    });
-  const budget = (id: string, units = 1) => [useOf(id, { units: `${units}`, budgetUnits: `${BUDGET}` })];
-  const refused = (answer: Reservation): string => (answer.kind === 'mandate' ? answer.reason : answer.kind);
-  const settled = async (ledger: PaymentLedger, record: PaymentRecord): Promise<PaymentRecord> =>
-    done(await ledger.advance(move(done(await ledger.advance(move(record, 'settling'))), 'settled')));
-
   describe(`${name}: payments with mandates`, () => {
     const { store } = opened(open);
 
@@ -137,6 +135,21 @@ export function mandateContract(name: string, open: OpenStore): void {
       assert.equal(refused(await reserveWith(ledger, costs(40))), 'run');
     });
 
+    it('of a period keep it used while that of the period before ends late, either way', async () => {
+      const { ledger } = store();
+      for (const to of ['settled', 'refused'] as const) {
+        const id = randomUUID();
+        const inPeriod = (start: number, at: number) =>
+          claimOf(undefined, { at, open: [useOf(id, { periodStart: start }, at + 3_600)] });
+        const late = recordIn(await reserveWith(ledger, inPeriod(AT - 100, AT)));
+        const settling = done(await ledger.advance(move(late, 'settling')));
+        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 100, AT + 150))), 'run');
+        done(await ledger.advance(move(settling, to)));
+        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 100, AT + 160))), 'recurrence_too_soon');
+        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 200, AT + 250))), 'run');
+      }
+    });
+
     it('keep what a receipt tells of it to their end', async () => {
       const { ledger } = store();
       const claim = claimOf();
@@ -163,78 +176,6 @@ export function mandateContract(name: string, open: OpenStore): void {
       const { reservedAt } = recordIn(await reserveWith(ledger, claim));
       await clockPast(store, reservedAt + 1);
       assert.equal(refused(await reserveWith(ledger, claim)), 'run');
-    });
-  });
-
-  describe(`${name}: free calls with mandates`, () => {
-    const { store } = opened(open);
-    const use = (claim: MandateClaim, call: string = randomUUID()) => store().mandates.reserve(call, claim);
-
-    it('use a mandate once, and are answered the same when they ask again', async () => {
-      const claim = claimOf();
-      const call = randomUUID();
-      for (const _ of ['once', 'twice']) assert.deepEqual(await use(claim, call), RESERVED);
-      assert.deepEqual(await use(claim), REPLAYED);
-    });
-
-    it('spend it by a commit, have it back by a release, and hold it with neither', async () => {
-      const { mandates } = store();
-      const id = randomUUID();
-      const costs = (units: number) => claimOf(undefined, { open: budget(id, units) });
-      const [spent, given, held] = ['spent', 'given', 'held'].map(() => randomUUID()) as [string, string, string];
-      const back = costs(30);
-      for (const [call, claim] of [
-        [spent, costs(30)],
-        [given, back],
-        [held, costs(40)],
-      ] as const)
-        assert.deepEqual(await use(claim, call), RESERVED);
-      assert.deepEqual(await use(costs(1)), { kind: 'refused', reason: 'budget_exceeded' });
-      for (const _ of ['once', 'twice']) {
-        await mandates.finish(spent, 'commit');
-        await mandates.finish(given, 'release');
-      }
-      // What was committed is not released, what was released is not committed.
-      await mandates.finish(spent, 'release');
-      await mandates.finish(given, 'commit');
-      assert.deepEqual(await use(costs(31)), { kind: 'refused', reason: 'budget_exceeded' });
-      assert.deepEqual(await use(back), RESERVED);
-      await mandates.finish(randomUUID(), 'release');
-    });
-
-    it('share the register with payments', async () => {
-      const { ledger } = store();
-      const claim = claimOf();
-      assert.deepEqual(await use(claim), RESERVED);
-      assert.equal(refused(await reserveWith(ledger, claim)), 'replayed');
-      const other = claimOf();
-      const record = recordIn(await reserveWith(ledger, other));
-      assert.deepEqual(await use(other), REPLAYED);
-      await ledger.discard(holder(record), []);
-      assert.deepEqual(await use(other), RESERVED);
-    });
-
-    it(`let ${BUDGET} of ${CALLERS} have a budget for ${BUDGET}, and one of a hundred a mandate`, async () => {
-      const id = randomUUID();
-      const answers = await Promise.all(
-        Array.from({ length: CALLERS }, () => use(claimOf(undefined, { open: budget(id) }))),
-      );
-      assert.equal(answers.filter(({ kind }) => kind === 'reserved').length, BUDGET);
-      const claim = claimOf();
-      const copies = await Promise.all(Array.from({ length: 100 }, () => use(claim)));
-      assert.equal(copies.filter(({ kind }) => kind === 'reserved').length, 1);
-    });
-
-    it('refuse what is no claim and no name as a bug of the caller', async () => {
-      await assert.rejects(use({ ...claimOf(), once: [] }), RangeError);
-      await assert.rejects(use(claimOf(), ''), RangeError);
-      await assert.rejects(store().mandates.finish('n'.repeat(257), 'commit'), RangeError);
-    });
-
-    it('take any text for an id', async () => {
-      const once = ['j:\u{1f4b6} Zürich\0\n"\\ {}'];
-      assert.deepEqual(await use(claimOf(undefined, { once })), RESERVED);
-      assert.deepEqual(await use(claimOf(undefined, { once })), REPLAYED);
     });
   });
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { censusContract } from './contract-census.ts';
 import { feedContract } from './contract-feed.ts';
+import { freeMandateContract } from './contract-free-mandates.ts';
 import { ledgerContract } from './contract-ledger.ts';
 import { mandateContract } from './contract-mandates.ts';
 import { parkedContract } from './contract-parked.ts';
@@ -20,6 +21,7 @@ export function storeContract(name: string, open: OpenStore): void {
   tailContract(name, open);
   receiptContract(name, open);
   mandateContract(name, open);
+  freeMandateContract(name, open);
   parkedContract(name, open);
   parkedBoundContract(name, open);
 

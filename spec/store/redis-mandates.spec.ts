@@ -144,6 +144,7 @@ describe('a command about a mandate whose answer is lost, sent again', () => {
       const wanted = claim();
       assert.deepEqual(await twice(() => mandates.reserve(name, wanted)), { kind: 'reserved' });
       await twice(() => mandates.finish(name, how));
+      assert.equal(await bed.redis.hget(`${AP2}held`, name), null);
     }
   });
 });

@@ -4,6 +4,7 @@ import { after, before, describe, it, type TestContext } from 'node:test';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { type Store, StoreError } from '../../src/store/store.ts';
+import { claimOf } from '../mandates/register-map.ts';
 import { event, holder, move, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
 import { LEASE_MS, LIMITS } from './opened.ts';
@@ -118,6 +119,21 @@ describe('a primary with two replicas', () => {
     await whileCutOff(async () => {
       assert.equal((await one.ledger.advance(move(await reserved(one), 'settling'))).kind, 'done');
     });
+  });
+
+  it('a free call uses its mandate only when a replica has that, however often it is asked', async (t) => {
+    const [call, claim] = [randomUUID(), claimOf()];
+    await whileCutOff(async () => {
+      await assert.rejects(store.mandates.reserve(call, claim), StoreError);
+      // It stands there already, and has to wait all the same; also over a connection that has written nothing yet.
+      await assert.rejects(store.mandates.reserve(call, claim), StoreError);
+      const fresh = await own(t);
+      await assert.rejects(fresh.mandates.reserve(call, claim), StoreError);
+      // What is refused needs no replica, nor does the end of what was reserved.
+      assert.partialDeepStrictEqual(await store.mandates.reserve(randomUUID(), claim), { kind: 'refused' });
+      await store.mandates.finish(randomUUID(), 'release');
+    });
+    assert.deepEqual(await store.mandates.reserve(call, claim), { kind: 'reserved' });
   });
 
   it('a primary that has forgotten the scripts is taught them, and the write still waits', async () => {

@@ -70,7 +70,8 @@ export const AP2_PROVIDER: Descriptor = {
   name: 'ap2',
   kind: 'authorization',
   implementationVersion: '1.0.0',
-  supportedSpec: 'ap2/v0.2.0',
+  // CONTRACT 2.1 has it so; what else is served stands in the capabilities.
+  supportedSpec: 'ap2/v0.2.0 mode=direct',
   capabilities: [
     'direct',
     'autonomous',

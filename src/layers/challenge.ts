@@ -5,7 +5,7 @@ import type { MandateDesk } from '../mandates/desk.ts';
 import type { Offers } from '../payments/offers.ts';
 import { askForPayment, offerOf } from './ask.ts';
 
-/** Free resources go straight on; a paid one without a proof is answered 402, whatever mandate it brought. */
+/** Free resources go straight on; a paid one without a proof is asked for it, whatever mandate it brought. */
 export function challenge(offers: Offers, desk?: MandateDesk): RequestHandler {
   return function challengeLayer(_req, res, next) {
     const call = callAt(res, 'prepared');

@@ -18,10 +18,7 @@ import { tooLate } from './too-late.ts';
 import { writeAhead } from './write-ahead.ts';
 import type { PaymentRail, SettlementHistory } from './x402/rail.ts';
 
-/**
- * All deadlines of a sale together, without the merchant's: chain (3 s), a place (3 s), verify (6.5 s), settle (60 s), the slowest reader
- * (130 s).
- */
+/** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
 const SALE_BOUND_MS = 205_000;
 
 /** What becomes of an authorization that has no record although the chain shows that it paid us (CONTRACT 4.3, `onStoreLoss`). */

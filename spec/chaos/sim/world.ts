@@ -177,12 +177,11 @@ export class World implements Conductor {
   }
 
   #arrive({ serve }: SimGateway, connection: Connection, buyer: BuyerPlan, proof: SignedProof): void {
-    const { payId, nonce } = proof;
+    const { payId, nonce, header } = proof;
+    const { input, key } = buyer;
     const attempt: Attempt = {
-      payId,
-      nonce,
-      expected: pathOf(buyer.input),
-      keyDigest: buyer.key === undefined ? undefined : keyDigest(payId, buyer.key),
+      ...{ payId, nonce, expected: pathOf(input) },
+      keyDigest: key === undefined ? undefined : keyDigest(payId, key),
       guardedBy: this.store.records.get(payId)?.keyDigest,
       arrivedAt: this.schedule.now,
     };
@@ -194,12 +193,7 @@ export class World implements Conductor {
       () => this.#fate.lineIsCut(),
     );
     const requestId = requestIdOf(this.served.push(connection.process) - 1);
-    serve(
-      {
-        ...{ requestId, input: buyer.input, header: proof.header, key: buyer.key },
-        mandate: this.#mandates.broughtBy(buyer),
-      },
-      this.#mutant.presenter?.(presenter) ?? presenter,
-    );
+    const request = { requestId, input, header, key, mandate: this.#mandates.broughtBy(buyer) };
+    serve(request, this.#mutant.presenter?.(presenter) ?? presenter);
   }
 }

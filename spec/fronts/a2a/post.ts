@@ -58,7 +58,8 @@ export function schemaOf(name: string): ReturnType<typeof ajv.compile> {
   const text = readFileSync(new URL(`../../../schemas/${name}.schema.json`, import.meta.url), 'utf8');
   return ajv.compile(JSON.parse(text) as object);
 }
-const isResult = schemaOf('a2a-result');
+/** Whether a result of SendMessage fits its published schema. */
+export const isResult = schemaOf('a2a-result');
 
 /** The task of an answer. Every task of every spec is held against both oracles: our schema, and the official parser. */
 export function taskOf(answer: Answered, id: unknown = 1): Task {

@@ -33,6 +33,7 @@ describe('disclosures are refused', () => {
     const disclosure = discloseMember(name, 1);
     return [holding({ ...more, _sd: [disclosure.digest] }), disclosure];
   };
+  const four = disclosureOf(['salt', 'name', 1, 2]);
   const ROWS: readonly (readonly [string, Reason, JsonObject, ...Disclosure[]])[] = [
     ['another hash', 'unsupported_algorithm', { ...withElement, _sd_alg: 'sha-512' }, element],
     ['a hash that is no name', 'unsupported_algorithm', { ...withElement, _sd_alg: null }, element],
@@ -65,7 +66,8 @@ describe('disclosures are refused', () => {
     ['a second _sd_alg inside', 'disclosure_invalid', holding({ _sd_alg: 'sha-256' })],
     ['an object', 'disclosure_invalid', ...odd({ a: 1 })],
     ['one element', 'disclosure_invalid', ...odd(['salt'])],
-    ['four elements', 'disclosure_invalid', ...odd(['salt', 'name', 1, 2])],
+    ['four elements, as an element', 'disclosure_invalid', ...odd(['salt', 'name', 1, 2])],
+    ['four elements, as a member', 'disclosure_invalid', holding({ _sd: [four.digest] }), four],
     ['a salt that is a number', 'disclosure_invalid', ...odd([1, 'e'])],
     [
       'a name that is a number',

@@ -9,7 +9,7 @@ end
 if record.owner ~= plan.owner or tonumber(record.fence) ~= plan.fence then return { 'fenced' } end
 if record.state ~= 'reserved' then return { 'illegal', record.state } end
 
-if record.mandate then finish_uses(register_at(4), cjson.decode(record.mandate).claim, 'release', clock()) end
+if record.mandate then register_at(4).finish(cjson.decode(record.mandate).claim, 'release', clock()) end
 redis.call('DEL', key)
 redis.call('ZREM', open, plan.payId)
 append_events(KEYS[3])

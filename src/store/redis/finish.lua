@@ -1,10 +1,11 @@
 -- KEYS: held claims, their ends, register (3). Commits or releases a held claim and forgets it, so that it is ended once.
 local held, ends = KEYS[1], KEYS[2]
+local register = register_at(3)
 local now = clock()
-local found = held_claim(held, ends, plan.name, now)
+local found = register.held_claim(held, ends, plan.name, now)
 
 if not found then return 0 end
-finish_uses(register_at(3), cjson.decode(found), plan.how, now)
+register.finish(cjson.decode(found), plan.how, now)
 redis.call('HDEL', held, plan.name)
 redis.call('ZREM', ends, plan.name)
 return 1

@@ -4,20 +4,20 @@ local held, ends = KEYS[1], KEYS[2]
 local register = register_at(3)
 local now = clock()
 
-if held_claim(held, ends, plan.name, now) then
+if register.held_claim(held, ends, plan.name, now) then
   -- Changes nothing, but gives a WAIT on this connection something to wait for.
   if plan.again then redis.call('HSET', held, plan.name, ARGV[2]) end
   return { 'reserved' }
 end
 
 local claim = cjson.decode(ARGV[2])
-local refusal = reserve_uses(register, claim, now)
+local refusal = register.reserve(claim, now)
 if refusal then return { 'refused', refusal } end
 
-sweep(ends, held, now)
-local last = store_time(claim.onceUntil, claim.at, now)
-for _, use in ipairs(claim.open) do last = math.max(last, store_time(use['until'], claim.at, now)) end
+register.sweep(ends, held, now)
+local last = register.store_time(claim.onceUntil, claim.at, now)
+for _, use in ipairs(claim.open) do last = math.max(last, register.store_time(use['until'], claim.at, now)) end
 redis.call('HSET', held, plan.name, ARGV[2])
 redis.call('ZADD', ends, whole(last), plan.name)
-expire_with_last(ends, held, now)
+register.expire_with_last(ends, held, now)
 return { 'reserved' }

@@ -1,136 +1,146 @@
 -- Shared by the scripts that use mandates up, put between the prelude and each of them; the twin of register-table.ts. A register is
--- three keys: what may be used once, by the end of it; the state of each open mandate; and their ends.
+-- three keys from the given one on: what may be used once, by the end of it; the state of each open mandate; and their ends. All of it
+-- is made when it is asked for: most payments have no mandate, and a closure costs more than a key.
 local function register_at(first)
-  return { once = KEYS[first], open = KEYS[first + 1], ends = KEYS[first + 2] }
-end
+  local once, open_states, open_ends = KEYS[first], KEYS[first + 1], KEYS[first + 2]
 
--- Seconds as whole milliseconds.
-local function millis(seconds)
-  return math.floor(seconds * 1000)
-end
-
--- A time of the clock that the mandate was checked with, on the store's own.
-local function store_time(until_s, at, now)
-  return now + millis(until_s - at)
-end
-
--- Numbers travel as text: the decoder and `tostring` would print large ones with an exponent.
-local OPEN_STATE = '{"spent":"%.0f","pending":"%.0f","uses":"%.0f","puses":"%.0f","last":"%.0f","plast":"%.0f","ends":"%.0f"}'
-
-local function write_open(register, id, state)
-  local json = string.format(
-    OPEN_STATE, state.spent, state.pending, state.uses, state.puses, state.last, state.plast, state.ends
-  )
-  redis.call('HSET', register.open, id, json)
-  redis.call('ZADD', register.ends, whole(state.ends), id)
-end
-
--- What ended counts no more, whether it was swept or not.
-local function read_open(register, id, now)
-  local found = redis.call('HGET', register.open, id)
-  if found then
-    local state = cjson.decode(found)
-    for name, value in pairs(state) do state[name] = tonumber(value) end
-    if state.ends > now then return state end
+  -- Seconds as whole milliseconds.
+  local function millis(seconds)
+    return math.floor(seconds * 1000)
   end
-  return { spent = 0, pending = 0, uses = 0, puses = 0, last = 0, plast = 0, ends = 0 }
-end
 
-local function units_of(use)
-  return use.recurrence and tonumber(use.recurrence.units) or 0
-end
+  -- A time of the clock that the mandate was checked with, on the store's own.
+  local function store_time(until_s, at, now)
+    return now + millis(until_s - at)
+  end
 
-local function refusal_of(state, recurrence)
-  local uses = state.uses + state.puses
-  if recurrence == nil then
-    if uses > 0 then return 'open_mandate_spent' end
+  -- Numbers travel as text: the decoder and `tostring` would print large ones with an exponent.
+  local OPEN_STATE = '{"spent":"%.0f","pending":"%.0f","uses":"%.0f","puses":"%.0f","last":"%.0f","plast":"%.0f","ends":"%.0f"}'
+
+  local function write_open(id, state)
+    local json = string.format(
+      OPEN_STATE, state.spent, state.pending, state.uses, state.puses, state.last, state.plast, state.ends
+    )
+    redis.call('HSET', open_states, id, json)
+    redis.call('ZADD', open_ends, whole(state.ends), id)
+  end
+
+  -- What ended counts no more, whether it was swept or not.
+  local function read_open(id, now)
+    local found = redis.call('HGET', open_states, id)
+    if found then
+      local state = cjson.decode(found)
+      for name, value in pairs(state) do state[name] = tonumber(value) end
+      if state.ends > now then return state end
+    end
+    return { spent = 0, pending = 0, uses = 0, puses = 0, last = 0, plast = 0, ends = 0 }
+  end
+
+  local function units_of(use)
+    return use.recurrence and tonumber(use.recurrence.units) or 0
+  end
+
+  local function refusal_of(state, recurrence)
+    local uses = state.uses + state.puses
+    if recurrence == nil then
+      if uses > 0 then return 'open_mandate_spent' end
+      return nil
+    end
+    if recurrence.maxOccurrences and uses >= recurrence.maxOccurrences then return 'recurrence_exceeded' end
+    local start = recurrence.periodStart
+    if start and uses > 0 and math.max(state.last, state.plast) >= millis(start) then return 'recurrence_too_soon' end
+    -- Each is at most 2^53 - 1, and so are the first two together: a sum that is rounded is over any budget.
+    local wanted = state.spent + state.pending + tonumber(recurrence.units)
+    if wanted > tonumber(recurrence.budgetUnits) then return 'budget_exceeded' end
     return nil
   end
-  if recurrence.maxOccurrences and uses >= recurrence.maxOccurrences then return 'recurrence_exceeded' end
-  local start = recurrence.periodStart
-  if start and uses > 0 and math.max(state.last, state.plast) >= millis(start) then return 'recurrence_too_soon' end
-  -- Each is at most 2^53 - 1, and so are the first two together: a sum that is rounded is over any budget.
-  local wanted = state.spent + state.pending + tonumber(recurrence.units)
-  if wanted > tonumber(recurrence.budgetUnits) then return 'budget_exceeded' end
-  return nil
-end
 
--- Time takes nothing out of a sorted set or a hash: what ended goes with later writes, and the keys with the last of all ends.
-local function sweep(index, owner, now)
-  local over = redis.call('ZRANGE', index, '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, plan.sweptAtOnce)
-  if #over == 0 then return end
-  redis.call('ZREM', index, unpack(over))
-  if owner then redis.call('HDEL', owner, unpack(over)) end
-end
+  -- Time takes nothing out of a sorted set or a hash: what ended goes with later writes, and the keys with the last of all ends.
+  local function sweep(index, owner, now)
+    local over = redis.call('ZRANGE', index, '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, plan.sweptAtOnce)
+    if #over == 0 then return end
+    redis.call('ZREM', index, unpack(over))
+    if owner then redis.call('HDEL', owner, unpack(over)) end
+  end
 
-local function expire_with_last(index, owner, now)
-  local latest = redis.call('ZRANGE', index, -1, -1, 'WITHSCORES')[2]
-  if not latest then return end
-  -- Less than a millisecond is none, and would delete what is to be kept for the rest of this one.
-  local left = whole(math.max(1, tonumber(latest) - now))
-  redis.call('PEXPIRE', index, left)
-  if owner then redis.call('PEXPIRE', owner, left) end
-end
+  local function expire_with_last(index, owner, now)
+    local latest = redis.call('ZRANGE', index, -1, -1, 'WITHSCORES')[2]
+    if not latest then return end
+    -- Less than a millisecond is none, and would delete what is to be kept for the rest of this one.
+    local left = whole(math.max(1, tonumber(latest) - now))
+    redis.call('PEXPIRE', index, left)
+    if owner then redis.call('PEXPIRE', owner, left) end
+  end
 
--- Checks everything, then writes everything. Nil: reserved; else why not, and nothing was written.
-local function reserve_uses(register, claim, now)
-  for _, id in ipairs(claim.once) do
-    local ends = redis.call('ZSCORE', register.once, id)
-    if ends and tonumber(ends) > now then return 'replayed' end
+  -- Checks everything, then writes everything. Nil: reserved; else why not, and nothing was written.
+  local function reserve_uses(claim, now)
+    for _, id in ipairs(claim.once) do
+      local ends = redis.call('ZSCORE', once, id)
+      if ends and tonumber(ends) > now then return 'replayed' end
+    end
+    local states = {}
+    for i, use in ipairs(claim.open) do
+      states[i] = read_open(use.id, now)
+      local refusal = refusal_of(states[i], use.recurrence)
+      if refusal then return refusal end
+    end
+    sweep(once, nil, now)
+    sweep(open_ends, open_states, now)
+    for _, id in ipairs(claim.once) do
+      redis.call('ZADD', once, whole(store_time(claim.onceUntil, claim.at, now)), id)
+    end
+    for i, use in ipairs(claim.open) do
+      local state = states[i]
+      state.pending = state.pending + units_of(use)
+      state.puses = state.puses + 1
+      state.plast = math.max(state.plast, millis(claim.at))
+      state.ends = math.max(state.ends, store_time(use['until'], claim.at, now))
+      write_open(use.id, state)
+    end
+    expire_with_last(once, nil, now)
+    expire_with_last(open_ends, open_states, now)
+    return nil
   end
-  local states = {}
-  for i, use in ipairs(claim.open) do
-    states[i] = read_open(register, use.id, now)
-    local refusal = refusal_of(states[i], use.recurrence)
-    if refusal then return refusal end
-  end
-  sweep(register.once, nil, now)
-  sweep(register.ends, register.open, now)
-  for _, id in ipairs(claim.once) do
-    redis.call('ZADD', register.once, whole(store_time(claim.onceUntil, claim.at, now)), id)
-  end
-  for i, use in ipairs(claim.open) do
-    local state = states[i]
-    state.pending = state.pending + units_of(use)
-    state.puses = state.puses + 1
-    state.plast = math.max(state.plast, millis(claim.at))
-    state.ends = math.max(state.ends, store_time(use['until'], claim.at, now))
-    write_open(register, use.id, state)
-  end
-  expire_with_last(register.once, nil, now)
-  expire_with_last(register.ends, register.open, now)
-  return nil
-end
 
--- Ends what was reserved, once: whoever calls knows that it has not been ended before.
-local function finish_uses(register, claim, how, now)
-  if how == 'release' then redis.call('ZREM', register.once, unpack(claim.once)) end
-  for _, use in ipairs(claim.open) do
-    local state = read_open(register, use.id, now)
-    if state.puses > 0 then
-      local at = millis(claim.at)
-      state.pending = math.max(0, state.pending - units_of(use))
-      state.puses = state.puses - 1
-      -- Of several pending uses only the latest is known by its time.
-      if state.puses == 0 or state.plast == at then state.plast = 0 end
-      if how == 'commit' then
-        state.spent = state.spent + units_of(use)
-        state.uses = state.uses + 1
-        state.last = math.max(state.last, at)
-      end
-      if state.uses + state.puses == 0 then
-        redis.call('HDEL', register.open, use.id)
-        redis.call('ZREM', register.ends, use.id)
-      else
-        write_open(register, use.id, state)
+  -- Ends what was reserved, once: whoever calls knows that it has not been ended before.
+  local function finish_uses(claim, how, now)
+    if how == 'release' then redis.call('ZREM', once, unpack(claim.once)) end
+    for _, use in ipairs(claim.open) do
+      local state = read_open(use.id, now)
+      if state.puses > 0 then
+        local at = millis(claim.at)
+        state.pending = math.max(0, state.pending - units_of(use))
+        state.puses = state.puses - 1
+        -- Of several pending uses only the latest is known by its time.
+        if state.puses == 0 or state.plast == at then state.plast = 0 end
+        if how == 'commit' then
+          state.spent = state.spent + units_of(use)
+          state.uses = state.uses + 1
+          state.last = math.max(state.last, at)
+        end
+        if state.uses + state.puses == 0 then
+          redis.call('HDEL', open_states, use.id)
+          redis.call('ZREM', open_ends, use.id)
+        else
+          write_open(use.id, state)
+        end
       end
     end
   end
-end
 
--- The claim of a call as text, until it ends, or nil.
-local function held_claim(held, ends, name, now)
-  local over = redis.call('ZSCORE', ends, name)
-  if not over or tonumber(over) <= now then return nil end
-  return redis.call('HGET', held, name)
+  -- The claim of a call as text, until it ends, or nil.
+  local function held_claim(held, ends, name, now)
+    local over = redis.call('ZSCORE', ends, name)
+    if not over or tonumber(over) <= now then return nil end
+    return redis.call('HGET', held, name)
+  end
+
+  return {
+    reserve = reserve_uses,
+    finish = finish_uses,
+    sweep = sweep,
+    expire_with_last = expire_with_last,
+    store_time = store_time,
+    held_claim = held_claim,
+  }
 end

@@ -17,7 +17,7 @@ end
 if record == nil then
   local fields = plan.terms
   if fields.mandate then
-    local refusal = reserve_uses(register_at(3), cjson.decode(fields.mandate).claim, now)
+    local refusal = register_at(3).reserve(cjson.decode(fields.mandate).claim, now)
     if refusal then return { 'mandate', refusal } end
   end
   fields.validBefore = whole(fields.validBefore)

@@ -44,7 +44,7 @@ for _, name in ipairs(plan.required) do
 end
 
 if plan.uses and record.mandate then
-  finish_uses(register_at(7), cjson.decode(record.mandate).claim, plan.uses, now)
+  register_at(7).finish(cjson.decode(record.mandate).claim, plan.uses, now)
 end
 save(key, fields)
 keep_alive(key, now, record.validBefore)

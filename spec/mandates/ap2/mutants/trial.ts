@@ -4,8 +4,6 @@ import type { Mutant } from './mutant.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..');
 const HOOK = path.join(import.meta.dirname, 'hook.ts');
-/** A mutant may loop for ever: that is noticed too. Milliseconds; the specs take a tenth of it. */
-const TIMEOUT_MS = 60_000;
 /** How a failed test looks in TAP. */
 const FAILED = /^\s*not ok /m;
 
@@ -13,9 +11,9 @@ export type Fate = 'killed' | 'timeout' | 'survived';
 
 /**
  * Runs these specs in one process in which the mutant is loaded (undefined: the code as it is), and ends it with the first test that
- * fails. @throws never; a process that dies killed the mutant
+ * fails. A mutant may loop for ever: then it is ended after `timeoutMs`. @throws never; a process that dies killed the mutant
  */
-export function tried(mutant: Mutant | undefined, specs: readonly string[]): Promise<Fate> {
+export function tried(mutant: Mutant | undefined, specs: readonly string[], timeoutMs: number): Promise<Fate> {
   const load = specs.map((spec) => `await import(${JSON.stringify(path.join(ROOT, spec))});`).join('\n');
   const hook = mutant === undefined ? [] : ['--import', HOOK];
   const args = [...hook, '--test-reporter=tap', '--input-type=module', '--eval', load];
@@ -33,7 +31,7 @@ export function tried(mutant: Mutant | undefined, specs: readonly string[]): Pro
       fate ??= how;
       child.kill('SIGKILL');
     };
-    const timer = setTimeout(() => end('timeout'), TIMEOUT_MS);
+    const timer = setTimeout(() => end('timeout'), timeoutMs);
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       tail = `${tail.slice(-200)}${chunk}`;
       if (FAILED.test(tail)) end('killed');
