@@ -47,6 +47,23 @@ describe('the reconciler finishes what attempts left behind', () => {
     assert.equal(await state(), 'settled');
   });
 
+  it('a reservation that became a settlement meanwhile is given back at once: nobody waits for a lease without work', async () => {
+    await till.ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
+    later(LEASE_MS);
+    const due: PaymentLedger['due'] = async (limit) => {
+      const found = await till.ledger.due(limit);
+      await uncertain();
+      return found;
+    };
+    await round(broken({ due }));
+    const { state: now, leaseUntil, dueAt } = (await record()) ?? {};
+    assert.deepEqual([now, leaseUntil], ['settling', 0]);
+    till.peer.script.reconcile = async () => PAID;
+    later(1);
+    await round();
+    assert.equal(await state(), 'undelivered', `looked at again, due at ${dueAt}`);
+  });
+
   describe('an uncertain settlement', () => {
     it('found on the chain: settled, fetched from the merchant, and kept for its buyer', async () => {
       await uncertain();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
 import { MAX_PAUSE_MS } from './ledger/invariants.ts';
-import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import type { PaymentLedger, PaymentRecord, PaymentState } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { MOST_TRIES, SHORTEST_WINDOW_MS, windowLeftMs } from './patience.ts';
 import { receiptOf } from './receipt.ts';
@@ -16,20 +16,19 @@ export async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<
 
 /** Nothing was sent: the buyer can bring the same proof again. */
 export async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record);
-  if (held?.state === 'reserved') await ledger.discard(holder(held), []);
+  const held = await takeOver(ledger, record, 'reserved');
+  if (held !== undefined) await ledger.discard(holder(held), []);
 }
 
 /** The merchant failed too often for more tries behind the buyer's back. */
 export async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record);
-  // A record that was lost meanwhile begins anew as a reservation, and that must not wait for a day.
-  if (held?.state === 'undelivered') await wait(ledger, held);
+  const held = await takeOver(ledger, record, 'undelivered');
+  if (held !== undefined) await wait(ledger, held);
 }
 
 export async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record);
-  if (held?.state !== 'undelivered') return;
+  const held = await takeOver(ledger, record, 'undelivered');
+  if (held === undefined) return;
   const at = new Date();
   const receipt = receiptOf(held, {
     settledAt: new Date(held.settledAt ?? at),
@@ -52,8 +51,8 @@ export async function abandon(
   record: PaymentRecord,
   warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
 ): Promise<void> {
-  const held = await takeOver(ledger, record);
-  if (held?.state !== 'settling') return;
+  const held = await takeOver(ledger, record, 'settling');
+  if (held === undefined) return;
   await ledger.note({ ...holder(held), leaseMs: 0, againMs: MAX_PAUSE_MS });
   warn({ payId: record.payId, err: new Error('a settlement was never decided and is given up') });
 }
@@ -65,7 +64,19 @@ export function owesRefund({ state, settledAt, dueAt, tries }: PaymentRecord): b
   return state === 'undelivered' && (since >= RETRY_WINDOW_MS || hopeless);
 }
 
-async function takeOver(ledger: PaymentLedger, terms: PaymentRecord): Promise<PaymentRecord | undefined> {
+/**
+ * Takes a record over that is still in the state in which it was found. One that moved on meanwhile, or was lost and began anew as a
+ * reservation, is given back at once: nobody must wait for a lease under which nobody works.
+ */
+async function takeOver(
+  ledger: PaymentLedger,
+  terms: PaymentRecord,
+  found: PaymentState,
+): Promise<PaymentRecord | undefined> {
   const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
-  return reservation.kind === 'run' ? reservation.record : undefined;
+  if (reservation.kind !== 'run') return undefined;
+  const { record } = reservation;
+  if (record.state === found) return record;
+  await ledger.note({ ...holder(record), leaseMs: 0 });
+  return undefined;
 }

@@ -24,7 +24,9 @@ const { values, positionals } = parseArgs({
 });
 const files = positionals.length > 0 ? positionals : globSync('src/mandates/ap2/*.ts').sort();
 const specs = [
-  ...globSync('spec/mandates/**/*.spec.ts').filter((spec) => !/mutants|flips/.test(spec)),
+  ...globSync(['spec/mandates/**/*.spec.ts', 'spec/config/*{ap2,mandate,authorization}*.spec.ts']).filter(
+    (spec) => !/mutants|flips/.test(spec),
+  ),
   'spec/mandates/ap2/mutants/published.ts',
 ].sort();
 const everything = files.flatMap((file) => mutantsOf(file, readFileSync(file, 'utf8')));
