@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
+import { keccak256 } from '../../../src/digest/keccak.ts';
 import { authorizationDigest } from '../../../src/payments/x402/digest.ts';
 import { domainSeparator } from '../../../src/payments/x402/domain.ts';
 import { encodeHeader } from '../../../src/payments/x402/header-codec.ts';
-import { keccak256 } from '../../../src/digest/keccak.ts';
 import type { PaymentRequired, PaymentRequirements } from '../../../src/payments/x402/wire.ts';
 import { bytesHex } from '../../../src/payments/x402/words.ts';
 
