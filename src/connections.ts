@@ -8,9 +8,10 @@ import { hasBody } from './http/framing.ts';
 /** How long a connection may stay open behind its last answer, for the rest of an upload or a caller who does not close, milliseconds. */
 const LINGER_MS = 1_000;
 
+const TOO_LARGE = 'headers_too_large';
 /** Why Node's parser gave up, in the words of `details.reason`. */
 const REASONS: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  HPE_HEADER_OVERFLOW: TOO_LARGE,
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
@@ -133,7 +134,7 @@ export class Connections {
       return;
     }
     const refusal = new GatewayError('INPUT_INVALID', {
-      message: 'This is not a request we can read.',
+      message: reason === TOO_LARGE ? 'The head of this request is too large.' : 'This is not a request we can read.',
       details: { reason },
       cause,
     });

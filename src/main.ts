@@ -10,7 +10,7 @@ const USAGE = `acg <command> [--config FILE]
   healthcheck  exit 0 when the gateway of this configuration is up
   mandate      AP2 mandates with TEST keys, for developers of agents (acg mandate --help)
   vectors ap2 FILE [--redis URL]
-               present the cases of a file of AP2 vectors to the verifier; exit 1 when one comes out otherwise
+               present the cases of a file of AP2 vectors to the verifier (acg vectors --help)
   reconcile --from-chain [--since BLOCK|ISO8601] [--dry-run]
                write the receipts that the chain shows and a lost store forgot; without --since of the last 30 days
 

@@ -13,8 +13,7 @@ const PORTS: readonly string[] = ['8402', '8403', '3000'];
 const DEADLINE_MS = 120_000;
 
 /** The commands of the README as they stand, in their order, on ports that are free. */
-async function commands(directory: string): Promise<string> {
-  const ports = await freePorts(PORTS.length);
+function commands(directory: string, ports: readonly number[]): string {
   const moved = (text: string): string =>
     text.replaceAll(new RegExp(PORTS.join('|'), 'g'), (port) => String(ports[PORTS.indexOf(port)]));
   const config = path.join(directory, 'config.yaml');
@@ -27,7 +26,8 @@ async function commands(directory: string): Promise<string> {
 describe('the example of mandates', () => {
   it('does what its README says', { timeout: DEADLINE_MS }, async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'acg-example-'));
-    const script = `set -e\n${await commands(directory)}`;
+    const ports = await freePorts(PORTS.length);
+    const script = `set -e\n${commands(directory, ports)}`;
     // Nobody routes to this gateway, so it need not wait before it ends. A group of its own: whatever is left is ended with it.
     const env = { ...process.env, GATEWAY_DRAIN_SECONDS: '0' };
     const shell = spawn('bash', ['-c', script], { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -35,12 +35,14 @@ describe('the example of mandates', () => {
     shell.stdout.setEncoding('utf8').on('data', (text: string) => out.push(text));
     shell.stderr.setEncoding('utf8').on('data', (text: string) => errors.push(text));
     const { code } = await ended(shell);
+    const left = await Promise.all(ports.map((port) => answers(port)));
     endGroup(shell.pid);
     rmSync(directory, { recursive: true });
     const said = out.join('');
     assert.equal(code, 0, `${said}\n${errors.join('')}`);
+    assert.deepEqual(left, [false, false, false], 'the last command closes the shop');
     const wanted = [
-      'ap2 mandates for 1 of them (1 issuers)',
+      'ap2 mandates for 1 of 1 resources (issuers: 1)',
       '"authorizationProviders":[{"name":"ap2","status":"pass"}]',
       '"code":"AUTHORIZATION_REQUIRED"',
       'Decoded, not verified.',
@@ -59,6 +61,13 @@ describe('the example of mandates', () => {
     }
   });
 });
+
+async function answers(port: number): Promise<boolean> {
+  return fetch(`http://127.0.0.1:${port}/`).then(
+    () => true,
+    () => false,
+  );
+}
 
 function endGroup(leader: number | undefined): void {
   try {

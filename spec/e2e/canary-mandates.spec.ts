@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { allowedMerchants, lineItems, plain } from '../../src/cli/mandate/maker/constraints.ts';
 import type { JsonObject } from '../../src/json/types.ts';
+import { ACTIVATED } from '../fronts/a2a/post.ts';
 import { withClaims, withHeader } from '../support/ap2/hands.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -108,6 +109,15 @@ describe('what stands in mandates', () => {
         assert.equal((await buy(front, report, wishes)).body.details?.['reason'], reason);
     });
 
+  it('come with orders that wait for their payment in the store', async () => {
+    const order = { resourceId: 'market_report', input: INPUT, headers: ACTIVATED };
+    const asked = await FRONTS.a2a(seller.shop, order);
+    const mandate = seller.mandateFor(asked.body, planted('market_report', 'Market report', INPUT, '0.01'));
+    presented.push(mandate);
+    const envelope: unknown = JSON.parse(Buffer.from(mandate.header, 'base64url').toString());
+    for (const inside of [mandate.header, envelope]) replies.push(await FRONTS.a2a(seller.shop, { ...order, inside }));
+  });
+
   it('comes out nowhere: not in answers, events, receipts, log, metrics, nor in the store', async () => {
     const { shop } = seller;
     const stored = await everythingIn(redis.socketPath, 'password');
@@ -119,7 +129,12 @@ describe('what stands in mandates', () => {
       log: shop.logLines.join(''),
       Redis: stored.join('\n'),
     };
-    assert.ok(presented.length >= 18 && stored.some((line) => line.includes('ap2')));
+    assert.ok(presented.length >= 19);
+    for (const name of [':ap2:once', ':parked '])
+      assert.ok(
+        stored.some((line) => line.includes(name)),
+        name,
+      );
     assert.match(sinks['events'] ?? '', /authorization\.rejected/);
     const signatures = presented.flatMap(({ segments, paymentSegments }) =>
       [...segments, ...paymentSegments].map((segment) => (segment.split('~')[0] ?? '').split('.')[2] ?? ''),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import type { Presentation } from '../support/ap2/wishes.ts';
 import { eventsUntil, receiptWhen } from '../support/books.ts';
 import { INPUT, leaf, type MandateCounter, openMandateCounter, TOOL } from './mandate-counter.ts';
 import { FRONTS } from './mandate-fronts.ts';
@@ -50,4 +51,20 @@ for (const [front, send] of Object.entries(FRONTS))
       }
       assert.equal(await desk.buyer.balance(), before);
     });
+
+    it('what was added to a mandate after it was checked is not receipted as accepted', async () => {
+      const headers = { 'idempotency-key': `added-${front}` };
+      const asked = await desk.challenged();
+      const order = { resourceId: TOOL, input: INPUT, headers, proof: await desk.proofFor(asked) };
+      const mandate = desk.mandateFor(asked, desk.pays());
+      assert.equal((await desk.send({ ...order, mandate: mandate.header })).code, undefined);
+      const again = await desk.send({ ...order, mandate: withAnotherDisclosure(mandate) });
+      assert.deepEqual([again.code, again.receipt], [undefined, undefined], again.raw);
+    });
   });
+
+/** The same leaf with a disclosure that nobody signed for: it has the reference of the right one. */
+function withAnotherDisclosure({ payload }: Presentation): string {
+  const added = Buffer.from(JSON.stringify(['salt', 'granted', 'everything'])).toString('base64url');
+  return Buffer.from(JSON.stringify({ method: 'ap2', payload: `${payload}${added}~` })).toString('base64url');
+}

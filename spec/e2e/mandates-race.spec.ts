@@ -10,6 +10,8 @@ import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-
 const TOOL = 'market_report';
 const INPUT = { city: 'Berlin' };
 const AT_ONCE = 12;
+/** To a copy of a call whose mandate it lacks: before that call is admitted, while it runs, and after it. */
+const MAY_BE_TOLD: ReadonlySet<string> = new Set(['AUTHORIZATION_REQUIRED', 'delivered', 'PAYMENT_REPLAYED']);
 
 describe('one mandate at two gateways that share a store', () => {
   let redis: TestRedis;
@@ -77,6 +79,46 @@ describe('one mandate at two gateways that share a store', () => {
     assert.deepEqual(codes(replies), { delivered: 6 });
     assert.equal((await seller.income()) - before, 10_000n);
     for (const reply of replies) assert.equal((await seller.receiptOf(reply))['status'], 'Success');
+  });
+
+  it('copies of one payment that bring a mandate each use up one of them, and the others are as good as before', async () => {
+    const order = { resourceId: TOOL, input: INPUT };
+    const asked = await Promise.all(Array.from({ length: 6 }, () => FRONTS.http(seller.shop, order)));
+    const purchase = seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
+    const mandates = asked.map(({ body }) => seller.mandateFor(body, { purchase }).header);
+    const proof = await seller.buyer.pay(asked[0]?.body.payment?.envelope);
+    const before = await seller.income();
+    const headers = { 'idempotency-key': 'copies-that-differ' };
+    const copies = mandates.map((mandate, at) => FRONTS.http(shopOf(at), { ...order, proof, mandate, headers }));
+    const replies = await Promise.all(copies);
+    assert.deepEqual(codes(replies), { delivered: 6 });
+    assert.equal((await seller.income()) - before, 10_000n);
+    const counted = replies.map(({ receipt }) => receipt !== undefined);
+    assert.equal(counted.filter(Boolean).length, 1, 'one of them is receipted');
+    for (const [at, mandate] of mandates.entries()) {
+      const other = await seller.buyer.pay(asked[0]?.body.payment?.envelope);
+      const { code } = await FRONTS.http(shopOf(at), { ...order, proof: other, mandate });
+      assert.equal(code, counted[at] === true ? 'AUTHORIZATION_REPLAYED' : undefined);
+    }
+  });
+
+  it('copies without a mandate begin no purchase beside the one that has it, and are asked for no other payment', async () => {
+    const order = { resourceId: TOOL, input: INPUT };
+    const asked = await FRONTS.http(seller.shop, order);
+    const purchase = seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
+    const mandate = seller.mandateFor(asked.body, { purchase }).header;
+    const proof = await seller.buyer.pay(asked.body.payment?.envelope);
+    const before = await seller.income();
+    const bare = (at: number): Promise<Reply> => FRONTS.http(shopOf(at), { ...order, proof });
+    const early = await Promise.all([0, 1, 2].map(bare));
+    assert.deepEqual(codes(early), { AUTHORIZATION_REQUIRED: 3 });
+    const running = FRONTS.http(seller.shop, { ...order, proof, mandate });
+    const beside: Reply[] = [];
+    for (let at = 0; at < 8; at += 1) beside.push(...(await Promise.all([bare(0), bare(1)])));
+    assert.equal((await running).code, undefined);
+    const told = new Set(beside.map(({ code = 'delivered' }) => code));
+    for (const code of told) assert.ok(MAY_BE_TOLD.has(code), code);
+    assert.equal((await seller.income()) - before, 10_000n);
   });
 
   it('free calls at once under one mandate: one is delivered', async () => {

@@ -54,6 +54,7 @@ describe('bounds of a connection', () => {
     const over = await exchange(counter.url, [sized(32_900)]);
     assert.equal(statusOf(over), 400);
     assert.match(over, /"reason":"headers_too_large"/);
+    assert.match(over, /"message":"The head of this request is too large\."/);
   });
 
   for (const [framing, headers, chunk] of [

@@ -17,7 +17,13 @@ const PAID = {
 } as unknown as Funding;
 
 /** Runs the last layer over a presenter, and gives what was written down and thrown. */
-async function concluded(funding: Funding, relay: Presenter['relay'], method = 'GET', bytes = '{"bought":1}') {
+async function concluded(
+  funding: Funding,
+  relay: Presenter['relay'],
+  method = 'GET',
+  bytes = '{"bought":1}',
+  more: Partial<AnsweredCall> = {},
+) {
   const written: (DeliveryFacts & Partial<Undelivered>)[] = [];
   const receipts: unknown[] = [];
   const events: string[] = [];
@@ -36,6 +42,7 @@ async function concluded(funding: Funding, relay: Presenter['relay'], method = '
     funding,
     keptBefore: false,
     startedAt: performance.now(),
+    ...more,
   } as unknown as AnsweredCall;
   const res = { locals: { call } } as unknown as Response;
   const layer = conclude(desk, { push: (receipt) => void receipts.push(receipt) });
@@ -111,7 +118,19 @@ describe('how a call ends', () => {
       const { thrown, receipts, body } = await concluded({ kind: 'free' }, busy);
       const error = thrown as GatewayError;
       assert.deepEqual([error.code, error.headers['retry-after'], receipts.length], ['GATEWAY_BUSY', '1', 0]);
+      assert.equal(error.retryable, true);
       assert.equal(body.destroyed, true);
+    });
+
+    it('free, under a mandate: it is used, so the same call would be refused', async () => {
+      const authorization = {
+        summary: { method: 'ap2' as const, reference: 'leaf', metadata: {} },
+        receipt: 'receipt',
+      };
+      const { thrown } = await concluded({ kind: 'free' }, busy, 'GET', '{}', { authorization });
+      const error = thrown as GatewayError;
+      assert.deepEqual([error.code, error.retryable], ['GATEWAY_BUSY', false]);
+      assert.match(error.message, /mandate/);
     });
   });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { FundedCall } from '../../src/call.ts';
+import type { GatewayError } from '../../src/errors.ts';
 import { forward } from '../../src/layers/forward.ts';
 import { saidOfFunded } from '../../src/layers/said.ts';
 import { BackendError, type Exchange } from '../../src/merchant/types.ts';
@@ -30,8 +31,23 @@ async function forwarded(exchange: Exchange) {
     () => undefined,
     (error: unknown) => error,
   );
-  return { finished, thrown, said: saidOfFunded(call() as FundedCall) };
+  return { finished, thrown: thrown as GatewayError | undefined, said: saidOfFunded(call() as FundedCall) };
 }
+
+describe('a free call that failed may be sent again as it was', () => {
+  const failures: readonly (readonly [string, Exchange, boolean])[] = [
+    ['not when its mandate is used: the answer was a failure', async () => ({ ...ANSWER, status: 500 }), false],
+    ['not when its mandate is used: in time or not', () => Promise.reject(new BackendError('timeout', true)), false],
+    ['when it never left', () => Promise.reject(new BackendError('unreachable', false)), true],
+    ['when it never left in time', () => Promise.reject(new BackendError('timeout', false)), true],
+  ];
+  for (const [rule, exchange, retryable] of failures)
+    it(rule, async () => {
+      const { thrown } = await forwarded(exchange);
+      assert.equal(thrown?.retryable, retryable);
+      assert.equal(/mandate/.test(thrown.message), !retryable, 'whoever tries again learns what it takes');
+    });
+});
 
 describe('the mandate of a free call, when it is sent to the merchant', () => {
   it('answered: used', async () => {
@@ -42,7 +58,7 @@ describe('the mandate of a free call, when it is sent to the merchant', () => {
   it('answered with a failure: used all the same', async () => {
     const { finished, thrown, said } = await forwarded(async () => ({ ...ANSWER, status: 500 }));
     assert.deepEqual([finished, said], [['commit'], { mandateReceipt: 'receipt' }]);
-    assert.equal((thrown as { code?: string }).code, 'BACKEND_ERROR');
+    assert.equal(thrown?.code, 'BACKEND_ERROR');
   });
 
   it('broken off after the request may have left: used', async () => {
@@ -53,6 +69,6 @@ describe('the mandate of a free call, when it is sent to the merchant', () => {
   it('certainly never left: as good as before, and no receipt says otherwise', async () => {
     const { finished, thrown, said } = await forwarded(() => Promise.reject(new BackendError('unreachable', false)));
     assert.deepEqual([finished, said], [['release'], {}]);
-    assert.equal((thrown as { code?: string }).code, 'BACKEND_ERROR');
+    assert.equal(thrown?.code, 'BACKEND_ERROR');
   });
 });

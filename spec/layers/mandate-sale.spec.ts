@@ -100,7 +100,9 @@ describe('the receipt of a settled call', () => {
   it('is not given for another one, nor for none; the own receipt tells of the right one all the same', () => {
     const other = { mandated: { kind: 'accepted', mandate: { ...ACCEPTED, reference: 'other' } } };
     const none = { mandated: { kind: 'unneeded', refused: { ...EXPIRED, reference: undefined } } };
-    for (const call of [other, none]) {
+    const added = { ...EXPIRED, reference: { reference: 'leaf', referenceSdHash: 'leaf-with-one-more' } };
+    const disclosed = { mandated: { kind: 'unneeded', refused: added } };
+    for (const call of [other, none, disclosed]) {
       const used = usedMandate(callOf(call), record, desk);
       assert.deepEqual([used?.receipt, used?.summary.reference], [undefined, 'leaf']);
     }

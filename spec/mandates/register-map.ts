@@ -79,6 +79,7 @@ export function mandateText(claim: MandateClaim): string {
     method: 'ap2',
     mode: claim.open.length === 0 ? 'direct' : 'autonomous',
     reference: 'K-m8mHXUfiJUI3Tpv3VuP-CcDgjq6cADvt5BI6MJIlM',
+    referenceSdHash: '7PI_s5Z3JZoyGfgXa0eXnRkYmF7sI4lVqWkQhJc0b1E',
     mandateIssuer: 'https://agents.trusty.example',
     checkoutIssuer: 'https://api.market-shop.example',
     checkoutId: 'mAkKeR_dRCC1NLaCSQYiYA',

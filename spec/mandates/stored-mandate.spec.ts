@@ -28,6 +28,7 @@ describe('a mandate in a payment record', () => {
       method: 'ap2',
       mode: 'autonomous',
       reference: ACCEPTED.reference,
+      referenceSdHash: ACCEPTED.referenceSdHash,
       mandateIssuer: ACCEPTED.issuer,
       checkoutIssuer: ACCEPTED.checkoutIssuer,
       checkoutId: ACCEPTED.checkoutId,

@@ -169,6 +169,27 @@ describe('a purchase with a mandate', () => {
     assert.equal((await take()).kind, 'paid');
     assert.equal(await left(), 40);
   });
+
+  it('never goes on with a reservation under another mandate: what was checked now is what counts', async () => {
+    const dead = mandateText(claimOf(undefined, { open: [useOf('old', { units: '60', budgetUnits: '60' })] }));
+    await till.ledger.reserve({ terms: { ...till.terms, mandate: dead }, owner: 'dead', leaseMs: LEASE_MS });
+    later(LEASE_MS);
+    const mandate = mandateText(claim);
+    const joined = joining(cashier(), till.ledger, till.time);
+    const sale = await joined.take(order({ terms: { ...till.terms, mandate } }));
+    assert.ok(sale.kind === 'paid');
+    assert.equal(sale.record.mandate, mandate);
+    assert.equal(await left(), 40);
+    assert.equal((await otherPayment(dead)).kind, 'paid', 'the other one is as good as before');
+  });
+
+  it('goes on with a reservation under the same mandate, checked once more', async () => {
+    await till.ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
+    later(LEASE_MS);
+    const mandate = mandateText({ ...claim, at: claim.at + LEASE_MS / 1_000 });
+    assert.equal((await take({ terms: { ...till.terms, mandate } })).kind, 'paid');
+    assert.equal(await left(), 40);
+  });
 });
 
 describe('a call that is let through without a mandate, for the sake of a record that is gone', () => {

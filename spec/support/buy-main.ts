@@ -4,9 +4,9 @@ import { connectChain } from './chain.ts';
 import { COUNTERS } from './counters.ts';
 
 const FRONTS = [...COUNTERS.keys()].join(', ');
-const USAGE = `usage: npm run -s buy -- <gateway URL> <chain RPC URL> <resource id> [JSON input] [${FRONTS}]`;
+const USAGE = `usage: npm run -s buy -- <gateway URL> <chain RPC URL> <resource id> [JSON input] [${FRONTS}] [mandate]`;
 
-const [gateway, rpcUrl, resourceId, input = '{}', front = 'http'] = process.argv.slice(2);
+const [gateway, rpcUrl, resourceId, input = '{}', front = 'http', mandate] = process.argv.slice(2);
 const open = COUNTERS.get(front);
 if (gateway === undefined || rpcUrl === undefined || resourceId === undefined || open === undefined) {
   console.error(open === undefined ? `${front} is none of ${FRONTS}\n${USAGE}` : USAGE);
@@ -17,8 +17,14 @@ if (gateway === undefined || rpcUrl === undefined || resourceId === undefined ||
     const counter = open(gateway);
     const terms = await counter.ask(resourceId, wanted);
     const buyer = await createBuyer(connectChain(rpcUrl, terms.asset));
-    const { ok, transaction, text } = await counter.pay(resourceId, wanted, await buyer.pay(terms.paymentRequired));
-    console.error(`${terms.message}\n${ok ? 'delivered' : 'not delivered'} over ${front}, settled by ${transaction}`);
+    const { ok, transaction, text } = await counter.pay(
+      resourceId,
+      wanted,
+      await buyer.pay(terms.paymentRequired),
+      mandate,
+    );
+    const settled = transaction === '' ? 'nothing was settled' : `settled by ${transaction}`;
+    console.error(`${terms.message}\n${ok ? 'delivered' : 'not delivered'} over ${front}, ${settled}`);
     process.stdout.write(text);
     process.exitCode = ok ? 0 : 1;
   } catch (error) {

@@ -16,10 +16,10 @@ export interface Bought {
   readonly text: string;
 }
 
-/** One way to buy: ask for the price, then bring the base64 of a signed PaymentPayload. */
+/** One way to buy: ask for the price, then bring the base64 of a signed PaymentPayload, and a mandate where one is needed. */
 export interface Counter {
   ask(resourceId: string, input: object): Promise<Terms>;
-  pay(resourceId: string, input: object, proof: string): Promise<Bought>;
+  pay(resourceId: string, input: object, proof: string, mandate?: string): Promise<Bought>;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -34,8 +34,8 @@ export const COUNTERS: ReadonlyMap<string, (gateway: string) => Counter> = new M
 function httpCounter(gateway: string): Counter {
   return {
     ask: (resourceId, input) => askPrice(gateway, resourceId, JSON.stringify(input)),
-    async pay(resourceId, input, proof) {
-      const { status, transaction, body } = await redeem(gateway, resourceId, JSON.stringify(input), proof);
+    async pay(resourceId, input, proof, mandate) {
+      const { status, transaction, body } = await redeem(gateway, resourceId, JSON.stringify(input), proof, mandate);
       return { ok: status < 300, transaction, text: body.toString() };
     },
   };
@@ -57,8 +57,8 @@ function mcpCounter(gateway: string): Counter {
       const { structuredContent } = await call(name, { ...input });
       return termsOf(structuredContent);
     },
-    async pay(name, input, proof) {
-      const { isError = false, content, _meta } = await call(name, { ...input, _payment: proof });
+    async pay(name, input, proof, mandate) {
+      const { isError = false, content, _meta } = await call(name, { ...input, ...carried(proof, mandate) });
       const [block] = content;
       const { transaction = '' } = (_meta?.['x402/payment-response'] ?? {}) as { transaction?: string };
       return { ok: !isError, transaction, text: block?.type === 'text' ? block.text : JSON.stringify(block) };
@@ -85,8 +85,8 @@ function a2aCounter(gateway: string): Counter {
       const { status, artifacts } = await send(resourceId, { ...input });
       return termsOf(status.message?.metadata?.['x402.payment.required'] ?? artifacts?.[0].parts[0].data);
     },
-    async pay(resourceId, input, proof) {
-      const { status, artifacts } = await send(resourceId, { ...input, _payment: proof });
+    async pay(resourceId, input, proof, mandate) {
+      const { status, artifacts } = await send(resourceId, { ...input, ...carried(proof, mandate) });
       const artifact = artifacts?.[0];
       if (artifact === undefined) throw new Error(`expected an artifact, got ${JSON.stringify(status)}`);
       const { transaction = '' } = (artifact.metadata?.['x402/payment-response'] ?? {}) as { transaction?: string };
@@ -94,6 +94,11 @@ function a2aCounter(gateway: string): Counter {
       return { ok, transaction, text: JSON.stringify(artifact.parts[0].data) };
     },
   };
+}
+
+/** Where models can put them. */
+function carried(proof: string, mandate: string | undefined): Members {
+  return { _payment: proof, ...(mandate === undefined ? {} : { _authorization: mandate }) };
 }
 
 /** A task as far as a buyer reads it. */

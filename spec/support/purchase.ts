@@ -37,9 +37,18 @@ export async function askPrice(baseUrl: string, resourceId: string, input: strin
   return { units: BigInt(amount), asset, payTo, network, message, paymentRequired };
 }
 
-/** Repeats the call with a proof. @throws Error when it was not answered with a settlement. */
-export async function redeem(baseUrl: string, resourceId: string, input: string, proof: string): Promise<Purchase> {
-  const response = await invoke(baseUrl, resourceId, input, { 'payment-signature': proof });
+/** Repeats the call with a proof, and with a mandate where one is given. @throws Error when it was not answered with a settlement. */
+export async function redeem(
+  baseUrl: string,
+  resourceId: string,
+  input: string,
+  proof: string,
+  mandate?: string,
+): Promise<Purchase> {
+  const response = await invoke(baseUrl, resourceId, input, {
+    'payment-signature': proof,
+    ...(mandate === undefined ? {} : { 'agent-authorization': mandate }),
+  });
   const body = Buffer.from(await response.arrayBuffer());
   const summary = response.headers.get('payment-response');
   if (summary === null) throw new Error(`expected a settlement, got ${response.status} ${body.toString()}`);

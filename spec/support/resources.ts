@@ -71,6 +71,12 @@ function resource(operation: Operation, pricing: object, payments: readonly stri
   };
 }
 
+/** The market report for whoever pays and brings a mandate besides. */
+export function membersReport(currency: string): object {
+  const report = sampleResources(currency)['market_report'];
+  return { ...report, name: 'Members report', authorization: { required: ['ap2'] } };
+}
+
 /** What a visitor is shown; the other operations exist to go wrong in tests. */
 const SHOWCASE: ReadonlySet<string> = new Set([
   'cities',

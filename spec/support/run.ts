@@ -7,7 +7,8 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { CURRENCY } from './config.ts';
-import { showcaseOnly } from './resources.ts';
+import { membersReport, showcaseOnly } from './resources.ts';
+import { trustTestKeys } from './test-mandates.ts';
 import { startWorld, type World } from './world.ts';
 
 const { env } = process;
@@ -25,6 +26,10 @@ function portFrom(name: string, fallback: number): number {
   return port;
 }
 
+function agentsPort(): number {
+  return portFrom('GATEWAY_PORT', 8402);
+}
+
 /** @throws Error that names the variable which moves the port. */
 async function requireFree(port: number, variable: string): Promise<void> {
   const server = createServer();
@@ -35,7 +40,7 @@ async function requireFree(port: number, variable: string): Promise<void> {
 }
 
 async function start(): Promise<World> {
-  const ports = { agents: portFrom('GATEWAY_PORT', 8402), management: portFrom('MANAGEMENT_PORT', 8403) };
+  const ports = { agents: agentsPort(), management: portFrom('MANAGEMENT_PORT', 8403) };
   const merchantPort = portFrom('MERCHANT_PORT', 0);
   await requireFree(ports.agents, 'GATEWAY_PORT');
   await requireFree(ports.management, 'MANAGEMENT_PORT');
@@ -55,10 +60,16 @@ async function start(): Promise<World> {
     env: passedOn(),
     overrides: {
       protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
-      resources: showcaseOnly(CURRENCY),
+      authorization: await trustTestKeys(keysFolder()),
+      resources: { ...showcaseOnly(CURRENCY), members_report: membersReport(CURRENCY) },
     },
     ...(token === undefined || token === '' ? {} : { adminToken: token }),
   });
+}
+
+/** The keys of mandates. A world beside this one has others; no shop but this world's trusts them, so they may stay. */
+function keysFolder(): string {
+  return join(DIRECTORY, `mandate-keys-${agentsPort()}`);
 }
 
 function passedOn(): Readonly<Record<string, string>> {
@@ -81,6 +92,12 @@ function introduce({ gateway, managementUrl, merchant, chain, payTo, adminToken,
   const invoke = (id: string) => `'${gateway.baseUrl}/api/resources/${id}/invoke'`;
   const post = "-H 'content-type: application/json' -d";
   const buy = `npm run -s buy -- '${gateway.baseUrl}' '${chain.rpcUrl}'`;
+  const [city, challenge, made] = [
+    `'{"city":"Berlin"}'`,
+    `'${join(DIRECTORY, '402.json')}'`,
+    `'${join(DIRECTORY, 'mandate')}'`,
+  ];
+  const keys = `'${keysFolder()}'`;
   const operator = `-H 'Authorization: Bearer ${adminToken}'`;
   return `
 Gateway        ${gateway.baseUrl}
@@ -99,9 +116,13 @@ Try, in another terminal:
   A free call
     curl -s ${invoke('cities')} ${post} '{}'
   A paid one without payment: 402, the challenge
-    curl -si ${invoke('market_report')} ${post} '{"city":"Berlin"}'
+    curl -si ${invoke('market_report')} ${post} ${city}
   Paid; with mcp or a2a behind it, over that front
-    ${buy} market_report '{"city":"Berlin"}'
+    ${buy} market_report ${city}
+  Paid, and with a mandate that the TEST keys of this world make: ask, make one, buy
+    curl -s ${invoke('members_report')} ${post} ${city} > ${challenge}
+    npm run -s acg -- mandate direct --keys ${keys} --challenge ${challenge} > ${made}
+    ${buy} members_report ${city} mcp "$(cat ${made})"
   The merchant fails, a thousand times: paid and not delivered, the first of these receipts
     ${buy} flaky '{"failures":1000}'
     curl -s ${operator} '${gateway.baseUrl}/api/receipts?delivered=false'

@@ -127,6 +127,20 @@ describe('make run', { timeout: 120_000 }, () => {
     await assert.rejects(fetch(`${baseUrl}/health`));
   });
 
+  it('sells to who brings a mandate, as its three commands say', async () => {
+    const { printed } = await introduced();
+    const told = printed().split('\n');
+    const at = told.findIndex((line) => line.includes('with a mandate'));
+    const script = told.slice(at + 1, at + 4).join('\n');
+    const shell = spawn('bash', ['-ec', script], { cwd: join(SUPPORT, '../..'), stdio: ['ignore', 'pipe', 'pipe'] });
+    const [delivered, notes]: [string[], string[]] = [[], []];
+    shell.stdout.on('data', (chunk: Buffer) => delivered.push(chunk.toString()));
+    shell.stderr.on('data', (chunk: Buffer) => notes.push(chunk.toString()));
+    assert.equal((await ended(shell)).code, 0, notes.join(''));
+    assert.equal(JSON.parse(delivered.join('')).city, 'Berlin');
+    assert.match(notes.join(''), /^delivered over mcp, settled by 0x[0-9a-f]{64}$/m);
+  });
+
   it('buying what cannot be bought is one line that says why', async () => {
     const started = await introduced();
     const rpcUrl = named(started, 'Chain');
@@ -135,6 +149,7 @@ describe('make run', { timeout: 120_000 }, () => {
       [['unknown', '{}', 'mcp'], /^unknown was not bought: .*no such tool.*\n$/],
       [['unknown', '{}', 'a2a'], /^unknown was not bought: .*RESOURCE_NOT_FOUND.*\n$/],
       [['cities', '{}'], /^cities was not bought: expected a challenge, got 200 .*\n$/],
+      [['members_report', '{"city":"Berlin"}'], /^members_report was not bought: .*AUTHORIZATION_REQUIRED.*\n$/],
       [['market_report', '{city}'], /^market_report was not bought: the input must be a JSON object, not \{city\}\n$/],
       [['market_report', '[]'], /^market_report was not bought: the input must be a JSON object, not \[\]\n$/],
     ] as const;

@@ -14,7 +14,7 @@ export function requiredMandates(
   if (mandates.kind === 'off') {
     problems.add(
       `${path}.authorization.required`,
-      'needs authorization.ap2.enabled: true, and its checkout and issuers',
+      'needs authorization.ap2.enabled: true, and its checkout and issuers, on the top level of this document',
     );
     return required;
   }

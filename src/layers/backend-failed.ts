@@ -35,6 +35,9 @@ export async function backendFailed(
   const details = { ...status, ...reason, ...timeoutMs };
   if (!paid) {
     journal.flush();
+    // The merchant may have done the work, so the mandate is used, and the same request would be refused for it.
+    if (call.authorization !== undefined && failed.requestWritten)
+      return new GatewayError(code, { message: MANDATE_USED, retryable: false, details, cause: failed.cause });
     const retryable = code === 'BACKEND_TIMEOUT' || resource.backend.method === 'GET';
     return new GatewayError(code, { retryable, details, cause: failed.cause });
   }
@@ -46,6 +49,10 @@ export async function backendFailed(
   const retryable = again || !requestWritten;
   return undeliveredError(record, { retryable, details, cause: failed.cause });
 }
+
+/** What the caller of a free resource is told when his mandate is used and he has nothing. */
+export const MANDATE_USED =
+  'The answer of the merchant backend was not delivered, and the mandate of this call is used. Try again with another mandate.';
 
 /** What the buyer is told of a call that is paid and not delivered (CONTRACT 4.3). `retryable`: the same proof can collect it. */
 export function undeliveredError(

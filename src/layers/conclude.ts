@@ -5,7 +5,7 @@ import type { DeliveryDesk } from '../payments/delivery.ts';
 import { passed } from '../payments/steps.ts';
 import { receiptId } from '../receipts/id.ts';
 import type { Receipt } from '../receipts/receipt.ts';
-import { backendFailed, undeliveredError } from './backend-failed.ts';
+import { backendFailed, MANDATE_USED, undeliveredError } from './backend-failed.ts';
 import { elapsedMs } from './elapsed.ts';
 import { collect, readOn } from './keep.ts';
 import { repeatable } from './repeat.ts';
@@ -43,7 +43,7 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
       journal.flush();
       if (finished) receipts.push(receiptOfFreeCall(call));
       if (relayed.kind === 'failed') throw relayed.bug;
-      if (relayed.kind === 'busy') throw new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
+      if (relayed.kind === 'busy') throw noRoomForFree(call);
       return;
     }
     const { record, lease } = funding;
@@ -64,6 +64,13 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
         retryable: kept !== undefined || repeatable(call.resource),
       });
   };
+}
+
+function noRoomForFree({ authorization }: AnsweredCall): GatewayError {
+  const headers = { 'retry-after': '1' };
+  return authorization === undefined
+    ? new GatewayError('GATEWAY_BUSY', { headers })
+    : new GatewayError('GATEWAY_BUSY', { headers, message: MANDATE_USED, retryable: false });
 }
 
 function receiptOfFreeCall(call: AnsweredCall): Receipt {

@@ -50,15 +50,15 @@ export function usedMandate(
 ): UsedMandate | undefined {
   const stored = record.mandate === undefined ? undefined : readStoredMandate(record.mandate);
   if (stored === undefined || mandated === undefined) return undefined;
-  const { reference, mandateIssuer, checkoutIssuer, checkoutId } = stored;
+  const { reference, referenceSdHash, mandateIssuer, checkoutIssuer, checkoutId } = stored;
   const presented = mandated.kind === 'accepted' ? mandated.mandate : mandated.refused.reference;
-  // Whoever asks again with another mandate has not used that one up.
-  const same = presented?.reference === reference ? presented : undefined;
+  // Whoever asks again with another mandate has not used that one up, and with other disclosures it is not the one that was checked.
+  const isSame = presented?.reference === reference && presented.referenceSdHash === referenceSdHash;
   const { requestId: id, transaction } = record;
   const order = transaction === undefined ? { id } : { id, transaction };
   return {
     summary: { method: 'ap2', reference, metadata: { mandateIssuer, checkoutIssuer, checkoutId } },
-    receipt: same === undefined ? undefined : desk?.accepted(same, order),
+    receipt: isSame ? desk?.accepted(presented, order) : undefined,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { ResolvedCall } from '../call.ts';
 import { type ErrorDetails, GatewayError } from '../errors.ts';
 import type { JsonObject } from '../json/types.ts';
+import { ADVICE } from '../mandates/ap2/advice.ts';
 import type { Purchase } from '../mandates/ap2/purchase.ts';
 import { REASONS, type Reason } from '../mandates/ap2/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/verdict.ts';
@@ -22,6 +23,7 @@ export function unauthorized(
   const { code, ap2Error } = REASONS[reason];
   if (code === 'AUTHORIZATION_PROVIDER_UNAVAILABLE')
     return new GatewayError(code, {
+      message: ADVICE[reason],
       details: { reason },
       headers: { 'retry-after': '1' },
       cause: refused.cause,
@@ -46,7 +48,7 @@ export function unauthorized(
     ...receipt,
   };
   return new GatewayError(code, {
-    message: missing ? HOW_TO_AUTHORIZE : AGAIN[code],
+    message: ADVICE[reason],
     details,
     authorization: JSON.parse(desk.challenge(purchase)) as JsonObject,
   });
@@ -60,12 +62,3 @@ export function usedUp(
   const { reason, cause } = why;
   return { kind: 'refused', reason, reference: { reference, referenceSdHash }, issuer, cause };
 }
-
-const HOW_TO_AUTHORIZE =
-  'This resource needs an AP2 mandate. Make one for the checkout in authorization and send the same call again with it, ' +
-  'in the header Agent-Authorization or the input member _authorization.';
-
-const AGAIN = {
-  AUTHORIZATION_INVALID: 'The mandate was refused. Make one for the fresh checkout in authorization.',
-  AUTHORIZATION_REPLAYED: 'This mandate has already been used. Make one for the fresh checkout in authorization.',
-} as const;

@@ -7,6 +7,8 @@ export interface StoredMandate {
   readonly mode: 'direct' | 'autonomous';
   /** base64url of SHA-256 over the leaf JWT. */
   readonly reference: string;
+  /** The same over the leaf with the disclosures that were checked with it. */
+  readonly referenceSdHash: string;
   readonly mandateIssuer: string;
   readonly checkoutIssuer: string;
   /** `jti`. */
@@ -25,11 +27,12 @@ const UNITS = /^(?:0|[1-9]\d{0,15})$/;
 
 /** The text for `PaymentTerms.mandate`. */
 export function storedMandate(accepted: AcceptedMandate): string {
-  const { mode, reference, issuer, checkoutIssuer, checkoutId, claim } = accepted;
+  const { mode, reference, referenceSdHash, issuer, checkoutIssuer, checkoutId, claim } = accepted;
   return JSON.stringify({
     method: 'ap2',
     mode,
     reference,
+    referenceSdHash,
     mandateIssuer: issuer,
     checkoutIssuer,
     checkoutId,
@@ -82,6 +85,7 @@ const STORED: Shape<StoredMandate> = {
   method: (value) => value === 'ap2',
   mode: (value) => value === 'direct' || value === 'autonomous',
   reference: text,
+  referenceSdHash: text,
   mandateIssuer: text,
   checkoutIssuer: text,
   checkoutId: text,

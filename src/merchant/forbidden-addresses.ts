@@ -47,11 +47,15 @@ export class ForbiddenAddress extends Error {
 export function allowedAddresses(resolve: LookupFunction = lookup): LookupFunction {
   return function lookupAllowed(name, options, callback) {
     resolve(name, { ...options, all: true }, (error, found) => {
+      // Then there is nothing beside it, whatever the types say.
+      if (error !== null) {
+        callback(error, []);
+        return;
+      }
       const all = typeof found === 'string' ? [] : found;
       const allowed = all.filter(({ address }) => !isForbiddenAddress(address));
       const [first] = allowed;
-      if (error !== null) callback(error, []);
-      else if (first === undefined) callback(new ForbiddenAddress(name), []);
+      if (first === undefined) callback(new ForbiddenAddress(name), []);
       else if (options.all === true) callback(null, allowed);
       else callback(null, first.address, first.family);
     });

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { beginSettling, orUncertain } from './begin-settling.ts';
 import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
-import { lacksMandate } from './lacks-mandate.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
@@ -15,6 +14,7 @@ import { answerStanding } from './standing.ts';
 import { passed } from './steps.ts';
 import { REAL_TIME, type Time } from './time.ts';
 import { tooLate } from './too-late.ts';
+import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';
 import type { PaymentRail, SettlementHistory } from './x402/rail.ts';
 
@@ -112,7 +112,7 @@ class Till {
   }
 
   #begin(record: PaymentRecord): Promise<Made> {
-    if (lacksMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
+    if (isUnderOtherMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
     // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
     const refusal = this.#order.refusal ?? tooLate(record);
     return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');

@@ -168,7 +168,7 @@ describe('acg mandate', () => {
       () => ['direct', '--keys', place.at('none'), '--challenge', challenge],
       '',
       1,
-      /TEST-issuer\.json is not there/,
+      /none is no folder that mandate keys --out made: it has no TEST-issuer\.json/,
     ],
     ['no keys at all', () => ['direct', '--challenge', challenge], '', 64, /needs --keys/],
     ['a challenge that is no JSON', () => direct(), '<html>', 1, /no JSON that can be read \(malformed_json\)/],

@@ -94,6 +94,13 @@ describe('a challenge (ap2.md 7.4)', () => {
     assert.equal(refused.kind === 'refused' && refused.reason, 'checkout_expired');
   });
 
+  it('is remembered until its checkout ends, so that its signature is not checked again', () => {
+    const minted = createMintedCheckouts();
+    const { checkoutHash } = asked(purchaseWith(), profileWith(), minted);
+    assert.equal(minted.has(checkoutHash, NOW + 299), true);
+    assert.equal(minted.has(checkoutHash, NOW + 300), false);
+  });
+
   it('is a mistake for a price that has no minor units', () => {
     const purchase = purchaseWith({ price: { amount: '0.0000001', currency: 'USDC' } });
     assert.throws(() => asked(purchase), /no minor units in USDC/);

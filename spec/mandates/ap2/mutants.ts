@@ -1,6 +1,6 @@
 /**
- * Takes one check at a time out of the verifier of mandates and runs its specs: `node spec/mandates/ap2/mutants.ts [--minutes N]
- * [--sample N] [file ...]`. What no test notices is printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
+ * Takes one check at a time out of the verifier of mandates and runs its specs: `node spec/mandates/ap2/mutants.ts [--checks]
+ * [--minutes N] [--sample N] [file ...]`. `--checks`: whole checks and calls only, no sides of a condition and no comparisons. What no test notices is printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
  */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,23 +13,27 @@ import { type Fate, tried } from './mutants/trial.ts';
 /** As many as this machine has cores for, and no more: a trial that starves looks like one that hangs. */
 const TRIALS_AT_ONCE = 2;
 const DEFAULT_MINUTES = 45;
-/** Specs that try much at random notice what others notice sooner. */
-const SLOW = /mutations|published/;
+/** Specs that try much at random, read files or open sockets notice what others notice sooner. */
+const SLOW = /config\/|key-fetch|malformed|mutations|published|remote/;
 const BASELINE_MS = 300_000;
 const LEAST_TIMEOUT_MS = 30_000;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { minutes: { type: 'string' }, sample: { type: 'string' } },
+  options: { checks: { type: 'boolean' }, minutes: { type: 'string' }, sample: { type: 'string' } },
 });
-const files = positionals.length > 0 ? positionals : globSync('src/mandates/ap2/*.ts').sort();
+const files = positionals.length > 0 ? positionals : globSync('src/mandates/**/*.ts').sort();
 const specs = [
   ...globSync(['spec/mandates/**/*.spec.ts', 'spec/config/*{ap2,mandate,authorization}*.spec.ts']).filter(
     (spec) => !/mutants|flips/.test(spec),
   ),
   'spec/mandates/ap2/mutants/published.ts',
 ].sort();
-const everything = files.flatMap((file) => mutantsOf(file, readFileSync(file, 'utf8')));
+const quick = specs.filter((spec) => !SLOW.test(spec));
+const slow = specs.filter((spec) => SLOW.test(spec));
+const everything = files
+  .flatMap((file) => mutantsOf(file, readFileSync(file, 'utf8')))
+  .filter(({ whole }) => whole || values.checks !== true);
 const mutants = sampled(everything, Number(values.sample ?? everything.length));
 
 const began = performance.now();
@@ -47,9 +51,7 @@ const queue = [...mutants];
 await Promise.all(Array.from({ length: TRIALS_AT_ONCE }, work));
 
 const survivors = mutants.filter((one) => fates.get(one) === 'survived');
-const unexplained = survivors.filter(({ name }) => HARMLESS[name] === undefined);
-for (const { line, name } of survivors)
-  console.log(`${HARMLESS[name] === undefined ? 'SURVIVED' : 'harmless'} line ${line} of ${name}`);
+const unexplained = survivors.filter((one) => !explained(one));
 const stale = Object.keys(HARMLESS).filter((name) => isStale(name));
 for (const name of stale) console.log(`STALE    ${name}: killed, or not there any more`);
 const untried = mutants.length - fates.size;
@@ -64,22 +66,33 @@ process.exitCode = unexplained.length + stale.length + untried === 0 ? 0 : 1;
 async function work(): Promise<void> {
   for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
     if (performance.now() > deadline) return;
-    fates.set(mutant, await tried(mutant, nearestFirst(mutant.file), timeoutMs));
+    const fate = await nearestFirst(mutant);
+    fates.set(mutant, fate);
+    if (fate === 'survived')
+      console.log(`${explained(mutant) ? 'harmless' : 'SURVIVED'} line ${mutant.line} of ${mutant.name}`);
     if (process.stderr.isTTY) process.stderr.write(`\r${fates.size} of ${mutants.length} `);
   }
 }
 
-/** The specs that bear the name of the file come first: they are the likeliest to notice. */
-function nearestFirst(file: string): readonly string[] {
-  const name = path.basename(file, '.ts');
-  const near = (spec: string): number => (path.basename(spec, '.spec.ts') === name ? 0 : SLOW.test(spec) ? 2 : 1);
-  return specs.toSorted((a, b) => near(a) - near(b));
+function explained({ name }: Mutant): boolean {
+  return HARMLESS[name] !== undefined;
+}
+
+/** The specs that import the file are the likeliest to notice: they are tried alone, then the quick ones, then all others. */
+async function nearestFirst(mutant: Mutant): Promise<Fate> {
+  const name = `/${path.basename(mutant.file)}'`;
+  const near = quick.filter((spec) => readFileSync(spec, 'utf8').includes(name));
+  for (const group of [near, quick.filter((spec) => !near.includes(spec)), slow]) {
+    const fate = group.length === 0 ? 'survived' : await tried(mutant, group, timeoutMs);
+    if (fate !== 'survived') return fate;
+  }
+  return 'survived';
 }
 
 /** Only where all of a file was tried can anything be said. */
 function isStale(name: string): boolean {
   const known = everything.find((one) => one.name === name);
-  if (known === undefined) return positionals.length === 0;
+  if (known === undefined) return positionals.length === 0 && values.checks !== true;
   const fate = fates.get(known);
   return fate !== undefined && fate !== 'survived';
 }

@@ -1,21 +1,31 @@
 import { UsageError } from '../usage-error.ts';
 import type { Closed } from './close.ts';
+import { FREQUENCIES } from './maker/constraints.ts';
 import { type OptionName, type Options, readOptions } from './options.ts';
 
 export const MANDATE_USAGE = `acg mandate <command>: AP2 mandates with TEST keys, for developers of agents
 
   keys   --out DIR [--issuer ID]
-         makes TEST keys (files 0600); prints the configuration that makes a gateway trust them
+         makes TEST keys (files 0600) of a provider, an agent and a shop; prints the configuration that makes a gateway trust them
+  direct --keys DIR --challenge FILE|- [--payer ADDRESS]
+         the provider signs one purchase; prints the value of Agent-Authorization
   open   --keys DIR --out FILE (--challenge FILE | --merchant ID=NAME --item ID=TITLE ...) [--days N]
          [--max AMOUNT [--currency CODE] [--decimals N] [--payer NETWORK:ADDRESS]
           [--budget AMOUNT] [--every FREQUENCY [--uses N]]]
-         lets the agent buy those things; with --max it may pay that much a time, with --every again
+         the provider lets the agent buy one of those things, for N days (1); with --max also pay, at most that much a time;
+         with --every again and again, while --budget lasts
   close  --keys DIR --open FILE --challenge FILE|- [--payer ADDRESS]
-         closes them for the checkout in a 402 or 403 body; prints the value of Agent-Authorization
-  direct --keys DIR --challenge FILE|- [--payer ADDRESS]
-         a mandate for that very purchase, signed by the provider; prints the value of Agent-Authorization
+         the agent closes what open wrote, for one purchase; prints the value of Agent-Authorization
   show   HEADER|-
          what a header or a receipt says; verifies nothing
+
+A challenge is the body of the 402 or 403 with which a resource asks for a mandate; it may stand in an answer of MCP or A2A.
+--payer is the address that signs the payment, 0x...: direct and close name it in a payment mandate; open, where it stands with its
+network (eip155:84532:0x...), lets nobody else pay.
+AMOUNT is in units of the currency, such as 0.03. FREQUENCY is one of
+${FREQUENCIES.join(', ')}.
+
+deploy/examples/mandates/README.md goes from nothing to an accepted mandate.
 `;
 
 interface Command {

@@ -29,7 +29,7 @@ function shown(text: string): readonly string[] {
   const envelope = decoded(text) ?? parsed(text);
   if (!isObject(envelope))
     throw new Error(
-      'this is no Agent-Authorization header, presentation or receipt: it does not decode to JSON, has no ~ and is no JWT',
+      'this is no Agent-Authorization header, presentation or receipt: it does not decode to JSON, has no ~ and is no JWT; for a file: mandate show - < FILE',
     );
   const { payload, payment_mandate: payment, ...rest } = envelope;
   const lines = [`envelope, ${text.length} bytes: ${compact(rest)}`];

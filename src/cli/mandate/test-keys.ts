@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { isObject } from '../../json/object.ts';
 import { readSigningKey, type SigningKey } from '../../keys/signing-key.ts';
@@ -45,7 +46,7 @@ authorization:
   ap2:
     enabled: true
     checkout:
-      signingKey: \${file:${file(FILES.checkout)}}
+      signingKey: ${JSON.stringify(`\${file:${file(FILES.checkout)}}`)}
     issuers:
       - id: ${JSON.stringify(issuer)}
         keys:
@@ -56,6 +57,8 @@ authorization:
 /** What `mandate keys` wrote. @throws Error that names the file */
 export function readKeys(directory: string): TestKeys {
   const file = (name: string): string => path.join(directory, name);
+  if (!existsSync(file(FILES.issuer)))
+    throw new Error(`${directory} is no folder that mandate keys --out made: it has no ${FILES.issuer}`);
   const entry = readJson(file(FILES.issuer));
   const issuer = isObject(entry) ? entry['id'] : undefined;
   if (typeof issuer !== 'string')

@@ -44,7 +44,9 @@ async function withStore<T>(redis: string | undefined, use: (store: Store) => Pr
   try {
     const health = await store.check();
     if (health.status === 'unreachable' || health.status === 'unwritable')
-      throw new Error(`the store (${store.name}) cannot be used: ${health.cause}`);
+      throw new Error(
+        `the store (${store.name}) cannot be used: ${health.cause}${redis === undefined ? '' : '; is it at the URL of --redis?'}`,
+      );
     return await use(store);
   } finally {
     await store.close();

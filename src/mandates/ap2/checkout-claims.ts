@@ -14,6 +14,8 @@ export interface CheckoutClaims {
   /** Unix seconds. */
   readonly iat: number;
   readonly exp: number;
+  /** Not in our own; whoever else may sign checkouts here can put one into his. */
+  readonly nbf: number | undefined;
   readonly jti: string;
   readonly currency: string | undefined;
   readonly merchantId: string | undefined;
@@ -60,7 +62,8 @@ const CAIP_2 = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
 
 /** Reads the claims of a checkout whose signature is good. @throws Refused checkout_invalid */
 export function readCheckoutClaims(claims: JsonObject): CheckoutClaims {
-  const { iss, aud, iat, exp, jti, id, status, currency, merchant, line_items, totals, links, agent_commerce } = claims;
+  const { iss, aud, iat, exp, nbf, jti, id, status, currency, merchant, line_items, totals, links, agent_commerce } =
+    claims;
   demand(optional(id, isText) && (status === undefined || status === 'ready_for_complete'));
   demand(optional(links, Array.isArray) && optional(currency, isText));
   demand(isText(jti) && jti.length >= 16 && jti.length <= 128);
@@ -69,6 +72,7 @@ export function readCheckoutClaims(claims: JsonObject): CheckoutClaims {
     aud: named(aud),
     iat: second(iat),
     exp: second(exp),
+    nbf: nbf === undefined ? undefined : second(nbf),
     jti,
     currency: currency === undefined ? undefined : named(currency),
     merchantId: merchant === undefined ? undefined : merchantId(merchant),

@@ -51,7 +51,7 @@ function checkParties({ iss, aud }: CheckoutClaims, { issuer, audience }: Ap2Pro
   if (iss !== issuer || aud !== audience) throw new Refused('checkout_invalid');
 }
 
-function checkTimes({ iat, exp }: CheckoutClaims, skew: number, now: number): void {
-  if (iat > now + skew) throw new Refused('not_yet_valid');
+function checkTimes({ iat, exp, nbf = iat }: CheckoutClaims, skew: number, now: number): void {
+  if (Math.max(iat, nbf) > now + skew) throw new Refused('not_yet_valid');
   if (now >= exp + skew) throw new Refused('checkout_expired');
 }

@@ -5,7 +5,10 @@ import type { Allowance } from './payment-check.ts';
 import type { Ap2Profile } from './profile.ts';
 import { Refused } from './reasons.ts';
 
-/** Beyond the last moment that a mandate can be accepted its uses are remembered a while: clocks of replicas differ. */
+/**
+ * Beyond the last moment that a mandate can be accepted its uses are remembered a while: clocks of replicas differ, and a call that was
+ * checked in time may wait before it reserves.
+ */
 const REMEMBERED_SECONDS = 600;
 
 /** A payment mandate that was found right, with what its open mandates allow, root first. */
@@ -54,5 +57,5 @@ function useOf(open: Segment, recurrence: Allowance, skew: number): OpenMandateU
   const ends = [open.claims['exp'], open.mandate?.['exp']].filter((end) => typeof end === 'number');
   // Steps 8 and 10 demand one: without it nothing could ever forget this mandate.
   if (ends.length === 0) throw new Refused('claims_invalid');
-  return { id: open.id, until: Math.min(...ends) + skew, recurrence };
+  return { id: open.id, until: Math.min(...ends) + skew + REMEMBERED_SECONDS, recurrence };
 }

@@ -8,24 +8,20 @@ const KID = /^[\x21-\x7e]+$/;
 
 export type JwkReading =
   | { readonly ok: true; readonly kid: string; readonly key: VerificationKey }
-  /** `unfit`: a key for something else. `unsafe`: whoever publishes it made a mistake. The message never quotes the key. */
-  | { readonly ok: false; readonly kind: 'unfit' | 'unsafe'; readonly message: string };
+  /** The message never quotes the key. */
+  | { readonly ok: false; readonly message: string };
 
 /** Reads a public key for signatures out of a JWK (RFC 7517). It must have a `kid`: keys are chosen, never tried. */
 export function readJwk(jwk: JsonObject): JwkReading {
   const reading = readPublicKey(jwk);
-  if (!reading.ok) return refused(reading.fault === 'private' ? 'unsafe' : 'unfit', reading.message);
+  if (!reading.ok) return { ok: false, message: reading.message };
   const { kid } = jwk;
   if (typeof kid !== 'string' || kid.length > MAX_KID_LENGTH || !KID.test(kid))
-    return refused(
-      'unfit',
-      `must have a kid of 1 to ${MAX_KID_LENGTH} printable ASCII characters: a key is chosen by it`,
-    );
+    return {
+      ok: false,
+      message: `must have a kid of 1 to ${MAX_KID_LENGTH} printable ASCII characters: a key is chosen by it`,
+    };
   return { ok: true, kid, key: reading.key };
-}
-
-function refused(kind: 'unfit' | 'unsafe', message: string): JwkReading {
-  return { ok: false, kind, message };
 }
 
 /** What is wrong with one key of a list. */

@@ -2,6 +2,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import type { Json } from '../../json/types.ts';
 import { RecentMap } from '../../limits/recent-map.ts';
 import { pathLength } from './basic-constraints.ts';
+import { isUnderstood, maySign } from './certificate-limits.ts';
 import { readPublicKey } from './keys.ts';
 import type { VerificationKey } from './trust.ts';
 
@@ -57,10 +58,12 @@ function verified(x5c: readonly string[], host: string, roots: readonly X509Cert
     if (authority === undefined || below === undefined) return undefined;
     // Between an authority and the leaf stand `above - 1` others (RFC 5280, 4.2.1.9).
     if (!authority.ca || pathLength(authority.raw) < above - 1 || !issued(below, authority)) return undefined;
+    // Not asked of the root: the operator took it as it is.
+    if (!isUnderstood(below.raw)) return undefined;
   }
+  if (whole.length < 2 || leaf.ca || !maySign(leaf.raw)) return undefined;
   // `wildcards: false` keeps one certificate of a hosting company from speaking for all of its customers.
-  if (whole.length < 2 || leaf.ca || leaf.checkHost(host, { subject: 'never', wildcards: false }) === undefined)
-    return undefined;
+  if (leaf.checkHost(host, { subject: 'never', wildcards: false }) === undefined) return undefined;
   const key = keyOf(leaf);
   if (key === undefined) return undefined;
   return {

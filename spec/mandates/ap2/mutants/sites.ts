@@ -26,7 +26,8 @@ export function mutantsOf(file: string, source: string): readonly Mutant[] {
   const slice = ({ start, end }: Node): string => source.slice(start, end);
   const add = ({ start, end }: Node, replacement: string): void => {
     const line = source.slice(0, start).split('\n').length;
-    found.push({ file, start, end, replacement, was: source.slice(start, end).replace(/\s+/g, ' '), line });
+    const was = source.slice(start, end).replace(/\s+/g, ' ');
+    found.push({ file, start, end, replacement, was, line, whole: replacement === 'false' || replacement === ';' });
   };
   walk(parseAst(source, { lang: 'ts' }) as unknown as Node, (node) => {
     if (node.type === 'IfStatement' && leaves(node['consequent'] as Node)) add(node['test'] as Node, 'false');

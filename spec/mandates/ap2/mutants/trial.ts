@@ -14,7 +14,14 @@ export type Fate = 'killed' | 'timeout' | 'survived';
  * fails. A mutant may loop for ever: then it is ended after `timeoutMs`. @throws never; a process that dies killed the mutant
  */
 export function tried(mutant: Mutant | undefined, specs: readonly string[], timeoutMs: number): Promise<Fate> {
-  const load = specs.map((spec) => `await import(${JSON.stringify(path.join(ROOT, spec))});`).join('\n');
+  const load = [
+    // Without a test that lasts, the runner would end with the specs that were loaded first: what the others say then is no failure.
+    `import { test } from 'node:test';`,
+    `const { promise, resolve } = Promise.withResolvers();`,
+    `test('all specs are loaded', () => promise);`,
+    ...specs.map((spec) => `await import(${JSON.stringify(path.join(ROOT, spec))});`),
+    `resolve();`,
+  ].join('\n');
   const hook = mutant === undefined ? [] : ['--import', HOOK];
   const args = [...hook, '--test-reporter=tap', '--input-type=module', '--eval', load];
   const changed =

@@ -1,0 +1,49 @@
+import { amountRange, budget, plain, recurrence, reference } from '../../../src/cli/mandate/maker/constraints.ts';
+import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
+import { changed, type Hand } from '../../support/ap2/hands.ts';
+import { createMint } from '../../support/ap2/mint.ts';
+import { purchaseWith } from '../../support/ap2/purchase.ts';
+import { verifierFor } from '../../support/ap2/verifier.ts';
+import type { Wishes } from '../../support/ap2/wishes.ts';
+
+const mint = createMint();
+const verify = verifierFor(mint);
+
+const { network = '', payer = '' } = purchaseWith().payment ?? {};
+const SHOP = { id: 'test-shop', name: 'Test Shop', website: 'https://www.shop.example' };
+const ACCOUNT = { id: `${network}:${payer}`, type: 'x402', description: 'wallet' };
+const PISP = { legal_name: 'Pay Ltd', brand_name: 'Pay', domain_name: 'pay.example' };
+const ITEM = { id: 'market_report', title: 'Market report' };
+const CLOSED = { payee: SHOP, payment_instrument: ACCOUNT, pisp: PISP, execution_date: '2026-11-20', risk_data: {} };
+
+/** Open and closed mandates that have every member there is, none of them withheld, with these hands on them. */
+function presented(hands: Wishes['hands'] = {}): string {
+  const constraints = [
+    plain({ type: 'checkout.line_items', items: [{ id: 'line_1', acceptable_items: [ITEM], quantity: 1 }] }),
+    plain({ type: 'checkout.allowed_merchants', allowed: [SHOP] }),
+  ];
+  const paymentConstraints = (hash: string) => [
+    reference(hash),
+    amountRange('USDC', 10_000, 1),
+    plain({ type: 'payment.allowed_payees', allowed: [SHOP] }),
+    plain({ type: 'payment.allowed_payment_instruments', allowed: [ACCOUNT] }),
+    plain({ type: 'payment.allowed_pisps', allowed: [PISP] }),
+    plain({ type: 'payment.execution_date', not_before: '2026-11-20', not_after: '2026-11-20' }),
+    budget('USDC', 1),
+    recurrence('DAILY', 3),
+  ];
+  const { closedPayment: last } = hands;
+  const closedPayment: Hand = {
+    content({ mandate, disclosures }) {
+      const whole = { mandate: changed(mandate, CLOSED), disclosures };
+      return last?.content?.(whole) ?? whole;
+    },
+  };
+  return mint.autonomous({ payment: true, constraints, paymentConstraints, hands: { ...hands, closedPayment } }).header;
+}
+
+/** What comes of them. */
+export async function resultOf(hands: Wishes['hands']): Promise<Reason | 'accepted'> {
+  const verdict = await verify(presented(hands));
+  return verdict.kind === 'accepted' ? 'accepted' : verdict.reason;
+}

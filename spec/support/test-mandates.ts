@@ -1,0 +1,12 @@
+import { rm } from 'node:fs/promises';
+import { parse } from 'yaml';
+import { readOptions } from '../../src/cli/mandate/options.ts';
+import { makeKeys } from '../../src/cli/mandate/test-keys.ts';
+import type { ConfigObject } from './config.ts';
+
+/** Makes new TEST keys in a folder, as `acg mandate keys` does, and gives the section `authorization` of a shop that trusts them. */
+export async function trustTestKeys(folder: string): Promise<ConfigObject> {
+  await rm(folder, { recursive: true, force: true });
+  const { authorization } = parse(makeKeys(readOptions('keys', ['--out', folder], ['out']))) as ConfigObject;
+  return authorization as ConfigObject;
+}
