@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test chaos attack check format bench build clean
+.PHONY: help run demo test chaos attack mutants check format bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ chaos: $(INSTALLED) ## 6,000 paid calls under kills, power cuts and lies; ARGS="
 attack: $(INSTALLED) ## the adversary suite: every known attack, and the table of goals; ARGS="--quick"
 	@node spec/support/install-redis.ts
 	@node spec/attack/main.ts $(ARGS)
+
+mutants: $(INSTALLED) ## removes one check of the mandate verifier at a time: each must flip a test; ARGS="--checks" for whole checks only
+	@node spec/mandates/ap2/mutants.ts $(ARGS)
 
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .

@@ -151,6 +151,22 @@ describe('an open mandate', () => {
     assert.equal(use(monthly(MONTH)).refusal, undefined);
   });
 
+  it('has its month back also when it was used in the month before, committed or not', () => {
+    for (const before of ['commit', undefined] as const) {
+      const { use, end } = register();
+      const first = use(monthly(MONTH));
+      if (before !== undefined) end(first.claim, before);
+      end(use(monthly(NEXT), 27 * DAY_S).claim, 'release');
+      assert.equal(use(monthly(NEXT), 28 * DAY_S).refusal, undefined);
+    }
+  });
+
+  it('that nobody used is too soon for no period, not even one that began with time itself', () => {
+    const { use } = register();
+    assert.equal(use(monthly(0)).refusal, undefined);
+    assert.equal(use(monthly(0), 1).refusal, 'recurrence_too_soon');
+  });
+
   it('keeps the use of this period when that of the last one ends late, either way', () => {
     for (const how of ['commit', 'release'] as const) {
       const { use, end } = register();

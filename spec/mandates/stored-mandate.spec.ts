@@ -81,6 +81,7 @@ describe('a mandate in a payment record', () => {
     'units beyond what is exact': recurring({ units: '9007199254740992' }),
     'a budget beyond what is exact': recurring({ budgetUnits: '9007199254740993' }),
     'occurrences by halves': recurring({ maxOccurrences: 0.5 }),
+    'occurrences below none': recurring({ maxOccurrences: -1 }),
     'a period that began never': recurring({ periodStart: Number.POSITIVE_INFINITY }),
   };
   for (const [name, claim] of Object.entries(BAD))

@@ -45,8 +45,12 @@ describe('a JWK Set of an issuer', () => {
     assert.deepEqual(kids([issuerKey('x').jwk, issuerKey('x').jwk, issuerKey('x').jwk, jwk]), ['one']);
   });
 
+  it('may have a hundred keys', () =>
+    assert.equal(kids(Array.from({ length: 100 }, (_, index) => ({ ...jwk, kid: `${index}` }))).length, 100));
+
   const useless: Readonly<Record<string, Json>> = {
     'no object': [],
+    nothing: null,
     'no list': { keys: { one: jwk } },
     'an empty list': { keys: [] },
     'only keys for something else': { keys: [{ ...rsa, kid: 'x' }] },

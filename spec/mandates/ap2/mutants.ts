@@ -1,6 +1,7 @@
 /**
  * Takes one check at a time out of the verifier of mandates and runs its specs: `node spec/mandates/ap2/mutants.ts [--checks]
- * [--minutes N] [--sample N] [file ...]`. `--checks`: whole checks and calls only, no sides of a condition and no comparisons. What no test notices is printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
+ * [--minutes N] [--sample N] [file ...]`. `--checks`: whole checks and calls only, no sides of a condition and no comparisons. What no
+ * test notices is printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
  */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
