@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,19 +42,30 @@ describe('two processes that claim at once', () => {
 async function claimed(engine: 'redis' | 'sqlite', how: string, what: string): Promise<readonly number[]> {
   const name = randomUUID();
   const at = engine === 'redis' ? redis.url : join(directory, `${name}.db`);
-  const processes = await Promise.all(['one', 'two'].map(() => start([engine, at, how, what, name, `${EACH}`])));
-  for (const { go } of processes) go();
-  return Promise.all(processes.map(({ answer }) => answer));
+  const order = [engine, at, how, what, name, `${EACH}`];
+  // One after the other: a SQLite file is made by one process alone.
+  await using one = await start(order);
+  await using two = await start(order);
+  one.go();
+  two.go();
+  return await Promise.all([one.answer(), two.answer()]);
 }
 
 async function start(args: readonly string[]) {
   const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
   leash(child);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  assert.equal((await lines.next()).value, 'ready');
+  const line = async (): Promise<string> => (await lines.next()).value ?? assert.fail('it ended early');
+  assert.equal(await line(), 'ready');
   return {
     go: () => void child.stdin.write('go\n'),
-    answer: (async () => Number((await lines.next()).value ?? assert.fail('no answer')))(),
+    answer: async () => Number(await line()),
+    [Symbol.asyncDispose]: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+    },
   };
 }
 

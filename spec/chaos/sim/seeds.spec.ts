@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { report, runSeed, shrink } from './seeds.ts';
 
-const RUNS = 10_000;
+const RUNS = 4_000;
 
 describe('copies of a paid call, with faults by seed', () => {
   it(`${RUNS} seeds: nobody pays twice, nothing paid is lost, every law holds at every step`, async () => {
