@@ -12,6 +12,7 @@ import { needsMandate } from '../payments/x402/offer.ts';
 import { StoreError } from '../store/store.ts';
 import { offerOf } from './ask.ts';
 import { freePurchase, paidPurchase } from './mandate-purchase.ts';
+import { throwStorageError } from './storage-error.ts';
 import { unauthorized, usedUp } from './unauthorized.ts';
 
 /**
@@ -53,9 +54,7 @@ async function mandated(
 
 /** Whether a payment got past its reservation, which no call without a good mandate could have done. */
 async function wasAdmitted(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
-  const record = await ledger.read(payId).catch((thrown: unknown) => {
-    throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
-  });
+  const record = await ledger.read(payId).catch(throwStorageError);
   return record !== undefined && record.state !== 'reserved';
 }
 

@@ -7,13 +7,13 @@ import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
 import type { Paid, Sale } from '../payments/sale.ts';
 import { paymentTerms } from '../payments/terms.ts';
-import { StoreError } from '../store/store.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { paidAndNot } from './backend-failed.ts';
 import { elapsedMs } from './elapsed.ts';
 import { asAnswer } from './keep.ts';
 import { failedForMandate, mandateOf, usedMandate } from './mandate-sale.ts';
 import { repeatable, retryUntil } from './repeat.ts';
+import { throwStorageError } from './storage-error.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
 export interface SettlementGate {
@@ -40,9 +40,7 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
         elapsedMs: () => elapsedMs(call),
         gateOpen: () => gate.accepting(),
       })
-      .catch((thrown: unknown) => {
-        throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
-      });
+      .catch(throwStorageError);
     if (sale.kind === 'paid') {
       fund(res, call, sale, desk);
       next();

@@ -5,9 +5,9 @@ import type { MandateDesk } from '../mandates/desk.ts';
 import { NothingOwed } from '../payments/nothing-owed.ts';
 import type { Offers } from '../payments/offers.ts';
 import type { ProofVerifier } from '../payments/verifier.ts';
-import { StoreError } from '../store/store.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { oneKey } from './one-key.ts';
+import { throwStorageError } from './storage-error.ts';
 
 /** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */
 export function verify(offers: Offers, verifier: ProofVerifier, desk?: MandateDesk): RequestHandler {
@@ -18,9 +18,7 @@ export function verify(offers: Offers, verifier: ProofVerifier, desk?: MandateDe
       return;
     }
     const offer = offerOf(offers, call.resource.id);
-    const verdict = await verifier.verify(call.proof, offer).catch((thrown: unknown) => {
-      throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
-    });
+    const verdict = await verifier.verify(call.proof, offer).catch(throwStorageError);
     if (verdict.kind === 'refused') {
       askForPayment(call, offer, NothingOwed.unreserved(verdict.reason), desk);
       return;
