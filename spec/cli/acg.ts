@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { ended } from '../support/child.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
 
 /** What a run of the command line came to. */
 export interface CommandRun {
@@ -12,9 +13,13 @@ export interface CommandRun {
   readonly errors: string;
 }
 
-/** Runs `acg` in this folder with an empty environment, and waits for its end. */
+/** Runs `acg` in this folder without this process's environment, and waits for its end. */
 export async function acg(folder: string, args: readonly string[]): Promise<CommandRun> {
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: {}, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    cwd: folder,
+    env: COMPILE_CACHE,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const [out, errors]: [Buffer[], Buffer[]] = [[], []];
   child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => errors.push(chunk));

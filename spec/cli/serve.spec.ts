@@ -8,9 +8,10 @@ import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { processSettings } from '../../src/cli/process-settings.ts';
 import { ended } from '../support/child.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { freePorts } from '../support/ports.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
 
 interface Run {
   readonly code: number | null;
@@ -49,7 +50,11 @@ describe('the command line', () => {
     return path;
   };
   const acg = async (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Run> => {
-    const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(process.execPath, [MAIN, ...args], {
+      cwd: folder,
+      env: { ...COMPILE_CACHE, ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     let errors = '';
     child.stderr.on('data', (chunk) => {
       errors += chunk;

@@ -7,6 +7,7 @@ import { memberPath } from '../problems/problem.ts';
 import { MAX_MATCHED_LENGTH } from './close.ts';
 import type { ResourceFault } from './fault.ts';
 import { MIRROR_KEYWORD } from './keywords.ts';
+import { urlTest } from './url-format.ts';
 
 // Before any pattern is compiled: V8 then leaves its backtracking engine for a linear one instead of running for minutes.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
@@ -39,6 +40,8 @@ const regExp = Object.assign(
 function createAjv(allErrors: boolean): Ajv2020 {
   const ajv = new Ajv2020({
     strict: true,
+    // One of the two looks, and looks first: the meta-schema is compiled once.
+    validateSchema: !allErrors,
     // Closing a schema adds keywords to schemas that get their type from another place; `schemaFaults` checks types itself.
     strictTypes: false,
     strictRequired: false,
@@ -50,6 +53,8 @@ function createAjv(allErrors: boolean): Ajv2020 {
     code: { regExp },
   });
   addFormats(ajv);
+  const { url } = ajv.formats;
+  if (url instanceof RegExp) ajv.addFormat('url', urlTest(url));
   // A rule of a front about headers and a mere name: nothing to assert about a value.
   for (const keyword of [MIRROR_KEYWORD, '$anchor']) ajv.addKeyword({ keyword, schemaType: 'string' });
   for (const [name, format] of Object.entries(ajv.formats)) {

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { ERRORS } from '../../errors.ts';
-import type { JsonObject } from '../../json/types.ts';
-import { createTrustedIssuers } from '../../mandates/ap2/issuers.ts';
-import { createMintedCheckouts } from '../../mandates/ap2/minted.ts';
-import { REASONS, type Reason } from '../../mandates/ap2/reasons.ts';
-import { createMandateVerifier, type MandateVerifier } from '../../mandates/ap2/verify.ts';
-import type { MandateRegister } from '../../mandates/register.ts';
+import { ERRORS } from '../../../errors.ts';
+import type { JsonObject } from '../../../json/types.ts';
+import { createTrustedIssuers } from '../../../mandates/ap2/issuers.ts';
+import { createMintedCheckouts } from '../../../mandates/ap2/minted.ts';
+import { REASONS, type Reason } from '../../../mandates/ap2/reasons.ts';
+import { createMandateVerifier, type MandateVerifier } from '../../../mandates/ap2/verify.ts';
+import type { MandateRegister } from '../../../mandates/register.ts';
 import type { Shop } from './config.ts';
 import type { Outcome, Policy, VectorCase } from './file.ts';
 

@@ -1,9 +1,9 @@
-import type { JsonObject } from '../../json/types.ts';
-import type { PublicJwk } from '../../keys/signing-key.ts';
-import { CHECKOUT_PROFILE } from '../../mandates/ap2/checkout-claims.ts';
-import { type IssuerSettings, staticIssuer } from '../../mandates/ap2/issuer.ts';
-import type { Ap2Profile } from '../../mandates/ap2/profile.ts';
-import { Members } from './members.ts';
+import type { JsonObject } from '../../../json/types.ts';
+import type { PublicJwk } from '../../../keys/signing-key.ts';
+import { CHECKOUT_PROFILE } from '../../../mandates/ap2/checkout-claims.ts';
+import { type IssuerSettings, staticIssuer } from '../../../mandates/ap2/issuer.ts';
+import type { Ap2Profile } from '../../../mandates/ap2/profile.ts';
+import { Members } from '../members.ts';
 
 /** The shop that a file of vectors is presented to. */
 export interface Shop {

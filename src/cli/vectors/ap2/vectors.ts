@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { openStore } from '../../store/open.ts';
-import type { StorageConfig } from '../../store/settings.ts';
-import type { Store } from '../../store/store.ts';
+import type { RegisterEpoch } from '../../../mandates/register.ts';
+import { openStore } from '../../../store/open.ts';
+import type { StorageConfig } from '../../../store/settings.ts';
+import type { Store } from '../../../store/store.ts';
 import { type Expectation, readVectors, type VectorCase } from './file.ts';
 import { createPresenter, type Presenter, type Result } from './present.ts';
 
@@ -13,6 +14,8 @@ export interface VectorArgs {
 
 /** A case leaves a handful of entries, and nobody reads events here. */
 const MAX_ENTRIES = 100;
+/** Their mandates are older than any register that is opened here. */
+const FOREVER: RegisterEpoch = { born: 0, openFrom: 0 };
 
 /**
  * `acg vectors ap2 FILE`: presents every case of a file (ap2.md 15) to the verifier and the register that serve, each from an empty
@@ -40,7 +43,7 @@ async function withStore<T>(redis: string | undefined, use: (store: Store) => Pr
     redis === undefined ? { kind: 'sqlite', path: ':memory:' } : { kind: 'redis', url: redis };
   const merchantId = `vectors-${randomUUID()}`;
   const limits = { eventsMaxLength: MAX_ENTRIES, receiptsMaxLength: MAX_ENTRIES };
-  const store = await openStore({ engine, merchantId, ...limits, replicas: 1 });
+  const store = await openStore({ engine, merchantId, ...limits, replicas: 1, epoch: FOREVER });
   try {
     const health = await store.check();
     if (health.status === 'unreachable' || health.status === 'unwritable')

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
-import type { Json, JsonObject } from '../../json/types.ts';
-import type { Purchase } from '../../mandates/ap2/purchase.ts';
+import type { Json, JsonObject } from '../../../json/types.ts';
+import type { Purchase } from '../../../mandates/ap2/purchase.ts';
+import { readJson } from '../json-file.ts';
+import { Members } from '../members.ts';
 import { readShop, type Shop } from './config.ts';
-import { Members } from './members.ts';
 
 /** How a shop demands mandates in one case. */
 export type Policy = Shop['profile']['policy'];
@@ -45,7 +45,7 @@ const OUTCOMES: readonly string[] = ['committed', 'released', 'uncertain'] satis
 
 /** @throws Error that says where the file is not what it should be */
 export function readVectors(path: string): VectorFile {
-  const file = new Members(parsed(path), 'the file', FILE);
+  const file = new Members(readJson(path), 'the file', FILE);
   const shop = readShop(file.object('config'));
   const cases = file.list('cases').map((value, index) => readCase(value, `cases[${index}]`));
   const names = new Set(cases.map(({ name }) => name));
@@ -54,14 +54,6 @@ export function readVectors(path: string): VectorFile {
     for (const earlier of before)
       if (!names.has(earlier.name)) throw new Error(`${name}: there is no case ${earlier.name} to present before`);
   return { shop, cases };
-}
-
-function parsed(path: string): Json {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Json;
-  } catch (cause) {
-    throw new Error(`${path} cannot be read as JSON: ${cause instanceof Error ? cause.message : String(cause)}`);
-  }
 }
 
 function readCase(value: Json, where: string): VectorCase {

@@ -1,0 +1,74 @@
+import standaloneCode from 'ajv/dist/standalone/index.js';
+import type { Plugin } from 'rolldown';
+import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { createConfigEngine } from '../../src/config/engine.ts';
+import { createEngine } from '../../src/fronts/acp/validation/engine.ts';
+import { referenceTo } from '../../src/fronts/acp/validation/schemas.ts';
+import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/fronts/acp/validation/types.ts';
+
+/** The modules that compile. */
+const COMPILED = /[\\/]src[\\/](?:fronts[\\/]acp[\\/]validation|config)[\\/]compiled\.ts$/;
+/** The code of one validator or of one build of them is a module of its own: its names are its own. */
+const GENERATED = /[\\/]generated-([a-z-]+)\.js$/;
+
+// The package is CommonJS: the function is the export itself, or its `default`.
+const standalone = standaloneCode.default ?? standaloneCode;
+
+/** Only requests differ from build to build. */
+function namesOf(build: Build) {
+  return build === 'strict' ? DOCUMENT_NAMES : REQUEST_NAMES;
+}
+
+function codeOf(build: Build): string {
+  const engine = createEngine(build, { source: true });
+  return standalone(engine, Object.fromEntries(namesOf(build).map((name) => [name, referenceTo(name)])));
+}
+
+function configCode(): string {
+  const engine = createConfigEngine({ source: true });
+  return standalone(engine, engine.compile(schema));
+}
+
+function tableOfAll(): string {
+  const imports = BUILDS.map((build, index) => `import build${index} from './generated-${build}.js';`);
+  const entries = BUILDS.map((build, index) => `${JSON.stringify(build)}: build${index}`);
+  return `${imports.join('\n')}
+const builds = { ${entries.join(', ')} };
+export function compiledOf(build, name) {
+  const compiled = builds[build][name];
+  if (compiled === undefined) throw new Error('there is no schema of ' + name + ' in the build ' + build);
+  return compiled;
+}
+`;
+}
+
+const CONFIG_MODULE = `import matchesSchema from './generated-config.js';
+export { matchesSchema };
+`;
+
+/**
+ * Puts the code of the validators where the gateway would otherwise compile their schemas: those of ACP at its first call, that of the
+ * configuration at its start. The code comes from the engines that run from source, and spec/deploy/validators.spec.ts holds both against
+ * the same documents.
+ */
+export function standaloneValidators(): Plugin {
+  return {
+    name: 'standalone-validators',
+    resolveId: {
+      filter: { id: /^\.\/generated-[a-z-]+\.js$/ },
+      handler: (source, importer) =>
+        importer !== undefined && COMPILED.test(importer) ? importer.replace('compiled.ts', source.slice(2)) : null,
+    },
+    load: {
+      filter: { id: [COMPILED, GENERATED] },
+      handler(id) {
+        if (COMPILED.test(id))
+          return { code: /[\\/]config[\\/]/.test(id) ? CONFIG_MODULE : tableOfAll(), moduleType: 'js' };
+        const name = GENERATED.exec(id)?.[1];
+        if (name === 'config') return { code: configCode(), moduleType: 'js' };
+        const build = BUILDS.find((one) => one === name);
+        return build === undefined ? null : { code: codeOf(build), moduleType: 'js' };
+      },
+    },
+  };
+}

@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { readCorpus } from '../../../../src/cli/vectors/acp/corpus.ts';
+import { RELAXED } from '../../../../src/fronts/acp/validation/relaxations.ts';
+import { BUILDS, REQUEST_NAMES } from '../../../../src/fronts/acp/validation/types.ts';
+import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
+import { CORPUS_FILE, unless } from './published.ts';
+
+const REQUESTS: ReadonlySet<string> = new Set(REQUEST_NAMES);
+
+describe('the labelled documents of the official schema', () => {
+  const skip = unless(CORPUS_FILE, 'the labelled documents were NOT looked at');
+  for (const build of BUILDS)
+    it(`come out as labelled in the build ${build}, but for what it takes of callers`, { skip }, () => {
+      const taken: ReadonlySet<string> = new Set(RELAXED[build]);
+      for (const { id, schema, valid, tags, body } of readCorpus(CORPUS_FILE)) {
+        const expected = valid || (REQUESTS.has(schema) && tags.some((tag) => taken.has(tag)));
+        assert.equal(validatorOf(build, schema)(body) === undefined, expected, `${id} ${schema}`);
+      }
+    });
+});

@@ -1,0 +1,17 @@
+import type { DocumentName } from '../../../../../src/fronts/acp/validation/types.ts';
+import { discovery, error } from './answers.ts';
+import type { Kind } from './kinds.ts';
+import { cancelRequest, completeRequest, createRequest, updateRequest } from './requests.ts';
+import { session, sessionWithOrder } from './session.ts';
+
+/** Own vectors: every document by the rules of acp.md 3 to 7, each rule from both sides. */
+export const VECTORS: Readonly<Record<DocumentName, Kind>> = {
+  CheckoutSessionCreateRequest: createRequest,
+  CheckoutSessionUpdateRequest: updateRequest,
+  CheckoutSessionCompleteRequest: completeRequest,
+  CancelSessionRequest: cancelRequest,
+  CheckoutSession: session,
+  CheckoutSessionWithOrder: sessionWithOrder,
+  DiscoveryResponse: discovery,
+  Error: error,
+};

@@ -1,0 +1,14 @@
+import { closed, integer, listOf, number, oneOf, text } from './kinds.ts';
+
+/** acp.md 4.1 and 4.2: amounts have neither sign nor limit. */
+export const total = closed({
+  'type*': oneOf(
+    ...(['items_base_amount', 'items_discount', 'subtotal', 'discount', 'fulfillment', 'tax', 'fee'] as const),
+    ...['gift_wrap', 'tip', 'store_credit', 'total', 'amount_refunded'],
+  ),
+  'display_text*': text,
+  'amount*': integer,
+  presentment_amount: integer,
+  description: text,
+  breakdown: listOf(closed({ 'jurisdiction*': text, 'rate*': number, 'amount*': integer })),
+});
