@@ -14,10 +14,12 @@ export interface DrawnClaim {
   readonly brief: boolean;
   /** Seconds after the first moment; months are 100 s long. */
   readonly later: number;
+  readonly age: number | undefined;
   readonly open: readonly DrawnUse[];
 }
 interface DrawnUse {
   readonly id: number;
+  readonly age: number | undefined;
   readonly units: string | undefined;
   readonly budgetUnits: string;
   readonly maxOccurrences: number | undefined;
@@ -26,8 +28,12 @@ interface DrawnUse {
 }
 
 const MONTH_S = 100;
+/** Seconds: what is made now, and what was made before or after a birth that lies a while back. */
+export const BORN_AGO_S = 1_800;
+const ages = fc.constantFrom(0, 0, 0, 0.25, 60, 60, BORN_AGO_S / 2, BORN_AGO_S * 2, undefined);
 const use: fc.Arbitrary<DrawnUse> = fc.record({
   id: fc.constantFrom(0, 0, 0, 1),
+  age: ages,
   units: fc.constantFrom('0', '1', '1', '1', '30', '30', '60', '9007199254740990', MAX_UNITS, undefined),
   budgetUnits: fc.constantFrom('60', '100', '100', MAX_UNITS, MAX_UNITS),
   maxOccurrences: fc.constantFrom(undefined, undefined, undefined, 1, 2, 5),
@@ -41,14 +47,16 @@ export const drawnClaims: fc.Arbitrary<DrawnClaim> = fc.record({
   checkout: fc.nat(5),
   brief: fc.nat(9).map((drawn) => drawn === 0),
   later: fc.constantFrom(0, 0.25, 1, 150, 250),
+  age: ages,
   open: fc.uniqueArray(use, { maxLength: 2, selector: ({ id }) => id }),
 });
 
 /** The claim of one family of ids. */
-export function drawnClaim(family: string, { mandate, checkout, brief, later, open }: DrawnClaim): MandateClaim {
+export function drawnClaim(family: string, { mandate, checkout, brief, later, age, open }: DrawnClaim): MandateClaim {
   const at = AT + later;
   return {
     at,
+    age,
     once: [`m:${family}-${mandate}`, `j:${family}-${checkout}`],
     onceUntil: at + (brief ? SHORT_S : LONG_S),
     open: open.map((one) => drawnUse(family, one, at)),
@@ -57,12 +65,12 @@ export function drawnClaim(family: string, { mandate, checkout, brief, later, op
 
 function drawnUse(
   family: string,
-  { id, units, budgetUnits, maxOccurrences, ...one }: DrawnUse,
+  { id, age, units, budgetUnits, maxOccurrences, ...one }: DrawnUse,
   at: number,
 ): OpenMandateUse {
   const until = at + (one.brief ? SHORT_S : LONG_S);
   const name = `o:${family}-${id}`;
-  if (units === undefined) return useOf(name, undefined, until);
+  if (units === undefined) return { ...useOf(name, undefined, until), age };
   const periodStart = one.monthly ? AT + Math.floor((at - AT) / MONTH_S) * MONTH_S : undefined;
-  return useOf(name, { units, budgetUnits, maxOccurrences, periodStart }, until);
+  return { ...useOf(name, { units, budgetUnits, maxOccurrences, periodStart }, until), age };
 }

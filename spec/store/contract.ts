@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { censusContract } from './contract-census.ts';
+import { checkoutContract } from './contract-checkouts.ts';
 import { feedContract } from './contract-feed.ts';
 import { freeMandateContract } from './contract-free-mandates.ts';
 import { ledgerContract } from './contract-ledger.ts';
@@ -24,6 +25,7 @@ export function storeContract(name: string, open: OpenStore): void {
   freeMandateContract(name, open);
   parkedContract(name, open);
   parkedBoundContract(name, open);
+  checkoutContract(name, open);
 
   describe(`${name}: health`, () => {
     const { store } = opened(open);

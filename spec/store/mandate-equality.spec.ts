@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { MandateRegister } from '../../src/mandates/register.ts';
-import { type DrawnClaim, drawnClaim, drawnClaims } from './claims.ts';
+import type { MandateRegister, RegisterEpoch } from '../../src/mandates/register.ts';
+import { BORN_AGO_S, type DrawnClaim, drawnClaim, drawnClaims } from './claims.ts';
 import { type ThreeServers, threeServers } from './three.ts';
 
 const ROUNDS = 60;
@@ -27,6 +27,14 @@ const asked: fc.Arbitrary<Asked> = fc.record({
   claim: drawnClaims,
 });
 
+/** Registers that always were, that began after some of the claims were made, and that were lost then. */
+const EPOCHS = {
+  always: () => ({ born: 0, openFrom: 0 }),
+  first: (began) => ({ born: began - BORN_AGO_S * 1_000, openFrom: 0 }),
+  lost: (began) => ({ born: began - BORN_AGO_S * 1_000, openFrom: began - BORN_AGO_S * 1_000 }),
+} satisfies Record<string, (began: number) => RegisterEpoch>;
+const epochs = fc.constantFrom(...(Object.keys(EPOCHS) as (keyof typeof EPOCHS)[]));
+
 let servers: ThreeServers;
 before(async () => {
   servers = await threeServers();
@@ -38,27 +46,31 @@ describe('the register of uses in the table, in the Lua scripts and in SQLite', 
     const told: Record<string, number> = {};
     const sequence = fc.array(asked, { minLength: 8, maxLength: 20 });
     await fc.assert(
-      fc.asyncProperty(fc.array(sequence, { minLength: 1, maxLength: SIDE_BY_SIDE, size: 'max' }), async (families) => {
-        const stores = await servers.open();
-        try {
-          for (let step = 0; families.some((one) => one.length > step); step += 1) {
-            const sent = families.flatMap((one, family) => {
-              const drawn = one[step];
-              return drawn === undefined ? [] : [{ family: `f${family}`, drawn }];
-            });
-            const { table, redis, sqlite } = await stores.onAll(({ mandates }) =>
-              Promise.all(sent.map(({ family, drawn }) => answerOf(mandates, family, drawn))),
-            );
-            const what = JSON.stringify(sent);
-            assert.deepEqual(sqlite, table, what);
-            assert.deepEqual(redis, table, what);
-            for (const end of table) told[end] = (told[end] ?? 0) + 1;
-            await stores.step();
+      fc.asyncProperty(
+        fc.array(sequence, { minLength: 1, maxLength: SIDE_BY_SIDE, size: 'max' }),
+        epochs,
+        async (families, epoch) => {
+          const stores = await servers.open(EPOCHS[epoch]);
+          try {
+            for (let step = 0; families.some((one) => one.length > step); step += 1) {
+              const sent = families.flatMap((one, family) => {
+                const drawn = one[step];
+                return drawn === undefined ? [] : [{ family: `f${family}`, drawn }];
+              });
+              const { table, redis, sqlite } = await stores.onAll(({ mandates }) =>
+                Promise.all(sent.map(({ family, drawn }) => answerOf(mandates, family, drawn))),
+              );
+              const what = `${epoch}: ${JSON.stringify(sent)}`;
+              assert.deepEqual(sqlite, table, what);
+              assert.deepEqual(redis, table, what);
+              for (const end of table) told[end] = (told[end] ?? 0) + 1;
+              await stores.step();
+            }
+          } finally {
+            await stores.close();
           }
-        } finally {
-          await stores.close();
-        }
-      }),
+        },
+      ),
       { numRuns: ROUNDS },
     );
     t.diagnostic(JSON.stringify(told));

@@ -11,6 +11,7 @@ import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { claimOf, mandateText, useOf } from '../mandates/register-map.ts';
 import { terms } from '../payments/ledger/samples.ts';
+import { insist } from './insist.ts';
 
 const LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 };
 const LEASE_MS = 60_000;
@@ -32,10 +33,12 @@ process.exit(0);
 
 async function pay(claim: MandateClaim): Promise<boolean> {
   const offered = terms(randomUUID(), { mandate: mandateText(claim) });
-  const answer = await store.ledger.reserve({ terms: offered, owner: randomUUID(), leaseMs: LEASE_MS });
+  const command = { terms: offered, owner: randomUUID(), leaseMs: LEASE_MS };
+  const answer = await insist(() => store.ledger.reserve(command));
   return answer.kind === 'run';
 }
 
 async function call(claim: MandateClaim): Promise<boolean> {
-  return (await store.mandates.reserve(randomUUID(), claim)).kind === 'reserved';
+  const attempt = randomUUID();
+  return (await insist(() => store.mandates.reserve(attempt, claim))).kind === 'reserved';
 }

@@ -10,6 +10,7 @@ import { receiptId } from '../../src/receipts/id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/schema.ts';
 import { holder, keptAnswer, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { checkoutClaim, nextOf } from './checkout-samples.ts';
 
 const NOW = 1_800_000_000_000;
 const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
@@ -81,6 +82,25 @@ describe('a file of the last release', () => {
     const due = await store.ledger.due(10);
     assert.deepEqual(new Set(due.map(({ state }) => state)), new Set(['reserved', 'settling', 'settled']));
     await store.close();
+  });
+
+  it('remembers checkout operations, and drops what is over along with claims', async () => {
+    let now = NOW;
+    const path = oldFile('checkouts');
+    const store = openSqliteStore({ path, limits: LIMITS, now: () => now });
+    const brief = { leaseMs: 1, keepMs: 1 };
+    for (let i = 0; i < 30; i += 1) await store.checkouts.claim(checkoutClaim(brief));
+    const stays = checkoutClaim();
+    now += 2;
+    for (const one of [stays, checkoutClaim(brief)]) assert.equal((await store.checkouts.claim(one)).kind, 'first');
+    await store.close();
+    const db = new DatabaseSync(path);
+    for (const table of ['checkouts', 'checkout_locks'])
+      assert.equal(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.['n'], 2);
+    db.close();
+    const again = openSqliteStore({ path, limits: LIMITS, now: () => now });
+    assert.equal((await again.checkouts.claim(nextOf(stays))).kind, 'in_flight');
+    await again.close();
   });
 
   it('keeps its reason, when it had one', async () => {

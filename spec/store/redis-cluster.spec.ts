@@ -78,7 +78,7 @@ describe('a cluster', () => {
     t.after(() => store.close());
     await store.check();
     const owner = await ownerOf(merchantId);
-    await owner.admin.del(`{acg:${merchantId}}:ready`);
+    await owner.admin.del(`{acg:${merchantId}}:ready`, `{acg:${merchantId}}:ap2:epoch`);
     const slot = Number(await owner.admin.call('CLUSTER', 'KEYSLOT', `{acg:${merchantId}}`));
     const next = members().find(({ admin }) => admin !== owner.admin) ?? assert.fail();
     const id = String(await next.admin.call('CLUSTER', 'MYID'));

@@ -7,6 +7,7 @@ import { type Store, StoreError } from '../../src/store/store.ts';
 import { claimOf } from '../mandates/register-map.ts';
 import { event, holder, move, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
+import { checkoutClaim, holdOf, nextOf } from './checkout-samples.ts';
 import { LEASE_MS, LIMITS } from './opened.ts';
 
 let group: ReplicatedRedis;
@@ -134,6 +135,27 @@ describe('a primary with two replicas', () => {
       await store.mandates.finish(randomUUID(), 'release');
     });
     assert.deepEqual(await store.mandates.reserve(call, claim), { kind: 'reserved' });
+  });
+
+  it('a checkout operation is granted, and its answer kept, only when a replica has that', async (t) => {
+    const [claim, running, done] = [checkoutClaim(), checkoutClaim(), checkoutClaim()];
+    for (const one of [running, done]) await store.checkouts.claim(one);
+    const answer = { status: 200, sealed: 'sealed', keepMs: LEASE_MS };
+    await store.checkouts.finish(holdOf(done), answer);
+    await whileCutOff(async () => {
+      const fresh = await own(t);
+      for (const one of [store, store, fresh]) {
+        await assert.rejects(one.checkouts.claim(claim), StoreError);
+        await assert.rejects(one.checkouts.finish(holdOf(running), answer), StoreError);
+      }
+      // What writes nothing needs no replica, nor does an end after which the merchant is asked again.
+      assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(done)), { kind: 'done' });
+      assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(claim)), { kind: 'in_flight' });
+      assert.equal(await store.checkouts.finish(holdOf(claim, 2), answer), false);
+      assert.equal(await store.checkouts.unknown(holdOf(claim), { why: 'timeout', keepMs: LEASE_MS }), true);
+    });
+    assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(claim)), { kind: 'again', token: 2 });
+    assert.equal(await store.checkouts.finish(holdOf(running), answer), true);
   });
 
   it('a primary that has forgotten the scripts is taught them, and the write still waits', async () => {

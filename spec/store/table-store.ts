@@ -1,5 +1,6 @@
 import type { EventDraft, EventStretch } from '../../src/events/event.ts';
 import { BEGINNING, comparePositions } from '../../src/events/position.ts';
+import type { RegisterEpoch } from '../../src/mandates/register.ts';
 import { finishUses, reserveUses } from '../../src/mandates/register-table.ts';
 import { countOpen } from '../../src/payments/ledger/census.ts';
 import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
@@ -8,6 +9,7 @@ import { advance, discard, note, type Outcome, renew, reserve } from '../../src/
 import { MAX_PARKED_CALLS, type ParkedCalls } from '../../src/payments/parked-calls.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/store.ts';
+import { tableClaims } from '../checkouts/table-claims.ts';
 import { mapRegister, mapRows } from '../mandates/register-map.ts';
 
 /** What becomes true with a change of a record. */
@@ -17,10 +19,10 @@ interface Carried {
   readonly events?: readonly EventDraft[];
 }
 
-/** The pure table over maps: what the engines are compared with. Pages know one filter, the request. */
-export function tableStore(now: () => number): Store {
+/** The pure table over maps: what the engines are compared with. Pages know one filter, the request. `epoch`: of the register of mandates. */
+export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
   const records = new Map<string, PaymentRecord>();
-  const uses = mapRows();
+  const uses = mapRows(epoch);
   const receipts = new Map<string, Receipt>();
   const events: EventDraft[] = [];
 
@@ -104,6 +106,7 @@ export function tableStore(now: () => number): Store {
     },
     parked: parkedCalls(now),
     mandates: mapRegister(uses, now),
+    checkouts: tableClaims(now),
     census: async () => {
       const open = [...records.values()].filter(({ dueAt }) => dueAt !== 0);
       return { open: open.length, ...countOpen(open, now()) };

@@ -1,7 +1,9 @@
 import { Redis } from 'ioredis';
+import type { RegisterEpoch } from '../../src/mandates/register.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Store } from '../../src/store/store.ts';
+import { FOREVER } from '../mandates/register-map.ts';
 import { startRedis } from '../support/redis.ts';
 import { STEP_MS } from './commands.ts';
 import { tableStore } from './table-store.ts';
@@ -28,7 +30,10 @@ export interface ThreeStores {
 
 /** Opens three empty stores, again and again over one Redis. */
 export interface ThreeServers {
-  open(): Promise<ThreeStores>;
+  /**
+   * `epochAt`: since when their registers of mandates remember, given the moment at which the clocks begin; always, unless it is given.
+   */
+  open(epochAt?: (began: number) => RegisterEpoch): Promise<ThreeStores>;
   stop(): Promise<void>;
 }
 
@@ -41,13 +46,20 @@ export async function threeServers(): Promise<ThreeServers> {
     return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
   };
   return {
-    async open() {
+    async open(epochAt = () => FOREVER) {
       await redis.flushall();
       const began = await redisClock();
+      const epoch = epochAt(began);
+      await redis.hset('{acg:shop}:ap2:epoch', { ...epoch });
       let now = began;
-      const table = tableStore(() => now);
+      const table = tableStore(() => now, epoch);
       // In memory: what reaches the disk is not compared here, and other programs that sync would slow every step.
-      const sqlite = openSqliteStore({ path: ':memory:', limits: LIMITS, now: () => now });
+      const sqlite = openSqliteStore({
+        path: ':memory:',
+        limits: LIMITS,
+        now: () => now,
+        epoch,
+      });
       return {
         began,
         async onAll(ask) {

@@ -1,26 +1,31 @@
+import type { RegisterEpoch } from '../mandates/register.ts';
 import type { StoreLog } from './redis/connection.ts';
 import { openRedisStore } from './redis/open.ts';
 import type { StorageConfig } from './settings.ts';
 import { openSqliteStore } from './sqlite/open.ts';
-import type { Store, StoreLimits } from './store.ts';
+import type { Store } from './store.ts';
 
-/** Opens the configured engine. @throws Error when an embedded database cannot be used; a Redis that is down is no reason. */
+/**
+ * Opens the configured engine. `epoch`: what an empty register of mandates begins with, now unless it is given. @throws Error when an embedded database cannot be used; a Redis that is down is no
+ * reason.
+ */
 export async function openStore(
-  config: StorageConfig & { readonly merchantId: string },
+  config: StorageConfig & { readonly merchantId: string; readonly epoch?: RegisterEpoch },
   log?: StoreLog,
 ): Promise<Store> {
-  const { engine, merchantId, eventsMaxLength, receiptsMaxLength } = config;
+  const { engine, merchantId, eventsMaxLength, receiptsMaxLength, epoch } = config;
   const limits = { eventsMaxLength, receiptsMaxLength };
-  if (engine.kind === 'sqlite') return openedFile(engine.path, limits);
-  return openRedisStore({ ...engine, merchantId, limits, ...(log === undefined ? {} : { log }) });
+  const begins = epoch === undefined ? {} : { epoch };
+  if (engine.kind === 'sqlite') return openedFile({ path: engine.path, limits, ...begins });
+  return openRedisStore({ ...engine, merchantId, limits, ...begins, ...(log === undefined ? {} : { log }) });
 }
 
 /** An operator should not have to guess which path it was. */
-function openedFile(path: string, limits: StoreLimits): Store {
+function openedFile(options: Parameters<typeof openSqliteStore>[0]): Store {
   try {
-    return openSqliteStore({ path, limits });
+    return openSqliteStore(options);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`storage.sqlite.path: ${path} cannot be used: ${why}`, { cause });
+    throw new Error(`storage.sqlite.path: ${options.path} cannot be used: ${why}`, { cause });
   }
 }

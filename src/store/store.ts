@@ -1,3 +1,4 @@
+import type { CheckoutClaims } from '../checkouts/claims.ts';
 import type { EventFeed } from '../events/event.ts';
 import type { MandateRegister } from '../mandates/register.ts';
 import type { PaymentCensus } from '../payments/ledger/census.ts';
@@ -19,6 +20,8 @@ export interface Store {
   readonly parked: ParkedCalls;
   /** Uses of mandates by calls that pay nothing; those of payments lie in the ledger. */
   readonly mandates: MandateRegister;
+  /** Operations of checkout sessions that are made once, whatever dies in between. */
+  readonly checkouts: CheckoutClaims;
   /** What stands open now, for whoever watches over the shop. @throws StoreError */
   census(): Promise<PaymentCensus>;
   /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */

@@ -1,4 +1,4 @@
--- KEYS: payment, open, events, register (3). Deletes a record that is still reserved; the twin of `discard` in table.ts.
+-- KEYS: payment, open, events, register (4). Deletes a record that is still reserved; the twin of `discard` in table.ts.
 local key, open = KEYS[1], KEYS[2]
 local record = read_hash(key)
 

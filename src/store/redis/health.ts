@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError, type StoreHealth } from '../store.ts';
 import type { RedisClient } from './client.ts';
-import type { RedisKeys } from './keys.ts';
+import type { EpochWatch } from './epoch-watch.ts';
+import { type RedisKeys, registerKeys } from './keys.ts';
+import { parts } from './reply.ts';
 import { CHECK, run } from './script.ts';
 import { weaknesses } from './setup.ts';
 
@@ -15,11 +17,16 @@ const SETUP_EVERY_MS = 60_000;
 const UNWRITABLE = /\b(READONLY|OOM|MISCONF|NOREPLICAS|NOPERM)\b/;
 
 /** Whether Redis takes writes, and once a minute whether it is set up so that they last. */
-export function redisHealth(redis: RedisClient, keys: RedisKeys, replicas: number): () => Promise<StoreHealth> {
+export function redisHealth(
+  redis: RedisClient,
+  keys: RedisKeys,
+  replicas: number,
+  epoch: EpochWatch,
+): () => Promise<StoreHealth> {
   let setup: StoreHealth = { status: 'ok' };
   let lookedAt = Number.NEGATIVE_INFINITY;
   return async function check() {
-    const written = await writable(redis, keys);
+    const written = await writable(redis, keys, epoch);
     if (written.status !== 'ok') return written;
     if (performance.now() - lookedAt >= SETUP_EVERY_MS) {
       const weak = await weaknesses(redis, keys, replicas);
@@ -30,10 +37,14 @@ export function redisHealth(redis: RedisClient, keys: RedisKeys, replicas: numbe
   };
 }
 
-async function writable(redis: RedisClient, keys: RedisKeys): Promise<StoreHealth> {
+/** Writes and reads back, and sees to it that the register of mandates has an epoch. Never rejects. */
+export async function writable(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<StoreHealth> {
   const token = randomUUID();
+  const plan = { token, keepMs: PROBE_KEEP_MS, ...epoch.plan() };
   try {
-    const read = await withDeadline(run(redis, CHECK, { keys: [keys.ready], plan: { token, keepMs: PROBE_KEEP_MS } }));
+    const check = run(redis, CHECK, { keys: [keys.ready, ...registerKeys(keys)], plan });
+    const [read, born] = parts(await withDeadline(check));
+    epoch.saw(String(born));
     return read === token ? { status: 'ok' } : { status: 'unwritable', cause: 'a written value was not read back' };
   } catch (thrown) {
     const cause = causeOf(thrown);

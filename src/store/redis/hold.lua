@@ -1,4 +1,4 @@
--- KEYS: held claims, their ends, register (3). ARGV[2]: a claim. Reserves what a call that pays nothing uses up, and keeps the claim
+-- KEYS: held claims, their ends, register (4). ARGV[2]: a claim. Reserves what a call that pays nothing uses up, and keeps the claim
 -- under the name of the call; the same name again is answered the same.
 local held, ends = KEYS[1], KEYS[2]
 local register = register_at(3)

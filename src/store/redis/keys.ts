@@ -24,19 +24,25 @@ export interface RedisKeys {
   readonly mandatesOpen: string;
   /** Sorted set: open mandates by the time until which they count, milliseconds. */
   readonly mandatesOpenEnds: string;
+  /** Hash: since when the register remembers, as `born` and `openFrom`, milliseconds. */
+  readonly mandatesEpoch: string;
   /** Hash: claims of calls that pay nothing, as JSON by the name of the call. */
   readonly mandatesHeld: string;
   /** Sorted set: names of held claims by their end, milliseconds. */
   readonly mandatesHeldEnds: string;
+  /** Hash: what is remembered of one key of a checkout operation, fields as in acp.md 12.3, gone after its own time. */
+  readonly checkout: (name: string) => string;
+  /** Hash: who holds one checkout session, gone after its own time. */
+  readonly checkoutLock: (name: string) => string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
   readonly ready: string;
 }
 
-/** The register of mandates, as scripts want it: three keys in this order. */
-export function registerKeys({ mandatesOnce, mandatesOpen, mandatesOpenEnds }: RedisKeys): readonly string[] {
-  return [mandatesOnce, mandatesOpen, mandatesOpenEnds];
+/** The register of mandates, as scripts want it: four keys in this order. */
+export function registerKeys(keys: RedisKeys): readonly string[] {
+  return [keys.mandatesOnce, keys.mandatesOpen, keys.mandatesOpenEnds, keys.mandatesEpoch];
 }
 
 /** @throws Error for a merchant id that would break the hash tag. */
@@ -56,8 +62,11 @@ export function redisKeys(merchantId: string): RedisKeys {
     mandatesOnce: `${tag}:ap2:once`,
     mandatesOpen: `${tag}:ap2:open`,
     mandatesOpenEnds: `${tag}:ap2:open:ends`,
+    mandatesEpoch: `${tag}:ap2:epoch`,
     mandatesHeld: `${tag}:ap2:held`,
     mandatesHeldEnds: `${tag}:ap2:held:ends`,
+    checkout: (name) => `${tag}:acp:idem:${name}`,
+    checkoutLock: (name) => `${tag}:acp:lock:${name}`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
   };

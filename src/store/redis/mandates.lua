@@ -1,8 +1,8 @@
 -- Shared by the scripts that use mandates up, put between the prelude and each of them; the twin of register-table.ts. A register is
--- three keys from the given one on: what may be used once, by the end of it; the state of each open mandate; and their ends. All of it
--- is made when it is asked for: most payments have no mandate, and a closure costs more than a key.
+-- four keys from the given one on: what may be used once, by the end of it; the state of each open mandate; their ends; and since when it
+-- remembers. All of it is made when it is asked for: most payments have no mandate, and a closure costs more than a key.
 local function register_at(first)
-  local once, open_states, open_ends = KEYS[first], KEYS[first + 1], KEYS[first + 2]
+  local once, open_states, open_ends, epoch = KEYS[first], KEYS[first + 1], KEYS[first + 2], KEYS[first + 3]
 
   -- Seconds as whole milliseconds.
   local function millis(seconds)
@@ -34,6 +34,22 @@ local function register_at(first)
       if state.ends > now then return state end
     end
     return { spent = 0, pending = 0, uses = 0, puses = 0, last = 0, plast = 0, ends = 0 }
+  end
+
+  local function begin(born, open_from)
+    redis.call('HSET', epoch, 'born', whole(born), 'openFrom', whole(open_from))
+    return { born = born, open_from = open_from }
+  end
+
+  local function read_epoch()
+    local found = read_hash(epoch) or {}
+    local born, open_from = tonumber(found.born or ''), tonumber(found.openFrom or '')
+    return born and open_from and { born = born, open_from = open_from }
+  end
+
+  -- What does not say its age is as old as time.
+  local function is_older(thing, since, now)
+    return since > 0 and (thing.age == nil or now - math.ceil(thing.age * 1000) < since)
   end
 
   local function units_of(use)
@@ -72,8 +88,18 @@ local function register_at(first)
     if owner then redis.call('PEXPIRE', owner, left) end
   end
 
-  -- Checks everything, then writes everything. Nil: reserved; else why not, and nothing was written.
+  -- Checks everything, then writes everything. Nil: reserved; else why not, and no use was written.
   local function reserve_uses(claim, now)
+    local since = read_epoch()
+    if not since then
+      -- A store begins one as it is opened, so it was emptied after the last look at it: before this claim was made, for all that is known.
+      begin(now, now)
+      return 'replayed'
+    end
+    if is_older(claim, since.born, now) then return 'replayed' end
+    for _, use in ipairs(claim.open) do
+      if is_older(use, since.open_from, now) then return 'open_mandate_spent' end
+    end
     for _, id in ipairs(claim.once) do
       local ends = redis.call('ZSCORE', once, id)
       if ends and tonumber(ends) > now then return 'replayed' end
@@ -135,8 +161,29 @@ local function register_at(first)
     return redis.call('HGET', held, name)
   end
 
+  -- The epoch, begun where there is none, as `born` and `openFrom`. `known`: the birth that this gateway has seen before, or nil.
+  local function sight(known, first, now)
+    local found = read_epoch()
+    if not found then
+      if known then
+        found = begin(now, now)
+      elseif redis.call('ZCARD', once) + redis.call('ZCARD', open_ends) > 0 then
+        -- Written by a release that had none: nothing is lost.
+        found = begin(0, 0)
+      else
+        -- A second ago: a checkout of another gateway says when it was made in whole seconds, and must not look older than this.
+        found = begin(first and first.born or now - 1000, first and first.openFrom or 0)
+      end
+    elseif known and found.born > tonumber(known) and found.open_from == 0 then
+      -- Begun by a gateway that started after the loss, and took it for a first start.
+      found = begin(now, now)
+    end
+    return found
+  end
+
   return {
     reserve = reserve_uses,
+    sight = sight,
     finish = finish_uses,
     sweep = sweep,
     expire_with_last = expire_with_last,

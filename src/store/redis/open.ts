@@ -1,11 +1,15 @@
 import { TAIL_WAIT_MS } from '../../events/event.ts';
+import type { RegisterEpoch } from '../../mandates/register.ts';
 import type { RedisSettings } from '../settings.ts';
 import type { Store, StoreLimits } from '../store.ts';
 import { redisCensus } from './census.ts';
+import { redisCheckouts } from './checkouts.ts';
+import type { RedisClient } from './client.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';
+import { type EpochWatch, watchEpoch } from './epoch-watch.ts';
 import { redisFeed } from './feed.ts';
-import { redisHealth } from './health.ts';
-import { redisKeys } from './keys.ts';
+import { redisHealth, writable } from './health.ts';
+import { type RedisKeys, redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
 import { redisParked } from './parked.ts';
@@ -15,10 +19,15 @@ import { reportWeaknesses } from './setup.ts';
 
 /**
  * Opens the store of one merchant in Redis (>= 7.0) or Valkey. Resolves within about a second also when the server is down: it
- * connects in the background, and `check` tells.
+ * connects in the background, and `check` tells. `epoch`: what an empty register of mandates begins with, now unless it is given.
  */
 export async function openRedisStore(
-  options: RedisSettings & { readonly merchantId: string; readonly limits: StoreLimits; readonly log?: StoreLog },
+  options: RedisSettings & {
+    readonly merchantId: string;
+    readonly limits: StoreLimits;
+    readonly log?: StoreLog;
+    readonly epoch?: RegisterEpoch;
+  },
 ): Promise<Store> {
   const { merchantId, limits, log, replicas = 0 } = options;
   const keys = redisKeys(merchantId);
@@ -27,6 +36,8 @@ export async function openRedisStore(
     // The other one has told the log already.
     replicas >= REPLICAS_TO_WAIT ? connect(options, { name: 'wait' }, undefined) : undefined,
   ]);
+  const epoch = watchEpoch(options.epoch, log);
+  await sightEpoch(redis, keys, epoch);
   // Opened when somebody follows the events.
   const openTail = () => connect(options, { name: 'tail', waitsMs: TAIL_WAIT_MS }, undefined);
   if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
@@ -37,10 +48,20 @@ export async function openRedisStore(
     receipts: redisReceipts(redis, keys, limits),
     parked: redisParked(redis, keys),
     mandates: redisMandates({ redis, replicated }, keys),
+    checkouts: redisCheckouts({ redis, replicated }, keys),
     census: redisCensus(redis, keys),
-    check: redisHealth(redis, keys, replicas),
+    check: redisHealth(redis, keys, replicas, epoch),
     close: async () => {
       await Promise.all([disconnect(redis), replicated && disconnect(replicated)]);
     },
   };
+}
+
+/**
+ * Looks for the epoch of the register now and at every later connection, before anything else is sent over it: a register is born before
+ * the first checkout is handed out, and one that a restart emptied is known as that before it is written to.
+ */
+async function sightEpoch(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<void> {
+  redis.on('ready', () => void writable(redis, keys, epoch));
+  if (redis.status === 'ready') await writable(redis, keys, epoch);
 }

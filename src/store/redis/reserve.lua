@@ -1,4 +1,4 @@
--- KEYS: payment, open, and with a mandate the register (3). Claims an authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
+-- KEYS: payment, open, and with a mandate the register (4). Claims an authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
 local key, open = KEYS[1], KEYS[2]
 local now = clock()
 local record = read_hash(key)

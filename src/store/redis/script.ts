@@ -11,6 +11,9 @@ const PARKED = readFileSync(new URL('./parked.lua', import.meta.url), 'utf8');
 /** What the scripts that use mandates up share beside it. */
 const MANDATES = readFileSync(new URL('./mandates.lua', import.meta.url), 'utf8');
 
+/** What the scripts of checkout operations share beside it. */
+const CHECKOUTS = readFileSync(new URL('./checkouts.lua', import.meta.url), 'utf8');
+
 /** A script that a server may know by its digest. */
 export interface Script {
   readonly source: string;
@@ -33,9 +36,9 @@ function script(body: string): Script {
   return made;
 }
 
-/** payment, open, and with a mandate the register (3) */
+/** payment, open, and with a mandate the register (4) */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
-/** payment, open, events, receipts, receipt index, kept answer, and where uses are ended the register (3) */
+/** payment, open, events, receipts, receipt index, kept answer, and where uses are ended the register (4) */
 export const WRITE = script(MANDATES + readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const RENEW = script(readFileSync(new URL('./renew.lua', import.meta.url), 'utf8'));
@@ -45,7 +48,7 @@ export const DUE = script(readFileSync(new URL('./due.lua', import.meta.url), 'u
 export const CENSUS = script(readFileSync(new URL('./census.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const FORGET = script(readFileSync(new URL('./forget.lua', import.meta.url), 'utf8'));
-/** payment, open, events, register (3) */
+/** payment, open, events, register (4) */
 export const DISCARD = script(MANDATES + readFileSync(new URL('./discard.lua', import.meta.url), 'utf8'));
 /** events, batch */
 export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.url), 'utf8'));
@@ -57,12 +60,28 @@ export const PARK = script(PARKED + readFileSync(new URL('./park.lua', import.me
 export const CLAIM = script(PARKED + readFileSync(new URL('./claim.lua', import.meta.url), 'utf8'));
 /** parked calls, ends of those that wait, ends of those that are claimed */
 export const RELEASE = script(PARKED + readFileSync(new URL('./release.lua', import.meta.url), 'utf8'));
-/** held claims, their ends, register (3) */
+/** held claims, their ends, register (4) */
 export const HOLD = script(MANDATES + readFileSync(new URL('./hold.lua', import.meta.url), 'utf8'));
-/** held claims, their ends, register (3) */
+/** held claims, their ends, register (4) */
 export const FINISH = script(MANDATES + readFileSync(new URL('./finish.lua', import.meta.url), 'utf8'));
-/** ready */
-export const CHECK = script(readFileSync(new URL('./check.lua', import.meta.url), 'utf8'));
+/** claim, and with a session its lock */
+export const CHECKOUT_CLAIM = script(
+  CHECKOUTS + readFileSync(new URL('./checkout-claim.lua', import.meta.url), 'utf8'),
+);
+/** claim, and with a session its lock */
+export const CHECKOUT_FINISH = script(
+  CHECKOUTS + readFileSync(new URL('./checkout-finish.lua', import.meta.url), 'utf8'),
+);
+/** claim, and with a session its lock */
+export const CHECKOUT_UNKNOWN = script(
+  CHECKOUTS + readFileSync(new URL('./checkout-unknown.lua', import.meta.url), 'utf8'),
+);
+/** claim, and with a session its lock */
+export const CHECKOUT_RELEASE = script(
+  CHECKOUTS + readFileSync(new URL('./checkout-release.lua', import.meta.url), 'utf8'),
+);
+/** ready, register (4) */
+export const CHECK = script(MANDATES + readFileSync(new URL('./check.lua', import.meta.url), 'utf8'));
 
 /**
  * Teaches the servers that just became ready all scripts. Without it the first use of each is sent twice, and a command that was

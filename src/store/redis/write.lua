@@ -1,5 +1,5 @@
 -- KEYS: payment, open, events, receipts, receipt index, kept answer, and where `plan.uses` says what becomes of a mandate's uses the
--- register (3). ARGV[2]: the bytes of an answer to keep. A guarded change of
+-- register (4). ARGV[2]: the bytes of an answer to keep. A guarded change of
 -- one record with everything that must become true with it; the twin of `advance` and `note` in table.ts. Without `plan.to` the
 -- record stays in its state.
 local key, open = KEYS[1], KEYS[2]

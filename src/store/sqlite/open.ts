@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { RegisterEpoch } from '../../mandates/register.ts';
 import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../store.ts';
 import { sqliteCensus } from './census.ts';
+import { sqliteCheckouts } from './checkouts.ts';
 import { type Database, openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
@@ -11,18 +13,21 @@ import { registerRows } from './register.ts';
 
 /**
  * Opens the embedded store for one process. `path` is a file, whose directory is created, or `:memory:`. `now` is the store's
- * clock in milliseconds. @throws Error when the file cannot be used, belongs to something else, or is of a newer release.
+ * clock in milliseconds. `epoch`: what an empty register begins with, now unless it is given. @throws Error when the file cannot be used, belongs to something else, or is of a newer release.
  */
 export function openSqliteStore(options: {
   readonly path: string;
   readonly limits: StoreLimits;
   readonly now?: () => number;
+  readonly epoch?: RegisterEpoch;
 }): Store {
   const { path, limits, now = Date.now } = options;
   const database = openDatabase(path, now);
   const append = appendEvents(database, limits);
   const put = putReceipts(database, limits);
   const register = registerRows(database);
+  // A file that was deleted looks like a first start.
+  if (register.epoch() === undefined) register.begin(options.epoch ?? { born: now(), openFrom: 0 });
   return {
     name: 'sqlite',
     ledger: sqliteLedger(database, { append, put, register }),
@@ -30,6 +35,7 @@ export function openSqliteStore(options: {
     receipts: sqliteReceipts(database, put),
     parked: sqliteParked(database),
     mandates: sqliteMandates(database, register),
+    checkouts: sqliteCheckouts(database),
     census: sqliteCensus(database),
     check: sqliteHealth(database),
     async close() {

@@ -20,6 +20,8 @@ export function registerRows({ db }: Database): SqliteRegister {
      ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, state = excluded.state`,
   );
   const remove = db.prepare('DELETE FROM mandates_open WHERE id = ?');
+  const epoch = db.prepare('SELECT born, open_from FROM mandates_epoch');
+  const begin = db.prepare('INSERT INTO mandates_epoch (id, born, open_from) VALUES (1, ?, ?) ON CONFLICT DO NOTHING');
   const purges = ['once', 'open', 'held'].map((name) =>
     db.prepare(
       `DELETE FROM mandates_${name} WHERE rowid IN
@@ -39,6 +41,11 @@ export function registerRows({ db }: Database): SqliteRegister {
     },
     write: (id, state) => void write.run(id, state.ends, JSON.stringify(state)),
     remove: (id) => void remove.run(id),
+    epoch() {
+      const row = epoch.get();
+      return row === undefined ? undefined : { born: Number(row['born']), openFrom: Number(row['open_from']) };
+    },
+    begin: ({ born, openFrom }) => void begin.run(born, openFrom),
     purge(now) {
       for (const purge of purges) purge.run(now);
     },

@@ -76,6 +76,20 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE mandates_held (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, claim TEXT NOT NULL);
   CREATE INDEX mandates_held_expiry ON mandates_held (expires_at);
   `,
+  // Since when the register remembers. A file that was in use forgot nothing.
+  `
+  CREATE TABLE mandates_epoch (id INTEGER PRIMARY KEY CHECK (id = 1), born INTEGER NOT NULL, open_from INTEGER NOT NULL);
+  INSERT INTO mandates_epoch SELECT 1, 0, 0
+    WHERE EXISTS (SELECT 1 FROM payments) OR EXISTS (SELECT 1 FROM events)
+       OR EXISTS (SELECT 1 FROM mandates_once) OR EXISTS (SELECT 1 FROM mandates_open);
+  `,
+  // What is remembered of checkout operations: of each key, and of each session.
+  `
+  CREATE TABLE checkouts (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
+  CREATE INDEX checkouts_expiry ON checkouts (expires_at);
+  CREATE TABLE checkout_locks (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
+  CREATE INDEX checkout_locks_expiry ON checkout_locks (expires_at);
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Standing } from '../../src/checkouts/claim-record.ts';
+import {
+  claimCheckout,
+  finishCheckout,
+  type Outcome,
+  releaseCheckout,
+  unknownCheckout,
+} from '../../src/checkouts/claim-table.ts';
+import type { Claim, Claimed, Hold } from '../../src/checkouts/claims.ts';
+import {
+  BEGAN,
+  BODY,
+  CASES,
+  KEY,
+  type LockCase,
+  ME,
+  NOW,
+  type RecordCase,
+  SEALED,
+  SINCE,
+  standingOf,
+  TOKEN,
+} from './claim-cases.ts';
+
+const LEASE_MS = 10;
+const KEEP_MS = 100;
+const claim: Claim = { name: KEY, lock: 'session', fingerprint: BODY, owner: ME, leaseMs: LEASE_MS, keepMs: KEEP_MS };
+const hold: Hold = { name: KEY, lock: 'session', fingerprint: BODY, owner: ME, token: TOKEN };
+const kept = (status: number) => ({ status, sealed: 'new', keepMs: KEEP_MS });
+
+const CLAIMS: Readonly<Record<string, Claim>> = {
+  claim,
+  'claim of another body': { ...claim, fingerprint: 'other' },
+  'claim that cannot open the answer': { ...claim, unopened: SEALED },
+  'claim that cannot open an older answer': { ...claim, unopened: 'older' },
+};
+const ENDS: Readonly<Record<string, (found: Standing, by: Hold) => Outcome<boolean>>> = {
+  'finish 200': (found, by) => finishCheckout(found, by, kept(200), NOW),
+  'finish 300': (found, by) => finishCheckout(found, by, kept(300), NOW),
+  unknown: (found, by) => unknownCheckout(found, by, { why: 'status', keepMs: KEEP_MS }, NOW),
+  release: (found, by) => releaseCheckout(found, by, NOW),
+};
+
+const words = (value: unknown): string => JSON.stringify(value);
+const gone = ({ state }: RecordCase | LockCase) => state === 'none' || state === 'over' || state === 'off';
+const off = ({ state }: LockCase) => state === 'off';
+const ours = (lock: LockCase) => lock.holder === 'mine' && (lock.state === 'running' || lock.state === 'expired');
+
+/** Claims in words: the rule of each row is told once more, without the arithmetic. */
+function expectedOf(record: RecordCase, lock: LockCase, how: string): string {
+  if (!gone(record)) {
+    if (how === 'claim of another body') return 'conflict';
+    if (record.state === 'D' && how !== 'claim that cannot open the answer') return 'done';
+    if (record.state === 'running' && !record.mine) return 'in_flight';
+  }
+  if (lock.state === 'running' && lock.holder !== 'mine')
+    return lock.holder === 'this key' ? 'in_flight' : 'session_busy';
+  const goesOn = ['running', 'expired'].includes(record.state) && record.mine && (off(lock) || ours(lock));
+  const token = gone(record) ? 1 : goesOn ? TOKEN : TOKEN + 1;
+  const doubts = [...doubtsOfKey(record, goesOn), ...doubtsOfSession(lock)];
+  const youngest = doubts.toSorted((a, b) => b.since - a.since)[0];
+  if (youngest === undefined) return `first ${token}`;
+  const other = !off(lock) && doubts.some(({ of }) => of !== 'this key');
+  return `again ${token} ${youngest.why} ${NOW - youngest.since}${other ? ' other' : ''}`;
+}
+
+interface Doubt {
+  readonly why: string;
+  readonly since: number;
+  readonly of: string;
+}
+
+function doubtsOfKey(record: RecordCase, goesOn: boolean): readonly Doubt[] {
+  const of = 'this key';
+  if (gone(record)) return [];
+  if (record.state === 'D') return [{ why: 'unopened', since: BEGAN.record, of }];
+  if (record.state === 'U' || goesOn) return record.before ? [{ why: 'timeout', since: SINCE.record, of }] : [];
+  return [{ why: 'lease_expired', since: BEGAN.record, of }];
+}
+
+function doubtsOfSession(lock: LockCase): readonly Doubt[] {
+  if (gone(lock)) return [];
+  const before = lock.before === 'nobody' ? [] : [{ why: 'reset', since: SINCE.lock, of: lock.before }];
+  if (lock.state === 'U' || ours(lock)) return before;
+  const of = lock.holder === 'another key' ? 'another key' : 'this key';
+  return [...before, { why: 'lease_expired', since: BEGAN.lock, of }];
+}
+
+function toldBy(answer: Claimed): string {
+  if (answer.kind === 'first') return `first ${answer.token}`;
+  if (answer.kind !== 'again') return answer.kind;
+  return `again ${answer.token} ${answer.why} ${answer.sinceMs}${answer.other ? ' other' : ''}`;
+}
+
+/** Every record with every lock and every claim; without a lock the claim asks for none. */
+function* everyClaim() {
+  for (const { record, lock } of CASES)
+    for (const [how, one] of Object.entries(CLAIMS)) {
+      const found = standingOf(record, lock);
+      const asked = off(lock) ? { ...one, lock: undefined } : one;
+      yield {
+        record,
+        lock,
+        how,
+        found,
+        asked,
+        outcome: claimCheckout(found, asked, NOW),
+        what: words({ record, lock, how }),
+      };
+    }
+}
+
+describe('the table of claims', () => {
+  it('answers every claim on every record and every lock by its row', () => {
+    const seen = new Set<string>();
+    for (const { record, lock, how, outcome, what } of everyClaim()) {
+      assert.equal(toldBy(outcome.answer), expectedOf(record, lock, how), what);
+      seen.add(outcome.answer.kind);
+    }
+    assert.equal(seen.size, 6);
+  });
+
+  it('writes nothing for a claim that is not granted, and the attempt on key and session for one that is', () => {
+    for (const { lock, found, asked, outcome, what } of everyClaim()) {
+      const { answer, next } = outcome;
+      if (!('token' in answer)) {
+        assert.equal(next, found, what);
+        continue;
+      }
+      const { token } = answer;
+      const attempt = {
+        state: 'P',
+        owner: ME,
+        token,
+        began: NOW,
+        leaseEnd: NOW + LEASE_MS,
+        ends: NOW + LEASE_MS + KEEP_MS,
+      };
+      assert.partialDeepStrictEqual(next.record, { ...attempt, fingerprint: asked.fingerprint }, what);
+      assert.equal(next.record?.answer, undefined, what);
+      if (off(lock)) assert.equal(next.lock, found.lock, what);
+      else assert.partialDeepStrictEqual(next.lock, { ...attempt, name: KEY }, what);
+    }
+  });
+
+  it('tells how long an attempt runs, and has, where it is waited for', () => {
+    for (const { record, outcome, what } of everyClaim()) {
+      const { answer } = outcome;
+      if (answer.kind !== 'in_flight' && answer.kind !== 'session_busy') continue;
+      const began = record.state === 'running' && !record.mine ? BEGAN.record : BEGAN.lock;
+      assert.deepEqual(answer, { kind: answer.kind, ageMs: NOW - began, leftMs: 1 }, what);
+    }
+  });
+
+  it('never forgets sooner by a claim, nor lets a clock that was set back make an age negative', () => {
+    const U = { state: 'U', mine: false, before: true } as const;
+    const found = standingOf(U, { state: 'U', holder: 'another key', before: 'another key' });
+    const ends = NOW + 10 * KEEP_MS;
+    const long = { record: { ...found.record, ends }, lock: { ...found.lock, ends } } as Standing;
+    const { next } = claimCheckout(long, claim, NOW);
+    assert.deepEqual([next.record?.ends, next.lock?.ends], [ends, ends]);
+    assert.equal(claimCheckout({ ...long, record: undefined }, claim, NOW).next.lock?.ends, ends);
+    assert.partialDeepStrictEqual(claimCheckout(long, claim, SINCE.lock - 1).answer, { kind: 'again', sinceMs: 0 });
+  });
+
+  it('answers whatever is sent again the same, and changes nothing by it', () => {
+    for (const { asked, outcome, what } of everyClaim())
+      if ('token' in outcome.answer) assert.deepEqual(claimCheckout(outcome.next, asked, NOW), outcome, what);
+    for (const { record, lock } of CASES)
+      for (const [how, end] of Object.entries(ENDS)) {
+        const once = end(standingOf(record, lock), hold);
+        assert.deepEqual(end(once.next, hold), once, words({ record, lock, how }));
+      }
+  });
+
+  it('lets nobody end what is not of his owner and token', () => {
+    for (const { record, lock } of CASES)
+      for (const [how, end] of Object.entries(ENDS))
+        for (const by of [{ owner: 'he' }, { token: TOKEN - 1 }, { token: TOKEN + 1 }]) {
+          // What the store lost is nobody else's.
+          if (gone(record)) continue;
+          const found = standingOf(record, lock);
+          const { answer, next } = end(found, { ...hold, ...by });
+          assert.equal(answer, false, words({ record, lock, how, by }));
+          assert.equal(next, found, words({ record, lock, how, by }));
+        }
+  });
+
+  it('takes nobody for the holder of a session who holds it by another key, whoever he is', () => {
+    const record = { state: 'running', mine: true, before: false } as const;
+    const found = standingOf(record, { state: 'running', holder: 'another key', before: 'nobody' });
+    const lock = { ...found.lock, owner: ME } as Standing['lock'];
+    assert.equal(claimCheckout({ record: undefined, lock }, claim, NOW).answer.kind, 'session_busy');
+    for (const end of Object.values(ENDS)) assert.equal(end({ ...found, lock }, hold).next.lock, lock);
+  });
+
+  it('ends an attempt by its row, and the lock only when the attempt holds it', () => {
+    for (const { record, lock } of CASES)
+      for (const [how, end] of Object.entries(ENDS)) {
+        const found = standingOf(record, lock);
+        const { answer, next } = end(found, off(lock) ? { ...hold, lock: undefined } : hold);
+        const what = words({ record, lock, how });
+        const [state, told] = endOf(record, how);
+        assert.equal(answer, told, what);
+        assert.equal(next.record?.state ?? 'none', state, what);
+        const stays = record.state === 'D' || (record.state === 'U' && !how.startsWith('finish'));
+        const holds = lock.holder === 'mine' && !gone(lock);
+        if (gone(record) && how === 'unknown' && gone(lock) && !off(lock)) assert.equal(next.lock?.state, 'U', what);
+        else if (told && !stays && holds) assert.equal(next.lock?.state ?? 'none', lockEndOf(lock, how), what);
+        else assert.equal(next.lock, found.lock, what);
+      }
+  });
+
+  it('writes down how an attempt ended that the store knows nothing of any more, and what it holds', () => {
+    const nothing: Standing = { record: undefined, lock: undefined };
+    const attempt = { fingerprint: BODY, owner: ME, token: TOKEN, began: NOW, ends: NOW + KEEP_MS };
+    const finished = finishCheckout(nothing, hold, kept(200), NOW).next;
+    assert.partialDeepStrictEqual(finished.record, { ...attempt, answer: { status: 200, sealed: 'new' } });
+    assert.equal(finished.lock, undefined);
+    const { record, lock } = unknownCheckout(nothing, hold, { why: 'status', keepMs: KEEP_MS }, NOW).next;
+    const open = { why: 'status', since: NOW } as const;
+    assert.partialDeepStrictEqual(record, { ...attempt, open });
+    const { fingerprint: _, ...held } = attempt;
+    assert.partialDeepStrictEqual(lock, { ...held, name: KEY, open: { ...open, name: KEY } });
+  });
+
+  it('notes with an unknown end when its attempt began, and gives back with a release what was noted before', () => {
+    const record = { state: 'running', mine: true, before: true } as const;
+    const lock = { state: 'running', holder: 'mine', before: 'another key' } as const;
+    const found = standingOf(record, lock);
+    const doubted = ENDS['unknown']?.(found, hold).next;
+    assert.deepEqual(doubted?.record?.open, { why: 'status', since: BEGAN.record });
+    assert.deepEqual(doubted?.lock?.open, { why: 'status', since: BEGAN.record, name: undefined });
+    assert.deepEqual([doubted?.record?.ends, doubted?.lock?.ends], [NOW + KEEP_MS, NOW + KEEP_MS]);
+    const released = ENDS['release']?.(found, hold).next;
+    assert.deepEqual([released?.record?.open, released?.lock?.open], [found.record?.open, found.lock?.open]);
+    const finished = ENDS['finish 200']?.(found, hold).next.record;
+    assert.partialDeepStrictEqual(finished, { answer: { status: 200, sealed: 'new' }, ends: NOW + KEEP_MS });
+  });
+});
+
+/** The state of the record after an end of its own attempt, and what is said. Expired attempts end like running ones. */
+function endOf({ state, mine, before }: RecordCase, how: string): readonly [string, boolean] {
+  const release = how === 'release';
+  if (state === 'none' || state === 'over') return [release ? 'none' : how === 'unknown' ? 'U' : 'D', true];
+  if (!mine) return [state === 'U' || state === 'D' ? state : 'P', false];
+  if (state === 'D') return ['D', how.startsWith('finish')];
+  if (how.startsWith('finish')) return ['D', true];
+  if (state === 'U' || how === 'unknown') return ['U', true];
+  return [before ? 'U' : 'none', true];
+}
+
+/** The state of the lock after an end of the attempt that holds it. */
+function lockEndOf({ before }: LockCase, how: string): string {
+  if (how === 'unknown') return 'U';
+  if (how === 'release') return before === 'nobody' ? 'none' : 'U';
+  return how === 'finish 300' && (before === 'another key' || before === 'several') ? 'U' : 'none';
+}

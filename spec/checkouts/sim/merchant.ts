@@ -1,0 +1,119 @@
+import type { AttemptEnd, FinalAnswer, KeyedCall, ReadBack, Work } from '../../../src/checkouts/idempotency.ts';
+import type { Chance } from '../../chaos/sim/chance.ts';
+import type { Laws } from './laws.ts';
+import { type Manner, TIMEOUT_MS } from './plan.ts';
+import type { World } from './world.ts';
+
+/** Longest that the machine waits for a session to be read, milliseconds. */
+const READ_TIMEOUT_MS = 10_000;
+/** How long after it was sent a call may take effect, milliseconds. */
+const LATEST_MS: Readonly<Record<Manner, number>> = { tells: 24_900, settles: 45_000, deduplicates: 120_000 };
+
+export interface SimMerchant {
+  orders(sessionId: string): number;
+  /** `asker`: whose call it is; what it hears comes to an end with it. */
+  work(call: KeyedCall, asker: Parameters<World['hear']>[0]): Work<string>;
+}
+
+interface Session {
+  orders: number;
+  canceled: boolean;
+  /** Calls that arrived and have not taken effect yet. */
+  readonly atWork: Set<{ readonly until: number }>;
+}
+
+/** Completes as often as it is asked; only a canceled session it refuses, and it cancels none that has an order. */
+export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Chance): SimMerchant {
+  const { schedule } = world;
+  const sessions = new Map<string, Session>();
+  const byKey = new Map<string, FinalAnswer>();
+  let said = 0;
+
+  const sessionOf = ({ sessionId = '' }: { readonly sessionId: string | undefined }): Session => {
+    const session = sessions.get(sessionId) ?? { orders: 0, canceled: false, atWork: new Set() };
+    sessions.set(sessionId, session);
+    return session;
+  };
+  const answerOf = (status: number, what: string): FinalAnswer => {
+    said += 1;
+    return { status, body: Buffer.from(JSON.stringify({ what, said })) };
+  };
+  const act = (call: KeyedCall, merchantKey: string): FinalAnswer => {
+    const kept = manner === 'deduplicates' ? byKey.get(merchantKey) : undefined;
+    const answer = kept ?? carriedOut(call);
+    byKey.set(merchantKey, answer);
+    return answer;
+  };
+  const carriedOut = (call: KeyedCall): FinalAnswer => {
+    const session = sessionOf(call);
+    if (call.operation === 'cancelCheckoutSession') {
+      if (session.orders > 0) return answerOf(409, 'completed');
+      session.canceled = true;
+      return answerOf(200, 'canceled');
+    }
+    if (session.canceled) return answerOf(409, 'canceled');
+    if (!world.calm && chance.happens(0.1)) return answerOf(400, 'declined');
+    session.orders += 1;
+    if (session.orders > 1) laws.broken(`session ${call.sessionId} has ${session.orders} orders`);
+    return answerOf(200, `order ${session.orders}`);
+  };
+
+  const attempt = async (
+    call: KeyedCall,
+    merchantKey: string,
+    asker: Parameters<World['hear']>[0],
+  ): Promise<AttemptEnd<string>> => {
+    if (!world.calm && chance.happens(0.08)) {
+      await world.hear(asker, 'refused connection', 2);
+      return { kind: 'not_executed', failure: 'nobody there' };
+    }
+    const slow = !world.calm && chance.happens(0.25);
+    const effectMs = slow ? chance.below(LATEST_MS[manner]) : 20 + chance.below(500);
+    const acts = world.calm || chance.happens(0.75);
+    const ends = world.calm
+      ? 'answer'
+      : chance.pick(['answer', 'answer', 'answer', 'status', 'reset', 'hang'] as const);
+    const session = sessionOf(call);
+    const work = { until: schedule.now + Math.min(effectMs, TIMEOUT_MS) };
+    // Late effects of what was given up are the merchant's own; before that nobody may be there beside it.
+    if (manner !== 'deduplicates' && [...session.atWork].some(({ until }) => until > schedule.now))
+      laws.broken(`two calls at once on session ${call.sessionId}`);
+    session.atWork.add(work);
+    let answer: FinalAnswer | undefined;
+    world.later(effectMs, `merchant ${acts ? 'acts' : 'fails'}`, () => {
+      session.atWork.delete(work);
+      if (acts) answer = act(call, merchantKey);
+    });
+    const heardMs = ends === 'hang' ? Number.POSITIVE_INFINITY : effectMs + 5;
+    await world.hear(asker, `merchant ${ends}`, Math.min(heardMs, TIMEOUT_MS));
+    if (heardMs > TIMEOUT_MS) return { kind: 'unknown', why: 'timeout', failure: '504' };
+    if (ends === 'answer' && answer !== undefined) return { kind: 'answer', answer };
+    return { kind: 'unknown', why: ends === 'reset' ? 'reset' : 'status', failure: '502' };
+  };
+
+  const read = async (call: KeyedCall, asker: Parameters<World['hear']>[0]): Promise<ReadBack> => {
+    const slow = !world.calm && chance.happens(0.1);
+    const lookMs = 2 + chance.below(slow ? READ_TIMEOUT_MS - 100 : 200);
+    const fails = manner !== 'tells' && !world.calm && chance.happens(0.2);
+    let found: ReadBack = { kind: 'unreadable' };
+    world.later(lookMs, 'merchant is read', () => {
+      if (!fails) found = standingOf(call);
+    });
+    await world.hear(asker, 'session read', lookMs + 5);
+    return found;
+  };
+  const standingOf = (call: KeyedCall): ReadBack => {
+    const { orders, canceled, atWork } = sessionOf(call);
+    const happened = call.operation === 'cancelCheckoutSession' ? canceled : orders > 0;
+    if (happened) return { kind: 'happened', answer: answerOf(200, 'read back') };
+    return manner === 'tells' && atWork.size > 0 ? { kind: 'in_progress' } : { kind: 'not_happened' };
+  };
+
+  return {
+    orders: (sessionId) => sessionOf({ sessionId }).orders,
+    work: (call, asker) => ({
+      attempt: ({ merchantKey }) => attempt(call, merchantKey, asker),
+      readBack: () => read(call, asker),
+    }),
+  };
+}

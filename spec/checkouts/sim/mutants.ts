@@ -1,0 +1,63 @@
+import type { Mutant } from './plan.ts';
+
+/** Wrong machines, most of them what others have built. Each is one port that does something else. */
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'an unknown end frees the key, as the letter of the specification has it',
+    shows: /has 2 orders/,
+    claims: (claims) => ({ ...claims, unknown: (hold) => claims.release(hold) }),
+  },
+  {
+    name: 'nobody reads the session back',
+    shows: /has 2 orders/,
+    work: (work) => ({ ...work, readBack: undefined }),
+  },
+  {
+    name: 'a merchant that looks at no key is called again at once',
+    shows: /has 2 orders/,
+    settings: { merchant: 'derived-key' },
+  },
+  {
+    name: 'no lock of the session',
+    shows: /two calls at once|has 2 orders/,
+    settings: { sessionLock: false },
+  },
+  {
+    name: 'another key on the session is a new call',
+    shows: /has 2 orders/,
+    claims: (claims) => ({
+      ...claims,
+      async claim(claim) {
+        const claimed = await claims.claim(claim);
+        return claimed.kind === 'again' && claimed.other ? { kind: 'first', token: claimed.token } : claimed;
+      },
+    }),
+  },
+  {
+    name: 'nobody looks at the lease before the merchant is called',
+    shows: /two calls at once|has 2 orders/,
+    time: ({ sleep }) => ({ now: () => 0, sleep }),
+  },
+  {
+    name: 'the answer goes out before it is kept',
+    shows: /two answers/,
+    claims: (claims) => ({
+      ...claims,
+      async finish(...end) {
+        void claims.finish(...end).catch(() => undefined);
+        return true;
+      },
+    }),
+  },
+  {
+    name: 'whoever was overtaken tells its own answer',
+    shows: /two answers/,
+    claims: (claims) => ({
+      ...claims,
+      async finish(...end) {
+        await claims.finish(...end);
+        return true;
+      },
+    }),
+  },
+];

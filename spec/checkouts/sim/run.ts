@@ -1,0 +1,140 @@
+import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
+import type { KeyedCall } from '../../../src/checkouts/idempotency.ts';
+import { type Chance, chanceOf } from '../../chaos/sim/chance.ts';
+import { tableClaims } from '../table-claims.ts';
+import { type Gateways, type Heard, openGateways } from './gateways.ts';
+import { createLaws, type Laws } from './laws.ts';
+import { type SimMerchant, simMerchant } from './merchant.ts';
+import { type Manner, type Mutant, NO_MUTANT } from './plan.ts';
+import { createWorld, type World } from './world.ts';
+
+const MANNERS: readonly Manner[] = ['tells', 'settles', 'deduplicates'];
+/** How long things go wrong, and how long nothing does, milliseconds: enough for everybody to come to an end. */
+const STORM_MS = 3_600_000;
+const CALM_MS = 600_000;
+/** Calls of one connection at most while things go wrong. */
+const MOST_CALLS = 12;
+const SESSION = 'cs_1';
+const GATEWAYS = 3;
+
+/** What came of one seed. */
+export interface Outcome {
+  readonly seed: number;
+  readonly manner: Manner;
+  readonly violations: readonly string[];
+  readonly tally: ReadonlyMap<string, number>;
+  readonly trace: readonly string[];
+}
+
+/** What a run is made with besides its seed. `openClaims`: the store, by its clock. */
+export interface RunOptions {
+  readonly mutant?: Mutant;
+  readonly traced?: boolean;
+  readonly openClaims?: (now: () => number) => CheckoutClaims;
+}
+
+interface Sim {
+  readonly world: World;
+  readonly gateways: Gateways;
+  readonly merchant: SimMerchant;
+  readonly laws: Laws;
+  readonly chance: Chance;
+}
+
+/** Buyers on one session, gateways that die, a merchant with moods; then calm, in which every key must come to an answer. */
+export async function runSeed(
+  seed: number,
+  { mutant = NO_MUTANT, traced = false, openClaims = tableClaims }: RunOptions = {},
+): Promise<Outcome> {
+  const chance = chanceOf(seed);
+  const manner = MANNERS[seed % MANNERS.length] ?? 'tells';
+  const world = createWorld(chanceOf(~seed), traced);
+  const laws = createLaws();
+  const merchant = simMerchant(world, laws, manner, chanceOf(seed ^ 0x5eed));
+  const claims = openClaims(() => Math.floor(world.schedule.now));
+  const gateways = openGateways(world, { claims, merchant, laws }, manner, mutant);
+  const sim: Sim = { world, gateways, merchant, laws, chance };
+
+  const last = crowd(sim, manner);
+  await world.pass(STORM_MS);
+  world.calm = true;
+  const open = new Set(last());
+  for (const call of open) void untilAnswered(sim, call).then(() => open.delete(call));
+  await world.pass(CALM_MS);
+  for (const { key } of open) laws.broken(`${key} never comes to an answer`);
+  return { seed, manner, violations: laws.violations, tally: gateways.tally, trace: world.schedule.trace ?? [] };
+}
+
+/** Sends everybody on their way. Returns the calls that must come to an answer in the end. */
+function crowd(sim: Sim, manner: Manner): () => readonly KeyedCall[] {
+  const { chance, world } = sim;
+  const last = new Map<string, KeyedCall>();
+  const begin = (name: string, walk: () => Promise<void>): void =>
+    world.later(chance.pick([0, chance.below(500), chance.below(40_000)]), `${name} comes`, () => void walk());
+  // Several connections of one buyer use one key. One that changes its key does so
+  // when it was told of a failure: who heard nothing must not, for it may have been done, and then only the merchant could tell.
+  const copies = chance.pick([1, 1, 2, 4]);
+  const changes = copies === 1 && manner !== 'deduplicates' && chance.happens(0.6);
+  for (let copy = 1; copy <= copies; copy += 1)
+    begin(`buyer ${copy}`, () => buy(sim, changes, (call) => void last.set('buyer', call)));
+  if (manner !== 'deduplicates' && chance.happens(0.3))
+    begin('canceler', () => cancel(sim, (call) => void last.set('canceler', call)));
+  return () => [...last.values()];
+}
+
+async function buy(sim: Sim, changesKey: boolean, uses: (call: KeyedCall) => void): Promise<void> {
+  let key = 1;
+  for (let calls = 0; calls < MOST_CALLS; calls += 1) {
+    const call = callOf('completeCheckoutSession', `buy-${key}`);
+    uses(call);
+    const patienceMs = changesKey || sim.chance.happens(0.7) ? Number.POSITIVE_INFINITY : sim.chance.below(40_000);
+    const heard = await make(sim, call, patienceMs);
+    if (heard.kind === 'answered' && heard.answer.status === 200) return;
+    if (changesKey && heard.kind === 'failed' && sim.chance.happens(0.7)) key += 1;
+    await pause(sim, heard);
+  }
+}
+
+async function cancel(sim: Sim, uses: (call: KeyedCall) => void): Promise<void> {
+  const call = callOf('cancelCheckoutSession', 'cancel-1');
+  uses(call);
+  for (let calls = 0; calls < MOST_CALLS; calls += 1) {
+    const heard = await make(sim, call, Number.POSITIVE_INFINITY);
+    if (heard.kind === 'answered') return;
+    await pause(sim, heard);
+  }
+}
+
+async function untilAnswered(sim: Sim, call: KeyedCall): Promise<void> {
+  for (;;) {
+    const heard = await make(sim, call, Number.POSITIVE_INFINITY);
+    if (heard.kind === 'answered') return;
+    await pause(sim, heard);
+  }
+}
+
+async function make(
+  { world, gateways, merchant, laws, chance }: Sim,
+  call: KeyedCall,
+  patienceMs: number,
+): Promise<Heard> {
+  const heard = await gateways.call(chance.below(GATEWAYS), call, patienceMs);
+  if (heard.kind === 'answered') laws.answered(call, heard, merchant.orders(SESSION) > 0);
+  if (world.schedule.trace !== undefined) world.schedule.tell(`${call.key} hears ${JSON.stringify(heard)}`);
+  return heard;
+}
+
+/** As long as the caller was told to wait, or as it likes. */
+function pause({ world, chance }: Sim, heard: Heard): Promise<void> {
+  const ms = 'retryAfterS' in heard ? heard.retryAfterS * 1_000 : chance.pick([10, 1_000, 20_000]);
+  return new Promise((resolve) => world.later(ms, 'waits', resolve));
+}
+
+function callOf(operation: KeyedCall['operation'], key: string): KeyedCall {
+  return { clientId: 'agent', operation, sessionId: SESSION, key, body: { key } };
+}
+
+/** What a reader needs of a failed run: what broke, how to see it again, and every step. */
+export function report({ seed, manner, violations, trace }: Outcome): string {
+  return [...violations, `seed ${seed}, the merchant ${manner}`, ...trace].join('\n');
+}

@@ -1,0 +1,92 @@
+import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
+import { StoreError } from '../../../src/store/store.ts';
+import type { Chance } from '../../chaos/sim/chance.ts';
+import { type Actor, Schedule, type Step } from '../../chaos/sim/schedule.ts';
+
+/** Longest that a command of the store is waited for, milliseconds. */
+const COMMAND_MS = 500;
+
+/** A process: it ends, or stands still for a while, whenever it is about to hear something. */
+export interface Process extends Actor {
+  alive: boolean;
+  pausedUntil: number;
+  /** What else its end means. */
+  readonly atEnd: Set<() => void>;
+}
+
+/** The time and the line between all that happens. */
+export interface World {
+  readonly schedule: Schedule;
+  /** Nothing goes wrong any more. */
+  calm: boolean;
+  /** Something that happens whoever lives. */
+  later(ms: number, label: string, run: () => void): void;
+  /** Resolves when a process hears something; never when it has died before. */
+  hear(process: Process, label: string, ms: number): Promise<void>;
+  /** The store as a process reaches it: over a line that loses commands and replies. */
+  line(process: Process, claims: CheckoutClaims): CheckoutClaims;
+  process(name: string): Process;
+  /** Lets happen what happens within a time, milliseconds. */
+  pass(ms: number): Promise<void>;
+}
+
+/** Most steps of one run. */
+const MOST_STEPS = 20_000;
+
+export function createWorld(chance: Chance, traced: boolean): World {
+  const schedule = new Schedule(traced);
+  const processes = new Map<string, Process>();
+
+  const strike = ({ actor }: Step): void => {
+    const process = processes.get(actor?.name ?? '');
+    if (process === undefined || world.calm) return;
+    if (chance.happens(0.04)) {
+      process.alive = false;
+      schedule.tell(`${process.name} dies`);
+      for (const tell of process.atEnd) tell();
+    } else if (chance.happens(0.03)) {
+      process.pausedUntil = schedule.now + chance.pick([1_000, 10_000, 40_000, 90_000]);
+      schedule.tell(`${process.name} stands still`);
+    }
+  };
+
+  const world: World = {
+    schedule,
+    calm: false,
+    later: (ms, label, run) => schedule.after(ms, { kind: 'world', label, actor: undefined, run }),
+    hear: (actor, label, ms) =>
+      new Promise((resolve) => schedule.after(ms, { kind: 'reply', label, actor, run: resolve })),
+    line(process, claims) {
+      const over = async <Answer>(label: string, command: () => Promise<Answer>): Promise<Answer> => {
+        const fault = world.calm ? 'none' : chance.pick(['none', 'none', 'none', 'none', 'none', ...FAULTS] as const);
+        const lost = fault !== 'none' && chance.happens(0.3) ? fault : 'none';
+        const { promise: ran, resolve } = Promise.withResolvers<Answer | undefined>();
+        world.later(1 + chance.below(10), `store ${label}${lost === 'none' ? '' : `, ${lost} lost`}`, () =>
+          resolve(lost === 'request' ? undefined : command()),
+        );
+        const answer = await ran;
+        await world.hear(process, label, lost === 'none' ? 1 + chance.below(10) : chance.pick([1, COMMAND_MS]));
+        if (lost !== 'none' || answer === undefined) throw new StoreError(new Error(`${lost} lost`));
+        return answer;
+      };
+      return {
+        claim: (claim) => over('claim', () => claims.claim(claim)),
+        finish: (hold, answer) => over('finish', () => claims.finish(hold, answer)),
+        unknown: (hold, end) => over('unknown', () => claims.unknown(hold, end)),
+        release: (hold) => over('release', () => claims.release(hold)),
+      };
+    },
+    process(name) {
+      const made: Process = { name, alive: true, pausedUntil: 0, atEnd: new Set() };
+      processes.set(name, made);
+      return made;
+    },
+    async pass(ms) {
+      const conductor = { strike, arrivesWithoutSender: () => true, nextRound: () => undefined };
+      if (!(await schedule.run(conductor, schedule.now + ms, MOST_STEPS))) throw new Error('the run does not end');
+    },
+  };
+  return world;
+}
+
+const FAULTS = ['request', 'reply'] as const;

@@ -1,0 +1,36 @@
+import type { ClaimRecord, LockRecord, Standing } from '../../src/checkouts/claim-record.ts';
+import {
+  claimCheckout,
+  finishCheckout,
+  type Outcome,
+  releaseCheckout,
+  unknownCheckout,
+} from '../../src/checkouts/claim-table.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+
+/** The port over the pure table. `now`: the store's clock, milliseconds. */
+export function tableClaims(now: () => number): CheckoutClaims {
+  const records = new Map<string, ClaimRecord>();
+  const locks = new Map<string, LockRecord>();
+  const write = async <Answer>(
+    { name, lock }: { readonly name: string; readonly lock: string | undefined },
+    command: (found: Standing) => Outcome<Answer>,
+  ): Promise<Answer> => {
+    const found = { record: records.get(name), lock: lock === undefined ? undefined : locks.get(lock) };
+    const { answer, next } = command(found);
+    put(records, name, next.record);
+    if (lock !== undefined) put(locks, lock, next.lock);
+    return answer;
+  };
+  return {
+    claim: (claim) => write(claim, (found) => claimCheckout(found, claim, now())),
+    finish: (hold, answer) => write(hold, (found) => finishCheckout(found, hold, answer, now())),
+    unknown: (hold, end) => write(hold, (found) => unknownCheckout(found, hold, end, now())),
+    release: (hold) => write(hold, (found) => releaseCheckout(found, hold, now())),
+  };
+}
+
+function put<Row>(rows: Map<string, Row>, name: string, row: Row | undefined): void {
+  if (row === undefined) rows.delete(name);
+  else rows.set(name, row);
+}

@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, it } from 'node:test';
+import type { Claim, Unknown } from '../../src/checkouts/claims.ts';
+import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { BRIEF_MS, checkoutClaim, digestOf, holdOf, LONG_MS, nextOf, timeless } from './checkout-samples.ts';
+import { clockOf, clockPast, type OpenStore, opened } from './opened.ts';
+
+const FIRST = { kind: 'first', token: 1 };
+const ANSWER = { status: 200, sealed: 'k1.sealed_-', keepMs: LONG_MS };
+const REFUSED = { ...ANSWER, status: 409 };
+const TIMEOUT = { why: 'timeout', keepMs: LONG_MS } as const;
+const again = (token: number, why: Unknown, other = false) => ({ kind: 'again', token, why, other });
+/** Longest that a store may take to answer here, milliseconds. */
+const SLOW_MS = 60_000;
+
+/** What is remembered of checkout operations. */
+export function checkoutContract(name: string, open: OpenStore): void {
+  describe(`${name}: checkout operations`, () => {
+    const { store } = opened(open);
+    const claimed = (claim: Claim) => store().checkouts.claim(claim);
+    const asked = async (claim: Claim) => timeless(await claimed(claim));
+    const granted = async (changes: Partial<Claim> = {}): Promise<Claim> => {
+      const claim = checkoutClaim(changes);
+      assert.deepEqual(await claimed(claim), FIRST);
+      return claim;
+    };
+    const later = async () => clockPast(store, (await clockOf(store())) + BRIEF_MS);
+
+    it('are answered by what they ended with, to everybody who asks with the same body', async () => {
+      const { finish } = store().checkouts;
+      for (const sealed of ['', 'k1.sealed_-', 'x'.repeat(2 * MAX_DOCUMENT_BYTES)]) {
+        const claim = await granted();
+        const answer = { status: 201, sealed, keepMs: LONG_MS };
+        for (const _ of ['once', 'twice']) assert.equal(await finish(holdOf(claim), answer), true);
+        for (const next of [claim, nextOf(claim), nextOf(claim, { lock: undefined })])
+          assert.deepEqual(await claimed(next), { kind: 'done', status: 201, sealed });
+      }
+    });
+
+    it('run once: whoever else asks meanwhile is told since when, and how long at most', async () => {
+      const claim = await granted();
+      const told = await claimed(nextOf(claim));
+      assert.ok(told.kind === 'in_flight');
+      assert.ok(told.ageMs >= 0 && told.ageMs < SLOW_MS, `${told.ageMs} ms`);
+      assert.ok(told.leftMs > LONG_MS - SLOW_MS && told.leftMs <= LONG_MS, `${told.leftMs} ms`);
+      assert.deepEqual(await claimed(claim), FIRST);
+    });
+
+    it('are granted to one of fifty who ask at once', async () => {
+      const claim = checkoutClaim();
+      const answers = await Promise.all(Array.from({ length: 50 }, () => asked(nextOf(claim))));
+      const kinds = answers.map((answer) => JSON.stringify(answer)).sort();
+      assert.deepEqual(kinds, [JSON.stringify(FIRST), ...Array(49).fill(JSON.stringify({ kind: 'in_flight' }))]);
+    });
+
+    it('belong to their body in every state', async () => {
+      const { finish, unknown } = store().checkouts;
+      const [running, open, done] = [await granted(), await granted(), await granted()];
+      await unknown(holdOf(open), TIMEOUT);
+      await finish(holdOf(done), ANSWER);
+      for (const claim of [running, open, done])
+        assert.deepEqual(await claimed({ ...claim, fingerprint: digestOf('another') }), { kind: 'conflict' });
+      assert.deepEqual(await asked(nextOf(open)), again(2, 'timeout'));
+    });
+
+    it('run again when nobody knows the end of the last attempt, and it can end nothing any more', async () => {
+      const { finish, unknown, release } = store().checkouts;
+      const claim = await granted();
+      for (const _ of ['once', 'twice']) assert.equal(await unknown(holdOf(claim), TIMEOUT), true);
+      const next = nextOf(claim);
+      for (const _ of ['once', 'twice']) assert.deepEqual(await asked(next), again(2, 'timeout'));
+      assert.equal(await finish(holdOf(claim), ANSWER), false);
+      assert.equal(await unknown(holdOf(claim), TIMEOUT), false);
+      assert.equal(await release(holdOf(claim)), false);
+      assert.equal(await finish(holdOf(next), ANSWER), false, 'of the right attempt, but not of its token');
+      assert.equal(await finish(holdOf(next, 2), ANSWER), true);
+      assert.deepEqual(await asked(claim), { kind: 'done', status: 200, sealed: ANSWER.sealed });
+      assert.equal(await unknown(holdOf(next, 2), TIMEOUT), false, 'what is done stays');
+      assert.equal(await release(holdOf(next, 2)), false);
+    });
+
+    it('run again when a lease ended, and tell since when', async () => {
+      const claim = await granted({ leaseMs: BRIEF_MS });
+      await later();
+      const told = await claimed(nextOf(claim, { leaseMs: LONG_MS }));
+      assert.deepEqual(timeless(told), again(2, 'lease_expired'));
+      assert.ok(told.kind === 'again' && told.sinceMs > BRIEF_MS && told.sinceMs < SLOW_MS);
+      assert.deepEqual(await asked(nextOf(claim)), { kind: 'in_flight' });
+    });
+
+    it('get a new lease by the same claim, also when the last one ended and nobody took over', async () => {
+      const claim = await granted({ leaseMs: BRIEF_MS });
+      await later();
+      assert.deepEqual(await claimed({ ...claim, leaseMs: LONG_MS }), FIRST);
+      assert.deepEqual(await asked(nextOf(claim)), { kind: 'in_flight' });
+      assert.equal(await store().checkouts.finish(holdOf(claim), ANSWER), true);
+    });
+
+    it('leave nothing behind when they are released, and what was unknown before when there was such', async () => {
+      const { unknown, release } = store().checkouts;
+      const claim = await granted();
+      for (const _ of ['once', 'twice']) assert.equal(await release(holdOf(claim)), true);
+      const next = nextOf(claim, { fingerprint: digestOf('another') });
+      assert.deepEqual(await claimed(next), FIRST);
+      assert.equal(await release(holdOf(claim)), false, 'another attempt began');
+      await unknown(holdOf(next), TIMEOUT);
+      const third = nextOf(next);
+      assert.deepEqual(await asked(third), again(2, 'timeout'));
+      for (const _ of ['once', 'twice']) assert.equal(await release(holdOf(third, 2)), true);
+      assert.deepEqual(await asked(nextOf(next)), again(3, 'timeout'));
+    });
+
+    it('exclude one another on a session, whatever their keys, until the end is known', async () => {
+      const { finish, unknown, release } = store().checkouts;
+      const one = await granted();
+      const other = () => checkoutClaim({ lock: one.lock });
+      const busy = await claimed(other());
+      assert.ok(busy.kind === 'session_busy' && busy.leftMs > LONG_MS - SLOW_MS && busy.ageMs < SLOW_MS);
+      assert.deepEqual(await claimed(checkoutClaim({ lock: undefined })), FIRST);
+      await finish(holdOf(one), ANSWER);
+      const two = other();
+      assert.deepEqual(await claimed(two), FIRST);
+      await unknown(holdOf(two), TIMEOUT);
+      const three = other();
+      for (const _ of ['once', 'twice']) assert.deepEqual(await asked(three), again(1, 'timeout', true));
+      assert.deepEqual(await asked(nextOf(two)), { kind: 'session_busy' });
+      await release(holdOf(three));
+      assert.deepEqual(
+        await asked(other()),
+        again(1, 'timeout', true),
+        'a release tells nothing of the attempt before',
+      );
+    });
+
+    it('are known to be settled on a session by an answer, but not by a refusal of another key', async () => {
+      const { finish, unknown } = store().checkouts;
+      for (const [answer, after] of [
+        [ANSWER, FIRST],
+        [REFUSED, again(1, 'timeout', true)],
+      ] as const) {
+        const one = await granted();
+        await unknown(holdOf(one), TIMEOUT);
+        const two = checkoutClaim({ lock: one.lock });
+        assert.deepEqual(await asked(two), again(1, 'timeout', true));
+        await finish(holdOf(two), answer);
+        assert.deepEqual(await asked(checkoutClaim({ lock: one.lock })), after);
+      }
+    });
+
+    it('do not go on as if nothing had been when another key took the session over', async () => {
+      const { finish } = store().checkouts;
+      const slow = await granted({ leaseMs: BRIEF_MS });
+      await later();
+      const other = checkoutClaim({ lock: slow.lock });
+      assert.deepEqual(await asked(other), again(1, 'lease_expired', true));
+      assert.deepEqual(await asked({ ...slow, leaseMs: LONG_MS }), { kind: 'session_busy' });
+      await finish(holdOf(other), ANSWER);
+      assert.deepEqual(await asked({ ...slow, leaseMs: LONG_MS }), again(2, 'lease_expired'));
+    });
+
+    it('run again when the kept answer cannot be opened, and only for this one', async () => {
+      const { finish } = store().checkouts;
+      const claim = await granted();
+      await finish(holdOf(claim), ANSWER);
+      const kept = { kind: 'done', status: 200, sealed: ANSWER.sealed };
+      assert.deepEqual(await asked(nextOf(claim, { unopened: 'older' })), kept);
+      const next = nextOf(claim, { unopened: ANSWER.sealed });
+      assert.deepEqual(await asked(next), again(2, 'unopened'));
+      assert.deepEqual(await asked(nextOf(claim, { unopened: ANSWER.sealed })), { kind: 'in_flight' });
+      await finish(holdOf(next, 2), { ...ANSWER, sealed: 'newer' });
+      assert.deepEqual(await asked(nextOf(claim, { unopened: ANSWER.sealed })), { ...kept, sealed: 'newer' });
+    });
+
+    it('are forgotten when their time is over, in every state, the session with them', async () => {
+      const { finish, unknown } = store().checkouts;
+      const keepMs = BRIEF_MS;
+      const [running, open, done] = [await granted({ leaseMs: BRIEF_MS, keepMs }), await granted(), await granted()];
+      await unknown(holdOf(open), { ...TIMEOUT, keepMs });
+      await finish(holdOf(done), { ...ANSWER, keepMs });
+      await later();
+      await later();
+      for (const over of [running, open, done]) {
+        assert.deepEqual(await claimed(checkoutClaim({ lock: over.lock })), FIRST);
+        assert.deepEqual(await claimed(nextOf(over, { lock: undefined, fingerprint: digestOf('new') })), FIRST);
+      }
+    });
+
+    it('end as they did when the store lost them meanwhile, and belong to their body still', async () => {
+      const { finish, unknown, release } = store().checkouts;
+      const [done, open, off, none] = [
+        checkoutClaim(),
+        checkoutClaim(),
+        checkoutClaim({ lock: undefined }),
+        checkoutClaim(),
+      ];
+      for (const _ of ['once', 'twice']) {
+        assert.equal(await finish(holdOf(done), ANSWER), true);
+        for (const doubted of [open, off]) assert.equal(await unknown(holdOf(doubted, 2), TIMEOUT), true);
+        assert.equal(await release(holdOf(none)), true);
+      }
+      assert.deepEqual(await claimed(nextOf(done)), { kind: 'done', status: 200, sealed: ANSWER.sealed });
+      assert.deepEqual(await claimed(checkoutClaim({ lock: done.lock })), FIRST);
+      assert.deepEqual(await claimed(nextOf(open, { fingerprint: digestOf('another') })), { kind: 'conflict' });
+      const second = checkoutClaim({ lock: open.lock });
+      assert.deepEqual(await asked(second), again(1, 'timeout', true));
+      assert.equal(await release(holdOf(second)), true);
+      for (const doubted of [open, off]) assert.deepEqual(await asked(nextOf(doubted)), again(3, 'timeout'));
+      assert.deepEqual(await claimed(none), FIRST);
+    });
+
+    it('end with the key alone when another one took the session of a store that lost its data', async () => {
+      const { finish, unknown } = store().checkouts;
+      for (const end of [
+        (claim: Claim) => finish(holdOf(claim), ANSWER),
+        (claim: Claim) => unknown(holdOf(claim), TIMEOUT),
+      ]) {
+        const lost = checkoutClaim();
+        await granted({ lock: lost.lock });
+        assert.equal(await end(lost), true);
+        assert.deepEqual(await asked(checkoutClaim({ lock: lost.lock })), { kind: 'session_busy' });
+      }
+    });
+
+    it('are not seen by another merchant', async () => {
+      const claim = await granted();
+      const other = await open(randomUUID());
+      assert.deepEqual(await other.checkouts.claim(nextOf(claim)), FIRST);
+      await other.close();
+      assert.deepEqual(await claimed(claim), FIRST);
+    });
+
+    it('refuse odd names, owners, tokens, answers and times as a bug of the caller', async () => {
+      const { claim, finish, unknown, release } = store().checkouts;
+      const sound = await granted();
+      for (const odd of [
+        ...['', 'short', `${sound.name}\n`, 'é'.repeat(43)].flatMap((name) => [{ name }, { lock: name }]),
+        ...[{ fingerprint: '' }, { owner: '' }, { owner: 'o'.repeat(65) }, { unopened: 'a b' }],
+        ...[0, -1, 0.5, Number.NaN, 367 * 86_400_000].flatMap((ms) => [{ leaseMs: ms }, { keepMs: ms }]),
+      ])
+        await assert.rejects(claim({ ...sound, ...odd }), RangeError, JSON.stringify(odd));
+      for (const odd of [{ status: 99 }, { status: 600 }, { keepMs: 0 }, { sealed: 'é' }, { sealed: 'a\n' }])
+        await assert.rejects(finish(holdOf(sound), { ...ANSWER, ...odd }), RangeError, JSON.stringify(odd));
+      const tooLong = { ...ANSWER, sealed: 'x'.repeat(2 * MAX_DOCUMENT_BYTES + 1) };
+      await assert.rejects(finish(holdOf(sound), tooLong), RangeError);
+      await assert.rejects(unknown(holdOf(sound), { ...TIMEOUT, keepMs: 0 }), RangeError);
+      await assert.rejects(release({ ...holdOf(sound), fingerprint: '' }), RangeError);
+      for (const token of [0, 0.5]) await assert.rejects(release(holdOf(sound, token)), RangeError);
+      assert.deepEqual(await claimed(sound), FIRST);
+    });
+
+    it('are refused with a StoreError while the store is away', async () => {
+      const shut = await open(randomUUID());
+      await shut.close();
+      const { claim, finish, unknown, release } = shut.checkouts;
+      const sound = checkoutClaim();
+      await assert.rejects(claim(sound), StoreError);
+      await assert.rejects(finish(holdOf(sound), ANSWER), StoreError);
+      await assert.rejects(unknown(holdOf(sound), TIMEOUT), StoreError);
+      await assert.rejects(release(holdOf(sound)), StoreError);
+    });
+  });
+}

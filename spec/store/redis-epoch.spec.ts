@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, it, type TestContext } from 'node:test';
+import type { MandateClaim } from '../../src/mandates/register.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { claimOf, useOf } from '../mandates/register-map.ts';
+import { startRedis } from '../support/redis.ts';
+import { until } from '../support/redis-replicas.ts';
+import { refused, reserveWith } from './contract-mandates.ts';
+import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+
+const bed = redisBed();
+let merchantId: string;
+let epochKey: string;
+const said: string[] = [];
+const log = { info: () => undefined, warn: (_: object, message: string) => void said.push(message) };
+
+beforeEach(() => {
+  merchantId = randomUUID();
+  epochKey = `{acg:${merchantId}}:ap2:epoch`;
+  said.length = 0;
+});
+
+async function open(t: TestContext): Promise<Store> {
+  const store = await openRedisStore({ url: bed.server.url, merchantId, limits: REDIS_LIMITS, log });
+  t.after(() => store.close());
+  return store;
+}
+
+const epoch = async () => {
+  const { born, openFrom } = await bed.redis.hgetall(epochKey);
+  return { born: Number(born), openFrom: Number(openFrom) };
+};
+const redisNow = async () => {
+  const [seconds, micros] = await bed.redis.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+};
+const losses = () => said.filter((message) => message.startsWith('redis lost its data'));
+/** The merchant's keys alone: other tests have theirs on this server. */
+const flush = async () => {
+  const keys = await bed.redis.keys(`{acg:${merchantId}}:*`);
+  if (keys.length > 0) await bed.redis.del(...keys);
+};
+
+/** Both ways into the register. */
+const WAYS: Readonly<Record<'paid' | 'free', (store: Store, claim: MandateClaim) => Promise<string>>> = {
+  paid: async ({ ledger }, claim) => {
+    const answer = refused(await reserveWith(ledger, claim));
+    return answer === 'run' ? 'reserved' : answer;
+  },
+  free: async ({ mandates }, claim) => {
+    const used = await mandates.reserve(randomUUID(), claim);
+    return used.kind === 'refused' ? used.reason : used.kind;
+  },
+};
+const old = (age = 3_600) => claimOf(undefined, { age: 0, open: [{ ...useOf(randomUUID(), {}), age }] });
+
+describe('the epoch of a register in Redis', () => {
+  it('begins as the store is opened, and stays: what comes at once is accepted, open mandates whatever their age', async (t) => {
+    const start = await redisNow();
+    const store = await open(t);
+    const { born, openFrom } = await epoch();
+    // A second before: checkouts of other gateways tell their age in whole seconds.
+    assert.ok(born >= start - 1_000 && born <= (await redisNow()) - 1_000 && openFrom === 0, `${born} ${openFrom}`);
+    for (const use of Object.values(WAYS)) {
+      assert.equal(await use(store, old()), 'reserved');
+      assert.equal(await use(store, claimOf(undefined, { age: 60 })), 'replayed');
+    }
+    await store.check();
+    await open(t);
+    assert.deepEqual(await epoch(), { born, openFrom: 0 });
+    assert.equal(await bed.redis.pttl(epochKey), -1);
+    assert.deepEqual(losses(), []);
+  });
+
+  it('is that of a register that forgot nothing where an older release has written uses', async (t) => {
+    for (const [key, name] of [
+      ['once', 'm:a'],
+      ['open:ends', 'o'],
+    ] as const) {
+      await flush();
+      await bed.redis.zadd(`{acg:${merchantId}}:ap2:${key}`, (await redisNow()) + 60_000, name);
+      await open(t);
+      assert.deepEqual(await epoch(), { born: 0, openFrom: 0 });
+    }
+  });
+
+  for (const [way, use] of Object.entries(WAYS)) {
+    it(`${way}: a mandate that was used before a loss is refused, whether the check or a reservation finds it first`, async (t) => {
+      const store = await open(t);
+      for (const checkedFirst of [true, false]) {
+        const claim = old(0);
+        assert.equal(await use(store, claim), 'reserved');
+        await flush();
+        const lost = await redisNow();
+        if (checkedFirst) assert.equal((await store.check()).status, 'ok');
+        const later = { ...claim, age: 1 };
+        assert.equal(await use(store, later), 'replayed');
+        assert.equal(await use(store, later), 'replayed');
+        const { born, openFrom } = await epoch();
+        assert.ok(born >= lost && openFrom === born, `${born} ${openFrom} ${lost}`);
+        await until(async () => (await redisNow()) > born + 1, 'the clock stands');
+        assert.equal(await use(store, old(3_600)), 'open_mandate_spent');
+        assert.equal(await use(store, old(0)), 'reserved');
+        await store.check();
+        assert.equal(losses().length, checkedFirst ? 1 : 2);
+      }
+    });
+  }
+
+  it('is that of a loss for whoever has seen it before, also when a gateway that started meanwhile began it anew', async (t) => {
+    const store = await open(t);
+    await flush();
+    const starting = await open(t);
+    const { born, openFrom } = await epoch();
+    assert.equal(openFrom, 0);
+    await store.check();
+    const after = await epoch();
+    assert.ok(after.born > born && after.openFrom === after.born);
+    assert.equal(await WAYS.free(starting, old()), 'open_mandate_spent');
+    assert.equal(losses().length, 1);
+  });
+
+  it('is set back by an operator who accepts what is older', async (t) => {
+    const store = await open(t);
+    await flush();
+    await store.check();
+    assert.equal(await WAYS.paid(store, old()), 'open_mandate_spent');
+    await bed.redis.hset(epochKey, { openFrom: 0 });
+    await store.check();
+    assert.equal(await WAYS.paid(store, old()), 'reserved');
+    await bed.redis.hset(epochKey, { born: 0 });
+    await store.check();
+    assert.equal(await WAYS.paid(store, claimOf(undefined, { age: 60 })), 'reserved');
+    assert.deepEqual(await epoch(), { born: 0, openFrom: 0 });
+    assert.equal(losses().length, 1);
+  });
+
+  it('is begun anew where half of it is gone', async (t) => {
+    const store = await open(t);
+    await bed.redis.hdel(epochKey, 'born');
+    assert.equal(await WAYS.paid(store, claimOf()), 'replayed');
+    const { born, openFrom } = await epoch();
+    assert.ok(born > 0 && born === openFrom);
+  });
+
+  it('begins anew at the connection to a server that restarted without its data', async (t) => {
+    const server = await startRedis({ args: ['--appendonly', 'no', '--save', ''] });
+    t.after(() => server.stop());
+    const store = await openRedisStore({ url: server.url, merchantId, limits: REDIS_LIMITS, log });
+    t.after(() => store.close());
+    const used = claimOf(undefined, { age: 0 });
+    assert.equal(await WAYS.free(store, used), 'reserved');
+    const start = performance.now();
+    await server.kill();
+    await server.restart();
+    await until(async () => losses().length > 0, 'nobody noticed');
+    const age = (performance.now() - start) / 1_000;
+    assert.equal(await WAYS.free(store, { ...used, age }), 'replayed');
+    assert.equal(await WAYS.paid(store, old()), 'open_mandate_spent');
+    assert.equal(await WAYS.paid(store, old(0)), 'reserved');
+  });
+});

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, beforeEach, describe, it } from 'node:test';
+import type { MandateClaim } from '../../src/mandates/register.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { MIGRATIONS } from '../../src/store/sqlite/schema.ts';
+import type { Store } from '../../src/store/store.ts';
+import { claimOf, useOf } from '../mandates/register-map.ts';
+import { event } from '../payments/ledger/samples.ts';
+import { refused, reserveWith } from './contract-mandates.ts';
+
+const NOW = 1_800_000_000_000;
+const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
+const directory = mkdtempSync(join(tmpdir(), 'acg-epoch-'));
+let files = 0;
+let path: string;
+
+beforeEach(() => {
+  files += 1;
+  path = join(directory, `${files}.db`);
+});
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+const open = (now = NOW): Store => openSqliteStore({ path, limits: LIMITS, now: () => now });
+const used = async ({ ledger }: Store, claim: MandateClaim) => refused(await reserveWith(ledger, claim));
+const aged = (age: number) => claimOf(undefined, { age });
+/** A file of the release before mandates had an epoch, with what `fill` puts into it. */
+const releasedFile = (fill: string) => {
+  const db = new DatabaseSync(path);
+  db.exec(`${MIGRATIONS.slice(0, 4).join('')} PRAGMA application_id = ${0x41434731}; PRAGMA user_version = 4; ${fill}`);
+  db.close();
+};
+
+describe('the epoch of a register in SQLite', () => {
+  it('begins with the file and stays: checkouts from before are refused, open mandates are not', async () => {
+    const store = open();
+    const openMandate = [{ ...useOf('o', {}), age: 3_600 }];
+    assert.equal(await used(store, claimOf(undefined, { age: 0, open: openMandate })), 'run');
+    assert.equal(await used(store, aged(0.001)), 'replayed');
+    await store.close();
+    const later = open(NOW + 5_000);
+    assert.equal(await used(later, aged(5)), 'run');
+    assert.equal(await used(later, aged(5.001)), 'replayed');
+    await later.close();
+  });
+
+  it('begins anew with a new file: what was used in one that was deleted is refused, free or paid', async () => {
+    const store = open();
+    const claim = aged(0);
+    assert.equal(await used(store, claim), 'run');
+    await store.close();
+    for (const name of [path, `${path}-wal`, `${path}-shm`]) rmSync(name, { force: true });
+    const fresh = open(NOW + 1_000);
+    const later = { ...claim, age: 1 };
+    assert.equal(await used(fresh, later), 'replayed');
+    assert.deepEqual(await fresh.mandates.reserve('free', later), { kind: 'refused', reason: 'replayed' });
+    assert.equal(await used(fresh, aged(0)), 'run');
+    await fresh.close();
+  });
+
+  it('is found emptied under an open store: what was made by then is refused', async () => {
+    const store = open();
+    const db = new DatabaseSync(path);
+    db.exec('DELETE FROM mandates_epoch');
+    db.close();
+    assert.equal(await used(store, aged(0)), 'replayed');
+    assert.deepEqual(await store.mandates.reserve('free', aged(0.001)), { kind: 'refused', reason: 'replayed' });
+    await store.close();
+    const later = open(NOW + 1_000);
+    assert.equal(
+      await used(later, claimOf(undefined, { age: 0, open: [{ ...useOf('o'), age: 2 }] })),
+      'open_mandate_spent',
+    );
+    assert.equal(await used(later, aged(0)), 'run');
+    await later.close();
+  });
+
+  const FILLED = {
+    payments: "INSERT INTO payments VALUES ('a', 0, NULL, '{}')",
+    events: "INSERT INTO events VALUES (1, 1, 0, '{}')",
+    'used mandates': "INSERT INTO mandates_once VALUES ('m:a', 1)",
+    'open mandates': "INSERT INTO mandates_open VALUES ('o', 1, '{}')",
+  };
+  for (const [what, fill] of Object.entries(FILLED))
+    it(`is that of a register that forgot nothing in a file of the last release with ${what}`, async () => {
+      releasedFile(fill);
+      const store = open();
+      assert.equal(await used(store, aged(3_600)), 'run');
+      await store.close();
+    });
+
+  it('begins with the release in a file of the last one that nobody used', async () => {
+    releasedFile('');
+    const store = open();
+    assert.equal(await used(store, aged(3_600)), 'replayed');
+    await store.feed.append([event('resource.requested', 'r')]);
+    await store.close();
+    const again = open(NOW + 1);
+    assert.equal(await used(again, aged(3_600)), 'replayed');
+    await again.close();
+  });
+});

@@ -1,0 +1,36 @@
+import { createHmac } from 'node:crypto';
+import type { KeyedCall } from './idempotency.ts';
+import { OPERATION_RULES } from './operations.ts';
+
+/** What a call is called in the store, and towards the merchant. All are base64url HMAC-SHA256, 43 characters. */
+export interface CallNames {
+  /** Of the idempotency key: the same key of another client, on another operation or session is another name (acp.md 12.1). */
+  readonly record: string;
+  /** Of the session, whoever calls: two clients on one session exclude one another too. Undefined without a session. */
+  readonly session: string | undefined;
+  /** The merchant's own idempotency key: it depends on the record's name alone, so it outlives retries, restarts and tokens. */
+  readonly merchantKey: string;
+}
+
+/** No part can hold it: keys are header values, ids are checked for control characters. */
+const SEPARATOR = '\0';
+
+/**
+ * Names a call. The operation and its path belong in here and not in the fingerprint: cancel bodies are all alike, and a key that is
+ * used on another session asks for something else there. The client goes by its configured id, never by its token.
+ */
+export function namesOf(
+  secret: Uint8Array,
+  deploymentId: string,
+  { clientId, operation, sessionId, key }: Omit<KeyedCall, 'body'>,
+): CallNames {
+  const named = (...parts: readonly string[]): string =>
+    createHmac('sha256', secret).update(parts.join(SEPARATOR)).digest('base64url');
+  const { path } = OPERATION_RULES[operation];
+  const record = named('idem', deploymentId, clientId, operation, path, sessionId ?? '', key);
+  return {
+    record,
+    session: sessionId === undefined ? undefined : named('lock', deploymentId, sessionId),
+    merchantKey: named('merchant', record),
+  };
+}

@@ -1,0 +1,67 @@
+import type { Operation } from './operations.ts';
+
+/** Who may call. A claim belongs to a client, not to a token: tokens are changed while claims are open (acp.md 12.1). */
+export interface AcpClient {
+  readonly id: string;
+  readonly tokens: readonly string[];
+}
+
+/** One key of the ring that answers are sealed with: 32 bytes. */
+export interface SealingKey {
+  readonly id: string;
+  readonly key: Uint8Array;
+}
+
+/** How repetitions are told from new calls, and what is kept for them. */
+export interface IdempotencySettings {
+  /** How long an answer is kept, milliseconds; at least 24 hours. */
+  readonly retentionMs: number;
+  /** Names and fingerprints are made with it. Changing it frees every open claim. */
+  readonly secret: Uint8Array;
+  /** The first seals, all of them open. */
+  readonly keys: readonly [SealingKey, ...SealingKey[]];
+  /**
+   * `derived-key`: the merchant is given a key that stays the same over all attempts, and an operation whose end is unknown runs again
+   * with it. `read-back-only`: for a merchant that looks at no key; for a while after a timeout only the session is read.
+   */
+  readonly merchant: 'derived-key' | 'read-back-only';
+  /** Whether complete and cancel exclude one another on a session, whatever their keys. */
+  readonly sessionLock: boolean;
+}
+
+/** The merchant's own checkout operations. */
+export interface AcpBackend {
+  /** Scheme, host and port. */
+  readonly origin: string;
+  /** Sent with every call; a caller cannot overrule them. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** `path`: with the prefix of the base URL; it holds SESSION_PLACE wherever the operation has a session. */
+  readonly operations: Readonly<Record<Operation, { readonly path: string; readonly timeoutMs: number }>>;
+}
+
+/** What the discovery document says besides (acp.md 7). */
+export interface AcpDiscoverySettings {
+  readonly documentationUrl: string | undefined;
+  readonly supportedCurrencies: readonly string[] | undefined;
+  readonly supportedLocales: readonly string[] | undefined;
+  readonly interventionTypes: readonly string[] | undefined;
+}
+
+/** `protocols.acp` of a shop that serves it (acp.md 13.8). */
+export interface AcpSettings {
+  readonly clients: readonly AcpClient[];
+  readonly backend: AcpBackend;
+  readonly idempotency: IdempotencySettings;
+  readonly discovery: AcpDiscoverySettings;
+  /** Most calls at the same time. */
+  readonly maxInFlight: number;
+  /** Whether request items may have a `quantity`, which the schema forbids and agents send. */
+  readonly acceptLineItemQuantity: boolean;
+  /** Whether an answer that contradicts itself is refused, and not only counted. */
+  readonly strictSemantics: boolean;
+}
+
+export type AcpConfig = { readonly mountPath: string } & (
+  | { readonly enabled: false }
+  | ({ readonly enabled: true } & AcpSettings)
+);

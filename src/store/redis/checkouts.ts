@@ -1,0 +1,114 @@
+import { isRefusal } from '../../checkouts/claim-table.ts';
+import type { CheckoutClaims, Claimed, Hold, Unknown } from '../../checkouts/claims.ts';
+import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
+import { assertCheckoutClaim, assertHold, assertSealedAnswer, assertUnknownEnd } from '../checkout-claim.ts';
+import type { RedisClient } from './client.ts';
+import type { RedisKeys } from './keys.ts';
+import { runReplicated } from './replication.ts';
+import { parts } from './reply.ts';
+import {
+  CHECKOUT_CLAIM,
+  CHECKOUT_FINISH,
+  CHECKOUT_RELEASE,
+  CHECKOUT_UNKNOWN,
+  type Execution,
+  run,
+  type Script,
+} from './script.ts';
+
+const DONE = 1;
+
+/**
+ * Claims of checkout operations. `replicated`: as for the ledger; a claim or an answer that a failover forgot would be made again, so
+ * the merchant is not called, and the caller not told, before a replica has it.
+ */
+export function redisCheckouts(
+  { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },
+  names: RedisKeys,
+): CheckoutClaims {
+  const guarded = (script: Script, execution: Execution): Promise<unknown> =>
+    replicated === undefined ? run(redis, script, execution) : runReplicated(replicated, script, execution);
+  const keysOf = ({ name, lock }: { readonly name: string; readonly lock: string | undefined }): readonly string[] => [
+    names.checkout(name),
+    ...(lock === undefined ? [] : [names.checkoutLock(lock)]),
+  ];
+  return {
+    async claim(claim) {
+      assertCheckoutClaim(claim);
+      const { name, fingerprint, owner, leaseMs, keepMs, unopened } = claim;
+      const plan = { name, fingerprint, owner, leaseMs, keepMs };
+      const bytes = unopened === undefined ? undefined : Buffer.from(unopened);
+      return claimedOf(await guarded(CHECKOUT_CLAIM, { keys: keysOf(claim), plan, bytes }));
+    },
+    async finish(hold, { status, sealed, keepMs }) {
+      assertHold(hold);
+      assertSealedAnswer({ status, sealed, keepMs });
+      const plan = { ...planOf(hold), status, keepMs, refused: isRefusal(status) };
+      const bytes = Buffer.from(sealed);
+      return finishedOf(await guarded(CHECKOUT_FINISH, { keys: keysOf(hold), plan, bytes }));
+    },
+    async unknown(hold, end) {
+      assertHold(hold);
+      assertUnknownEnd(end);
+      const { why, keepMs } = end;
+      return (
+        (await run(redis, CHECKOUT_UNKNOWN, { keys: keysOf(hold), plan: { ...planOf(hold), why, keepMs } })) === DONE
+      );
+    },
+    async release(hold) {
+      assertHold(hold);
+      return (await run(redis, CHECKOUT_RELEASE, { keys: keysOf(hold), plan: planOf(hold) })) === DONE;
+    },
+  };
+}
+
+function planOf({ name, fingerprint, owner, token }: Hold) {
+  return { name, fingerprint, owner, token };
+}
+
+/** The reply of checkout-claim.lua: kind, and what belongs to it. @throws LedgerCorruption */
+function claimedOf(reply: unknown): Claimed {
+  const [kind, ...told] = parts(reply);
+  switch (kind) {
+    case 'first':
+      return { kind, token: Number(told[0]) };
+    case 'again': {
+      const [token, why, sinceMs, other] = told;
+      return { kind, token: Number(token), why: whyOf(why), sinceMs: Number(sinceMs), other: other === 1 };
+    }
+    // Not `done`: that is a write, and waits for a replica.
+    case 'kept':
+      return { kind: 'done', status: Number(told[0]), sealed: String(told[1]) };
+    case 'in_flight':
+    case 'session_busy':
+      return { kind, ageMs: Number(told[0]), leftMs: Number(told[1]) };
+    case 'conflict':
+      return { kind };
+    default:
+      throw new LedgerCorruption('unknown reply to a claim of a checkout operation');
+  }
+}
+
+/** The reply of checkout-finish.lua. @throws LedgerCorruption */
+function finishedOf(reply: unknown): boolean {
+  const [kind] = parts(reply);
+  if (kind !== 'done' && kind !== 'fenced')
+    throw new LedgerCorruption('unknown reply to the end of a checkout operation');
+  return kind === 'done';
+}
+
+const WHYS: ReadonlySet<unknown> = new Set<Unknown>([
+  'timeout',
+  'reset',
+  'status',
+  'invalid_document',
+  'lease_expired',
+  'in_progress',
+  'unopened',
+]);
+
+/** @throws LedgerCorruption */
+function whyOf(why: unknown): Unknown {
+  if (!WHYS.has(why)) throw new LedgerCorruption('unknown end of a checkout operation');
+  return why as Unknown;
+}

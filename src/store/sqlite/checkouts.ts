@@ -1,0 +1,89 @@
+import type { ClaimRecord, LockRecord, Standing } from '../../checkouts/claim-record.ts';
+import {
+  claimCheckout,
+  finishCheckout,
+  type Outcome,
+  releaseCheckout,
+  unknownCheckout,
+} from '../../checkouts/claim-table.ts';
+import type { CheckoutClaims } from '../../checkouts/claims.ts';
+import { assertCheckoutClaim, assertHold, assertSealedAnswer, assertUnknownEnd } from '../checkout-claim.ts';
+import type { Database } from './database.ts';
+
+/** Rows that are over, deleted along with one claim: more than one can add, so that the tables shrink after a rush. */
+const PURGE_BATCH = 20;
+
+/** A key and, where the operation has one, its session. */
+interface Names {
+  readonly name: string;
+  readonly lock: string | undefined;
+}
+
+/** Claims of checkout operations as rows. Commands that run at once are serialized by the database. */
+export function sqliteCheckouts(database: Database): CheckoutClaims {
+  const claims = rowsOf<ClaimRecord>(database, 'checkouts');
+  const locks = rowsOf<LockRecord>(database, 'checkout_locks');
+  const purge = (now: number): void => {
+    claims.purge(now);
+    locks.purge(now);
+  };
+  const settle = <Answer>(
+    { name, lock }: Names,
+    command: (found: Standing, now: number) => Outcome<Answer>,
+    along: (now: number) => void = () => undefined,
+  ): Promise<Answer> =>
+    database.write((now) => {
+      along(now);
+      const found = { record: claims.read(name), lock: lock === undefined ? undefined : locks.read(lock) };
+      const { answer, next } = command(found, now);
+      if (next.record !== found.record) claims.put(name, next.record);
+      if (lock !== undefined && next.lock !== found.lock) locks.put(lock, next.lock);
+      return answer;
+    });
+  return {
+    async claim(claim) {
+      assertCheckoutClaim(claim);
+      return settle(claim, (found, now) => claimCheckout(found, claim, now), purge);
+    },
+    async finish(hold, answer) {
+      assertHold(hold);
+      assertSealedAnswer(answer);
+      return settle(hold, (found, now) => finishCheckout(found, hold, answer, now));
+    },
+    async unknown(hold, end) {
+      assertHold(hold);
+      assertUnknownEnd(end);
+      return settle(hold, (found, now) => unknownCheckout(found, hold, end, now));
+    },
+    async release(hold) {
+      assertHold(hold);
+      return settle(hold, (found, now) => releaseCheckout(found, hold, now));
+    },
+  };
+}
+
+/** Statements of one of the tables. They run inside a transaction that somebody else opened. */
+function rowsOf<Row extends { readonly ends: number }>({ db }: Database, table: 'checkouts' | 'checkout_locks') {
+  const select = db.prepare(`SELECT record FROM ${table} WHERE name = ?`);
+  const upsert = db.prepare(
+    `INSERT INTO ${table} (name, expires_at, record) VALUES (?, ?, ?)
+     ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at, record = excluded.record`,
+  );
+  const remove = db.prepare(`DELETE FROM ${table} WHERE name = ?`);
+  const ended = db.prepare(
+    `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
+  );
+  return {
+    read(name: string): Row | undefined {
+      const row = select.get(name);
+      return row === undefined ? undefined : (JSON.parse(String(row['record'])) as Row);
+    },
+    put(name: string, row: Row | undefined): void {
+      if (row === undefined) remove.run(name);
+      else upsert.run(name, row.ends, JSON.stringify(row));
+    },
+    purge(now: number): void {
+      ended.run(now);
+    },
+  };
+}
