@@ -3,9 +3,10 @@ import type { Resource } from './catalogue/resource.ts';
 import type { GatewayError } from './errors.ts';
 import type { Channel } from './events/event.ts';
 import type { Journal } from './events/journal.ts';
-import { noteOutcome } from './http/account.ts';
+import { noteOutcome, noteReason } from './http/account.ts';
 import type { JsonObject } from './json/types.ts';
 import type { CarriedMandate } from './mandates/ap2/envelope.ts';
+import { reasonOfRefusal } from './mandates/ap2/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from './mandates/ap2/verdict.ts';
 import type { BackendAnswer, BackendError, BackendRequest } from './merchant/types.ts';
 import type { Lease } from './payments/leases.ts';
@@ -158,6 +159,8 @@ function noting(res: Response, presenter: Presenter): Presenter {
     },
     failed(error, context) {
       noteOutcome(res, error.code);
+      const reason = reasonOfRefusal(error.code, error.details?.reason);
+      if (reason !== undefined) noteReason(res, reason);
       presenter.failed(error, context);
     },
     relay(answer, said) {

@@ -1,6 +1,7 @@
 import express, { type Express } from 'express';
 import { openBacklog } from './backlog.ts';
 import { compileCatalogue } from './catalogue/catalogue.ts';
+import { openCheckoutDesk } from './checkout-desk.ts';
 import type { GatewayConfig } from './config/config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { openEdges } from './edges.ts';
@@ -86,13 +87,12 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const backlog = openBacklog(store, log, metrics);
   const { events, receipts } = backlog;
   const edges = openEdges(config, log, metrics);
-  const { bypassed } = edges;
   const mandates = openMandateDesk(config, store.mandates);
   const { desk: mandateDesk } = mandates ?? {};
   const monitor = startMonitor({
     ...watched({ ...parts, trust: mandates?.trust }),
     gate: lifecycle,
-    bypassed,
+    bypassed: edges.bypassed,
     onChange: healthLog(log),
   });
   const merchant = createExchange({ origin: config.backend.origin });
@@ -127,7 +127,6 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
     ...(parts.loop === undefined ? {} : { loop: parts.loop }),
   });
-
   const budget = createAnswerBudget(config.limits.maxBufferedBytes);
   showVitalSigns(metrics, {
     lifecycle,
@@ -140,18 +139,20 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   });
 
   const watch = watchOver(metrics.calls, tracing);
+  const shared = { store, backlog, edges, lifecycle, doorway, watch, onFailure, log, metrics };
+  const checkouts = openCheckoutDesk(config, shared);
   const agents = plainExpress(express());
   agents.use(identify(mounts));
   agents.use(keepAccount(watch));
-  agents.use(httpLog(log, tracing));
+  agents.use(httpLog(log, tracing, checkouts?.shownPath));
   agents.use(countUntilClosed(lifecycle));
-  agents.use(checkFraming());
+  agents.use(checkFraming(checkouts));
   agents.use(probes(monitor));
   agents.use(checkHost(config.server.allowedHosts));
   // Before the check of the Origin: browsers name it when they load modules, and an operator comes in by any name of the pod.
   agents.use(below(['/console'], consoleRoutes(config.server.adminTokens)));
   agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
-  agents.use(refuseEncodedSlash());
+  agents.use(refuseEncodedSlash(checkouts?.mountPath));
   publish(agents, config, catalogue, () => monitor.adapterHealth());
   const operators = operatorRoutes(config.server.adminTokens, { ...store, stream: stream.route }, edges.guesses);
   agents.use(below(['/api/receipts', '/api/events'], operators));
@@ -170,7 +171,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     layer('forward', counted(lifecycle, forward(merchant.exchange, desk))),
     layer('conclude', edges.unlessPaid(counted(lifecycle, conclude(desk, receipts)))),
   ];
-  openFronts(agents, { config, catalogue, parked: store.parked, budget, entrance: edges.entrance }, purchase);
+  openFronts(agents, { config, catalogue, parked: store.parked, budget, edges, checkouts }, purchase);
 
   agents.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
@@ -189,7 +190,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
       doorway.close();
       await till?.stopReconciling(WRITE_DOWN_MS);
       // Who is still silent has had the time of the drain; what it leaves behind is written down as undelivered.
-      await merchant.abort();
+      await Promise.all([merchant.abort(), checkouts?.abort()]);
       await lifecycle.idle(WRITE_DOWN_MS);
       await till?.releaseLeases();
       await mandates?.close();

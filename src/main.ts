@@ -11,6 +11,8 @@ const USAGE = `acg <command> [--config FILE]
   mandate      AP2 mandates with TEST keys, for developers of agents (acg mandate --help)
   vectors ap2 FILE [--redis URL]
                present the cases of a file of AP2 vectors to the verifier (acg vectors --help)
+  vectors acp FILE
+               put the cases of a file of ACP documents through the validators (acg vectors --help)
   reconcile --from-chain [--since BLOCK|ISO8601] [--dry-run]
                write the receipts that the chain shows and a lost store forgot; without --since of the last 30 days
 

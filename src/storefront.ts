@@ -1,14 +1,18 @@
 import type { Express, RequestHandler } from 'express';
 import release from '../package.json' with { type: 'json' };
 import type { Catalogue } from './catalogue/catalogue.ts';
+import type { CheckoutDesk } from './checkout-desk.ts';
 import type { GatewayConfig } from './config/config.ts';
+import type { Edges } from './edges.ts';
 import type { Channel } from './events/event.ts';
 import { a2aDocuments } from './fronts/a2a/documents.ts';
 import { a2aFront } from './fronts/a2a/front.ts';
+import { DISCOVERY_MAX_AGE_S, DISCOVERY_PATH } from './fronts/acp/discovery.ts';
 import { httpFront } from './fronts/http.ts';
 import { mcpFront } from './fronts/mcp/mcp.ts';
 import { ofChannel } from './http/account.ts';
 import { allowOnly } from './http/methods.ts';
+import { published } from './http/published.ts';
 import type { AnswerBudget } from './overload/answer-budget.ts';
 import type { ParkedCalls } from './payments/parked-calls.ts';
 
@@ -19,18 +23,20 @@ export interface FrontParts {
   readonly parked: ParkedCalls;
   /** The memory for answers that go into a message as a whole. */
   readonly budget: AnswerBudget;
-  /** What every call passes before a byte of its body is read. */
-  readonly entrance: readonly RequestHandler[];
+  /** Every call passes its entrance first. */
+  readonly edges: Pick<Edges, 'entrance'>;
+  /** Undefined: no checkouts are served. */
+  readonly checkouts: CheckoutDesk | undefined;
 }
 
 /** Every enabled front before the layers of a purchase. A front that is not enabled has no path at all. */
 export function openFronts(agents: Express, parts: FrontParts, purchase: readonly RequestHandler[]): void {
-  const { config, catalogue, parked, budget, entrance } = parts;
+  const { config, catalogue, parked, budget, edges, checkouts } = parts;
   const { protocols, merchant, x402 } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
   const mount = (channel: Channel, paths: string[], front: RequestHandler): void => {
-    agents.post(paths, [...ofChannel(channel, [...entrance, front])], [...purchase]);
+    agents.post(paths, [...ofChannel(channel, [...edges.entrance, front])], [...purchase]);
     agents.all(paths, allowOnly('POST'));
   };
   if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpFront());
@@ -43,5 +49,11 @@ export function openFronts(agents: Express, parts: FrontParts, purchase: readonl
     mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], front);
     // Behind the mount: a router in which nothing matches would hold every call back for a turn of the event loop.
     agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));
+  }
+  // Not a purchase: neither offers nor proofs have a meaning there.
+  if (checkouts !== undefined) {
+    agents.use(checkouts.front, checkouts.failures);
+    agents.get(DISCOVERY_PATH, published(checkouts.discovery, new Date(), DISCOVERY_MAX_AGE_S));
+    agents.all(DISCOVERY_PATH, allowOnly('GET', 'HEAD'));
   }
 }

@@ -1,8 +1,9 @@
 import { describe } from 'node:test';
 import { createAuthority } from '../support/certificates.ts';
-import { DID_KEY, issuers, jwk, keyed, PROVIDER, pem, publicHalf, type Row, refuses } from './ap2.ts';
+import { DID_KEY, issuers, jwk, keyed, PROVIDER, pem, publicHalf, refuses } from './ap2.ts';
 import type { Changes } from './document.ts';
 import { file } from './files.ts';
+import type { Row } from './refusals.ts';
 
 const A = 'authorization.ap2';
 const ROOT = file('root.pem', createAuthority('One').certificate);

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkoutKeysOf } from '../../src/mandates/ap2/own-keys.ts';
-import { asking, CHECKOUT_PEM, issuers, jwk, keyed, PROVIDER, pem, publicHalf, type Row, refuses } from './ap2.ts';
+import { asking, CHECKOUT_PEM, issuers, jwk, keyed, PROVIDER, pem, publicHalf, refuses } from './ap2.ts';
 import { problems } from './document.ts';
+import type { Row } from './refusals.ts';
 
 const A = 'authorization.ap2';
 const R = 'resources.report';

@@ -1,8 +1,7 @@
-import assert from 'node:assert/strict';
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
-import { it } from 'node:test';
 import type { JsonObject } from '../../src/json/types.ts';
-import { type Changes, problems } from './document.ts';
+import type { Changes } from './document.ts';
+import { refusalsOf } from './refusals.ts';
 
 /** A fresh P-256 key in PKCS#8 PEM. */
 export function pem(): string {
@@ -42,18 +41,4 @@ export function keyed(changes: object): Changes {
   return issuers({ ...PROVIDER, keys: [{ ...jwk('k'), ...changes }] });
 }
 
-/** A change of that shop, the one path that is named for it, and what is said. */
-export type Row = readonly [title: string, changes: Changes, path: string, message: RegExp];
-
-/** One test for each row: this problem and no other, and no value said back. */
-export function refuses(rows: readonly Row[]): void {
-  for (const [title, changes, path, message] of rows)
-    it(title, () => {
-      const found = problems(asking(changes));
-      const [problem, ...others] = found;
-      assert.ok(problem !== undefined && others.length === 0, JSON.stringify(found));
-      assert.equal(problem.path, path);
-      assert.match(problem.message, message);
-      assert.ok(!/pass@|AAAA/.test(problem.message), 'a value is never said back');
-    });
-}
+export const refuses = refusalsOf(asking, ['pass@', 'AAAA']);

@@ -1,11 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after } from 'node:test';
 
-/** Where files of this spec lie until it ends. */
+/** Where files of the specs of one process lie until it ends. */
 export const folder = mkdtempSync(join(tmpdir(), 'acg-config-'));
-after(() => rmSync(folder, { recursive: true }));
+process.once('exit', () => rmSync(folder, { recursive: true }));
 
 /** Writes a file and gives its path. */
 export function file(name: string, content: string | Uint8Array): string {

@@ -3,7 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
 import { createDoor } from '../../src/overload/door.ts';
 
-const MOUNTS = new Map([['/mcp', 'mcp']]);
+const MOUNTS = new Map([
+  ['/mcp', 'mcp'],
+  ['/acp/checkout_sessions', 'acp'],
+]);
 
 /** Whether the door asks if this request may come in. */
 function asked(method: string, url: string): boolean {
@@ -25,6 +28,9 @@ describe('the door', () => {
   it('lets every question in', () => assert.equal(asked('GET', '/ready'), false));
   it('asks about a call', () => assert.equal(asked('POST', '/api/resources/a/invoke'), true));
   it('asks about a message', () => assert.equal(asked('POST', '/mcp?x=1'), true));
+
+  it('does not ask about a checkout: its front does, once it knows who calls', () =>
+    assert.equal(asked('POST', '/acp/checkout_sessions?x=1'), false));
 
   it('leaves it to a front to say that there is no place, in the words of its protocol', () => {
     const door = createDoor({

@@ -1,3 +1,4 @@
+import { longestTimeoutMs } from '../checkouts/longest-timeout.ts';
 import { configWarnings, loadConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
 import { frontsSummary } from '../config/summary.ts';
@@ -13,6 +14,8 @@ import { processSettings } from './process-settings.ts';
 
 /** Running calls may take this long after the listener closed, milliseconds. */
 const FINISH_MS = 30_000;
+/** What a checkout may take beside its wait for the merchant, milliseconds. */
+const CHECKOUT_SPARE_MS = 5_000;
 
 /** What has to be closed, in the order it was opened. */
 type Opened = (() => unknown)[];
@@ -70,7 +73,7 @@ async function open(
   opened.push(async () => ((await tracing.close()) ? undefined : CLINGS));
 
   // The hook on the management port and the signal start one and the same drain; both need the gateway they end.
-  const drain = (): Promise<void> => drained(gateway, agents, drainSeconds, log);
+  const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);
   const gateway = createGateway({ config, store, rail, log, tracing }, drain);
   opened.push(() => gateway.close());
   const onRefused = refusalLog(log);
@@ -94,13 +97,23 @@ async function open(
   return drain;
 }
 
-function drained(gateway: Gateway, agents: Listener, drainSeconds: number, log: Log): Promise<void> {
+function drained(
+  gateway: Gateway,
+  agents: Listener,
+  { drainSeconds, finishMs }: { readonly drainSeconds: number; readonly finishMs: number },
+  log: Log,
+): Promise<void> {
   if (!gateway.lifecycle.draining()) log.info('draining');
   return gateway.lifecycle.drain({
     propagationMs: drainSeconds * 1_000,
-    finishMs: FINISH_MS,
+    finishMs,
     stopListening: () => agents.stop(),
   });
+}
+
+/** A checkout is sent once and waited for: the process outlasts the longest (acp.md 13.3). */
+function finishMs({ protocols: { acp } }: ReturnType<typeof loadConfig>): number {
+  return acp.enabled ? Math.max(FINISH_MS, longestTimeoutMs(acp.backend) + CHECKOUT_SPARE_MS) : FINISH_MS;
 }
 
 function farewell(log: Log): void {

@@ -4,7 +4,7 @@ import { readSigningKey } from '../keys/signing-key.ts';
 import type { ProblemList } from '../problems/problem.ts';
 import type { GatewayConfig } from './config.ts';
 import type { ConfigDocument } from './document.ts';
-import { readHttpUrl } from './endpoints.ts';
+import { publicUrlFault } from './endpoints.ts';
 
 const A2A = schema.properties.protocols.properties.a2a.properties;
 /** As the schema has it; a constant because its `default` is typed as any text. */
@@ -40,9 +40,6 @@ function checkText(name: string, text: string | undefined, problems: ProblemList
 }
 
 function checkUrl(name: string, text: string | undefined, problems: ProblemList): void {
-  if (text === undefined) return;
-  const reading = readHttpUrl(text, false);
-  if (!reading.ok) problems.add(`${PATH}.${name}`, reading.message);
-  else if (reading.url.username !== '' || reading.url.password !== '')
-    problems.add(`${PATH}.${name}`, 'must not have credentials in the URL');
+  const fault = text === undefined ? undefined : publicUrlFault(text);
+  if (fault !== undefined) problems.add(`${PATH}.${name}`, fault);
 }

@@ -10,12 +10,16 @@ export interface BackendBase {
 
 /** `backend`: its URL has passed the rules of `fields.ts`. */
 export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): BackendBase {
-  const url = new URL(backend.baseUrl);
   return {
-    origin: url.origin,
-    pathPrefix: url.pathname.replace(/\/+$/, ''),
+    ...backendBase(backend.baseUrl),
     headers: lowerHeaders(backend.headers ?? {}, 'backend.headers', problems),
   };
+}
+
+/** Where the merchant is, out of a URL that was checked. */
+export function backendBase(baseUrl: string): Omit<BackendBase, 'headers'> {
+  const { origin, pathname } = new URL(baseUrl);
+  return { origin, pathPrefix: pathname.replace(/\/+$/, '') };
 }
 
 /** Set by the gateway or by the transport, or names of the hop: a configured copy would contradict them. */

@@ -1,4 +1,5 @@
 import type { ResourceConfig } from '../catalogue/settings.ts';
+import type { AcpConfig } from '../checkouts/settings.ts';
 import type { Rate } from '../limits/token-buckets.ts';
 import type { Ap2Config } from '../mandates/ap2/settings.ts';
 import type { X402Config } from '../payments/x402/settings.ts';
@@ -44,7 +45,7 @@ export interface GatewayConfig {
     readonly http: { readonly enabled: boolean };
     readonly mcp: { readonly enabled: boolean; readonly mountPath: string };
     readonly a2a: A2aConfig;
-    readonly acp: { readonly enabled: boolean; readonly mountPath: string };
+    readonly acp: AcpConfig;
   };
   readonly x402: X402Config | undefined;
   /** Mandates, where they are switched on. */

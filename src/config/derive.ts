@@ -6,16 +6,17 @@ import { deriveAp2, mandateSetting } from './ap2.ts';
 import { deriveBackend } from './backend.ts';
 import type { GatewayConfig } from './config.ts';
 import type { ConfigDocument } from './document.ts';
+import { isLoopbackUrl } from './endpoints.ts';
 import { checkFields } from './fields.ts';
 import { deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './listeners.ts';
 import { type PriceAsset, priceAsset } from './pricing.ts';
 import { deriveRate } from './rate.ts';
-import { refuseUnserved } from './release.ts';
 import { deriveResource, type ResourceSurroundings } from './resources.ts';
 import { deriveStorage } from './storage.ts';
 import { deriveX402 } from './x402.ts';
 
 const LIMITS = schema.properties.limits.properties;
+const RESOURCES = schema.properties.resources;
 const KEY_PATH = 'payments.x402.facilitator.privateKey';
 
 /**
@@ -37,9 +38,9 @@ export function deriveConfig(
   const management = section('management', deriveManagement);
   const backend = section('backend', deriveBackend);
   const storage = section('storage', deriveStorage);
-  const protocols = section('protocols', deriveProtocols);
   const payments = section('payments', () => derivePayments(document, fromFile, problems));
-  if (problems.sound('protocols')) refuseUnserved(document, problems);
+  const checkout = { backend, trial: isTrial(document, payments?.x402, problems) };
+  const protocols = section('protocols', () => deriveProtocols(document, checkout, problems));
   const asset = payments?.asset ?? ({ kind: 'unsound' } as const);
   const ap2 = merchant && section('authorization', () => deriveAp2(document, merchant, asset, problems));
   const surroundings: ResourceSurroundings = {
@@ -71,6 +72,13 @@ export function deriveConfig(
   };
 }
 
+/** Whether nobody outside this machine can meet the shop; unknown, too, where what decides it was refused. */
+function isTrial({ merchant, storage }: ConfigDocument, x402: X402Config | undefined, problems: ProblemList): boolean {
+  if (!problems.sound('merchant') || !problems.sound('storage')) return true;
+  const money = x402 !== undefined && x402.mode !== 'local';
+  return !money && storage.redis === undefined && isLoopbackUrl(merchant.publicBaseUrl);
+}
+
 interface Payments {
   readonly x402: X402Config | undefined;
   readonly asset: PriceAsset;
@@ -89,8 +97,14 @@ function deriveResources(
   problems: ProblemList,
 ): readonly ResourceConfig[] {
   const listed: unknown = document.resources;
+  if (listed === undefined || (problems.sound('resources') && Object.keys(document.resources ?? {}).length === 0)) {
+    // A checkout is something to sell as well.
+    if (document.protocols?.acp?.enabled !== true)
+      problems.add('resources', `${listed === undefined ? 'is missing:' : 'must be'} ${RESOURCES.description}`);
+    return [];
+  }
   if (listed === null || typeof listed !== 'object' || Array.isArray(listed)) return [];
-  return Object.entries(document.resources)
+  return Object.entries(document.resources ?? {})
     .filter(([id]) => problems.sound(memberPath('resources', id)))
     .map(([id, resource]) => deriveResource(id, resource, surroundings, problems))
     .filter((resource) => resource !== undefined);

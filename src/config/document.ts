@@ -1,5 +1,6 @@
 import type { JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
+import type { AcpDocument } from './acp-document.ts';
 
 /** The document as schemas/config.schema.json admits it, before defaults: the schema is the authority, this is its shadow. */
 export interface ConfigDocument {
@@ -27,11 +28,11 @@ export interface ConfigDocument {
     readonly http?: { readonly enabled?: boolean };
     readonly mcp?: MountDocument;
     readonly a2a?: A2aDocument;
-    readonly acp?: MountDocument;
+    readonly acp?: AcpDocument;
   };
   readonly payments?: { readonly x402?: X402Document };
   readonly authorization?: { readonly ap2?: Ap2Document };
-  readonly resources: Readonly<Record<string, ResourceDocument>>;
+  readonly resources?: Readonly<Record<string, ResourceDocument>>;
   readonly limits?: {
     readonly maxInFlight?: number;
     readonly maxStreams?: number;

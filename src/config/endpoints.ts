@@ -47,6 +47,14 @@ export function readHttpUrl(text: string, plain: boolean): UrlReading {
   return { ok: true, url: new URL(text) };
 }
 
+/** What is wrong with a link that strangers are told, or undefined. */
+export function publicUrlFault(text: string): string | undefined {
+  const reading = readHttpUrl(text, false);
+  if (!reading.ok) return reading.message;
+  const { username, password } = reading.url;
+  return username === '' && password === '' ? undefined : 'must not have credentials in the URL';
+}
+
 /** True for a URL whose host is this machine or pod. */
 export function isLoopbackUrl(text: string): boolean {
   return URL.canParse(text) && hostKind(new URL(text)) === 'loopback';

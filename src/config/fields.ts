@@ -15,6 +15,7 @@ const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['merchant', 'publicBaseUrl'], (text) => urlFault(text, true)],
   [['server', 'allowedOrigins', '*'], originFault],
   [['backend', 'baseUrl'], backendFault],
+  [['protocols', 'acp', 'backend', 'baseUrl'], backendFault],
   [['payments', 'x402', 'asset'], addressFault],
   [['payments', 'x402', 'payTo'], addressFault],
   [['payments', 'x402', 'rpcUrl'], (text) => (text === '' ? undefined : urlFault(text, false))],
@@ -59,8 +60,8 @@ function urlFault(text: string, plain: boolean): string | undefined {
 function backendFault(text: string, document: unknown): string | undefined {
   const fault = urlFault(text, true);
   if (fault !== undefined || hostKind(new URL(text)) === 'loopback') return fault;
-  const { backend } = document as { readonly backend: { readonly allowNonLoopback?: unknown } };
-  if (backend.allowNonLoopback === true) return undefined;
+  const { backend } = document as { readonly backend?: { readonly allowNonLoopback?: unknown } | null };
+  if (backend?.allowNonLoopback === true) return undefined;
   return 'must be on loopback (127.0.0.1, [::1], localhost), or set backend.allowNonLoopback: true';
 }
 

@@ -1,6 +1,7 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { ProblemList } from '../problems/problem.ts';
 import { deriveA2a } from './a2a.ts';
+import { type AcpSurroundings, deriveAcp } from './acp.ts';
 import type { GatewayConfig } from './config.ts';
 import type { ConfigDocument } from './document.ts';
 
@@ -9,7 +10,10 @@ const MANAGEMENT = schema.properties.management.properties;
 const PROTOCOLS = schema.properties.protocols.properties;
 
 /** Paths that belong to the gateway itself: no front may be mounted there. */
-const OWN_PATHS: readonly string[] = ['/api', '/health', '/ready', '/metrics', '/drain', '/release', '/app-probe'];
+const OWN_PATHS: readonly string[] = [
+  ...['/api', '/console'],
+  ...['/health', '/ready', '/metrics', '/drain', '/release', '/app-probe'],
+];
 
 /** `server`: tokens in order of use, origins and hosts in the lower-case form they are compared in. */
 export function deriveServer(document: ConfigDocument): GatewayConfig['server'] {
@@ -43,29 +47,43 @@ export function deriveManagement(document: ConfigDocument, problems: ProblemList
 }
 
 /** `protocols`: http unless switched off, the others only when switched on. */
-export function deriveProtocols(document: ConfigDocument, problems: ProblemList): GatewayConfig['protocols'] {
-  const { http, mcp, acp } = document.protocols ?? {};
+export function deriveProtocols(
+  document: ConfigDocument,
+  checkout: AcpSurroundings,
+  problems: ProblemList,
+): GatewayConfig['protocols'] {
+  const { http, mcp } = document.protocols ?? {};
   const protocols = {
     http: { enabled: http?.enabled ?? PROTOCOLS.http.properties.enabled.default },
     mcp: { enabled: mcp?.enabled ?? false, mountPath: mcp?.mountPath ?? PROTOCOLS.mcp.properties.mountPath.default },
     a2a: deriveA2a(document, problems),
-    acp: { enabled: acp?.enabled ?? false, mountPath: acp?.mountPath ?? PROTOCOLS.acp.properties.mountPath.default },
+    acp: deriveAcp(document, checkout, problems),
   };
+  checkMounts(document, protocols, problems);
+  return protocols;
+}
+
+/** Each front has its paths to itself, and none of the gateway's own. */
+function checkMounts(document: ConfigDocument, protocols: GatewayConfig['protocols'], problems: ProblemList): void {
   const taken = new Map<string, string>();
   for (const name of ['mcp', 'a2a', 'acp'] as const) {
-    const { enabled, mountPath } = protocols[name];
-    const own = OWN_PATHS.some((path) => mountPath === path || mountPath.startsWith(`${path}/`));
+    const { mountPath } = protocols[name];
+    const enabled = document.protocols?.[name]?.enabled === true;
+    const path = `protocols.${name}.mountPath`;
+    if (OWN_PATHS.some((own) => within(mountPath, own)))
+      problems.add(path, `must not be one of the gateway's own paths: ${OWN_PATHS.join(', ')}`);
     const other = taken.get(mountPath);
-    if (own)
-      problems.add(
-        `protocols.${name}.mountPath`,
-        `must not be one of the gateway's own paths: ${OWN_PATHS.join(', ')}`,
-      );
-    else if (enabled && other !== undefined)
-      problems.add(`protocols.${name}.mountPath`, `must differ from protocols.${other}.mountPath`);
+    if (enabled && other !== undefined) problems.add(path, `must differ from protocols.${other}.mountPath`);
+    // Everything below the checkout's mount answers in its words alone.
+    for (const [mounted, front] of taken)
+      if (enabled && name === 'acp' && (within(mountPath, mounted) || within(mounted, mountPath)))
+        problems.add(path, `must not be above or below protocols.${front}.mountPath`);
     if (enabled) taken.set(mountPath, name);
   }
-  return protocols;
+}
+
+function within(path: string, parent: string): boolean {
+  return path === parent || path.startsWith(`${parent}/`);
 }
 
 /** `merchant`: the public URL without trailing slash, because paths are appended to it. */

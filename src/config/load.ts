@@ -1,10 +1,12 @@
 import { ProblemList } from '../problems/problem.ts';
+import { checkoutWarnings } from './acp-warnings.ts';
 import type { GatewayConfig } from './config.ts';
 import { deriveConfig } from './derive.ts';
 import type { ConfigDocument } from './document.ts';
 import { environmentOverrides } from './environment.ts';
 import { expand } from './expand.ts';
 import { configPath, type Environment, parseConfigText, readConfigFile } from './read.ts';
+import { STRONG_TOKEN_LENGTH } from './strong-token.ts';
 import { validateDocument } from './validate.ts';
 
 /** Where a configuration comes from. `path` is the `--config` argument; without it AGENT_COMMERCE_CONFIG, else `config.yaml`. */
@@ -33,9 +35,6 @@ export function parseConfig(text: string, env: Environment): GatewayConfig {
   if (!problems.sound('')) problems.throwIfAny();
   return deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
 }
-
-/** Shortest operator token that does not draw a warning, characters. */
-const STRONG_TOKEN_LENGTH = 16;
 
 /** Longest tool name that common model interfaces take, characters. */
 const TOOL_NAME_LENGTH = 64;
@@ -70,6 +69,7 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
       ? ['protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty']
       : []),
     ...mandateWarnings(config),
+    ...checkoutWarnings(config.protocols.acp),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
   ];
 }

@@ -15,12 +15,28 @@ export function secretsOf(config: GatewayConfig): readonly string[] {
     ...server.adminTokens,
     ...headers.flatMap((named) => Object.values(named)),
     ...(storage.engine.kind === 'redis' ? redisSecrets(storage.engine) : []),
+    ...checkoutSecrets(protocols.acp),
     ...pemSecrets(protocols.a2a.signingKey),
     ...pemSecrets(authorization.ap2?.checkout.signingKey),
     ...(x402?.rpcUrl === undefined ? [] : urlSecrets(x402.rpcUrl)),
     ...(x402 === undefined ? [] : facilitatorSecrets(x402.facilitator)),
   ];
   return [...new Set(found)].filter((secret) => secret.length >= SHORTEST_SECRET);
+}
+
+/** Tokens, the secret, what the merchant is told, and the keys in each spelling that a message may have them in. */
+function checkoutSecrets(acp: GatewayConfig['protocols']['acp']): readonly string[] {
+  if (!acp.enabled) return [];
+  const { clients, idempotency, backend } = acp;
+  return [
+    ...clients.flatMap(({ tokens }) => tokens),
+    Buffer.from(idempotency.secret).toString(),
+    ...idempotency.keys.flatMap(({ key }) => {
+      const bytes = Buffer.from(key);
+      return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url'), bytes.toString('hex')];
+    }),
+    ...Object.values(backend.headers),
+  ];
 }
 
 /** Line by line: what is echoed of a key is seldom the whole file. Its armour is no secret. */

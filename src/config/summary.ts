@@ -18,5 +18,11 @@ export function frontsSummary({ protocols, resources }: Pick<GatewayConfig, 'pro
       const offered = resources.filter(({ exposedVia }) => exposedVia.includes(front)).length;
       return `${front}${front === 'http' ? '' : ` at ${protocols[front].mountPath}`} (${offered})`;
     });
-  return fronts.join(', ');
+  const { acp } = protocols;
+  const checkout = acp.enabled ? [`acp at ${acp.mountPath} (checkout for ${clientsOf(acp.clients.length)})`] : [];
+  return [...fronts, ...checkout].join(', ');
+}
+
+function clientsOf(count: number): string {
+  return count === 1 ? '1 client' : `${count} clients`;
 }

@@ -1,18 +1,8 @@
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
-import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import type { ErrorObject } from 'ajv/dist/2020.js';
 import { nearest } from '../problems/nearest.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
+import { matchesSchema } from './compiled.ts';
 import type { ConfigDocument } from './document.ts';
-
-const compiled = new Ajv2020({
-  strict: true,
-  // Conditions (if/then) name properties that their parent declares and types.
-  strictTypes: false,
-  strictRequired: false,
-  allErrors: true,
-  verbose: true,
-  ownProperties: true,
-}).compile<ConfigDocument>(schema);
 
 /** The published schema's verdict; every violation becomes a problem that says what would be right, never what was there. */
 export function validateDocument(document: unknown, problems: ProblemList): document is ConfigDocument {
@@ -20,8 +10,8 @@ export function validateDocument(document: unknown, problems: ProblemList): docu
     problems.add('document', 'must be a mapping of keys to values');
     return false;
   }
-  if (compiled(document)) return true;
-  for (const error of compiled.errors ?? []) {
+  if (matchesSchema(document)) return true;
+  for (const error of matchesSchema.errors ?? []) {
     const problem = explain(error, document);
     if (problem !== undefined) problems.add(problem.path, problem.message);
   }

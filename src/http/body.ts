@@ -40,8 +40,8 @@ export async function readJsonBody(req: IncomingMessage, res: ServerResponse): P
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
  */
 export async function readJsonBytes(req: IncomingMessage, res: ServerResponse): Promise<Uint8Array> {
-  const mayBeEmptyOnly = !hasJsonType(req);
-  return readBody(req, res, mayBeEmptyOnly);
+  const mustBeEmpty = !hasJsonType(req);
+  return readBytes(req, res, mustBeEmpty);
 }
 
 /** False when there is no content type at all, which is right for an empty body only. */
@@ -61,7 +61,11 @@ function tooLarge(): GatewayError {
   return new GatewayError('PAYLOAD_TOO_LARGE', { details: { maxBytes: MAX_BODY_BYTES } });
 }
 
-function readBody(req: IncomingMessage, res: ServerResponse, mustBeEmpty: boolean): Promise<Uint8Array> {
+/**
+ * The bytes of a body whose type is judged already. `mustBeEmpty`: it has no type.
+ * @throws GatewayError PAYLOAD_TOO_LARGE, INPUT_INVALID, and UNSUPPORTED_MEDIA_TYPE where it must be empty and is not
+ */
+export function readBytes(req: IncomingMessage, res: ServerResponse, mustBeEmpty: boolean): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const noType = (): GatewayError =>
       new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send content-type: application/json with a body.' });

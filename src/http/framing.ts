@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
+import { belowMount, rawPath } from './target.ts';
 
 /**
  * Fields that mean one thing or nothing: sent twice, two readers could each take another one for valid, also when both say the same.
@@ -14,13 +15,21 @@ export const SINGLE_FIELDS: readonly string[] = [
   'content-length',
   'last-event-id',
 ];
-/** The same by their length, each with a bit of its own. */
+/** Each has a bit of its own. */
+const SINGLE_BITS = SINGLE_FIELDS.map((field, index) => ({ field, bit: 1 << index }));
+/** The same by their length. */
 const SINGLE_BY_LENGTH: readonly (readonly { readonly field: string; readonly bit: number }[] | undefined)[] =
   Array.from({ length: Math.max(...SINGLE_FIELDS.map(({ length }) => length)) + 1 }, (_, length) => {
-    const named = SINGLE_FIELDS.map((field, index) => ({ field, bit: 1 << index }));
-    const ofLength = named.filter(({ field }) => field.length === length);
+    const ofLength = SINGLE_BITS.filter(({ field }) => field.length === length);
     return ofLength.length === 0 ? undefined : ofLength;
   });
+
+/** A front that refuses some of them itself, in the words of its protocol, for all that comes to its mount or below it. */
+export interface FieldJudge {
+  readonly mountPath: string;
+  /** Which it never reads as one value when they come twice. What a request is for and where it ends is not for a front to judge. */
+  readonly judgedFields: readonly ('authorization' | 'content-type')[];
+}
 
 interface FramingFault {
   readonly reason: string;
@@ -31,11 +40,14 @@ interface FramingFault {
 
 /**
  * Refuses requests whose beginning, end or meaning two HTTP parsers could read differently, beyond what Node's strict parser refuses
- * by itself: security of the framing, RFC 9112. Their connection ends with the answer. `Upgrade` is ignored, not refused.
+ * by itself: security of the framing, RFC 9112. Their connection ends with the answer. `Upgrade` is ignored, not refused. `judge`: a
+ * front that its own fields are left to.
  */
-export function checkFraming(): RequestHandler {
+export function checkFraming(judge?: FieldJudge): RequestHandler {
+  const left = bitsOf(judge?.judgedFields ?? []);
   return function checkFramingLayer(req, res, next) {
-    const fault = framingFault(req);
+    const judged = judge !== undefined && belowMount(judge.mountPath, rawPath(req.url)) !== undefined;
+    const fault = framingFault(req, judged ? left : 0);
     if (fault === undefined) {
       next();
       return;
@@ -49,13 +61,18 @@ export function checkFraming(): RequestHandler {
   };
 }
 
-function framingFault(req: IncomingMessage): FramingFault | undefined {
+function bitsOf(fields: readonly string[]): number {
+  return SINGLE_BITS.reduce((bits, { field, bit }) => (fields.includes(field) ? bits | bit : bits), 0);
+}
+
+/** `left`: the bits of fields that may be repeated here. */
+function framingFault(req: IncomingMessage, left: number): FramingFault | undefined {
   const { httpVersion, headers, method } = req;
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return { reason: 'http_version', message: 'Only versions 1.1 and 1.0 of HTTP are spoken here.' };
   if (headers.host === undefined && httpVersion === '1.1')
     return { reason: 'host_missing', message: 'A request needs a Host.' };
-  const field = repeatedField(req.rawHeaders);
+  const field = repeatedField(req.rawHeaders, left);
   if (field !== undefined)
     return { reason: 'repeated_header', message: `The header ${field} must come only once.`, field };
   const coding = headers['transfer-encoding'];
@@ -82,7 +99,7 @@ export function hasBody(headers: IncomingMessage['headers']): boolean {
 }
 
 /** From the raw list: Node keeps only the first of some repeated fields and joins the others. */
-function repeatedField(raw: readonly string[]): string | undefined {
+function repeatedField(raw: readonly string[], left: number): string | undefined {
   let seen = 0;
   for (let at = 0; at < raw.length; at += 2) {
     const given = raw[at] ?? '';
@@ -91,7 +108,7 @@ function repeatedField(raw: readonly string[]): string | undefined {
     if (named === undefined) continue;
     const name = given.toLowerCase();
     for (const { field, bit } of named) {
-      if (field !== name) continue;
+      if (field !== name || (left & bit) !== 0) continue;
       if ((seen & bit) !== 0) return field;
       seen |= bit;
     }

@@ -1,12 +1,17 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
+import { belowMount, rawPath } from './target.ts';
 
 const ENCODED_SLASH = /%2f/i;
 
-/** The router decodes before it matches, so an encoded slash would look like a part of an id: no route has one. */
-export function refuseEncodedSlash(): RequestHandler {
+/**
+ * The router decodes before it matches, so an encoded slash would look like a part of an id: no route has one. `except`: a mount whose
+ * front matches raw paths, and whose ids may have slashes.
+ */
+export function refuseEncodedSlash(except?: string): RequestHandler {
   return function encodedSlash(req, _res, next) {
-    if (ENCODED_SLASH.test(req.path)) throw new GatewayError('NOT_FOUND');
+    const matched = except !== undefined && belowMount(except, rawPath(req.url)) !== undefined;
+    if (!matched && ENCODED_SLASH.test(req.path)) throw new GatewayError('NOT_FOUND');
     next();
   };
 }

@@ -2,12 +2,18 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler, Response } from 'express';
 import { readHeader } from './headers.ts';
+import { belowMount, rawPath } from './target.ts';
 
 /** What a caller's X-Request-Id may be (SPEC part 8). */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
 
-/** How an id begins that we made, by the path it was asked on (CONTRACT 3, "requestId minted by other channels"). */
-export type IdPrefixes = ReadonlyMap<string, string>;
+/** How an id begins that we made, by the raw path it was asked on (CONTRACT 3, "requestId minted by other channels"). */
+export interface IdPrefixes {
+  get(path: string): string | undefined;
+}
+
+/** The front whose routes lie below its mount, and which answers all that comes there itself. The others have one path each. */
+export const FRONT_WITH_ROUTES = 'acp';
 
 /** The channel's name on the mounts of its front, `req` everywhere else. */
 export function idPrefixes(
@@ -16,7 +22,12 @@ export function idPrefixes(
   const prefixes = new Map<string, string>();
   for (const [channel, { enabled, mountPath }] of Object.entries(protocols))
     if (enabled && mountPath !== undefined) prefixes.set(mountPath, channel).set(`${mountPath}/`, channel);
-  return prefixes;
+  const { [FRONT_WITH_ROUTES]: front } = protocols;
+  const above = front?.enabled === true ? front.mountPath : undefined;
+  if (above === undefined) return prefixes;
+  return {
+    get: (path) => (belowMount(above, path) === undefined ? prefixes.get(path) : FRONT_WITH_ROUTES),
+  };
 }
 
 /** The caller's id when it came once and is legal, else a fresh one: never an echo of anything else. */
@@ -26,9 +37,9 @@ export function requestIdFor(req: IncomingMessage, prefix: string): string {
 }
 
 /** Gives every request its id before anything can fail, and returns it on every status. */
-export function identify(prefixes: IdPrefixes = new Map()): RequestHandler {
+export function identify(prefixes: IdPrefixes = new Map<string, string>()): RequestHandler {
   return function identifyLayer(req, res, next) {
-    const requestId = requestIdFor(req, prefixes.get(req.path) ?? 'req');
+    const requestId = requestIdFor(req, prefixes.get(rawPath(req.url)) ?? 'req');
     (res.locals as { requestId?: string }).requestId = requestId;
     res.setHeader('x-request-id', requestId);
     next();

@@ -1,9 +1,9 @@
 import type { FundedCall } from '../call.ts';
 import { type ErrorDetails, GatewayError } from '../errors.ts';
+import { elapsedMs } from '../http/elapsed.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { paymentDetails } from '../payments/offers.ts';
-import { elapsedMs } from './elapsed.ts';
 import { repeatable, retryUntil } from './repeat.ts';
 
 /** Why nothing can be delivered, in the words of CONTRACT 1.2. */

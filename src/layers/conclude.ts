@@ -1,12 +1,12 @@
 import type { RequestHandler } from 'express';
 import { type AnsweredCall, callAt } from '../call.ts';
 import { GatewayError } from '../errors.ts';
+import { elapsedMs } from '../http/elapsed.ts';
 import type { DeliveryDesk } from '../payments/delivery.ts';
 import { passed } from '../payments/steps.ts';
-import { receiptId } from '../receipts/id.ts';
 import type { Receipt } from '../receipts/receipt.ts';
+import { unpaidReceipt } from '../receipts/unpaid.ts';
 import { backendFailed, MANDATE_USED, undeliveredError } from './backend-failed.ts';
-import { elapsedMs } from './elapsed.ts';
 import { collect, readOn } from './keep.ts';
 import { repeatable } from './repeat.ts';
 import { saidOfFunded } from './said.ts';
@@ -74,17 +74,12 @@ function noRoomForFree({ authorization }: AnsweredCall): GatewayError {
 }
 
 function receiptOfFreeCall(call: AnsweredCall): Receipt {
-  const now = new Date().toISOString();
-  return {
-    id: receiptId(),
+  return unpaidReceipt({
     requestId: call.requestId,
     resourceId: call.resource.id,
     protocol: call.channel,
-    at: now,
-    delivered: true,
-    deliveredAt: now,
     backendStatus: call.answer.status,
     durationMs: elapsedMs(call),
     ...(call.authorization === undefined ? {} : { authorization: call.authorization.summary }),
-  };
+  });
 }

@@ -5,8 +5,11 @@ import { requestIdOf } from '../http/request-id.ts';
 import { sendError } from '../http/respond.ts';
 import { saidOfFunded } from './said.ts';
 
+/** What the log may know of a failure, in whichever protocol's words it is answered. */
+export type Failure = Pick<GatewayError, 'status' | 'message' | 'cause'> & { readonly code: string };
+
 /** Told about every failure before it is answered; the log decides what is worth a line. */
-export type FailureListener = (error: GatewayError, requestId: string) => void;
+export type FailureListener = (error: Failure, requestId: string) => void;
 
 /**
  * The last layer: whatever was thrown becomes one GatewayError, and the call's own presenter says it in its protocol's words.

@@ -1,6 +1,7 @@
 import type { RequestHandler, Response } from 'express';
 import { advanceCall, callAt, type ProvenCall, type Said } from '../call.ts';
 import { GatewayError } from '../errors.ts';
+import { elapsedMs } from '../http/elapsed.ts';
 import type { MandateDesk } from '../mandates/desk.ts';
 import type { Cashier } from '../payments/cashier.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
@@ -9,7 +10,6 @@ import type { Paid, Sale } from '../payments/sale.ts';
 import { paymentTerms } from '../payments/terms.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { paidAndNot } from './backend-failed.ts';
-import { elapsedMs } from './elapsed.ts';
 import { asAnswer } from './keep.ts';
 import { failedForMandate, mandateOf, usedMandate } from './mandate-sale.ts';
 import { repeatable, retryUntil } from './repeat.ts';

@@ -1,4 +1,4 @@
-import type { MandateClaim, OpenMandateUse, UseRefusal } from './register.ts';
+import type { MandateClaim, OpenMandateUse, RegisterEpoch, UseRefusal } from './register.ts';
 
 /**
  * What is known of one open mandate (ap2.md 10). Units: minor units as decimal text. Times: milliseconds of the clock that the mandate
@@ -27,6 +27,9 @@ export interface RegisterRows {
   open(id: string): OpenMandateState | undefined;
   write(id: string, state: OpenMandateState): void;
   remove(id: string): void;
+  /** Undefined: somebody emptied the register. */
+  epoch(): RegisterEpoch | undefined;
+  begin(epoch: RegisterEpoch): void;
 }
 
 /** Entries that ended, dropped along with one reservation: more than one can add, so that the register shrinks after a rush. */
@@ -36,11 +39,20 @@ const MS = 1_000;
 const UNUSED = { spent: '0', pending: '0', uses: 0, puses: 0, last: 0, plast: 0 } as const;
 
 /**
- * Checks everything, then writes everything (ap2.md 10). Undefined: reserved; else why not, and nothing was written. `now`: the store's
+ * Checks everything, then writes everything (ap2.md 10). Undefined: reserved; else why not, and no use was written. `now`: the store's
  * clock, milliseconds. `mandates.lua` is its twin.
  */
 export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number): UseRefusal | undefined {
   const { at, once, onceUntil, open } = claim;
+  const epoch = rows.epoch();
+  if (epoch === undefined) {
+    // A store begins one as it is opened, so it was emptied after the last look at it: before this claim was made, for all that is known.
+    rows.begin({ born: now, openFrom: now });
+    return 'replayed';
+  }
+  const { born, openFrom } = epoch;
+  if (isOlder(claim, born, now)) return 'replayed';
+  if (open.some((use) => isOlder(use, openFrom, now))) return 'open_mandate_spent';
   if (once.some((id) => (rows.usedUntil(id) ?? 0) > now)) return 'replayed';
   for (const use of open) {
     const refusal = refusalOf(standing(rows, use.id, now), use);
@@ -58,6 +70,15 @@ export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number
     });
   }
   return undefined;
+}
+
+/** Whether something was made before `since`, on the store's clock. What does not say its age is as old as time. */
+function isOlder(
+  { age = Number.POSITIVE_INFINITY }: { readonly age?: number | undefined },
+  since: number,
+  now: number,
+) {
+  return since > 0 && now - Math.ceil(age * MS) < since;
 }
 
 /** Ends what was reserved, once: whoever calls knows that it has not been ended before. What ended by time is left to it. */

@@ -5,6 +5,8 @@
 export interface MandateClaim {
   /** When it was presented. */
   readonly at: number;
+  /** How old its checkout was then, seconds, to the millisecond where that is known; undefined: nobody said. */
+  readonly age?: number | undefined;
   /** What may be used once: `m:` and the id of a closed mandate, `j:` and the id of a checkout. */
   readonly once: readonly string[];
   /** Until when those are remembered: after it no check of times can pass (ap2.md 9 and 10). */
@@ -16,6 +18,8 @@ export interface MandateClaim {
 /** One use of an open mandate. */
 export interface OpenMandateUse {
   readonly id: string;
+  /** How old it was when it was presented, seconds; undefined: it does not say when it was made. */
+  readonly age?: number | undefined;
   /** Until when its uses are remembered: its end and the skew. */
   readonly until: number;
   /** Undefined: it may be used once. */
@@ -32,7 +36,24 @@ export interface Recurrence {
   readonly periodStart: number | undefined;
 }
 
-/** Why a mandate that is right cannot be used now (ap2.md 8). */
+/**
+ * Since when a register remembers (ap2.md 10), milliseconds of the store's clock. What may have been used before that is refused: an
+ * emptied store would otherwise take it a second time. The two times differ because a first start and a loss look alike in the store:
+ *
+ * - No checkout from before `born` is accepted. That refuses nobody at a first start, because a register is born before the gateway hands
+ *   out its first checkout; and after a loss whoever was about to pay makes a mandate for a fresh one. With its checkout every closed
+ *   mandate is refused.
+ * - No open mandate from before `openFrom` is accepted. Open mandates are older than a shop that starts, so at a first start it is 0; it is
+ *   the time of the birth when a gateway knows that there was a register before. Until they end, nobody can tell what was spent under them.
+ */
+export interface RegisterEpoch {
+  /** 0: nothing was forgotten, ever. */
+  readonly born: number;
+  /** 0: none was lost, or the operator accepts them all the same. */
+  readonly openFrom: number;
+}
+
+/** Why a mandate that is right cannot be used now (ap2.md 8); what may have been used before a loss has the reason of what was used. */
 export type UseRefusal =
   | 'replayed'
   | 'open_mandate_spent'

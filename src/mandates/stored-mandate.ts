@@ -57,6 +57,8 @@ type Shape<T> = Readonly<Record<keyof T, Rule>>;
 const text: Rule = (value) => typeof value === 'string' && value.length > 0 && value.isWellFormed();
 const id: Rule = (value) => text(value) && (value as string).length <= MAX_ID_LENGTH;
 const time: Rule = (value) => typeof value === 'number' && value >= 0 && value <= MAX_TIME;
+/** Clocks differ: a fresh one may seem to come from the future. */
+const age: Rule = (value) => typeof value === 'number' && Math.abs(value) <= MAX_TIME;
 const units: Rule = (value) => typeof value === 'string' && UNITS.test(value) && Number.isSafeInteger(Number(value));
 const count: Rule = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const optional =
@@ -72,11 +74,13 @@ const RECURRENCE: Shape<Recurrence> = {
 };
 const USE: Shape<OpenMandateUse> = {
   id,
+  age: optional(age),
   until: time,
   recurrence: optional((value) => isShaped(value, RECURRENCE)),
 };
 const CLAIM: Shape<MandateClaim> = {
   at: time,
+  age: optional(age),
   once: (value) => isList(value, 1, MAX_ONCE, id) && areDistinct(value),
   onceUntil: time,
   open: (value) => isList(value, 0, MAX_OPEN, (use) => isShaped(use, USE)) && areDistinct(value.map(idOf)),

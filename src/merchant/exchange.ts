@@ -24,18 +24,20 @@ export interface MerchantHop {
 /**
  * Opens the way to one merchant: http-proxy-middleware as frame, undici as transport. `origin`: scheme, host and port of the backend;
  * redirects are never followed, so nothing else is ever contacted. Its name is resolved at every connection (`resolve`: `dns.lookup`
- * unless given), and never to a link-local or metadata address.
+ * unless given), and never to a link-local or metadata address. `reuse: false` opens a connection for each exchange: a side effect must
+ * not meet a socket that the merchant closes in the same moment, where nobody can tell whether it was sent (acp.md 13.3).
  */
 export function createExchange(options: {
   readonly origin: string;
   readonly maxSockets?: number;
   readonly resolve?: LookupFunction;
+  readonly reuse?: boolean;
 }): MerchantHop {
   const origin = new URL(options.origin);
   const maxSockets = options.maxSockets ?? MAX_BACKEND_SOCKETS;
   const pool = new Pool(origin, {
     connections: maxSockets,
-    factory: (to) => new Connection(to, new Wire(options.resolve)),
+    factory: (to) => new Connection(to, new Wire(options.resolve), options.reuse),
   });
   // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive until a full collection.
   let running = 0;

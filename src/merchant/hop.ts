@@ -73,9 +73,9 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   }
 
   /** Ends the exchange. Whoever waits for the head, or reads the body, gets the BackendError. */
-  fail(reason: BackendFailure, cause?: unknown): void {
+  fail(reason: BackendFailure, cause?: unknown, status?: number): void {
     if (this.#ended) return;
-    const error = new BackendError(reason, this.#written, cause);
+    const error = new BackendError(reason, this.#written, cause, status);
     this.#end();
     this.#controller?.abort(error);
     if (this.#body === undefined) this.#head.reject(error);
@@ -115,7 +115,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     // Interim answers are ignored; the library itself refuses 101 and an unasked 100.
     if (status < 200) return;
     if (!empty && Number(length ?? 0) > this.#limits.maxResponseBytes) {
-      this.fail('response_too_large');
+      this.fail('response_too_large', undefined, status);
     } else {
       this.#delimitedByClose = !empty && length === undefined && headers['transfer-encoding'] === undefined;
       this.#body = new AnswerBody({ resume: () => this.#resume(controller), abandon: () => this.#abandon() });

@@ -46,11 +46,14 @@ export class BackendError extends Error {
   readonly reason: BackendFailure;
   /** False only when it is certain that no byte of the request reached the merchant: then any method may be sent again. */
   readonly requestWritten: boolean;
+  /** Of an answer that was refused for the length it declares: its status came all the same. */
+  readonly status: number | undefined;
 
-  constructor(reason: BackendFailure, requestWritten: boolean, cause?: unknown) {
+  constructor(reason: BackendFailure, requestWritten: boolean, cause?: unknown, status?: number) {
     super(`backend ${reason}`, cause === undefined ? undefined : { cause });
     this.name = 'BackendError';
     this.reason = reason;
     this.requestWritten = requestWritten;
+    this.status = status;
   }
 }

@@ -67,7 +67,8 @@ export abstract class Passenger {
 export class Connection extends Client {
   readonly #wire: Wire;
 
-  constructor(origin: string | URL, wire: Wire = new Wire()) {
+  /** `reuse`: false closes the socket behind each exchange. */
+  constructor(origin: string | URL, wire: Wire = new Wire(), reuse = true) {
     super(origin, {
       connect: (options, callback) => wire.open(options, callback),
       // Time and size are bounded by the hop, in total and exactly; the library's timers measure inactivity.
@@ -75,7 +76,7 @@ export class Connection extends Client {
       bodyTimeout: 0,
       keepAliveTimeout: IDLE_SOCKET_MS,
       maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
-      pipelining: 1,
+      pipelining: reuse ? 1 : 0,
       allowH2: false,
     });
     this.#wire = wire;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type IdPrefixes, requestIdFor } from '../http/request-id.ts';
+import { FRONT_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/request-id.ts';
+import { rawPath } from '../http/target.ts';
 import { answerBusy } from './busy-answer.ts';
 import type { Shedding, ShedReason } from './shedding.ts';
 
@@ -15,19 +16,16 @@ export interface DoorParts {
   readonly onShed: (reason: ShedReason) => void;
 }
 
-function pathOf(url: string): string {
-  const at = url.indexOf('?');
-  return at === -1 ? url : url.slice(0, at);
-}
-
 /**
  * Stands before Express. Only calls are shed, and every call is a POST: probes, operators and whoever looks up what is sold ask with
  * GET. A refused call has cost the reading of its head and the writing of its answer; neither its body nor its resource was looked at.
+ * The front with routes of its own is asked later: it tells first who may not call at all, and says everything in its own words.
  */
 export function createDoor({ shedding, mounts, draining, onShed }: DoorParts): Door {
   return function door(req, res) {
     if (req.method !== 'POST') return false;
-    const channel = mounts.get(pathOf(req.url ?? ''));
+    const channel = mounts.get(rawPath(req.url ?? ''));
+    if (channel === FRONT_WITH_ROUTES) return false;
     const reason = shedding();
     if (reason === undefined) return false;
     // Too many calls are no reason not to read one more: the layer behind the front says it in the words of its protocol.

@@ -3,7 +3,7 @@ import { createDoor, type Door } from './door.ts';
 import { type LoopReading, readLoop } from './loop-reading.ts';
 import { createPlaces, type Places } from './places.ts';
 import { JUDGE_MS, Pressure } from './pressure.ts';
-import { createShedding, type ShedReason } from './shedding.ts';
+import { createShedding, type Shedding, type ShedReason } from './shedding.ts';
 import { Turns } from './turns.ts';
 
 /** How often what was shed is told, milliseconds: a line for each call would cost more than its refusal. */
@@ -28,6 +28,11 @@ export interface DoorwayParts {
 export interface Doorway {
   readonly door: Door;
   readonly places: Places;
+  /**
+   * What the door asks, for a front that it leaves the answer to: with a cap of its own beside that of all calls. Whom it has a reason
+   * for must be refused; he is counted.
+   */
+  sheddingFor(cap: Pick<Places, 'free'>): Shedding;
   /** Since the start. */
   shed(): ShedCount;
   close(): void;
@@ -64,6 +69,15 @@ export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: Doo
       onShed: count,
     }),
     places,
+    sheddingFor(cap) {
+      const both = { free: () => places.free() && cap.free(), inFlight: () => places.inFlight() };
+      const shedding = createShedding({ places: both, pressure, turns });
+      return function shedAndCount() {
+        const reason = shedding();
+        if (reason !== undefined) count(reason);
+        return reason;
+      };
+    },
     shed: () => ({ ...shed }),
     close() {
       clearInterval(watch);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { REAL_TIME, type Time } from '../time.ts';
 import { beginSettling, orUncertain } from './begin-settling.ts';
 import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
@@ -12,7 +13,6 @@ import type { Made, Order, Sale } from './sale.ts';
 import { createSettlementPlaces, type SettlementPlaces } from './settlement-places.ts';
 import { answerStanding } from './standing.ts';
 import { passed } from './steps.ts';
-import { REAL_TIME, type Time } from './time.ts';
 import { tooLate } from './too-late.ts';
 import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';

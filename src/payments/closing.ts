@@ -1,4 +1,5 @@
 import type { Journal } from '../events/journal.ts';
+import type { Time } from '../time.ts';
 import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
 import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './ledger/how-far.ts';
@@ -9,7 +10,6 @@ import { persist } from './persist.ts';
 import { receiptOf } from './receipt.ts';
 import type { Made, Order, Uncertain } from './sale.ts';
 import { passed } from './steps.ts';
-import type { Time } from './time.ts';
 import type { Settled, Settlement, Worthless } from './x402/rail.ts';
 
 /** What the steps that end a settlement share. */

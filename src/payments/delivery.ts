@@ -1,4 +1,5 @@
 import type { Journal } from '../events/journal.ts';
+import { REAL_TIME, type Time } from '../time.ts';
 import { holder } from './holder.ts';
 import { deliveredAfterAll } from './late-delivery.ts';
 import type { Lease } from './leases.ts';
@@ -16,7 +17,6 @@ import { deliverAgainMs, windowLeftMs } from './patience.ts';
 import { PATIENT_PAUSES_MS, persist, type Unwritten } from './persist.ts';
 import { type Delivery, receiptOf } from './receipt.ts';
 import { passed } from './steps.ts';
-import { REAL_TIME, type Time } from './time.ts';
 
 /** How long the answer of a call without a key can be read, milliseconds: for the calls that wait for it and nobody else. */
 const JOINED_KEEP_MS = 10_000;

@@ -1,8 +1,8 @@
+import { REAL_TIME, type Time } from '../time.ts';
 import type { Cashier } from './cashier.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { isFinal } from './ledger/transitions.ts';
 import type { Sale } from './sale.ts';
-import { REAL_TIME, type Time } from './time.ts';
 
 /** How long a call waits for another one with the same proof, milliseconds (CONTRACT 4.3). */
 export const JOIN_MS = 3_000;

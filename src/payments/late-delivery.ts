@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { Time } from '../time.ts';
 import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
 import type { Advance, Advanced, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { DELIVERING_STATES } from './ledger/transitions.ts';
-import type { Time } from './time.ts';
 
 /** How often, and after which pause, an attempt that has the record now is given time to end, milliseconds. */
 const LOOKS = 15;

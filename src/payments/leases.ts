@@ -1,6 +1,6 @@
+import { REAL_TIME, type Time } from '../time.ts';
 import { holder } from './holder.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
-import { REAL_TIME, type Time } from './time.ts';
 
 /**
  * How long a record stays with an attempt that no longer says that it lives, milliseconds. Short, because it is what a buyer waits

@@ -1,4 +1,4 @@
-import { REAL_TIME, type Time } from './time.ts';
+import { REAL_TIME, type Time } from '../time.ts';
 
 /** Pauses between attempts, milliseconds: long enough for a store that fails over inside a script, short enough for a caller. */
 const PAUSES_MS: readonly number[] = [50, 250, 1_000];

@@ -1,11 +1,11 @@
 import type { Journal } from '../events/journal.ts';
+import { REAL_TIME, type Time } from '../time.ts';
 import type { Cashier } from './cashier.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { DELIVERING_STATES } from './ledger/transitions.ts';
 import { abandon, forget, leaveToBuyer, neverDecided, owesRefund, refund, wait } from './loose-ends.ts';
 import { BACKGROUND_TRIES, LONGEST_WAIT_MS, lookAgainMs } from './patience.ts';
 import type { Order, Paid } from './sale.ts';
-import { REAL_TIME, type Time } from './time.ts';
 
 /** Between two looks at the work list, milliseconds; random within, so that the replicas do not meet (CONTRACT 4.3). */
 const LOOK_EVERY_MS = { from: 300, to: 600 } as const;

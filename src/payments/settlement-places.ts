@@ -1,4 +1,4 @@
-import { REAL_TIME, type Time } from './time.ts';
+import { REAL_TIME, type Time } from '../time.ts';
 
 /**
  * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that it takes a dozen wallets whose

@@ -3,6 +3,8 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import { pinoHttp } from 'pino-http';
 import type { GatewayError } from '../errors.ts';
 import { accountOf } from '../http/account.ts';
+import { rawPath } from '../http/target.ts';
+import type { Failure } from '../layers/present.ts';
 import type { CheckState } from '../probes/readiness.ts';
 import { isFailure, outcomeOf, resourceIn } from './outcome.ts';
 import { sparing } from './sparing.ts';
@@ -44,21 +46,14 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
 
 /** Longest path in a line, characters: a caller may send 32 KiB of it. */
 const MAX_PATH = 512;
-/** What stands before the path in a target of absolute form; it may hold credentials. */
-const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
-
-function pathOf(url: string): string {
-  const at = url.indexOf('?');
-  return (at === -1 ? url : url.slice(0, at)).replace(ORIGIN, '').slice(0, MAX_PATH);
-}
-
 /**
  * One line a request: id, method, path without query, status, milliseconds; of a message to a front also channel, resource and what
- * became of it, and the trace it belongs to. No headers in either direction.
+ * became of it (of a refused mandate why), and the trace it belongs to. No headers in either direction.
+ * `shown`: what of a raw path may be written, where that is not all of it.
  */
-export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>) {
+export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (path: string) => string = (path) => path) {
   const requestLine = (req: Request, res: Response, ms: number): object => {
-    const path = pathOf(req.originalUrl ?? req.url ?? '');
+    const path = shown(rawPath(req.originalUrl ?? req.url ?? '')).slice(0, MAX_PATH);
     return {
       requestId: res.getHeader('x-request-id'),
       method: req.method,
@@ -69,6 +64,7 @@ export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>) {
       channel: accountOf(res)?.channel,
       resource: resourceIn(res),
       outcome: outcomeOf(res),
+      reason: accountOf(res)?.reason,
       traceId: tracing.traceId(req, res),
     };
   };
@@ -108,7 +104,7 @@ function errorFields(error: unknown, depth = 0): object {
  */
 export function failureLog(log: Log) {
   const spare = sparing((code, lines) => log.warn({ code, lines }, 'as many more of these in this second'));
-  return (error: GatewayError, requestId: string): void => {
+  return (error: Failure, requestId: string): void => {
     const { code, status, cause, message } = error;
     if (status < 500) return;
     spare(code, () => {

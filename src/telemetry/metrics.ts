@@ -2,6 +2,7 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import type { PaymentCensus } from '../payments/ledger/census.ts';
 import { type CallMetrics, callMetrics } from './call-metrics.ts';
 import { censusMetrics } from './census-metrics.ts';
+import { type CheckoutMetrics, checkoutMetrics } from './checkout-metrics.ts';
 import { createDurations } from './durations.ts';
 import { type PaymentMetrics, paymentMetrics } from './payment-metrics.ts';
 import { processMetrics } from './process-metrics.ts';
@@ -29,6 +30,8 @@ export interface LabelledFact extends Omit<Fact, 'read'> {
 export interface Metrics {
   readonly calls: CallMetrics;
   readonly payments: PaymentMetrics;
+  /** Begins to count checkouts: called once, where they are served. */
+  checkouts(): CheckoutMetrics;
   /** `event`, `receipt`: the waiting queue was full. `delivery`: how a paid call ended could not be written; its lease will end. */
   dropped(what: Dropped, count: number): void;
   /** A round of the reconciler that failed, or a payment that it could not bring to an end this time. */
@@ -72,6 +75,7 @@ export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
   return {
     calls: callMetrics(registry, durations),
     payments: paymentMetrics(registry, durations, sold, offers),
+    checkouts: () => checkoutMetrics(registry),
     dropped: (what, count) => drops.inc({ what }, count),
     notReconciled: () => attempts.inc(),
     gauge(fact) {

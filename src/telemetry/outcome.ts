@@ -21,8 +21,12 @@ export function isFailure(outcome: Outcome | undefined): boolean {
   return outcome !== undefined && outcome in ERRORS && ERRORS[outcome as keyof typeof ERRORS].status >= 500;
 }
 
-/** The id of a resource that exists and is exposed on the caller's channel; what a caller merely names is not. */
+/**
+ * The id of a resource that exists and is exposed on the caller's channel; what a caller merely names is not. Of a checkout: its
+ * operation.
+ */
 export function resourceIn(res: Response): string | undefined {
   const call = currentCall(res);
-  return call === undefined || call.stage === 'received' ? undefined : call.resource.id;
+  if (call === undefined) return accountOf(res)?.operation;
+  return call.stage === 'received' ? undefined : call.resource.id;
 }

@@ -79,7 +79,7 @@ export const ADVICE: Readonly<Record<Reason, string>> = {
   recurrence_exceeded: `The open mandate has been used as often as it may be. ${ANOTHER}`,
   recurrence_too_soon:
     'The open mandate has been used in this period. It can be used again when the next one begins (UTC).',
-  replayed: `This mandate or its checkout has already been used. ${AGAIN}`,
-  open_mandate_spent: `The open mandate was good for one purchase, and has been used. ${ANOTHER}`,
+  replayed: `This mandate or its checkout has already been used, or may have been. ${AGAIN}`,
+  open_mandate_spent: `The open mandate was good for one purchase and has been used, or is older than what this shop remembers. ${ANOTHER}`,
   provider_unavailable: 'Whether this mandate holds cannot be told right now. Send the same call again.',
 };

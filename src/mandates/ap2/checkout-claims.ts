@@ -65,7 +65,7 @@ export function readCheckoutClaims(claims: JsonObject): CheckoutClaims {
   const { iss, aud, iat, exp, nbf, jti, id, status, currency, merchant, line_items, totals, links, agent_commerce } =
     claims;
   demand(optional(id, isText) && (status === undefined || status === 'ready_for_complete'));
-  demand(optional(links, Array.isArray) && optional(currency, isText));
+  demand(optional(links, Array.isArray));
   demand(isText(jti) && jti.length >= 16 && jti.length <= 128);
   return {
     iss: named(iss),

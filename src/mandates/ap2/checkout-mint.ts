@@ -31,13 +31,14 @@ const ID_BYTES = 6;
 
 /**
  * Signs checkouts (ap2.md 7.2, 7.3). A checkout binds the whole call, and its `jti` is what a mandate for it answers to: so nothing has to
- * be remembered of a challenge. `now`: unix seconds.
+ * be remembered of a challenge. `at`: unix seconds, with their fraction.
  */
 export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) {
   const { issuer, audience, checkoutTtlSeconds } = profile;
   const signed = createCompactSigner('checkout+jwt', key);
   const merchant = { ...profile.merchant };
-  return function mint(purchase: Purchase, now: number): Checkout {
+  return function mint(purchase: Purchase, at: number): Checkout {
+    const now = Math.floor(at);
     const random = randomBytes(JTI_BYTES + ID_BYTES);
     const jti = random.toString('base64url', 0, JTI_BYTES);
     const exp = now + checkoutTtlSeconds;
@@ -56,7 +57,7 @@ export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) 
       agent_commerce: commerceOf(purchase),
     });
     const digest = hash('sha256', jwt, 'base64url');
-    minted.add(digest, exp);
+    minted.add(digest, at, exp);
     return { jwt, hash: digest, jti, exp };
   };
 }

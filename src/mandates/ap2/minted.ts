@@ -5,20 +5,21 @@ const MAX_MINTED = 10_000;
 
 /** The checkouts that this process signed itself, by their hash: nobody has to check its own signature. */
 export interface MintedCheckouts {
-  /** Notes a checkout; it counts until `exp`, unix seconds. */
-  add(hash: string, exp: number): void;
-  has(hash: string, now: number): boolean;
+  /** Notes a checkout, signed at `at`; it counts until `exp`. Unix seconds, `at` with its fraction. */
+  add(hash: string, at: number, exp: number): void;
+  /** When it was signed; undefined for any other one. */
+  signedAt(hash: string, now: number): number | undefined;
 }
 
 export function createMintedCheckouts(): MintedCheckouts {
-  const ends = new RecentMap<number>(MAX_MINTED);
+  const signed = new RecentMap<{ readonly at: number; readonly exp: number }>(MAX_MINTED);
   return {
-    add(hash, exp) {
-      ends.add(hash, exp);
+    add(hash, at, exp) {
+      signed.add(hash, { at, exp });
     },
-    has(hash, now) {
-      const end = ends.use(hash);
-      return end !== undefined && now < end;
+    signedAt(hash, now) {
+      const found = signed.use(hash);
+      return found !== undefined && now < found.exp ? found.at : undefined;
     },
   };
 }

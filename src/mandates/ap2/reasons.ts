@@ -76,6 +76,16 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
+/** Which reason an error tells of a refused mandate, for whoever may write nothing but reasons. Undefined for every other error. */
+export function reasonOfRefusal(code: string, reason: string | undefined): Reason | undefined {
+  if (reason === undefined || !isReason(reason)) return undefined;
+  return REASONS[reason].code === code ? reason : undefined;
+}
+
+function isReason(text: string): text is Reason {
+  return Object.hasOwn(REASONS, text);
+}
+
 /** Which of the two mandates of an envelope. */
 export type MandateFamily = 'checkout' | 'payment';
 

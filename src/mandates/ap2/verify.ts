@@ -53,16 +53,18 @@ export function createMandateVerifier(parts: MandateVerifierParts): MandateVerif
   async function accepted(
     carried: CarriedMandate,
     purchase: Purchase,
-    now: number,
+    at: number,
     progress: Progress,
   ): Promise<AcceptedMandate> {
+    const now = Math.floor(at);
     const envelope = readEnvelope(carried, profile.maxEnvelopeBytes);
     progress.family = 'checkout';
     progress.reference = referenceOf(envelope.checkout);
     const chain = await verifyChain(envelope.checkout, 'checkout', now, (issuer) => {
       progress.issuer = issuer;
     });
-    const { hash, claims } = checkCheckout(object(chain.closed.mandate), now);
+    const agreed = checkCheckout(object(chain.closed.mandate), now);
+    const { hash, claims } = agreed;
     const units = checkPurchase(claims, purchase, profile);
     checkNonce(chain, claims.jti);
     for (const open of chain.open) checkCheckoutConstraints(object(open.mandate), claims);
@@ -77,7 +79,7 @@ export function createMandateVerifier(parts: MandateVerifierParts): MandateVerif
       mandateId: chain.closed.id,
       checkoutIssuer: claims.iss,
       checkoutId: claims.jti,
-      claim: claimOf(chain, claims, paid, profile, now),
+      claim: claimOf(chain, agreed, paid, profile, at),
     };
   }
 
@@ -104,7 +106,7 @@ export function createMandateVerifier(parts: MandateVerifierParts): MandateVerif
     async verify(carried, purchase, at) {
       const progress: Progress = { family: undefined, reference: undefined, issuer: undefined };
       try {
-        return await accepted(carried, purchase, Math.floor(at), progress);
+        return await accepted(carried, purchase, at, progress);
       } catch (error) {
         if (error instanceof Refused) return refused(error, progress);
         throw error;

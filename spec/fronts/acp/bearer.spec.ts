@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { clientsByToken } from '../../../src/fronts/acp/clients.ts';
+import { AcpError } from '../../../src/fronts/acp/error.ts';
+import { rawCreate, refusalIn } from './raw.ts';
+import {
+  askAcp,
+  assertAcpError,
+  type CheckoutShop,
+  type Headers,
+  OTHER_TOKEN,
+  openCheckoutShop,
+  TOKEN,
+} from './shop.ts';
+
+let open: CheckoutShop;
+before(async () => {
+  open = await openCheckoutShop();
+});
+after(() => open.close());
+
+const create = (headers: Headers) => askAcp(open.shop.url, { headers });
+
+describe('the bearer token of a checkout call', () => {
+  for (const authorization of [`Bearer ${TOKEN}`, `bearer ${TOKEN}`, `BEARER ${TOKEN}`, `Bearer ${OTHER_TOKEN}`])
+    it(`lets ${authorization.slice(0, 7)}… of a known client in`, async () =>
+      assert.equal((await create({ authorization })).status, 201));
+
+  const refused = [
+    undefined,
+    '',
+    'Bearer',
+    `Bearer  ${TOKEN}`,
+    `Bearer\t${TOKEN}`,
+    `Bearer ${TOKEN} ${TOKEN}`,
+    `Bearer ${TOKEN}, Bearer ${TOKEN}`,
+    `Bearer ${TOKEN}x`,
+    `Bearer ${TOKEN.slice(0, -1)}`,
+    `Bearer ${'x'.repeat(513)}`,
+    `Basic ${TOKEN}`,
+    TOKEN,
+    `Bearer ${TOKEN.toUpperCase()}`,
+  ];
+  for (const authorization of refused)
+    it(`is refused as ${JSON.stringify(authorization)?.slice(0, 40)}`, async () => {
+      const answer = await create({ authorization });
+      assertAcpError(answer, 401, 'unauthorized');
+      assert.equal(answer.headers['www-authenticate'], 'Bearer realm="acp"');
+    });
+
+  it('is not taken from the query', async () =>
+    void assertAcpError(
+      await askAcp(open.shop.url, {
+        path: `/checkout_sessions?access_token=${TOKEN}`,
+        headers: { authorization: undefined },
+      }),
+      401,
+      'unauthorized',
+    ));
+
+  it('is needed for reading as well', async () =>
+    void assertAcpError(
+      await askAcp(open.shop.url, {
+        method: 'GET',
+        path: '/checkout_sessions/cs_1',
+        headers: { authorization: undefined },
+      }),
+      401,
+      'unauthorized',
+    ));
+
+  it('comes once: two are none, whichever of them is right', async () => {
+    for (const [one, other] of [
+      [TOKEN, TOKEN],
+      [TOKEN, 'wrong'],
+      ['wrong', TOKEN],
+    ]) {
+      const answer = await rawCreate(open.shop.url, [`Authorization: Bearer ${one}`, `AUTHORIZATION: Bearer ${other}`]);
+      assert.deepEqual(refusalIn(answer), { status: 401, code: 'unauthorized' });
+      assert.match(answer, /\r\nwww-authenticate: Bearer realm="acp"\r\n/);
+    }
+  });
+});
+
+describe('the clients of a shop', () => {
+  const clientOf = clientsByToken([
+    { id: 'one', tokens: ['token-1-old', 'token-1-new'] },
+    { id: 'two', tokens: ['token-2'] },
+  ]);
+  const asking = (token: string) => {
+    const value = `Bearer ${token}`;
+    return clientOf({
+      headers: { authorization: value },
+      rawHeaders: ['Authorization', value],
+    } as unknown as IncomingMessage);
+  };
+
+  it('are told by any of their tokens, so that one can follow another', () => {
+    assert.deepEqual(['token-1-old', 'token-1-new', 'token-2'].map(asking), ['one', 'one', 'two']);
+  });
+  it('are not told by a token that is not theirs', () => {
+    for (const token of ['token-1', 'token-3', 'one']) assert.throws(() => asking(token), AcpError);
+  });
+});

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Operation } from '../../../../src/checkouts/operations.ts';
+import { checkDocument, type DocumentFault } from '../../../../src/fronts/acp/merchant-answer.ts';
+import { isObject } from '../../../../src/json/object.ts';
+import type { JsonObject } from '../../../../src/json/types.ts';
+import { openDesk } from '../../../support/acp/desk.ts';
+import { EDITS, type Fault } from '../../../support/acp/faults.ts';
+import { completeWith, onGround, write } from './ground.ts';
+
+const desk = openDesk({ dedupe: false, shop: 'https://shop.example' });
+const CREATED = desk.act(
+  'createCheckoutSession',
+  undefined,
+  { line_items: [{ id: 'a' }], currency: 'usd', capabilities: {} },
+  undefined,
+).document;
+const ID = String(CREATED['id']);
+const COMPLETED = desk.act('completeCheckoutSession', ID, JSON.parse(completeWith()) as JsonObject, undefined).document;
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+function faultIn(
+  document: JsonObject | string | Uint8Array,
+  operation: Operation = 'updateCheckoutSession',
+  headers: Readonly<Record<string, string | readonly string[]>> = JSON_TYPE,
+): DocumentFault | undefined {
+  const body =
+    document instanceof Uint8Array
+      ? document
+      : Buffer.from(typeof document === 'string' ? document : JSON.stringify(document));
+  const checked = checkDocument({ operation, sessionId: ID, headers, body });
+  return checked.kind === 'invalid' ? checked.fault : undefined;
+}
+
+function contradictionsIn(document: JsonObject, operation: Operation = 'updateCheckoutSession'): readonly string[] {
+  const body = Buffer.from(JSON.stringify(document));
+  const checked = checkDocument({ operation, sessionId: ID, headers: JSON_TYPE, body });
+  assert.ok(checked.kind === 'valid', JSON.stringify(checked));
+  return checked.contradictions;
+}
+
+describe('a document of the merchant', () => {
+  it('is application/json, with or without parameters', () => {
+    for (const type of ['application/json', 'Application/JSON; charset=utf-8', 'application/json ;x=y'])
+      assert.equal(faultIn(CREATED, 'updateCheckoutSession', { 'content-type': type }), undefined, type);
+    for (const type of ['text/html', 'application/problem+json', 'application/jsonp', ''])
+      assert.equal(faultIn(CREATED, 'updateCheckoutSession', { 'content-type': type })?.reason, 'media_type', type);
+    assert.equal(faultIn(CREATED, 'updateCheckoutSession', {})?.reason, 'media_type');
+    const twice = { 'content-type': ['application/json', 'application/json'] };
+    assert.equal(faultIn(CREATED, 'updateCheckoutSession', twice)?.reason, 'media_type');
+  });
+
+  it('is not encoded', () => {
+    const gzip = { ...JSON_TYPE, 'content-encoding': 'gzip' };
+    assert.equal(faultIn(CREATED, 'updateCheckoutSession', gzip)?.reason, 'content_encoding');
+    for (const coding of ['identity', 'Identity']) {
+      const identity = { ...JSON_TYPE, 'content-encoding': coding };
+      assert.equal(faultIn(CREATED, 'updateCheckoutSession', identity), undefined);
+    }
+  });
+
+  it('is strict JSON, so that nobody behind us reads something else', () => {
+    const text = JSON.stringify(CREATED);
+    const rows: readonly (readonly [string | Uint8Array, string])[] = [
+      ['', 'malformed_json'],
+      [text.slice(1), 'malformed_json'],
+      [`\ufeff${text}`, 'malformed_json'],
+      [Buffer.from(text, 'utf16le'), 'malformed_json'],
+      [text.replace('{', '{"status":"canceled",'), 'duplicate_key'],
+      [text.replace('"amount":1500', '"amount":9007199254740993'), 'number_out_of_range'],
+    ];
+    for (const [body, keyword] of rows)
+      assert.deepEqual(faultIn(body), { reason: 'json', pointer: '$', keyword }, keyword);
+  });
+
+  it('matches the schema, and the fault names the place and the keyword, never a value', () => {
+    const totals = [{ type: 'everything', display_text: 'x', amount: 1 }];
+    const fault = faultIn({ ...CREATED, totals });
+    assert.deepEqual(fault, { reason: 'schema', pointer: '$.totals[0].type', keyword: 'enum' });
+    for (const document of ['[]', 'null', '"x"']) assert.equal(faultIn(document)?.reason, 'schema', document);
+  });
+
+  it('a fault is told in names of the schema alone: what the merchant made up may be a secret', () => {
+    const place = (document: object): unknown => faultIn({ ...CREATED, ...document })?.pointer;
+    assert.equal(place({ sk_live_secret: 1 }), '$');
+    assert.equal(place({ buyer: { email: 'a@b.example', sk_live_secret: 1 } }), '$.buyer');
+    assert.equal(place({ links: [{ type: 'support', url: 'https://a.example', sk_live_secret: 1 }] }), '$.links[0]');
+    const coupon = { id: 'c', name: 'c', metadata: { sk_live_secret: 1 } };
+    assert.equal(
+      place({ discounts: { applied: [{ id: 'd', coupon, amount: 1 }] } }),
+      '$.discounts.applied[0].coupon.metadata',
+    );
+  });
+
+  it('has an order when a complete says completed, and need not have one otherwise', () => {
+    assert.equal(faultIn(COMPLETED, 'completeCheckoutSession'), undefined);
+    const { order: _, ...without } = COMPLETED;
+    assert.equal(faultIn(without, 'completeCheckoutSession')?.reason, 'schema');
+    assert.equal(faultIn(without, 'getCheckoutSession'), undefined);
+    assert.equal(faultIn(CREATED, 'completeCheckoutSession'), undefined);
+  });
+
+  it('with an empty list of extensions is refused, as the schema has it, under a name of its own', () => {
+    const fault = faultIn(EDITS['empty-extensions'](CREATED));
+    assert.equal(fault?.reason, 'empty_extensions');
+    const both = { ...EDITS['empty-extensions'](CREATED), surprise: 1 };
+    assert.equal(faultIn(both)?.reason, 'schema');
+  });
+
+  it('has no raw HTML where it says Markdown: in messages and in disclosures', () => {
+    assert.deepEqual(faultIn(EDITS['raw-html'](CREATED)), {
+      reason: 'markdown',
+      pointer: '$.messages[0].content',
+      keyword: undefined,
+    });
+    const disclosures = [{ type: 'disclaimer', content_type: 'markdown', content: '<b>' }];
+    const [line] = Array.isArray(CREATED['line_items']) ? CREATED['line_items'] : [];
+    assert.ok(isObject(line));
+    const disclosed = { ...CREATED, line_items: [line, { ...line, disclosures }] };
+    assert.equal(faultIn(disclosed)?.pointer, '$.line_items[1].disclosures[0].content');
+  });
+
+  it('may have angle brackets where it says plain', () => {
+    const messages = [{ type: 'info', content_type: 'plain', content: '<b>bold</b>' }];
+    assert.equal(faultIn({ ...CREATED, messages }), undefined);
+  });
+});
+
+describe('a document that contradicts itself or the call', () => {
+  it('is found', () => {
+    assert.deepEqual(contradictionsIn(CREATED), []);
+    assert.deepEqual(contradictionsIn(COMPLETED, 'completeCheckoutSession'), []);
+    assert.deepEqual(contradictionsIn({ ...CREATED, id: 'other' }), ['session_id']);
+    assert.deepEqual(contradictionsIn({ ...CREATED, protocol: { version: '2026-01-30' } }), ['version']);
+    assert.deepEqual(contradictionsIn({ ...CREATED, status: 'authentication_required' }), ['authentication']);
+    assert.deepEqual(contradictionsIn(CREATED, 'cancelCheckoutSession'), ['not_canceled']);
+    const order = { id: 'o', checkout_session_id: 'other', permalink_url: 'https://shop.example/o' };
+    assert.deepEqual(contradictionsIn({ ...COMPLETED, order }, 'completeCheckoutSession'), ['order_session_id']);
+  });
+
+  const wrongId: Fault = { kind: 'document', edit: EDITS['wrong-id'] };
+  it('is told of and passed on', () =>
+    onGround(async ({ merchant, open, session, contradictions, invalid }) => {
+      const sessionId = await session();
+      merchant.misbehave(wrongId);
+      assert.equal((await write(open({ operation: 'updateCheckoutSession', sessionId }))).kind, 'answer');
+      assert.deepEqual(contradictions, [
+        { operation: 'updateCheckoutSession', requestId: 'acp_1', contradiction: 'session_id' },
+      ]);
+      assert.deepEqual(invalid, []);
+    }));
+
+  it('is refused with strictSemantics', () =>
+    onGround(
+      async ({ merchant, open, session, contradictions, invalid }) => {
+        const sessionId = await session();
+        merchant.misbehave(wrongId);
+        const end = await write(open({ operation: 'updateCheckoutSession', sessionId }));
+        assert.ok(end.kind === 'unknown');
+        assert.deepEqual([end.why, end.failure.status], ['invalid_document', 502]);
+        const place = { reason: 'contradiction', pointer: '$.id', keyword: 'session_id' };
+        assert.deepEqual(invalid, [{ operation: 'updateCheckoutSession', requestId: 'acp_1', ...place }]);
+        assert.deepEqual(contradictions, []);
+      },
+      { strictSemantics: true },
+    ));
+});

@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto';
+import type { FinalAnswer } from '../../../../src/checkouts/idempotency.ts';
+import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../../src/checkouts/operations.ts';
+import type { AcpBackend } from '../../../../src/checkouts/settings.ts';
+import type { EventDraft } from '../../../../src/events/event.ts';
+import type { CheckoutCall, Visit } from '../../../../src/fronts/acp/call.ts';
+import { createMerchantSide } from '../../../../src/fronts/acp/merchant-side.ts';
+import type { ContradictoryDocument, InvalidDocument } from '../../../../src/fronts/acp/merchant-watch.ts';
+import type { JsonObject } from '../../../../src/json/types.ts';
+import { createExchange, type MerchantHop } from '../../../../src/merchant/exchange.ts';
+import type { Receipt } from '../../../../src/receipts/receipt.ts';
+import { type CheckoutMerchant, startCheckoutMerchant } from '../../../support/acp/merchant.ts';
+
+/** Something that is not as usual. */
+export interface GroundOptions {
+  readonly strictSemantics?: boolean;
+  readonly timeoutMs?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** In place of the sample merchant. */
+  readonly origin?: string;
+  /** Before every path. */
+  readonly prefix?: string;
+  readonly maxSockets?: number;
+}
+
+/** The merchant's side with the real exchange before the sample merchant, and everything that is told of it. */
+export interface Ground {
+  readonly merchant: CheckoutMerchant;
+  readonly hop: MerchantHop;
+  readonly events: readonly EventDraft[];
+  readonly receipts: readonly Receipt[];
+  readonly invalid: readonly InvalidDocument[];
+  readonly contradictions: readonly ContradictoryDocument[];
+  /** Exchanges now. */
+  exchanging(): number;
+  open(call: Partial<CheckoutCall> & Pick<CheckoutCall, 'operation'>): Visit;
+  /** The id of a fresh session. */
+  session(): Promise<string>;
+}
+
+/** The body of a create that the sample merchant takes. */
+export const CREATE = '{"line_items":[{"id":"item_1"}],"currency":"usd","capabilities":{}}';
+/** The body of a complete with this token. */
+export const completeWith = (token = 'tok_1', more: JsonObject = {}): string =>
+  JSON.stringify({
+    payment_data: { handler_id: 'card', instrument: { type: 'card', credential: { type: 'spt', token } } },
+    ...more,
+  });
+
+const BODIES: Readonly<Record<Operation, string | undefined>> = {
+  createCheckoutSession: CREATE,
+  updateCheckoutSession: '{}',
+  getCheckoutSession: undefined,
+  completeCheckoutSession: completeWith(),
+  cancelCheckoutSession: undefined,
+};
+
+/** Does the test on fresh ground, and clears it away whatever came of it. */
+export async function onGround(test: (ground: Ground) => Promise<void>, options: GroundOptions = {}): Promise<void> {
+  const merchant = await startCheckoutMerchant();
+  const origin = options.origin ?? merchant.url;
+  const hop = createExchange({
+    origin,
+    reuse: false,
+    ...(options.maxSockets === undefined ? {} : { maxSockets: options.maxSockets }),
+  });
+  const events: EventDraft[] = [];
+  const receipts: Receipt[] = [];
+  const invalid: InvalidDocument[] = [];
+  const contradictions: ContradictoryDocument[] = [];
+  let exchanges = 0;
+  const side = createMerchantSide({
+    exchange: hop.exchange,
+    backend: backendAt(origin, options),
+    strictSemantics: options.strictSemantics ?? false,
+    events: { push: (event) => void events.push(event), withdraw: () => [] },
+    receipts: { push: (receipt) => void receipts.push(receipt) },
+    watch: {
+      exchanging() {
+        exchanges += 1;
+        return () => {
+          exchanges -= 1;
+        };
+      },
+      invalidDocument: (found) => void invalid.push(found),
+      contradiction: (found) => void contradictions.push(found),
+    },
+  });
+  const open: Ground['open'] = (call) => {
+    const text = BODIES[call.operation];
+    return side.open({
+      sessionId: undefined,
+      requestId: 'acp_1',
+      callerRequestId: undefined,
+      caller: {},
+      body: text === undefined ? undefined : Buffer.from(text),
+      contentType: text === undefined ? undefined : 'application/json',
+      startedAt: performance.now(),
+      ...call,
+    });
+  };
+  const session = async (): Promise<string> => {
+    const { id } = documentIn(await write(open({ operation: 'createCheckoutSession' })));
+    return String(id);
+  };
+  try {
+    await test({
+      merchant,
+      hop,
+      events,
+      receipts,
+      invalid,
+      contradictions,
+      exchanging: () => exchanges,
+      open,
+      session,
+    });
+  } finally {
+    await hop.abort();
+    await merchant.stop();
+  }
+}
+
+/** One attempt, as the first one of a key of its own unless said. */
+export function write(
+  visit: Visit,
+  { merchantKey = randomUUID(), number = 1 }: { readonly merchantKey?: string; readonly number?: number } = {},
+): ReturnType<Visit['attempt']> {
+  return visit.attempt({ merchantKey, number });
+}
+
+/** The document of an end that is an answer. */
+export function documentIn(end: Awaited<ReturnType<Visit['attempt']>>): JsonObject {
+  if (end.kind !== 'answer') throw new Error(`no answer: ${end.kind}`);
+  return bodyOf(end.answer);
+}
+
+export function bodyOf({ body }: FinalAnswer): JsonObject {
+  return JSON.parse(Buffer.from(body).toString()) as JsonObject;
+}
+
+function backendAt(origin: string, { timeoutMs, headers = {}, prefix = '' }: GroundOptions): AcpBackend {
+  const entries = OPERATIONS.map((operation) => {
+    const rule = OPERATION_RULES[operation];
+    return [operation, { path: `${prefix}${rule.path}`, timeoutMs: timeoutMs ?? rule.timeoutMs }] as const;
+  });
+  return { origin, headers, operations: Object.fromEntries(entries) as unknown as AcpBackend['operations'] };
+}

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, it } from 'node:test';
+import type { Operation } from '../../../../src/checkouts/operations.ts';
+import { schemaOf } from '../../../../src/fronts/acp/merchant-answer.ts';
+import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
+import type { Json, JsonObject } from '../../../../src/json/types.ts';
+import type { Count, Order } from '../../../support/acp/control.ts';
+import { DECLINED_TOKEN, openDesk, type Said, THREE_DS_TOKEN } from '../../../support/acp/desk.ts';
+import { startCheckoutMerchant } from '../../../support/acp/merchant.ts';
+import { terminate } from '../../../support/child.ts';
+import { leash } from '../../../support/leash.ts';
+import { OFFICIAL_SCHEMA_FILE, readOfficial, unless } from '../validation/published.ts';
+import { CREATE, completeWith } from './ground.ts';
+
+const DESTINATION = { name: 'A', line_one: '1', city: 'B', state: 'BE', country: 'DE', postal_code: '10115' };
+
+/** Every kind of answer that the desk gives, with the operation that it answers. */
+function everything(): readonly (readonly [Operation, Said])[] {
+  const desk = openDesk({ dedupe: true, shop: 'https://shop.example' });
+  const said: (readonly [Operation, Said])[] = [];
+  const act = (operation: Operation, id: string | undefined, body: Json): Said => {
+    const answer = desk.act(operation, id, body as JsonObject, `key ${said.length}`);
+    said.push([operation, answer]);
+    return answer;
+  };
+  const complete = (id: string, body: string): Said => act('completeCheckoutSession', id, JSON.parse(body) as Json);
+  const create = (body: Json): string => String(act('createCheckoutSession', undefined, body).document['id']);
+  const plain = create(JSON.parse(CREATE) as Json);
+  const full = create({
+    line_items: [{ id: 'a' }, { id: 'b', quantity: 3 }],
+    currency: 'eur',
+    capabilities: { interventions: { supported: ['3ds', 'address_verification'] } },
+    buyer: { email: 'a@shop.example' },
+    fulfillment_details: { address: DESTINATION },
+  });
+  create({ line_items: [{ id: 'sold_out_1' }], currency: 'usd', capabilities: {} });
+  act('updateCheckoutSession', full, {
+    selected_fulfillment_options: [{ type: 'shipping', option_id: 'standard', item_ids: ['a'] }],
+  });
+  complete(full, completeWith(DECLINED_TOKEN));
+  complete(full, completeWith(THREE_DS_TOKEN));
+  complete(full, completeWith(THREE_DS_TOKEN));
+  complete(full, completeWith(THREE_DS_TOKEN, { authentication_result: { outcome: 'authenticated' } }));
+  for (const operation of ['getCheckoutSession', 'updateCheckoutSession', 'cancelCheckoutSession'] as const)
+    act(operation, full, {});
+  complete(full, completeWith());
+  act('cancelCheckoutSession', plain, {});
+  act('getCheckoutSession', 'nobody', {});
+  return said;
+}
+
+describe('the sample merchant', () => {
+  it('goes through every state it has', () => {
+    const said = everything().map(([, { status, document }]) => `${status} ${document['status'] ?? document['code']}`);
+    assert.deepEqual(said, [
+      '201 ready_for_payment',
+      '201 ready_for_payment',
+      '201 not_ready_for_payment',
+      '200 ready_for_payment',
+      '200 ready_for_payment',
+      '200 authentication_required',
+      '400 requires_3ds',
+      '200 completed',
+      '200 completed',
+      '409 conflict',
+      '405 not_cancelable',
+      '409 conflict',
+      '200 canceled',
+      '404 not_found',
+    ]);
+  });
+
+  it('says nothing that is invalid by our schema', () => {
+    for (const [operation, { status, document }] of everything()) {
+      const name = status < 300 ? schemaOf(operation, document) : 'Error';
+      assert.equal(validatorOf('strict', name)(document), undefined, `${operation} ${JSON.stringify(document)}`);
+    }
+  });
+
+  it('says nothing that is invalid by the official schema', {
+    skip: unless(OFFICIAL_SCHEMA_FILE, 'the documents of the sample merchant were NOT checked by the official schema'),
+  }, () => {
+    const official = readOfficial();
+    for (const [operation, { status, document }] of everything()) {
+      const name = status < 300 ? schemaOf(operation, document) : 'Error';
+      assert.ok(official.accepts(name, document), `${operation} ${JSON.stringify(document)}`);
+    }
+  });
+
+  it('makes one order for a key, and without looking at keys one for every complete', () => {
+    for (const dedupe of [true, false]) {
+      const desk = openDesk({ dedupe, shop: 'https://shop.example' });
+      desk.act('createCheckoutSession', undefined, JSON.parse(CREATE) as JsonObject, undefined);
+      const complete = (key: string): number =>
+        desk.act('completeCheckoutSession', 'cs_1', JSON.parse(completeWith()) as JsonObject, key).status;
+      assert.deepEqual([complete('k'), complete('k'), complete('other')], dedupe ? [200, 200, 409] : [200, 200, 200]);
+      assert.equal(desk.sessions.get('cs_1')?.orders.length, dedupe ? 1 : 3);
+    }
+  });
+
+  it('meets faults in their order, each only for the calls it is for', async () => {
+    const merchant = await startCheckoutMerchant();
+    try {
+      const post = async (path: string, body: string): Promise<number> =>
+        (await fetch(`${merchant.url}${path}`, { method: 'POST', body })).status;
+      await post('/checkout_sessions', CREATE);
+      merchant.misbehave({ kind: 'status', status: 503, acts: true }, { operation: 'completeCheckoutSession' }, 2);
+      merchant.misbehave({ kind: 'status', status: 500, acts: false });
+      const complete = '/checkout_sessions/cs_1/complete';
+      assert.equal(await post('/checkout_sessions/cs_1', '{}'), 500);
+      assert.deepEqual([await post(complete, completeWith()), await post(complete, completeWith())], [503, 503]);
+      assert.equal(await post(complete, completeWith()), 409);
+      assert.equal(merchant.posts('cs_1'), 4);
+      assert.equal(merchant.posts('cs_1', 'completeCheckoutSession'), 3);
+      assert.equal(merchant.orders('cs_1'), 1);
+    } finally {
+      await merchant.stop();
+    }
+  });
+});
+
+describe('the sample merchant in a process of its own', () => {
+  it('is told how to misbehave, and tells what it counted', async () => {
+    const program = join(import.meta.dirname, '../../../support/acp/merchant-main.ts');
+    const child = spawn(process.execPath, [program, '0', '--naive'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    leash(child);
+    try {
+      const [line] = await once(createInterface(child.stdout), 'line');
+      const url = /http:\S+/.exec(String(line))?.[0] ?? assert.fail(String(line));
+      const post = (path: string, body: string) => fetch(`${url}${path}`, { method: 'POST', body });
+      const { id } = (await (await post('/checkout_sessions', CREATE)).json()) as { readonly id: string };
+      const order: Order = {
+        fault: { kind: 'status', status: 500, acts: true },
+        aim: { operation: 'completeCheckoutSession' },
+      };
+      assert.equal((await post('/control/faults', JSON.stringify(order))).status, 200);
+      assert.equal((await post(`/checkout_sessions/${id}/complete`, completeWith())).status, 500);
+      assert.equal((await post(`/checkout_sessions/${id}/complete`, completeWith())).status, 200);
+      const count = (await (await fetch(`${url}/control/count/${id}`)).json()) as Count;
+      assert.deepEqual(count, { posts: 2, completes: 2, orders: 2 });
+    } finally {
+      await terminate(child, 5_000);
+    }
+  });
+});

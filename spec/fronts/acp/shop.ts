@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { JsonObject } from '../../../src/json/types.ts';
+import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
+import { type CheckoutMerchant, startCheckoutMerchant } from '../../support/acp/merchant.ts';
+import type { ConfigObject } from '../../support/config.ts';
+import { openShop, type Shop, type ShopParts } from '../../support/shop.ts';
+
+export const TOKEN = 'token-of-the-assistant';
+export const OTHER_TOKEN = 'token-of-the-other-assistant';
+export const SECRET = 'secret-of-these-tests-with-40-characters';
+export const SEALING_KEY = Buffer.alloc(32, 7).toString('base64');
+
+/** Nobody pays anything here, so nobody asks a chain. */
+export const NO_CHAIN = {
+  rpcUrl: 'http://127.0.0.1:1',
+  chainId: 31_337,
+  token: { address: `0x${'1'.repeat(40)}`, name: 'none', version: '1', decimals: 6 },
+  relayerKey: `0x${'1'.repeat(64)}`,
+} as const;
+
+/** A shop that serves checkouts and nothing else, before a merchant of its own. */
+export interface CheckoutShop {
+  readonly shop: Shop;
+  readonly merchant: CheckoutMerchant;
+  close(): Promise<void>;
+}
+
+export interface CheckoutShopParts {
+  /** Merged into `protocols.acp`. */
+  readonly acp?: ConfigObject;
+  /** Merged into everything. */
+  readonly overrides?: ConfigObject;
+  readonly storage?: NonNullable<ShopParts['storage']>;
+  readonly checkouts?: NonNullable<ShopParts['checkouts']>;
+}
+
+export async function openCheckoutShop({
+  acp = {},
+  overrides = {},
+  ...parts
+}: CheckoutShopParts = {}): Promise<CheckoutShop> {
+  const merchant = await startCheckoutMerchant();
+  const shop = await openShop({
+    ...parts,
+    chain: NO_CHAIN,
+    merchantUrl: merchant.url,
+    facilitator: { mode: 'local' },
+    overrides: { payments: undefined, resources: undefined, protocols: { acp: checkoutProtocol(acp) }, ...overrides },
+  });
+  return {
+    shop,
+    merchant,
+    async close() {
+      await shop.close();
+      await merchant.stop();
+    },
+  };
+}
+
+/** `protocols.acp` of a shop with two assistants. `changes` replace its members. */
+export function checkoutProtocol(changes: ConfigObject = {}): ConfigObject {
+  return {
+    enabled: true,
+    auth: {
+      clients: [
+        { id: 'assistant', tokens: [TOKEN] },
+        { id: 'other', tokens: [OTHER_TOKEN] },
+      ],
+    },
+    idempotency: { secret: SECRET, keys: [{ id: 'k1', key: SEALING_KEY }] },
+    ...changes,
+  };
+}
+
+/** A header of `undefined` is not sent. */
+export type Headers = Readonly<Record<string, string | undefined>>;
+
+/** What an agent asks; whatever is not said is right. */
+export interface Asked {
+  readonly method?: string;
+  /** Below the mount. */
+  readonly path?: string;
+  readonly headers?: Headers;
+  readonly body?: JsonObject | string | Buffer;
+}
+
+/** The smallest cart. */
+export const CART = { line_items: [{ id: 'item_1' }], currency: 'usd', capabilities: {} } as const;
+
+/** The head of a call that is right, with a key of its own. */
+export function rightHeaders(method: string, changes: Headers = {}): Record<string, string> {
+  const headers: Headers = {
+    authorization: `Bearer ${TOKEN}`,
+    'api-version': '2026-04-17',
+    ...(method === 'POST' ? { 'idempotency-key': randomUUID(), 'content-type': 'application/json' } : {}),
+    ...changes,
+  };
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}
+
+/** Asks the shop; a POST is a create with the smallest cart unless said. */
+export function askAcp(
+  base: string,
+  { method = 'POST', path = '/checkout_sessions', headers, body }: Asked = {},
+): Promise<Answered> {
+  const given = body ?? (method === 'POST' ? CART : undefined);
+  const bytes =
+    given === undefined || typeof given === 'string' || Buffer.isBuffer(given) ? given : JSON.stringify(given);
+  return ask(base, {
+    method,
+    path: `/acp${path}`,
+    headers: rightHeaders(method, headers),
+    ...(bytes === undefined ? {} : { body: bytes }),
+  });
+}
+
+/** The Error document of acp.md 6 with the headers of 2.2, and never the gateway's own envelope. */
+export function assertAcpError(answer: Answered, status: number, code: string): JsonObject {
+  assert.equal(answer.status, status, answer.text);
+  assert.equal(answer.headers['content-type'], 'application/json');
+  assert.equal(answer.headers['cache-control'], 'no-store');
+  assert.ok(answer.headers['x-request-id'] !== undefined);
+  const document = JSON.parse(answer.text) as JsonObject;
+  assert.equal(isEnvelope(document), false);
+  assert.equal(document['code'], code);
+  assert.match(String(document['type']), /^(?:invalid_request|processing_error|service_unavailable)$/);
+  assert.equal(typeof document['message'], 'string');
+  const known = ['type', 'code', 'message', 'param', 'supported_versions'];
+  assert.deepEqual(
+    Object.keys(document).filter((name) => !known.includes(name)),
+    [],
+  );
+  return document;
+}

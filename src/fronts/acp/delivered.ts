@@ -1,0 +1,32 @@
+import type { AttemptEnd, KeyedEnd } from '../../checkouts/idempotency.ts';
+import type { Delivered } from './call.ts';
+import { AcpError } from './error.ts';
+import { busy, retryAfter } from './failure.ts';
+
+/**
+ * What the caller is given, however the call ended (acp.md 12.4).
+ * @throws AcpError for every end without an answer
+ */
+export function deliveredBy(end: KeyedEnd<AcpError> | AttemptEnd<AcpError>): Delivered {
+  switch (end.kind) {
+    case 'answered':
+      return { answer: end.answer, from: end.from };
+    case 'answer':
+      return { answer: end.answer, from: 'merchant' };
+    case 'failed':
+    case 'not_executed':
+    case 'unknown':
+      throw end.failure;
+    case 'in_flight':
+      throw new AcpError('idempotency_in_flight', { headers: retryAfter(end.retryAfterS) });
+    case 'session_busy':
+      throw new AcpError('checkout_session_conflict', {
+        message: 'Another request on this checkout session is still running: repeat yours after Retry-After.',
+        headers: retryAfter(end.retryAfterS),
+      });
+    case 'conflict':
+      throw new AcpError('idempotency_conflict');
+    case 'unavailable':
+      throw busy({ cause: end.cause });
+  }
+}

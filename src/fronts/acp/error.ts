@@ -1,0 +1,140 @@
+import type { JsonObject } from '../../json/types.ts';
+
+/** `type` of the Error document (acp.md 6). There is none for authentication: the version prescribes `invalid_request`. */
+export type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';
+
+interface AcpErrorRule {
+  readonly status: number;
+  readonly type: AcpErrorType;
+  readonly message: string;
+}
+
+/** Every failure that a caller of this front can meet, by its `code` (acp.md 13.4). No text of the merchant is ever among them. */
+export const ACP_ERRORS = {
+  not_found: {
+    status: 404,
+    type: 'invalid_request',
+    message: 'No such route. Sessions lie at /checkout_sessions below api_base_url, and an id is one path segment.',
+  },
+  method_not_allowed: { status: 405, type: 'invalid_request', message: 'This route does not serve that method.' },
+  unauthorized: {
+    status: 401,
+    type: 'invalid_request',
+    message: 'A valid token is required, as Authorization: Bearer <token>.',
+  },
+  forbidden: { status: 403, type: 'invalid_request', message: 'This origin or host is not allowed.' },
+  missing_api_version: {
+    status: 400,
+    type: 'invalid_request',
+    message: 'The API-Version header is required, with one of supported_versions.',
+  },
+  unsupported_api_version: {
+    status: 400,
+    type: 'invalid_request',
+    message: 'This API-Version is not served; supported_versions are.',
+  },
+  idempotency_key_required: {
+    status: 400,
+    type: 'invalid_request',
+    message: 'The Idempotency-Key header is required: a new one for each new request, the same for a repeated one.',
+  },
+  idempotency_key_invalid: {
+    status: 400,
+    type: 'invalid_request',
+    message: 'The Idempotency-Key header must come once, with 1 to 255 printable ASCII characters.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    type: 'invalid_request',
+    message: 'The body must be application/json in UTF-8, without content-encoding.',
+  },
+  request_body_too_large: { status: 413, type: 'invalid_request', message: 'The body is larger than 262144 bytes.' },
+  invalid_request: { status: 400, type: 'invalid_request', message: 'The request is not well-formed HTTP.' },
+  invalid_json: { status: 400, type: 'invalid_request', message: 'The body is not valid I-JSON.' },
+  invalid_request_body: {
+    status: 400,
+    type: 'invalid_request',
+    message: 'The body does not match the schema of this operation.',
+  },
+  rate_limited: { status: 429, type: 'invalid_request', message: 'Too many requests.' },
+  idempotency_in_flight: {
+    status: 409,
+    type: 'invalid_request',
+    message:
+      'A request with this Idempotency-Key is still running, or its end is not known yet: repeat it after Retry-After.',
+  },
+  idempotency_conflict: {
+    status: 422,
+    type: 'invalid_request',
+    message: 'This Idempotency-Key was used with another body: repeat that one, or take a new key.',
+  },
+  checkout_session_not_found: { status: 404, type: 'invalid_request', message: 'No such checkout session.' },
+  checkout_session_not_cancelable: {
+    status: 405,
+    type: 'invalid_request',
+    message: 'This checkout session cannot be canceled any more.',
+  },
+  checkout_session_conflict: {
+    status: 409,
+    type: 'invalid_request',
+    message: 'The state of this checkout session does not allow that now: read the session.',
+  },
+  requires_3ds: {
+    status: 422,
+    type: 'invalid_request',
+    message: 'The payment needs 3D Secure: send authentication_result.',
+  },
+  processing_error: {
+    status: 502,
+    type: 'processing_error',
+    message: 'The merchant did not give a usable answer: repeat the same request, with the same Idempotency-Key.',
+  },
+  internal_error: { status: 500, type: 'processing_error', message: 'The gateway failed on its own account.' },
+  service_unavailable: {
+    status: 503,
+    type: 'service_unavailable',
+    message: 'The service cannot do this now: repeat the same request in a moment.',
+  },
+} as const satisfies Record<string, AcpErrorRule>;
+export type AcpErrorName = keyof typeof ACP_ERRORS;
+
+/** What one failure says beside its rule. */
+export interface AcpErrorFacts {
+  /** When the status of the rule is not the one: the merchant's refusal of a body is 422, its timeout 504. */
+  readonly status?: number;
+  /** One of our own sentences. */
+  readonly message?: string;
+  /** JSONPath of the member, never a value. */
+  readonly param?: string;
+  readonly supportedVersions?: readonly string[];
+  /** Lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** For the log alone. */
+  readonly cause?: unknown;
+}
+
+/** A failure in the words of ACP. Whoever throws it has decided everything but the headers that every answer carries. */
+export class AcpError extends Error {
+  readonly code: AcpErrorName;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly document: JsonObject;
+
+  constructor(code: AcpErrorName, facts: AcpErrorFacts = {}) {
+    const rule = ACP_ERRORS[code];
+    const { status = rule.status, message = rule.message, param, supportedVersions, headers = {}, cause } = facts;
+    super(message, { cause });
+    this.name = 'AcpError';
+    this.code = code;
+    this.status = status;
+    this.headers = headers;
+    this.document = {
+      type: rule.type,
+      // A bug has no code of its own in the protocol.
+      code: code === 'internal_error' ? 'processing_error' : code,
+      message,
+      ...(param === undefined ? {} : { param }),
+      ...(supportedVersions === undefined ? {} : { supported_versions: supportedVersions }),
+    };
+  }
+}
