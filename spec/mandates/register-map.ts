@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { MandateClaim, MandateRegister, OpenMandateUse, Recurrence } from '../../src/mandates/register.ts';
+import type {
+  MandateClaim,
+  MandateRegister,
+  OpenMandateUse,
+  Recurrence,
+  RegisterEpoch,
+} from '../../src/mandates/register.ts';
 import {
   endOfClaim,
   finishUses,
@@ -9,13 +15,18 @@ import {
 } from '../../src/mandates/register-table.ts';
 import type { StoredMandate } from '../../src/mandates/stored-mandate.ts';
 
+/** The epoch of a register that never forgot anything. */
+export const FOREVER: RegisterEpoch = { born: 0, openFrom: 0 };
+
 /** A register in memory, which can be looked into. */
 export interface MapRows extends RegisterRows {
   readonly onceIds: Map<string, number>;
   readonly states: Map<string, OpenMandateState>;
 }
 
-export function mapRows(): MapRows {
+/** A register that forgot nothing, unless `epoch` says since when it remembers; `null`: it was emptied, epoch and all. */
+export function mapRows(epoch: RegisterEpoch | null = FOREVER): MapRows {
+  let since = epoch ?? undefined;
   const onceIds = new Map<string, number>();
   const states = new Map<string, OpenMandateState>();
   return {
@@ -27,6 +38,10 @@ export function mapRows(): MapRows {
     open: (id) => states.get(id),
     write: (id, state) => void states.set(id, state),
     remove: (id) => void states.delete(id),
+    epoch: () => since,
+    begin(given) {
+      since = given;
+    },
   };
 }
 
@@ -62,7 +77,7 @@ const REMEMBERED_S = 3_600;
 /** A claim of a closed mandate and its checkout, under no open mandate unless `open` says one. */
 export function claimOf(name: string = randomUUID(), changes: Partial<MandateClaim> = {}): MandateClaim {
   const at = changes.at ?? AT;
-  return { at, once: [`m:${name}`, `j:${name}`], onceUntil: at + REMEMBERED_S, open: [], ...changes };
+  return { at, age: 0, once: [`m:${name}`, `j:${name}`], onceUntil: at + REMEMBERED_S, open: [], ...changes };
 }
 
 /** A use of an open mandate: once, unless `recurrence` says more. */

@@ -20,6 +20,9 @@ const ACCEPTED: AcceptedMandate = {
   claim: CLAIM,
 };
 
+/** The last second of the year 9999, and an hour for clocks that differ. */
+const LAST = 253_402_300_799 + 3_600;
+
 describe('a mandate in a payment record', () => {
   it('is read as it was written, and names what a receipt tells', () => {
     const stored = readStoredMandate(storedMandate(ACCEPTED)) ?? assert.fail();
@@ -34,6 +37,7 @@ describe('a mandate in a payment record', () => {
       checkoutId: ACCEPTED.checkoutId,
     });
     assert.deepEqual(JSON.parse(JSON.stringify(claim)), JSON.parse(JSON.stringify(CLAIM)));
+    assert.equal(readStoredMandate(storedMandate({ ...ACCEPTED, mode: 'direct' }))?.mode, 'direct');
   });
 
   it('is nothing but that: no member more, none less, none of another kind', () => {
@@ -67,6 +71,9 @@ describe('a mandate in a payment record', () => {
     'nothing that is used up': { ...CLAIM, once: [] },
     'one thing twice': { ...CLAIM, once: ['m:a', 'm:a'] },
     'too many things': { ...CLAIM, once: Array.from({ length: 9 }, (_, i) => `m:${i}`) },
+    'a text of things': { ...CLAIM, once: 'm:a' },
+    'an age as text': { ...CLAIM, age: '10' },
+    'an age beyond all times': { ...CLAIM, age: LAST + 1 },
     'an empty id': { ...CLAIM, once: [''] },
     'a long id': { ...CLAIM, once: [`j:${'x'.repeat(255)}`] },
     'an id that is no text in UTF-8': { ...CLAIM, once: ['j:\ud800'] },
@@ -96,6 +103,8 @@ describe('a mandate in a payment record', () => {
       { ...CLAIM, once: Array.from({ length: 8 }, (_, i) => `m:${i}`) },
       { ...CLAIM, once: [`j:${'x'.repeat(254)}`, 'j:\u{1f4b6} \0"\\'] },
       { ...CLAIM, open: Array.from({ length: 16 }, (_, i) => useOf(`o${i}`)) },
+      { ...CLAIM, age: LAST },
+      { ...CLAIM, age: -LAST },
       recurring({ units: '0', budgetUnits: '9007199254740991', maxOccurrences: 0 }),
     ])
       assert.equal(isMandateClaim(claim), true);

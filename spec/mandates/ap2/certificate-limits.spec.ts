@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { describe, it } from 'node:test';
+import { isUnderstood, maySign } from '../../../src/mandates/ap2/certificate-limits.ts';
 import { createChainKeys } from '../../../src/mandates/ap2/x5c.ts';
 import { authorityExtension, makeCertificate, namesExtension } from '../../support/certificates.ts';
 
@@ -60,8 +61,28 @@ describe('limits of certificates', () => {
     ['a root that is bound to names', { top: [names(TRUE)] }, true],
     ['a critical extension of the leaf that nobody knows', { holder: [strange(TRUE)] }, false],
     ['a critical extension of the authority that nobody knows', { authority: [strange(TRUE)] }, false],
+    ['a critical extension 1.2.3.15', { holder: [der(`300c06032a030f${TRUE}04020500`)] }, false],
     ['an extension that nobody knows', { authority: [strange('')], holder: [strange('')] }, true],
   ];
   for (const [what, extensions, expected] of ROWS)
     it(`${what}: ${expected ? 'a key' : 'no key'}`, () => assert.equal(leads(extensions), expected));
+});
+
+/** What the parser before them refuses already is looked at all the same: bytes, not certificates. */
+describe('the bytes of a limit', () => {
+  const USAGE = '0603551d0f';
+  const rows: readonly (readonly [what: string, bytes: string, maySign: boolean])[] = [
+    ['a usage at the very beginning', `${USAGE}0404030207${'80'}`, true],
+    ['a usage at the very beginning that is none', `${USAGE}0404030207${'08'}`, false],
+    ['a usage in no octets', `${USAGE}0504030207${'80'}`, false],
+    ['a usage in no bits', `${USAGE}0404020207${'80'}`, false],
+  ];
+  for (const [what, bytes, expected] of rows)
+    it(`${what}: ${expected ? 'may' : 'may not'} sign`, () => assert.equal(maySign(der(bytes)), expected));
+
+  it('a critical extension that is known, at the very beginning', () =>
+    assert.equal(isUnderstood(der(`${USAGE}${TRUE}04`)), true));
+  it('a critical extension without a name', () => assert.equal(isUnderstood(der(`${TRUE}04`)), false));
+  it('a critical extension of another family whose last byte is a known one', () =>
+    assert.equal(isUnderstood(der(`06032a030f${TRUE}04`)), false));
 });

@@ -17,6 +17,7 @@ import {
   sdJwt,
   signJwt,
 } from '../../../src/cli/mandate/maker/tokens.ts';
+import { createMintedCheckouts } from '../../../src/mandates/ap2/minted.ts';
 import type { MandateClaim } from '../../../src/mandates/register.ts';
 import { isMandateClaim } from '../../../src/mandates/stored-mandate.ts';
 import { type Hand, withMandate } from '../../support/ap2/hands.ts';
@@ -70,6 +71,7 @@ describe('what a mandate uses up (ap2.md 7.3, 10)', () => {
     const claim = await claimOf(made);
     assert.deepEqual(claim, {
       at: NOW,
+      age: 20,
       once: [`m:${identity(made.segments[0])}`, `j:${made.jti}`],
       // Made 20 s ago for 300 s; 60 s of skew.
       onceUntil: NOW - 20 + 300 + 60 + 600,
@@ -90,7 +92,7 @@ describe('what a mandate uses up (ap2.md 7.3, 10)', () => {
     const ids = [...made.open.checkout, ...made.open.payment].map(identity);
     assert.deepEqual(
       open,
-      ids.map((id) => ({ id, until: NOW + 1_000 + 60 + 600, recurrence: undefined })),
+      ids.map((id, i) => ({ id, age: i % 2 === 0 ? 3_600 : 60, until: NOW + 1_000 + 60 + 600, recurrence: undefined })),
     );
   });
 
@@ -175,7 +177,32 @@ describe('what a mandate uses up (ap2.md 7.3, 10)', () => {
     assert.deepEqual(once, [`m:${identity(token)}`, `j:${jti}`]);
   });
 
-  it('reads the clock in whole seconds', async () => {
-    assert.equal((await claimOf(mint.direct(), NOW + 0.999)).at, NOW);
+  it('reads the clock in whole seconds, and says ages that are not less than they are', async () => {
+    const { at, age, open } = await claimOf(mint.autonomous(), NOW + 0.875);
+    assert.deepEqual([at, age, open[0]?.age], [NOW, 20.875, 3_600.875]);
+  });
+
+  it('knows to the millisecond how old a checkout of this process is, and by the second how old any other', async () => {
+    const minted = createMintedCheckouts();
+    const made = mint.direct();
+    const ageAt = async (at: number) => {
+      const verdict = await verifierFor(mint, { minted })(made.header, { now: at });
+      return verdict.kind === 'accepted' ? verdict.claim.age : verdict.reason;
+    };
+    assert.equal(await ageAt(NOW + 0.5), 20.5);
+    minted.add(hashed(made.checkoutJwt), NOW - 19.25, NOW + 280);
+    assert.equal(await ageAt(NOW + 0.5), 19.75);
+  });
+
+  it('takes what an open mandate says of its age from its token, or from what was signed, or does not know', async () => {
+    const untimed: Hand = {
+      draft({ claims: { iat: _iat, ...claims }, ...draft }) {
+        return { ...draft, claims };
+      },
+    };
+    const ages = async (open: Hand) => (await claimOf(mint.autonomous({ hands: { open } }))).open.map(({ age }) => age);
+    assert.deepEqual(await ages(withMandate({ iat: NOW - 70 })), [3_600]);
+    assert.deepEqual(await ages({ ...untimed, ...withMandate({ iat: NOW - 70 }) }), [70]);
+    assert.deepEqual(await ages({ ...untimed, ...withMandate({ iat: undefined }) }), [undefined]);
   });
 });

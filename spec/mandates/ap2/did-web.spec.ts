@@ -44,6 +44,7 @@ describe('a DID document', () => {
       publicKeyMultibase: multikeyOf(publicKey),
     }),
     'relative names': documentOf({ ...METHOD, id: '#one' }, { assertionMethod: ['#one'] }),
+    'a method without a name beside it': documentOf(METHOD, { verificationMethod: [{ controller: DID }, METHOD] }),
     'a method that stands where it is used': { id: DID, assertionMethod: [METHOD] },
   };
   for (const [what, document] of Object.entries(good))
@@ -56,6 +57,9 @@ describe('a DID document', () => {
 
   const useless: Readonly<Record<string, Json>> = {
     'no document': 'x',
+    'nothing at all': null,
+    'a key that is a number': documentOf({ id: `${DID}#one`, controller: DID, publicKeyMultibase: 7 }),
+    'a key without a name': { id: DID, assertionMethod: [{ controller: DID, publicKeyJwk: jwk }] },
     'the document of somebody else': documentOf(METHOD, { id: 'did:web:other.example' }),
     'a key for logins only': documentOf(METHOD, { assertionMethod: [], authentication: [`${DID}#one`] }),
     'no word on what keys are for': { id: DID, verificationMethod: [METHOD] },

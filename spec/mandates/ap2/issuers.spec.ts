@@ -125,7 +125,49 @@ describe('trusted issuers', () => {
     assert.deepEqual(await find(choice({ x5c })), UNTRUSTED);
   });
 
+  it('a token without a kid, or without anything that names a key, has nothing fetched', async (t) => {
+    let fetches = 0;
+    let now = 0;
+    const fetcher = {
+      async fetch() {
+        fetches += 1;
+        return { keys: [FAR.jwk] };
+      },
+    };
+    // Only static issuers can allow it; one that says so and is none has no keys to be named by.
+    const settings = { ...JWKS, allowKidOnly: true };
+    const opened = createTrustedIssuers([settings], { fetcher, monotonic: () => now });
+    t.after(() => opened.close());
+    await opened.check();
+    now = 60_000;
+    assert.deepEqual(await opened.find(choice({ iss: JWKS.id })), UNKNOWN);
+    assert.deepEqual(await opened.find(choice({ kid: 'far-1' })), UNTRUSTED);
+    assert.equal(fetches, 1);
+  });
+
+  it('nothing is fetched any more once they are closed', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    let fetches = 0;
+    const fetcher = {
+      async fetch(): Promise<Json> {
+        fetches += 1;
+        throw new Error('away');
+      },
+    };
+    const opened = createTrustedIssuers([JWKS], { fetcher });
+    await opened.check();
+    t.mock.timers.tick(30_000);
+    await opened.check();
+    assert.equal(fetches, 2);
+    opened.close();
+    t.mock.timers.tick(30_000);
+    await opened.check();
+    assert.equal(fetches, 2);
+  });
+
   describe('readiness', () => {
+    it('passes for a shop that trusts nobody', async (t) =>
+      assert.deepEqual(await trust(t, []).check(), { found: 'ok' }));
     const away = new Error('connection refused');
     it('passes without remote issuers', async (t) => assert.deepEqual(await trust(t, STATIC).check(), { found: 'ok' }));
     it('is unreachable when no issuer has a key, and says who and why for the log', async (t) => {

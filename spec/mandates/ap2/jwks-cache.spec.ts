@@ -98,6 +98,29 @@ describe('the keys of a remote issuer', () => {
     assert.equal(world.fetches, 2, 'a failed look counts as one');
   });
 
+  it('a known id has them fetched again only when they are old, once in 30 s', async (t) => {
+    const world = new World(t, FIRST);
+    await world.found();
+    world.sleep(30_000);
+    assert.equal(world.keys.find('one'), FIRST.get('one'));
+    assert.equal(world.fetches, 1, 'they are not old');
+    world.sleep(10 * MINUTE);
+    world.answer = new Error('away');
+    for (let call = 0; call < 3; call += 1) {
+      assert.equal(world.keys.find('one'), FIRST.get('one'));
+      await turn();
+    }
+    assert.equal(world.fetches, 2, 'the issuer is not asked with every call while it is away');
+  });
+
+  it('are tried again in the background when they never came', async (t) => {
+    const world = new World(t, new Error('away'));
+    assert.equal(await world.found(), 'none');
+    world.answer = FIRST;
+    await world.live(t, 30_000);
+    assert.equal(await world.found(), 'fresh');
+  });
+
   it('are kept new in the background: no call meets old ones', async (t) => {
     const world = new World(t, FIRST);
     await world.found();

@@ -53,6 +53,12 @@ describe('a public key', () => {
   ];
   for (const [what, jwk, fault] of ROWS) it(`${what}: ${fault}`, () => assert.equal(faultOf(jwk), fault));
 
+  for (const missing of ['x', 'y'])
+    it(`without ${missing} says what is missing`, () => {
+      const reading = readPublicKey({ ...bare, [missing]: null });
+      assert.match(reading.ok ? '' : reading.message, /coordinates of 32 bytes/);
+    });
+
   it('of a token is refused in the words of mandates', () => {
     assert.equal(
       refusalOf(() => publicKeyOf(rsa)),

@@ -145,6 +145,7 @@ describe('the constraints of open payment mandates (ap2.md 2)', () => {
     ['a budget of another currency', under(budget('USD', 1)), 'constraint_violated'],
     ['a budget of a currency that nobody knows', under(budget('EUR', 0.001)), 'constraint_violated'],
     ['a budget that is a text', under(budget('USDC', '1')), 'claims_invalid'],
+    ['a budget of nothing', under(budget('USDC', 0)), 'budget_exceeded'],
     ['a budget below nothing', under(budget('USDC', -1)), 'claims_invalid'],
     ['a budget without a most', and({ type: 'payment.budget', currency: 'USDC' }), 'claims_invalid'],
     ['a budget without currency', and({ type: 'payment.budget', max: 1 }), 'claims_invalid'],

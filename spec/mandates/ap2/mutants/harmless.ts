@@ -63,4 +63,63 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'for the types: no time is before nothing',
   "src/mandates/ap2/key-fetch.ts: answer.body.on('error', () => undefined).destroy(); => ;":
     'only what it costs: the deadline ends that answer as well',
+  'src/mandates/ap2/basic-constraints.ts: at < 0 => (at <= 0)': 'no certificate begins with an extension',
+  'src/mandates/ap2/certificate-limits.ts: der[said + 5] ?? 0 => (der[said + 5])':
+    'for the types: nothing has no bits either',
+  'src/mandates/ap2/certificate-limits.ts: at >= 0 && der.subarray(at, at + EXTENSION.length).equals(EXTENSION) => (der.subarray(at, at + EXTENSION.length).equals(EXTENSION))':
+    'so near the beginning nothing lies behind the name that is looked for from the end',
+  "src/mandates/ap2/checkout-claims.ts: isText(type) && typeof amount === 'number' => (isText(type))":
+    'for the types: what is an integer is a number',
+  "src/mandates/ap2/checkout-claims.ts: typeof value === 'number' && Number.isSafeInteger(value) => (Number.isSafeInteger(value))":
+    'for the types: what is an integer is a number',
+  "src/mandates/ap2/checkout-key.ts: alg !== 'ES256' || !TYPES.has(typ) || typeof kid !== 'string' => (alg !== 'ES256' || !TYPES.has(typ))":
+    'for the types: no key is known by anything but a text',
+  "src/mandates/ap2/disclosures.ts: read.kind !== 'read' || !Array.isArray(read.value) => (!Array.isArray(read.value))":
+    'for the types: what was not read has no value, which is no list',
+  'src/mandates/ap2/issuers.ts: !(error instanceof KeysUnavailable) => false':
+    'for the types: looking for a key throws nothing else',
+  'src/mandates/ap2/issuers.ts: kid === undefined ? undefined : keys.get(kid) => (keys.get(kid))':
+    'for the types: no key is known by nothing',
+  'src/mandates/ap2/keys.ts: curve === undefined || signature.length !== 2 * curve.octets => (signature.length !== 2 * curve.octets)':
+    'for the types: every algorithm has a curve',
+  'src/mandates/ap2/line-items.ts: this.#free[line] ?? 0 => (this.#free[line])':
+    'for the types: every line has a place there',
+  'src/mandates/ap2/line-items.ts: this.#free[line] ?? 0 => (this.#free[line]) #2':
+    'for the types: every line has a place there',
+  'src/mandates/ap2/line-items.ts: given[line] ?? 0 => (given[line])': 'for the types: every line has a place there',
+  'src/mandates/ap2/line-items.ts: given[line] ?? 0 => (given[line]) #2': 'for the types: every line has a place there',
+  'src/mandates/ap2/payment-check.ts: profile.exponents.get(rule.currency) ?? 0 => (profile.exponents.get(rule.currency))':
+    'for the types: it is the currency of the payment, which was looked up before',
+  'src/mandates/ap2/payment-check.ts: budget !== undefined && payment.amount > budget => (payment.amount > budget)':
+    'for the types: nothing is greater than nothing',
+  'src/mandates/ap2/payment-check.ts: recurs === undefined || budget === undefined => (recurs === undefined)':
+    'for the types: uses again without a budget were refused when the constraints were read',
+  "src/mandates/ap2/payment-constraints.ts: typeof max !== 'number' || !(max >= 0) => (typeof max !== 'number')":
+    'what has no units is refused when they are counted, with the same reason',
+  "src/mandates/ap2/places.ts: MEMBERS.get(`${object}.${name}`) ?? 'elsewhere' => (MEMBERS.get(`${object}.${name}`))":
+    'for the types: no place is like nothing either',
+  "src/mandates/ap2/places.ts: ELEMENTS.get(array) ?? 'elsewhere' => (ELEMENTS.get(array))":
+    'for the types: no place is like nothing either',
+  'src/mandates/ap2/presets.ts: value !== undefined && canonicalJson(preset) === canonicalJson(value) => (canonicalJson(preset) === canonicalJson(value))':
+    'for the types: nothing has no canonical form',
+  'src/mandates/ap2/reasons.ts: reason === undefined || !isReason(reason) => (!isReason(reason))':
+    'for the types: nothing is no reason either',
+  'src/mandates/ap2/reasons.ts: cause === undefined ? {} : { cause } => ({ cause })':
+    'for the log alone, which shows no cause that is nothing',
+  'src/mandates/ap2/receipt.ts: transaction === undefined ? {} : { network_confirmation_id: transaction } => ({ network_confirmation_id: transaction })':
+    'what is not there is not written as JSON either',
+  'src/mandates/ap2/receipt.ts: ap2Error === undefined ? {} : { error: ap2Error } => ({ error: ap2Error })':
+    'what is not there is not written as JSON either',
+  "src/mandates/ap2/shapes.ts: typeof value !== 'number' || !Number.isSafeInteger(value) => (!Number.isSafeInteger(value))":
+    'for the types: what is an integer is a number',
+  'src/mandates/ap2/verify-chain.ts: before[at + 1] ?? last => (before[at + 1])':
+    'for the types: one more than the others stands before',
+  'src/mandates/ap2/verify-chain.ts: pending[at] ?? {} => (pending[at])': 'for the types: both lists are as long',
+  'src/mandates/ap2/x5c.ts: curve !== undefined && NAMED_CURVES.has(curve) => (NAMED_CURVES.has(curve))':
+    'for the types: nothing is no name of a curve',
+  'src/mandates/register-table.ts: maxOccurrences !== undefined && uses >= maxOccurrences => (uses >= maxOccurrences)':
+    'for the types: nothing is as many as nothing',
+  'src/mandates/register-table.ts: left < 0n => (left <= 0n)': 'nothing is nothing, however it is written',
+  "src/mandates/stored-mandate.ts: typeof value !== 'object' || value === null || Array.isArray(value) => (typeof value !== 'object' || value === null)":
+    'for the types: a list has no member of any shape',
 };
