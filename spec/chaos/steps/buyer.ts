@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodePaymentSignatureHeader } from '@x402/core/http';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { backendIdempotencyKey } from '../../../src/payments/terms.ts';
 import { replayKey } from '../../../src/payments/x402/payid.ts';
 import { LOCAL_CHAIN_ID } from '../../support/anvil.ts';
 import { askPrice } from '../../support/purchase.ts';
+import { cancelCall } from '../../world/authorization.ts';
 import type { Ground } from './ground.ts';
 import type { Site } from './site.ts';
 
@@ -15,6 +17,8 @@ export interface PaidCall {
   readonly proof: string;
   /** Idempotency-Key, when the buyer gives one. */
   readonly key: string | undefined;
+  /** The value of Agent-Authorization, where the resource needs a mandate. */
+  readonly mandate?: string;
   readonly payId: string;
   /** Of the authorization. */
   readonly nonce: `0x${string}`;
@@ -36,7 +40,11 @@ export interface Answer {
 interface Failure {
   readonly code: string;
   readonly retryable: boolean;
-  readonly details?: { readonly state?: string; readonly payment?: { readonly externalReference?: string } };
+  readonly details?: {
+    readonly state?: string;
+    readonly reason?: string;
+    readonly payment?: { readonly externalReference?: string };
+  };
 }
 
 /** How long a strict client insists, milliseconds. */
@@ -66,6 +74,13 @@ function keysOf(proof: string, asset: string): Pick<PaidCall, 'payId' | 'nonce' 
   return { payId, nonce: authorization.nonce, merchantKey: backendIdempotencyKey(payId) };
 }
 
+/** Takes the payment of a call back on the chain: it can never be settled then. */
+export async function takeBack({ buyer, chain }: Ground, { nonce }: PaidCall): Promise<void> {
+  const sender = privateKeyToAddress(generatePrivateKey());
+  await chain.fundGas(sender);
+  await chain.send(sender, chain.token.address, await cancelCall(chain, buyer.account, nonce));
+}
+
 /** Sends the call once. Undefined when no whole answer came. */
 export async function send(call: PaidCall, baseUrl: string): Promise<Answer | undefined> {
   try {
@@ -75,6 +90,7 @@ export async function send(call: PaidCall, baseUrl: string): Promise<Answer | un
         'content-type': 'application/json',
         'payment-signature': call.proof,
         ...(call.key === undefined ? {} : { 'idempotency-key': call.key }),
+        ...(call.mandate === undefined ? {} : { 'agent-authorization': call.mandate }),
       },
       body: call.input,
       signal: AbortSignal.timeout(PATIENCE_MS),

@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
 import { type Buyer, createBuyer } from '../../support/buyer.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
 import { startFacilitator } from '../../support/facilitator.ts';
@@ -20,14 +17,10 @@ export interface Ground {
   readonly buyer: Buyer;
   /** For SQLite files and configurations. */
   readonly directory: string;
-  /** For every gateway: compiled code is shared, because a file starts dozens of them. */
-  readonly env: Readonly<Record<string, string>>;
   /** What else has to end with the ground, whatever becomes of the test that began it. */
   keep(end: () => Promise<unknown>): void;
   stop(): Promise<void>;
 }
-
-const SERVE = pathToFileURL(join(import.meta.dirname, '../../../src/cli/serve.ts')).href;
 
 /** Starts everything that is shared, in about two seconds. */
 export async function startGround(): Promise<Ground> {
@@ -38,9 +31,6 @@ export async function startGround(): Promise<Ground> {
   try {
     const directory = await mkdtemp(join(tmpdir(), 'acg-steps-'));
     running.push(() => rm(directory, { recursive: true, force: true }));
-    const env = { NODE_COMPILE_CACHE: join(directory, 'compiled') };
-    const compiled = compile(env);
-    running.push(() => compiled);
     const chain = await startChain();
     running.push(chain.stop);
     const merchant = await startMerchant();
@@ -50,17 +40,10 @@ export async function startGround(): Promise<Ground> {
     const facilitator = await startFacilitator(chain);
     running.push(facilitator.stop);
     const buyer = await createBuyer(chain);
-    await compiled;
     const keep = (end: () => Promise<unknown>) => void running.push(end);
-    return { chain, merchant, redis, facilitatorUrl: facilitator.url, buyer, directory, env, keep, stop };
+    return { chain, merchant, redis, facilitatorUrl: facilitator.url, buyer, directory, keep, stop };
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-/** Compiled code is written down by processes that end in order, and hardly any gateway here does. */
-async function compile(env: Readonly<Record<string, string>>): Promise<void> {
-  const load = `await Promise.all([import('${SERVE}'), import('viem/accounts')]); process.exit()`;
-  await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', load], { env });
 }

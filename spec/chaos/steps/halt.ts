@@ -1,17 +1,23 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { writeSync } from 'node:fs';
+import { CHECKOUT_CHANNEL } from '../../../src/checkouts/steps.ts';
 import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
 
 /**
  * Loaded before a gateway (`node --import`): sends the process HALT_SIGNAL (SIGKILL or SIGSTOP) exactly at the step HALT_AT of the
- * first payment that reaches it, in the same turn, once. Before that it says so in a line of the log: `{ "halt": <step> }`.
+ * first payment or keyed checkout call that reaches it, in the same turn, once. Before that it says so in a line of the log: `{ "halt": <step> }`.
  */
 const { HALT_AT: step, HALT_SIGNAL: signal } = process.env;
 const STDOUT = 1;
 
-subscribe(PAYMENT_CHANNEL, function halt(message) {
+/** No step of a payment is called like one of a checkout. */
+const CHANNELS = [PAYMENT_CHANNEL, CHECKOUT_CHANNEL];
+
+function halt(message: unknown): void {
   if ((message as { readonly step: unknown }).step !== step) return;
-  unsubscribe(PAYMENT_CHANNEL, halt);
+  for (const name of CHANNELS) unsubscribe(name, halt);
   writeSync(STDOUT, `${JSON.stringify({ halt: step })}\n`);
   process.kill(process.pid, signal);
-});
+}
+
+for (const name of CHANNELS) subscribe(name, halt);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
+import { rowsOf } from '../every.ts';
 import { checkBooks } from './books.ts';
 import { type Answer, ask, insist, type PaidCall, signedCall } from './buyer.ts';
 import { type Ground, startGround } from './ground.ts';
@@ -26,6 +27,13 @@ interface Scene {
   record(): Promise<PaymentRecord | undefined>;
 }
 
+const PAUSES = rowsOf<{ readonly step: PaymentStep; readonly rare?: true }>([
+  { step: 'settling' },
+  { step: 'sending', rare: true },
+  { step: 'signed', rare: true },
+  { step: 'answered' },
+]);
+
 describe('a gateway that stands still for longer than its lease', { concurrency: AT_ONCE }, () => {
   let ground: Ground;
   before(async () => {
@@ -33,7 +41,7 @@ describe('a gateway that stands still for longer than its lease', { concurrency:
   });
   after(() => ground.stop());
 
-  for (const step of ['settling', 'sending', 'signed', 'answered'] as const)
+  for (const { step } of PAUSES)
     it(`at "${step}" has lost the payment to its replica: one settlement, one answer`, async () => {
       const fate = { told: 'answer', asked: 1 } as const;
       const scene = await pause(step, 'GET', 'key-of-the-buyer', fate);

@@ -51,6 +51,11 @@ const HALT = join(import.meta.dirname, 'halt.ts');
 const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 const RETENTION = { eventsMaxLength: 10_000, receiptsMaxLength: 50_000, replicas: 1 } as const;
 
+/** Where a site on SQLite has its store. */
+export function databasePath({ directory }: Ground, { merchantId }: Pick<Site, 'merchantId'>): string {
+  return join(directory, `${merchantId}.db`);
+}
+
 /** Prepares a site; nothing runs yet. Each has a relayer key of its own: two processes must not number its transactions. */
 export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> {
   const { chain, directory, merchant, redis } = ground;
@@ -60,7 +65,7 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
   const payTo = parts.beside?.payTo ?? privateKeyToAddress(generatePrivateKey());
   const relayerKey = generatePrivateKey();
   await chain.fundGas(privateKeyToAddress(relayerKey));
-  const sqlite = { path: join(directory, `${merchantId}.db`) };
+  const sqlite = { path: databasePath(ground, { merchantId }) };
   const own = { url: redis.url };
   const reached = { url: parts.redisUrl ?? redis.url };
   const storage: WorldParts['storage'] = parts.store === 'sqlite' ? { sqlite } : { redis: reached };
@@ -96,7 +101,6 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
         baseUrl,
         env: {
           GATEWAY_DRAIN_SECONDS: '0',
-          ...ground.env,
           ...(halt === undefined ? {} : { HALT_AT: halt.at, HALT_SIGNAL: halt.signal }),
           ...env,
         },

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
+import { comeBack, type Death, dieAt, dieAtMerchant, fateOf } from './deaths.ts';
+import { errandFor } from './errand.ts';
+import { type Ground, startGround } from './ground.ts';
+import { startReplica } from './replica.ts';
+
+/** Most of a death is waiting for a lease to end. */
+const AT_ONCE = 6;
+/** A death that does not come, milliseconds. */
+const TIMEOUT_MS = 120_000;
+const IN_FLIGHT = '409 idempotency_in_flight';
+
+const DEATHS: readonly Death<Exclude<CheckoutStep, 'after_read'>>[] = [
+  ...(['before_claim', 'after_claim', 'before_send', 'after_merchant', 'after_finish'] as const).map(
+    (at) => ({ operation: 'completeCheckoutSession', at }) as const,
+  ),
+  ...(['cancelCheckoutSession', 'createCheckoutSession'] as const).flatMap((operation) =>
+    (['after_claim', 'after_merchant', 'after_finish'] as const).map((at) => ({ operation, at })),
+  ),
+];
+
+/** Rows of acp.md 12.9: a gateway on Redis dies, and the agent goes to its replica. */
+describe('a checkout whose gateway on Redis dies', { concurrency: AT_ONCE, timeout: TIMEOUT_MS }, () => {
+  let ground: Ground;
+  let replica: string;
+  before(async () => {
+    ground = await startGround();
+    replica = (await startReplica(ground)).baseUrl;
+  });
+  after(() => ground.stop());
+
+  for (const death of DEATHS) {
+    const { operation, at } = death;
+    const fate = fateOf(death);
+    const then = fate.kept ? 'a replay at once' : fate.waits ? '409 until the lease ends' : 'a first call';
+    it(`${operation} at "${at}": ${then}, one answer, the merchant asked ${fate.asked}x`, async () => {
+      const errand = await errandFor(ground, operation);
+      await dieAt(errand, await ground.site({ store: 'redis' }), at);
+      const heard = await comeBack(ground, errand, fate, replica);
+      assert.deepEqual([...new Set(heard)], fate.waits ? [IN_FLIGHT] : []);
+    });
+  }
+
+  it('with calls of every operation at the merchant: 409 until the leases end, one answer each, complete and cancel read back', async () => {
+    const errands = await dieAtMerchant(ground, await ground.site({ store: 'redis' }));
+    await Promise.all(
+      [...errands].map(async ([death, errand]) => {
+        const heard = await comeBack(ground, errand, fateOf(death), replica);
+        assert.deepEqual([...new Set(heard)], [IN_FLIGHT]);
+      }),
+    );
+  });
+
+  it('complete at "after_merchant", and when the next one has read the session back: one order, one answer', async () => {
+    const death: Death = { operation: 'completeCheckoutSession', at: 'after_merchant' };
+    const errand = await errandFor(ground, death.operation);
+    const site = await ground.site({ store: 'redis' });
+    await dieAt(errand, site, 'after_merchant');
+    await dieAt(errand, site, 'after_read');
+    await comeBack(ground, errand, fateOf(death), replica);
+  });
+});

@@ -1,0 +1,66 @@
+import { DatabaseSync } from 'node:sqlite';
+import { Redis } from 'ioredis';
+import type { OpenMandateState } from '../../../src/mandates/register-table.ts';
+import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
+import { redisKeys } from '../../../src/store/redis/keys.ts';
+import type { Ground } from './ground.ts';
+import { databasePath, type Site, type SiteParts } from './site.ts';
+
+/** What a site's register knows of its mandates, as it lies there. */
+export interface Uses {
+  /** Closed mandates and checkouts that count as used. */
+  readonly once: number;
+  /** Of each open mandate, numbers as text. */
+  readonly open: readonly Share[];
+}
+
+type Share = Readonly<Record<'spent' | 'pending' | 'uses' | 'puses', string>>;
+
+/** A closed mandate for the checkout, one for the payment, and the checkout itself. */
+const ONCE = 3;
+const NOTHING: Uses = { once: 0, open: [] };
+
+/**
+ * What one purchase under a pair of open mandates must have used up when its payment is in this state: spent once it is settled, given
+ * back when it certainly never will be, and held while nobody knows. `units`: its price, minor units.
+ */
+export function usesOf(state: PaymentState | undefined, units: bigint): Uses {
+  if (state === undefined || state === 'refused') return NOTHING;
+  const isHeld = state === 'reserved' || state === 'settling';
+  const share = isHeld
+    ? { spent: '0', pending: String(units), uses: '0', puses: '1' }
+    : { spent: String(units), pending: '0', uses: '1', puses: '0' };
+  return { once: ONCE, open: [share, share] };
+}
+
+/** Reads the register of a store past the gateway and past the code that writes it. */
+export async function readUses(ground: Ground, site: Site, store: SiteParts['store']): Promise<Uses> {
+  return store === 'sqlite' ? inDatabase(databasePath(ground, site)) : inRedis(ground, site);
+}
+
+function inDatabase(path: string): Uses {
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    const once = db.prepare('SELECT id FROM mandates_once').all().length;
+    const states = db.prepare('SELECT state FROM mandates_open').all();
+    return { once, open: states.map(({ state }) => shareIn(String(state))) };
+  } finally {
+    db.close();
+  }
+}
+
+async function inRedis({ redis }: Ground, { merchantId }: Site): Promise<Uses> {
+  const keys = redisKeys(merchantId);
+  const client = new Redis(redis.socketPath);
+  try {
+    const states = await client.hvals(keys.mandatesOpen);
+    return { once: await client.zcard(keys.mandatesOnce), open: states.map(shareIn) };
+  } finally {
+    client.disconnect();
+  }
+}
+
+function shareIn(json: string): Share {
+  const { spent, pending, uses, puses } = JSON.parse(json) as OpenMandateState;
+  return { spent, pending, uses: String(uses), puses: String(puses) };
+}
