@@ -4,6 +4,7 @@ import type { InputOptions, OutputOptions } from 'rolldown';
 import { asciiComments } from './ascii.ts';
 import { secp256k1Wasm, textAssets } from './assets.ts';
 import { leastNode, nodeGuard, OPTIONAL_PACKAGES, selfContained } from './runtime.ts';
+import { standaloneValidators } from './validators.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -38,7 +39,14 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
     external: OPTIONAL_PACKAGES,
     // CommonJS packages name their own folder; an ES module has no such names, and reading one would throw.
     transform: { define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' } },
-    plugins: [textAssets(), secp256k1Wasm(), nodeGuard(leastNode(supportedNode())), asciiComments(), selfContained()],
+    plugins: [
+      textAssets(),
+      secp256k1Wasm(),
+      standaloneValidators(),
+      nodeGuard(leastNode(supportedNode())),
+      asciiComments(),
+      selfContained(),
+    ],
     output: {
       dir,
       format: 'esm',
