@@ -5,9 +5,6 @@ export interface CatalogueRow {
   readonly notYet?: string;
 }
 
-const WITH_MANDATES = 'AP2 is refused in the configuration until mandates are built';
-const WITH_ACP = 'ACP is refused in the configuration until its front is built';
-
 /** The attacks that are known, by the id under which their tests stand. */
 export const ROWS = {
   H1: { attack: 'request smuggling' },
@@ -58,13 +55,13 @@ export const ROWS = {
   X18: { attack: 'flooding of the settlement' },
   X19: { attack: 'exhaustion by signature checks' },
   X20: { attack: 'amounts that are no exact numbers' },
-  A1: { attack: 'forged and replayed mandates', notYet: WITH_MANDATES },
-  A2: { attack: 'one mandate for two payments', notYet: WITH_MANDATES },
+  A1: { attack: 'forged and replayed mandates' },
+  A2: { attack: 'one mandate for two payments' },
   A3: { attack: 'A2A messages out of the schema' },
   A4: { attack: 'proofs inside the input that leak' },
   A5: { attack: 'MCP names, sessions, batches, resumption' },
-  A6: { attack: 'ACP keys, locks and payment tokens', notYet: WITH_ACP },
-  A7: { attack: 'ACP merchants that leak', notYet: WITH_ACP },
+  A6: { attack: 'ACP keys, locks and payment tokens' },
+  A7: { attack: 'ACP merchants that leak' },
   A8: { attack: 'poisoned descriptions' },
   O1: { attack: 'timing and length of the operator token' },
   O2: { attack: 'operator routes that show without a token' },

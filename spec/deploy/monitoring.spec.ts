@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { ERRORS } from '../../src/errors.ts';
+import { ACP_ERRORS } from '../../src/fronts/acp/error.ts';
+import { askAcp, type CheckoutShop, openCheckoutShop } from '../fronts/acp/shop.ts';
+import { EDITS } from '../support/acp/faults.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { scrape } from '../telemetry/scrape.ts';
 
@@ -43,14 +46,19 @@ const OF_THE_SCRAPE = new Set(['job', 'instance', 'le']);
 
 describe('alerts and dashboard', () => {
   let seller: Seller;
+  let checkout: CheckoutShop;
   let labels: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
   before(async () => {
     seller = await openSeller();
     const proof = await seller.proof('market_report', { city: 'Berlin' });
     await (await seller.shop.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
-    labels = labelsIn((await scrape(seller.shop.managementUrl)).keys());
+    checkout = await openCheckoutShop();
+    await askBadly(checkout);
+    const shops = [seller.shop, checkout.shop];
+    const series = await Promise.all(shops.map(({ managementUrl }) => scrape(managementUrl)));
+    labels = labelsIn(series.flatMap((one) => [...one.keys()]));
   });
-  after(() => seller.close());
+  after(() => Promise.all([seller.close(), checkout.close()]));
 
   for (const { who, expr } of questions) {
     it(`${who} asks for what a running gateway shows`, () => {
@@ -63,7 +71,7 @@ describe('alerts and dashboard', () => {
           const values = known.get(label) ?? assert.fail(`${name} has no label ${label}`);
           for (const one of operator === '=~' ? value.split('|') : [value])
             assert.ok(
-              one === '' || values.has(one) || (label === 'outcome' && one in ERRORS),
+              one === '' || values.has(one) || (label === 'outcome' && (one in ERRORS || one in ACP_ERRORS)),
               `${name}{${label}="${one}"}`,
             );
         }
@@ -99,6 +107,18 @@ describe('alerts and dashboard', () => {
       assert.ok(asked.includes(name), name);
   });
 
+  it('an alert fires for checkouts that the store, the merchant or a missing key spoil', () => {
+    const asked = rules.map(({ expr }) => expr).join('\n');
+    for (const name of [
+      'acg_checkout_claims_total{outcome="unavailable"}',
+      'acg_checkout_unstored_total',
+      'acg_checkout_unopened_total',
+      'acg_checkout_invalid_documents_total',
+      'acg_calls_total{channel="acp",outcome=~"processing_error|service_unavailable"}',
+    ])
+      assert.ok(asked.includes(name), name);
+  });
+
   it('nobody is woken up for buyers who hang up', () => {
     for (const { alert, expr, labels: said } of rules)
       if (said.severity === 'critical' && expr.includes('undelivered'))
@@ -130,6 +150,19 @@ describe('alerts and dashboard', () => {
     assert.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
   });
 });
+
+/** A place of a document has a time series only once a merchant was wrong there. */
+async function askBadly({ shop, merchant }: CheckoutShop): Promise<void> {
+  const { id } = JSON.parse((await askAcp(shop.url)).text) as { readonly id: string };
+  for (const [edit, status] of [
+    ['wrong-id', 200],
+    ['without-totals', 502],
+  ] as const) {
+    merchant.misbehave({ kind: 'document', edit: EDITS[edit] });
+    const answer = await askAcp(shop.url, { method: 'GET', path: `/checkout_sessions/${id}` });
+    assert.equal(answer.status, status, answer.text);
+  }
+}
 
 /** The values of each label of each metric. */
 function labelsIn(series: Iterable<string>): ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>> {

@@ -1,3 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 
 /** A secret that was put somewhere, by what it is. */
@@ -37,6 +39,16 @@ function spellings(secret: string): ReadonlyMap<string, string> {
     ['in hex', bytes.toString('hex')],
     ...base64,
   ]);
+}
+
+/** What stands in the files of a folder and of the folders in it, byte by byte: their names and contents. */
+export async function filesIn(folder: string): Promise<ReadonlyMap<string, string>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  const contents = files.map(async ({ name, parentPath }) => {
+    return [name, await readFile(join(parentPath, name), 'latin1')] as const;
+  });
+  return new Map(await Promise.all(contents));
 }
 
 /** A value in Redis, with the name of its key and its field: `key field value`, one a line. */

@@ -2,48 +2,159 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { FRONTS } from './mandate-fronts.ts';
-import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
+import { openShop } from '../support/shop.ts';
+import { type Body, FRONTS, type Reply, type Send } from './mandate-fronts.ts';
+import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
 
 const INPUT = { city: 'Berlin' };
 const ORDER = { resourceId: 'market_report', input: INPUT };
+const FREE = { resourceId: 'free_market_report', input: INPUT };
+const RESOURCES = [ORDER.resourceId, FREE.resourceId];
+const FIRST_SALES = 5;
+/** Longest wait for a purchase after a loss: a check of the store finds it, milliseconds. */
+const SOON_MS = 5_000;
+
+let redis: TestRedis;
+let seller: MandateSeller;
+before(async () => {
+  redis = await startRedis();
+  seller = await openMandateSeller(RESOURCES, {}, { storage: { redis: { url: redis.url } } });
+});
+after(async () => {
+  await seller?.close();
+  await redis?.stop();
+});
+
+const onRedis = async (act: (client: Redis) => Promise<unknown>): Promise<void> => {
+  const client = new Redis(redis.socketPath);
+  await act(client);
+  await client.quit();
+};
+const forget = () => onRedis((client) => client.flushall());
+/** What an operator does who accepts open mandates from before a loss. */
+const accept = () =>
+  onRedis((client) => client.hset(`{acg:${seller.shop.config.merchant.id}}:ap2:epoch`, { openFrom: 0 }));
+const report = () => seller.purchaseOf(ORDER.resourceId, 'Market report', INPUT, '0.01');
+/** Signed by the user for this very purchase, and now; an open mandate would be from before the loss. */
+const direct = (body: Body, purchase = report()): string => {
+  const { checkoutJwt } = body.authorization?.required[0] ?? assert.fail(`no challenge: ${JSON.stringify(body)}`);
+  const payment = purchase.payment !== undefined;
+  return seller.mint.direct({ now: now(), profile: seller.profile, checkoutJwt, purchase, payment }).header;
+};
+const reasonOf = ({ code, body }: Reply) => [code, body.details?.['reason']];
 
 describe('a payment that the store forgot, for a resource that needs a mandate', () => {
-  let redis: TestRedis;
-  let seller: MandateSeller;
-  before(async () => {
-    redis = await startRedis();
-    seller = await openMandateSeller([ORDER.resourceId], {}, { storage: { redis: { url: redis.url } } });
-  });
-  after(async () => {
-    await seller?.close();
-    await redis?.stop();
-  });
-
-  const forget = async (): Promise<void> => {
-    const client = new Redis(redis.socketPath);
-    await client.flushall();
-    await client.quit();
-  };
-  const mandateFor = (body: Parameters<MandateSeller['mandateFor']>[0]): string =>
-    seller.mandateFor(body, {
-      purchase: seller.purchaseOf(ORDER.resourceId, 'Market report', INPUT, '0.01'),
-      payment: true,
-    }).header;
-
   for (const [front, send] of Object.entries(FRONTS))
     it(`is not given away without one, nor asked for again: another mandate collects it, over ${front}`, async () => {
       const asked = await send(seller.shop, ORDER);
       const proof = await seller.buyer.pay(asked.body.payment?.envelope);
-      const bought = await send(seller.shop, { ...ORDER, proof, mandate: mandateFor(asked.body) });
+      const bought = await send(seller.shop, { ...ORDER, proof, mandate: direct(asked.body) });
       assert.equal(bought.code, undefined, bought.raw);
       const [before, earned] = [await seller.buyer.balance(), await seller.income()];
       await forget();
       const bare = await send(seller.shop, { ...ORDER, proof });
       assert.equal(bare.code, 'AUTHORIZATION_REQUIRED', bare.raw);
-      const collected = await send(seller.shop, { ...ORDER, proof, mandate: mandateFor(bare.body) });
-      assert.equal(collected.code, undefined, collected.raw);
+      const collected = await soon(send, bare, (body) => ({ ...ORDER, proof, mandate: direct(body) }));
       assert.equal((await seller.receiptOf(collected))['status'], 'Success');
       assert.deepEqual([await seller.buyer.balance(), await seller.income()], [before, earned]);
     });
 });
+
+describe('a mandate that the store forgot', () => {
+  for (const [front, send] of Object.entries(FRONTS)) {
+    it(`is refused with a fresh payment, which one for a fresh checkout may use at once, over ${front}`, async () => {
+      const asked = await send(seller.shop, ORDER);
+      const mandate = direct(asked.body);
+      const used = await send(seller.shop, { ...ORDER, proof: await paid(asked), mandate });
+      assert.equal(used.code, undefined, used.raw);
+      await forget();
+      const earned = await seller.income();
+      const proof = await paid(asked);
+      const refused = await send(seller.shop, { ...ORDER, proof, mandate });
+      assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'replayed'], refused.raw);
+      assert.equal(await seller.income(), earned, 'nobody paid');
+      await soon(send, refused, (body) => ({ ...ORDER, proof, mandate: direct(body) }));
+      const again = await send(seller.shop, { ...ORDER, proof: await paid(asked), mandate });
+      assert.deepEqual(reasonOf(again), ['AUTHORIZATION_REPLAYED', 'replayed'], again.raw);
+    });
+
+    it(`is refused for what is free too, over ${front}`, async () => {
+      const purchase = seller.purchaseOf(FREE.resourceId, 'Market report', INPUT);
+      const mandate = direct((await send(seller.shop, FREE)).body, purchase);
+      const used = await send(seller.shop, { ...FREE, mandate });
+      assert.equal(used.code, undefined, used.raw);
+      await forget();
+      const refused = await send(seller.shop, { ...FREE, mandate });
+      assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'replayed'], refused.raw);
+      await soon(send, refused, (body) => ({ ...FREE, mandate: direct(body, purchase) }));
+    });
+  }
+
+  it('is refused under a fresh checkout as well when it is open, the log says why, and the operator may accept it', async () => {
+    const send = FRONTS.http;
+    await accept();
+    const asked = await send(seller.shop, ORDER);
+    const wishes = { purchase: report(), payment: true, now: now(), profile: seller.profile };
+    const open = seller.mint.open(wishes);
+    const closed = ({ authorization }: Body): string => {
+      const { checkoutJwt } = authorization?.required[0] ?? assert.fail('no challenge');
+      return seller.mint.close(open, { ...wishes, now: now(), checkoutJwt }).header;
+    };
+    const used = await send(seller.shop, { ...ORDER, proof: await paid(asked), mandate: closed(asked.body) });
+    assert.equal(used.code, undefined, used.raw);
+    await forget();
+    await seller.shop.store.check();
+    const fresh = await send(seller.shop, ORDER);
+    const refused = await send(seller.shop, { ...ORDER, proof: await paid(fresh), mandate: closed(fresh.body) });
+    assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'open_mandate_spent'], refused.raw);
+    assert.ok(seller.shop.logLines.some((line) => line.includes('redis lost its data')));
+    await accept();
+    const taken = await send(seller.shop, { ...ORDER, proof: await paid(fresh), mandate: closed(refused.body) });
+    assert.equal(taken.code, undefined, taken.raw);
+  });
+});
+
+describe('the first purchase of a fresh gateway with a fresh Redis', () => {
+  it(`works at the first try, also under an open mandate from before, ${FIRST_SALES} times`, async () => {
+    const other = await startRedis();
+    const client = new Redis(other.socketPath);
+    try {
+      for (let sale = 0; sale < FIRST_SALES; sale += 1) {
+        await client.flushall();
+        const shop = await openShop({
+          chain: seller.chain,
+          merchantUrl: seller.merchant.url,
+          facilitator: { mode: 'local' },
+          storage: { redis: { url: other.url } },
+          payTo: report().payment?.payTo ?? assert.fail('it is free'),
+          overrides: trusting(seller.mint, RESOURCES),
+        });
+        try {
+          const asked = await FRONTS.http(shop, ORDER);
+          const mandate = seller.mandateFor(asked.body, { purchase: report(), payment: true }).header;
+          const bought = await FRONTS.http(shop, { ...ORDER, proof: await paid(asked), mandate });
+          assert.equal(bought.code, undefined, bought.raw);
+        } finally {
+          await shop.close();
+        }
+      }
+    } finally {
+      client.disconnect();
+      await other.stop();
+    }
+  });
+});
+
+function paid({ body }: Reply): Promise<string> {
+  return seller.buyer.pay(body.payment?.envelope ?? assert.fail('no offer'));
+}
+
+/** Makes a mandate for each challenge until one is accepted: the first may be from before the loss was found, or from that millisecond. */
+async function soon(send: Send, first: Reply, order: (body: Body) => Parameters<Send>[1]): Promise<Reply> {
+  const start = performance.now();
+  let answer = await send(seller.shop, order(first.body));
+  while (answer.code === 'AUTHORIZATION_REPLAYED' && performance.now() - start < SOON_MS)
+    answer = await send(seller.shop, order(answer.body));
+  assert.equal(answer.code, undefined, answer.raw);
+  return answer;
+}

@@ -9,7 +9,11 @@ const BOOKS_DEADLINE_MS = 5_000;
 const LOOK_EVERY_MS = 15;
 
 /** The events of one request, oldest first, as soon as the last of them is of `lastType`. */
-export async function eventsUntil(shop: Shop, requestId: string, lastType: string): Promise<readonly CommerceEvent[]> {
+export async function eventsUntil(
+  shop: Pick<Shop, 'operator'>,
+  requestId: string,
+  lastType: string,
+): Promise<readonly CommerceEvent[]> {
   return eventually(async () => {
     const answer = await shop.operator(`/api/events?limit=500&requestId=${requestId}`);
     assert.equal(answer.status, 200);
@@ -19,7 +23,11 @@ export async function eventsUntil(shop: Shop, requestId: string, lastType: strin
 }
 
 /** The receipt of one request, as soon as it says `delivered`. */
-export async function receiptWhen(shop: Shop, requestId: string, delivered: boolean): Promise<Receipt> {
+export async function receiptWhen(
+  shop: Pick<Shop, 'operator'>,
+  requestId: string,
+  delivered: boolean,
+): Promise<Receipt> {
   return eventually(async () => {
     const answer = await shop.operator(`/api/receipts?requestId=${requestId}`);
     assert.equal(answer.status, 200);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Ending, ended, terminate } from './child.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import { leash } from './leash.ts';
 
 /** One JSON line of the gateway's log. */
@@ -56,7 +57,7 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
   const child = spawn(process.execPath, [...(options.execArgv ?? []), entry, 'serve', '--config', options.configPath], {
     cwd: PROJECT,
     // A clean environment: variables of the developer's shell must not configure a test.
-    env: { PATH: process.env['PATH'] ?? '', ...options.env },
+    env: { PATH: process.env['PATH'] ?? '', ...COMPILE_CACHE, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: Ctrl-C reaches only the owner, who ends things in order. The leash covers the rest.
     detached: true,

@@ -1,11 +1,12 @@
 /**
- * `make run`: chain, sample merchant and gateway on this machine until Ctrl-C. Receipts and events lie in ./data.
+ * `make run`: chain, sample merchants and gateway on this machine until Ctrl-C. Receipts and events lie in ./data.
  * Overrides: GATEWAY_PORT (8402), MANAGEMENT_PORT (8403), MERCHANT_PORT (any free one), ADMIN_TOKEN (random), DATA_DIR (./data).
  * LOG_LEVEL and OTEL_* go to the gateway, whose log is gateway.log beside the data.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
+import { type CheckoutShowcase, startCheckoutShowcase } from './acp/showcase.ts';
 import { CURRENCY } from './config.ts';
 import { membersReport, showcaseOnly } from './resources.ts';
 import { trustTestKeys } from './test-mandates.ts';
@@ -39,7 +40,12 @@ async function requireFree(port: number, variable: string): Promise<void> {
   });
 }
 
-async function start(): Promise<World> {
+interface Stage {
+  readonly world: World;
+  readonly checkout: CheckoutShowcase;
+}
+
+async function start(): Promise<Stage> {
   const ports = { agents: agentsPort(), management: portFrom('MANAGEMENT_PORT', 8403) };
   const merchantPort = portFrom('MERCHANT_PORT', 0);
   await requireFree(ports.agents, 'GATEWAY_PORT');
@@ -52,19 +58,24 @@ async function start(): Promise<World> {
   // The chain starts new each time, so the payments of the last run lie on a chain that is gone.
   for (const end of ['', '-wal', '-shm']) await rm(`${path}${end}`, { force: true });
   const token = env['ADMIN_TOKEN'];
-  return startWorld({
+  const checkout = await startCheckoutShowcase();
+  const world = await startWorld({
     ports,
     merchantPort,
     storage: { sqlite: { path } },
     logPath: LOG_PATH,
     env: passedOn(),
     overrides: {
-      protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
+      protocols: { mcp: { enabled: true }, a2a: { enabled: true }, acp: checkout.protocol },
       authorization: await trustTestKeys(keysFolder()),
       resources: { ...showcaseOnly(CURRENCY), members_report: membersReport(CURRENCY) },
     },
     ...(token === undefined || token === '' ? {} : { adminToken: token }),
+  }).catch(async (error: unknown) => {
+    await checkout.stop();
+    throw error;
   });
+  return { world, checkout };
 }
 
 /** The keys of mandates. A world beside this one has others; no shop but this world's trusts them, so they may stay. */
@@ -88,7 +99,8 @@ const A2A_CALL = JSON.stringify({
 });
 
 /** Each command stands alone on its line, its URLs in quotes: some shells read a `?` and even a comment as part of the command. */
-function introduce({ gateway, managementUrl, merchant, chain, payTo, adminToken, configPath }: World): string {
+function introduce({ world, checkout }: Stage): string {
+  const { gateway, managementUrl, merchant, chain, payTo, adminToken, configPath } = world;
   const invoke = (id: string) => `'${gateway.baseUrl}/api/resources/${id}/invoke'`;
   const post = "-H 'content-type: application/json' -d";
   const buy = `npm run -s buy -- '${gateway.baseUrl}' '${chain.rpcUrl}'`;
@@ -103,7 +115,7 @@ function introduce({ gateway, managementUrl, merchant, chain, payTo, adminToken,
 Gateway        ${gateway.baseUrl}
 Console        ${gateway.baseUrl}/console
 Management     ${managementUrl}
-Merchant       ${merchant.url}
+Merchant       ${merchant.url}, and ${checkout.url} for checkouts
 Chain          ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address}, anyone can mint)
 Payee          ${payTo}
 Operator       ${adminToken}
@@ -132,6 +144,8 @@ Try, in another terminal:
   And over A2A
     curl -s '${gateway.baseUrl}/.well-known/agent-card.json'
     curl -s '${gateway.baseUrl}/a2a' -H 'A2A-Version: 1.0' ${post} '${A2A_CALL}'
+  A checkout (ACP): open a session, pay it, look at it. The same call again: the same answer, and idempotent-replayed: true
+${indented(checkout.commands(gateway.baseUrl))}
   What the operator sees
     curl -s ${operator} '${gateway.baseUrl}/api/events?limit=10'
     curl -s ${operator} '${gateway.baseUrl}/api/receipts?limit=10'
@@ -139,6 +153,10 @@ Try, in another terminal:
 GATEWAY_PORT, MANAGEMENT_PORT, MERCHANT_PORT, ADMIN_TOKEN, DATA_DIR, LOG_LEVEL and OTEL_* in the environment change this world.
 Ctrl-C ends everything.
 `;
+}
+
+function indented(commands: readonly string[]): string {
+  return commands.map((command) => `    ${command}`).join('\n');
 }
 
 /** Resolves with 0 when it is told to end, with 1 when the gateway ends by itself. */
@@ -163,11 +181,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   });
 
 try {
-  const world = await start();
+  const stage = await start();
   running = true;
-  console.log(introduce(world));
-  process.exitCode = await untilTold(world, told.signal);
-  await world.stop();
+  console.log(introduce(stage));
+  process.exitCode = await untilTold(stage.world, told.signal);
+  await stage.world.stop();
+  await stage.checkout.stop();
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;

@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import type { GatewayConfig } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { secretsOf } from '../../src/config/secrets.ts';
@@ -33,17 +34,20 @@ export type ShopParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
   /** What the event loop is said to do; its own doing unless given. */
   readonly loop?: () => LoopReading;
+  /** Claims of checkouts instead of the store's. */
+  readonly checkouts?: CheckoutClaims;
 };
 
 /** Opens a shop on the embedded store in memory, unless another storage is named. */
-export async function openShop({ loop, ...parts }: ShopParts): Promise<Shop> {
+export async function openShop({ loop, checkouts, ...parts }: ShopParts): Promise<Shop> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
   const ports = { agents: 8402, management: 8403 };
   const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });
   const config = parseConfig(stringify(document, { aliasDuplicateObjects: false }), {});
   const logLines: string[] = [];
   const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
-  const store = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
+  const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
+  const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
   const gateway = await createGateway(
     { config, store, rail, log, ...(loop === undefined ? {} : { loop }) },

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ended } from '../support/child.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { freePorts } from '../support/ports.ts';
 
 const SUPPORT = join(import.meta.dirname, '../support');
@@ -32,7 +33,7 @@ interface Program {
 function program(file: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
   const [printed, errors]: [string[], string[]] = [[], []];
   const child = spawn(process.execPath, [join(SUPPORT, file), ...args], {
-    env: { PATH: process.env['PATH'] ?? '', ...env },
+    env: { PATH: process.env['PATH'] ?? '', ...COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   child.stdout.on('data', (chunk: Buffer) => printed.push(chunk.toString()));
@@ -127,18 +128,20 @@ describe('make run', { timeout: 120_000 }, () => {
     await assert.rejects(fetch(`${baseUrl}/health`));
   });
 
-  it('sells to who brings a mandate, as its three commands say', async () => {
-    const { printed } = await introduced();
-    const told = printed().split('\n');
-    const at = told.findIndex((line) => line.includes('with a mandate'));
-    const script = told.slice(at + 1, at + 4).join('\n');
-    const shell = spawn('bash', ['-ec', script], { cwd: join(SUPPORT, '../..'), stdio: ['ignore', 'pipe', 'pipe'] });
-    const [delivered, notes]: [string[], string[]] = [[], []];
-    shell.stdout.on('data', (chunk: Buffer) => delivered.push(chunk.toString()));
-    shell.stderr.on('data', (chunk: Buffer) => notes.push(chunk.toString()));
-    assert.equal((await ended(shell)).code, 0, notes.join(''));
-    assert.equal(JSON.parse(delivered.join('')).city, 'Berlin');
-    assert.match(notes.join(''), /^delivered over mcp, settled by 0x[0-9a-f]{64}$/m);
+  it('sells to who brings a mandate, and has a checkout that makes a repeated call once, as three commands each say', async () => {
+    const started = await introduced();
+    const bought = await threeCommands(started, 'with a mandate');
+    assert.equal(JSON.parse(bought.said).city, 'Berlin');
+    assert.match(bought.notes, /^delivered over mcp, settled by 0x[0-9a-f]{64}$/m);
+    const { said } = await threeCommands(started, 'A checkout (ACP)');
+    assert.match(said, /^HTTP\/1\.1 201 /);
+    assert.match(said, /^HTTP\/1\.1 200 /m);
+    assert.doesNotMatch(said, /^idempotent-replayed/m);
+    const [order] = /"order":\{[^}]+\}/.exec(said) ?? [];
+    assert.ok(order !== undefined && said.lastIndexOf(order) > said.indexOf(order), 'the session shows the order');
+    const again = await threeCommands(started, 'A checkout (ACP)');
+    assert.equal(again.said.match(/^idempotent-replayed: true/gm)?.length, 2);
+    assert.ok(again.said.includes(order));
   });
 
   it('buying what cannot be bought is one line that says why', async () => {
@@ -160,6 +163,22 @@ describe('make run', { timeout: 120_000 }, () => {
     }
   });
 });
+
+/** Runs the three commands that are printed under a heading. */
+async function threeCommands(
+  { printed }: Program,
+  heading: string,
+): Promise<{ readonly said: string; readonly notes: string }> {
+  const told = printed().split('\n');
+  const at = told.findIndex((line) => line.includes(heading));
+  const script = told.slice(at + 1, at + 4).join('\n');
+  const shell = spawn('bash', ['-ec', script], { cwd: join(SUPPORT, '../..'), stdio: ['ignore', 'pipe', 'pipe'] });
+  const [said, notes]: [string[], string[]] = [[], []];
+  shell.stdout.on('data', (chunk: Buffer) => said.push(chunk.toString()));
+  shell.stderr.on('data', (chunk: Buffer) => notes.push(chunk.toString()));
+  assert.equal((await ended(shell)).code, 0, notes.join(''));
+  return { said: said.join(''), notes: notes.join('') };
+}
 
 /** The process that serves, among the children. */
 function gatewayOf({ pid = 0 }: ChildProcess): number {

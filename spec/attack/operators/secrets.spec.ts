@@ -7,6 +7,7 @@ import { after, before, describe } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/problems/problem.ts';
+import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { startHostileFacilitator } from '../../support/hostile-facilitator.ts';
 import { attack } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
@@ -40,7 +41,7 @@ describe('secrets of the configuration', () => {
     const args = [MAIN, 'validate', '--config', configPath];
     const { stdout, stderr, status } = spawnSync(process.execPath, args, {
       encoding: 'utf8',
-      env: { PATH: process.env['PATH'] },
+      env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
     });
     return `${status} ${stdout} ${stderr}`;
   };

@@ -44,9 +44,16 @@ describe('inputs that take long', () => {
     const line = 'POST /api/resources/matched/invoke HTTP/1.1';
     return Buffer.from(head(line, HOST, JSON_TYPE, `Content-Length: ${Buffer.byteLength(body)}`) + body);
   };
+  /** What blocks does so every time: what a busy machine did counts only when it happens again. */
+  const blocks = async (input: object): Promise<number> => {
+    let least = await blockedBy(target, invoke(input));
+    for (let again = 0; again < 4 && least > MAX_BLOCK_MS; again += 1)
+      least = Math.min(least, await blockedBy(target, invoke(input)));
+    return least;
+  };
   const longest = async (inputs: readonly object[]): Promise<number> => {
     let most = 0;
-    for (const input of inputs) most = Math.max(most, await blockedBy(target, invoke(input)));
+    for (const input of inputs) most = Math.max(most, await blocks(input));
     return most;
   };
 

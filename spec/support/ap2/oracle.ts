@@ -10,18 +10,27 @@ export interface Read {
   /** The mandate with all its disclosures put in. */
   readonly mandate: Record<string, unknown> | undefined;
   readonly sdHash: string;
+  readonly jwt: string;
+  /** Of whoever signed it: given for the root, named by the token before for all others. */
+  readonly jwk: Jwk;
 }
 
 export const hashed = (text: string): string => createHash('sha256').update(text).digest('base64url');
 const json = (part: string | undefined): unknown =>
   JSON.parse(Buffer.from(part ?? '', 'base64url').toString('utf8')) as unknown;
 
-interface Jwk {
+/** Public members of a key. */
+export interface Jwk {
   readonly kty: string;
   readonly crv: string;
   readonly x: string;
   readonly y?: string;
 }
+
+/** What each algorithm hashes first; EdDSA does so itself. */
+const DIGESTS: Readonly<Record<string, string | null>> = {
+  ...{ ES256: 'sha256', ES384: 'sha384', ES256K: 'sha256', EdDSA: null },
+};
 
 /** @throws Error when a signature, a digest or a binding is wrong */
 export function readPresentation(text: string, rootJwk: Jwk): readonly Read[] {
@@ -46,8 +55,11 @@ function readSegment(segment: string, jwk: Jwk, at: number): Read {
   const [jwt = '', ...texts] = segment.slice(0, -1).split('~');
   const [head, body, signature] = jwt.split('.');
   const key = createPublicKey({ key: { ...jwk }, format: 'jwk' });
+  const header = json(head) as Record<string, unknown>;
+  const digest = DIGESTS[String(header['alg'])];
+  if (digest === undefined) throw new Error(`segment ${at} is signed in a way that nobody knows`);
   const good = verify(
-    'sha256',
+    digest,
     Buffer.from(`${head}.${body}`),
     { key, dsaEncoding: 'ieee-p1363' },
     Buffer.from(signature ?? '', 'base64url'),
@@ -57,7 +69,7 @@ function readSegment(segment: string, jwk: Jwk, at: number): Read {
   const claims = resolved(json(body), hidden) as Record<string, unknown>;
   if (hidden.size > 0) throw new Error(`segment ${at} has disclosures that nothing refers to`);
   const [mandate] = (claims['delegate_payload'] ?? []) as readonly Record<string, unknown>[];
-  return { header: json(head) as Record<string, unknown>, claims, mandate, sdHash: hashed(segment) };
+  return { header, claims, mandate, sdHash: hashed(segment), jwt, jwk };
 }
 
 /** Puts disclosures in; each is taken out of the map as it is used. */

@@ -18,7 +18,7 @@ export function trustIn({ provider, bank, kidOnly }: Parties): TrustedIssuers {
       if (kid !== publicJwk.kid)
         return { kind: 'refused', reason: iss === undefined ? 'untrusted_issuer' : 'unknown_key' };
       const role = issuer === BANK ? credentials : ({ kind: 'mandates' } as const);
-      return { kind: 'found', issuer, role, key: { alg: 'ES256', key: publicKey } };
+      return { kind: 'found', issuer, role, key: { alg: publicJwk.alg, key: publicKey } };
     },
   };
 }

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { after, before, describe, it } from 'node:test';
+import type { DocumentName } from '../../src/fronts/acp/validation/types.ts';
+import { validatorOf } from '../../src/fronts/acp/validation/validator.ts';
+import type { Json, JsonObject } from '../../src/json/types.ts';
+import { terminate } from '../support/child.ts';
+import { freePorts } from '../support/ports.ts';
+import { readmeOf } from './readme-commands.ts';
+
+const EXAMPLE = 'deploy/examples/acp';
+const DEADLINE_MS = 120_000;
+
+describe('the example of a checkout', () => {
+  it('does what its README says', { timeout: DEADLINE_MS }, async () => {
+    const { code, said, errors, answering } = await readmeOf(EXAMPLE, ['8402', '8403', '3000']);
+    assert.equal(code, 0, `${said}\n${errors}`);
+    assert.deepEqual(answering, [], 'the last command closes the shop');
+    const wanted = [
+      'acp at /acp (checkout for 1 client)',
+      '"adapters":[{"name":"acp","status":"pass"}]',
+      '"supported_versions":["2026-04-17"]',
+      '"amount":3890', // socks, scarf and shipping
+      '"status":"completed"',
+      'idempotent-replayed: true',
+      '"status":"completed"',
+      '422 Unprocessable Entity',
+      '"code":"idempotency_conflict"',
+      '504 Gateway Timeout',
+      '200 OK',
+      '"status":"completed"',
+      '[{"id":"ord_1"',
+      '{"id":"ord_2"',
+      '"readback":true', // the events, newest first
+      '"reason":"timeout"',
+      '"delivered":true',
+      'idempotent-replayed: true',
+      '"id":"ord_1"',
+    ];
+    let from = 0;
+    for (const text of wanted) {
+      const at = said.toLowerCase().indexOf(text.toLowerCase(), from);
+      assert.ok(at >= 0, `${text} is not in its place:\n${said.slice(from)}`);
+      from = at + 1;
+    }
+    assert.ok(!said.includes('ord_3'), 'no order was made twice');
+  });
+});
+
+describe('the sample merchant of the checkout', () => {
+  let merchant: ChildProcess;
+  let base: string;
+
+  before(async () => {
+    const [port = 0] = await freePorts(1);
+    base = `http://127.0.0.1:${port}`;
+    merchant = spawn(process.execPath, [`${EXAMPLE}/merchant.mjs`], { env: { PORT: String(port) }, stdio: 'inherit' });
+    await once(merchant, 'spawn');
+    await untilAnswers(`${base}/orders`);
+  });
+  after(() => terminate(merchant, 5_000));
+
+  async function call(path: string, body?: Json, key?: string): Promise<readonly [number, JsonObject]> {
+    const headers = { 'content-type': 'application/json', ...(key === undefined ? {} : { 'idempotency-key': key }) };
+    const init = body === undefined ? {} : { method: 'POST', headers, body: JSON.stringify(body) };
+    const response = await fetch(`${base}${path}`, init);
+    return [response.status, (await response.json()) as JsonObject];
+  }
+
+  const pay = (token: string): JsonObject => ({
+    payment_data: {
+      handler_id: 'card',
+      instrument: { type: 'card', credential: { type: 'spt', token } },
+    },
+  });
+  const opened = async (...ids: readonly string[]): Promise<string> => {
+    const [status, session] = await call('/checkout_sessions', {
+      ...{ line_items: ids.map((id) => ({ id })), currency: 'eur', capabilities: {} },
+    });
+    assert.equal(status, 201);
+    sound('CheckoutSession', session);
+    return `/checkout_sessions/${String(session['id'])}`;
+  };
+
+  it('speaks the documents of the protocol through a whole sale', async () => {
+    const session = await opened('socks');
+    for (const change of [{}, { line_items: [] }, { line_items: [{ id: 'car' }] }, { line_items: [{ id: 'scarf' }] }]) {
+      const [status, updated] = await call(session, change);
+      assert.equal(status, 200);
+      sound('CheckoutSession', updated);
+    }
+    const [declined, declinedSession] = await call(`${session}/complete`, pay('tok_declined'));
+    sound('CheckoutSession', declinedSession);
+    assert.deepEqual([declined, declinedSession['status']], [200, 'ready_for_payment']);
+    const [, asking] = await call(`${session}/complete`, pay('tok_3ds'));
+    sound('CheckoutSession', asking);
+    assert.equal(asking['status'], 'authentication_required');
+    const [refused, error] = await call(`${session}/complete`, pay('tok_3ds'));
+    sound('Error', error);
+    assert.deepEqual([refused, error['code']], [422, 'requires_3ds']);
+    const outcome = { authentication_result: { outcome: 'attempt_acknowledged' } };
+    const [paid, completed] = await call(`${session}/complete`, { ...pay('tok_3ds'), ...outcome });
+    sound('CheckoutSessionWithOrder', completed);
+    assert.deepEqual([paid, completed['status']], [200, 'completed']);
+  });
+
+  it('cancels what is open, and refuses the rest with an Error', async () => {
+    const session = await opened('socks');
+    const [status, canceled] = await call(`${session}/cancel`, {});
+    sound('CheckoutSession', canceled);
+    assert.deepEqual([status, canceled['status']], [200, 'canceled']);
+    for (const [path, body, expected] of [
+      [`${session}/cancel`, {}, 405],
+      [`${session}/complete`, pay('tok_fine'), 409],
+      [session, { line_items: [] }, 409],
+      ['/checkout_sessions/none', undefined, 404],
+      ['/checkout_sessions', { line_items: 'socks' }, 400],
+    ] as const) {
+      const [refused, error] = await call(path, body);
+      sound('Error', error);
+      assert.equal(refused, expected, path);
+    }
+  });
+
+  it('answers a key once, also when the first answer was lost', async () => {
+    const session = await opened('socks');
+    for (const token of ['tok_reset', 'tok_reset', 'tok_reset'])
+      await call(`${session}/complete`, pay(token), 'one-key').catch(() => undefined);
+    const [, orders] = await call('/orders');
+    assert.ok(Array.isArray(orders));
+    const id = session.split('/').at(-1);
+    const made = orders.filter((order: Json) => JSON.stringify(order).includes(String(id)));
+    assert.equal(made.length, 1);
+  });
+});
+
+function sound(name: DocumentName, document: Json): void {
+  assert.equal(validatorOf('strict', name)(document), undefined, JSON.stringify(document));
+}
+
+async function untilAnswers(url: string): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const answered = await fetch(url).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (answered) return;
+    assert.ok(Date.now() < deadline, 'the merchant answers');
+  }
+}

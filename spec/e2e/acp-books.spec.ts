@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { JsonObject } from '../../src/json/types.ts';
+import { assertAcpError } from '../fronts/acp/shop.ts';
+import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { paymentWith } from './acp-assistant.ts';
+import { HOUSES, type House, openHouse } from './acp-house.ts';
+
+for (const kind of HOUSES)
+  describe(`what operators and strangers hear of checkouts over ${kind[0]}, through ${kind[1]} gateway process(es)`, () => {
+    let house: House;
+    before(async () => {
+      house = await openHouse(kind);
+    });
+    after(() => house?.stop());
+
+    it('is in the books of the shop, call by call, and a repetition as one', async () => {
+      const shop = house.gateways[0] ?? assert.fail('no gateway');
+      const told = async (requestId: unknown, last: string) =>
+        (await eventsUntil(shop, String(requestId), last)).map((event) => [event.type, event.adapter, event.data]);
+      const path = await house.assistant.open();
+      const complete = `${path}/complete`;
+      const protocol = { protocol: 'acp', operation: 'completeCheckoutSession' };
+      const { headers } = await house.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
+      assert.match(String(headers['x-request-id']), /^acp_/);
+      assert.deepEqual(await told(headers['x-request-id'], 'resource.delivered'), [
+        ['resource.requested', 'acp', protocol],
+        ['backend.called', 'acp', { ...protocol, status: 200 }],
+        ['resource.delivered', 'acp', protocol],
+      ]);
+      const receipt = await receiptWhen(shop, String(headers['x-request-id']), true);
+      assert.deepEqual(
+        [receipt.protocol, receipt.resourceId, receipt.backendStatus],
+        ['acp', 'completeCheckoutSession', 200],
+      );
+      const again = await house.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
+      assert.deepEqual(await told(again.headers['x-request-id'], 'resource.delivered'), [
+        ['resource.requested', 'acp', protocol],
+        ['resource.delivered', 'acp', { ...protocol, replayed: true }],
+      ]);
+      house.merchant.misbehave({ kind: 'status', status: 500, acts: false }, { operation: 'completeCheckoutSession' });
+      const failed = await house.assistant.post(`${await house.assistant.open()}/complete`, paymentWith('tok_1'));
+      assertAcpError(failed, 502, 'processing_error');
+      assert.deepEqual(await told(failed.headers['x-request-id'], 'backend.failed'), [
+        ['resource.requested', 'acp', protocol],
+        ['backend.failed', 'acp', { ...protocol, code: 'BACKEND_ERROR', status: 500 }],
+      ]);
+    });
+
+    it('is counted: what the claims came to, what is unknown, and where the merchant is wrong', async () => {
+      const before = await counted();
+      const path = await house.assistant.open();
+      const complete = `${path}/complete`;
+      const key = `counted ${path}`;
+      house.merchant.misbehave({ kind: 'document', edit: ({ totals: _, ...document }) => document });
+      assertAcpError(await house.assistant.post(complete, paymentWith('tok_1'), key), 502, 'processing_error');
+      assert.equal((await house.assistant.post(complete, paymentWith('tok_1'), key)).status, 200);
+      assert.equal((await house.assistant.post(complete, paymentWith('tok_1'), key)).status, 200);
+      assertAcpError(await house.assistant.post(complete, paymentWith('tok_2'), key), 422, 'idempotency_conflict');
+      const after = await counted();
+      const grown = [...after].flatMap(([name, value]) => {
+        const by = value - (before.get(name) ?? 0);
+        return by === 0 ? [] : [[name.replace('acg_checkout_', ''), by] as const];
+      });
+      assert.deepEqual(Object.fromEntries(grown), {
+        'claims_total{outcome="first"}': 2,
+        'claims_total{outcome="again"}': 1,
+        'claims_total{outcome="done"}': 1,
+        'claims_total{outcome="conflict"}': 1,
+        'unknown_total{why="invalid_document"}': 1,
+        'invalid_documents_total{operation="completeCheckoutSession",pointer="$.totals"}': 1,
+      });
+      assert.equal(house.orders(path), 1, 'the second call read the session back');
+    });
+
+    it('is announced: ready, discovered, and nothing of its backend with it', async () => {
+      for (const { url } of house.gateways) {
+        const ready = (await (await fetch(`${url}/ready`)).json()) as { readonly adapters: readonly JsonObject[] };
+        assert.deepEqual(
+          ready.adapters.find(({ name }) => name === 'acp'),
+          { name: 'acp', status: 'pass' },
+        );
+        const text = await (await fetch(`${url}/.well-known/agent-commerce`)).text();
+        const commerce = JSON.parse(text) as {
+          readonly protocols: JsonObject;
+          readonly adapters: readonly JsonObject[];
+        };
+        assert.deepEqual(commerce.protocols['acp'], { enabled: true, mountPath: '/acp' });
+        const adapter = commerce.adapters.find(({ name }) => name === 'acp');
+        assert.deepEqual([adapter?.['supportedSpec'], adapter?.['status']], ['2026-04-17', 'experimental']);
+        const own = await (await fetch(`${url}/.well-known/acp.json`)).text();
+        assert.equal((JSON.parse(own) as JsonObject)['api_base_url'], `${url}/acp`);
+        assert.deepEqual((JSON.parse(own) as { capabilities: JsonObject }).capabilities['services'], ['checkout']);
+        for (const document of [text, own]) assert.ok(!document.includes(house.merchant.url));
+      }
+    });
+
+    /** Counters of checkouts, of all gateways together. */
+    const counted = async (): Promise<ReadonlyMap<string, number>> => {
+      const sums = new Map<string, number>();
+      for (const { managementUrl } of house.gateways)
+        for (const line of (await (await fetch(`${managementUrl}/metrics`)).text()).split('\n')) {
+          const [, name = '', value = ''] = /^(acg_checkout_\S+_total\S*) (\d+)$/.exec(line) ?? [];
+          if (name !== '') sums.set(name, (sums.get(name) ?? 0) + Number(value));
+        }
+      return sums;
+    };
+  });

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import type { JsonObject } from '../../src/json/types.ts';
+import { type Asked, askAcp, assertAcpError } from '../fronts/acp/shop.ts';
+import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
+import type { WorldParts } from '../support/config.ts';
+import { type SpanReceiver, startSpanReceiver } from '../telemetry/span-receiver.ts';
+import type { Answered } from './ask.ts';
+import { CANARIES, CREATE, FIELDS, TOLD } from './canary-buyer.ts';
+import type { startQuotingMerchant } from './canary-merchant.ts';
+import type { Sinks } from './canary-sinks.ts';
+
+/** A gateway that tells all it can, and an assistant who keeps what it is answered. */
+export interface WatchedGateway {
+  readonly gateway: CheckoutGateway;
+  send(asked: Asked): Promise<Answered>;
+  /** A POST that ends with this status, and with this code where it is an error. */
+  post(path: string, body: JsonObject, key: string, status: number, code?: string): Promise<Answered>;
+  /** Opens a session. @returns its path */
+  open(): Promise<string>;
+  /** Everything that was answered, heads and bodies. */
+  answers(): string;
+  /** Ends the gateway, and tells all that it ever said to anybody but callers and the merchant. */
+  end(): Promise<Sinks>;
+  /** After `end`, or instead of it. */
+  remove(): Promise<void>;
+}
+
+/** How long the merchant may take to complete, milliseconds. */
+const TIMEOUT_MS = 1_500;
+
+export async function startWatchedGateway(
+  merchant: Awaited<ReturnType<typeof startQuotingMerchant>>,
+  { storage, password }: { readonly storage: WorldParts['storage']; readonly password?: string },
+): Promise<WatchedGateway> {
+  const spans = await startSpanReceiver();
+  const gateway = await startCheckoutGateway({
+    merchantUrl: merchant.url,
+    storage,
+    acp: {
+      backend: {
+        headers: { 'x-api-key': CANARIES["the merchant's API key"] },
+        operations: { completeCheckoutSession: { timeoutMs: TIMEOUT_MS } },
+      },
+    },
+    overrides: {
+      server: { adminTokenNext: CANARIES['the next operator token'] },
+      ...(password === undefined ? {} : { storage: { redis: { password } } }),
+    },
+    env: { LOG_LEVEL: 'trace', OTEL_EXPORTER_OTLP_ENDPOINT: spans.url, OTEL_BSP_SCHEDULE_DELAY: '50' },
+  });
+  const answers: string[] = [];
+  let opened = 0;
+  const keyOf = (name: string): string => `${TOLD['an idempotency key']} ${name}`;
+
+  const send = async ({ headers, ...asked }: Asked): Promise<Answered> => {
+    const answer = await askAcp(gateway.url, { ...asked, headers: { ...FIELDS, ...headers } });
+    answers.push(`${answer.status} ${JSON.stringify(answer.headers)} ${answer.text}`);
+    return answer;
+  };
+  const post = async (path: string, body: JsonObject, key: string, status: number, code?: string) => {
+    const answer = await send({ path, body, headers: { 'idempotency-key': keyOf(key) } });
+    if (code === undefined) assert.equal(answer.status, status, answer.text);
+    else assertAcpError(answer, status, code);
+    return answer;
+  };
+  return {
+    gateway,
+    send,
+    post,
+    async open() {
+      opened += 1;
+      const { text } = await post('/checkout_sessions', CREATE, `create ${opened}`, 201);
+      return `/checkout_sessions/${(JSON.parse(text) as { readonly id: string }).id}`;
+    },
+    answers: () => answers.join('\n'),
+    end: () => said(gateway, spans),
+    async remove() {
+      await gateway.stop();
+      await spans.stop();
+    },
+  };
+}
+
+async function said(gateway: CheckoutGateway, spans: SpanReceiver): Promise<Sinks> {
+  const text = async (answer: Promise<Response>): Promise<string> => (await answer).text();
+  const published = ['/health', '/ready', '/.well-known/acp.json', '/.well-known/agent-commerce'];
+  const read = {
+    events: await text(gateway.operator('/api/events?limit=500')),
+    receipts: await text(gateway.operator('/api/receipts?limit=500')),
+    metrics: await text(fetch(`${gateway.managementUrl}/metrics`)),
+    'readiness on the management port': await text(fetch(`${gateway.managementUrl}/ready`)),
+    'the published documents': (await Promise.all(published.map((path) => text(fetch(`${gateway.url}${path}`))))).join(
+      '\n',
+    ),
+  };
+  // The last lines and spans are written when it ends.
+  await gateway.process.stop();
+  return { ...read, log: await readFile(gateway.logPath, 'utf8'), traces: spans.bodies.join('\n') };
+}

@@ -1,0 +1,75 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, matchesGlob, relative, resolve } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..');
+/** The files that load the specs of one process; made anew by each run. */
+const LOADERS = join(ROOT, '.cache/specs');
+/** No more specs share one process: the run ends with the last one. */
+const MOST_TOGETHER = 15;
+
+/** Specs with a process of their own: what measures time or memory, and what alone takes as long as a folder of others. */
+const ALONE = [
+  'spec/bench/**',
+  'spec/chaos/**',
+  'spec/checkouts/sim/**',
+  'spec/deploy/**',
+  'spec/world/**',
+  'spec/mandates/ap2/{flips,mutants}.spec.ts',
+];
+
+/** Folders whose specs start processes themselves: they come before the others, so that the last to end is a short one. */
+const LONG = ['spec/e2e', 'spec/store', 'spec/attack/**', 'spec/cli', 'spec/console', 'spec/payments/**'];
+
+/** Some specs of one folder. */
+interface Room {
+  readonly name: string;
+  readonly specs: readonly string[];
+}
+
+/**
+ * The processes of a test run, as files to start. Specs of one folder share one, because the start of a process costs more than most specs
+ * do; each stays a suite of its own there, so that hooks reach no other spec. Processes that keep the machine busy alternate with those that
+ * mostly wait, and short ones come last.
+ * @param specs below the project's folder, for example `spec/json/strict.spec.ts`
+ */
+export function processesOf(specs: readonly string[]): string[] {
+  const alone = specs.filter((spec) => matchesAny(spec, ALONE));
+  const folders = Map.groupBy(
+    specs.filter((spec) => !alone.includes(spec)),
+    (spec) => dirname(spec),
+  );
+  rmSync(LOADERS, { recursive: true, force: true });
+  mkdirSync(LOADERS, { recursive: true });
+  const loaders = (long: boolean): string[] =>
+    [...folders]
+      .filter(([folder]) => matchesAny(folder, LONG) === long)
+      .flatMap(([folder, inside]) => roomsOf(folder, inside))
+      .map(loaderOf);
+  return [...alternately(alone, loaders(true)), ...loaders(false)];
+}
+
+function matchesAny(path: string, globs: readonly string[]): boolean {
+  return globs.some((glob) => matchesGlob(path, glob));
+}
+
+function alternately<Item>(some: readonly Item[], others: readonly Item[]): Item[] {
+  const length = Math.max(some.length, others.length);
+  return Array.from({ length }, (_, at) => [...some.slice(at, at + 1), ...others.slice(at, at + 1)]).flat();
+}
+
+/** As many as are needed, of much the same size. */
+function roomsOf(folder: string, specs: readonly string[]): Room[] {
+  const number = Math.ceil(specs.length / MOST_TOGETHER);
+  return Array.from({ length: number }, (_, at) => ({
+    name: `${folder.replaceAll('/', '-')}-${at + 1}`,
+    specs: specs.filter((_spec, index) => index % number === at),
+  }));
+}
+
+function loaderOf({ name, specs }: Room): string {
+  const path = (file: string) => JSON.stringify(relative(LOADERS, resolve(ROOT, file)));
+  const suites = specs.map((spec) => `inTurn(${JSON.stringify(spec)}, () => import(${path(spec)}));\n`);
+  const loader = join(LOADERS, `${name}.mjs`);
+  writeFileSync(loader, `import { inTurn } from ${path('spec/in-turn.ts')};\n\n${suites.join('')}`);
+  return loader;
+}

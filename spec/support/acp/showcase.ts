@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { ACP_VERSION } from '../../../src/checkouts/operations.ts';
+import type { ConfigObject } from '../config.ts';
+import { startCheckoutMerchant } from './merchant.ts';
+
+/** A merchant with a checkout, and what a gateway and a newcomer need to use it. */
+export interface CheckoutShowcase {
+  readonly url: string;
+  /** `protocols.acp` of a gateway before it. */
+  readonly protocol: ConfigObject;
+  /** Commands that open a session, pay it and read it, each on its line: all they need is a shell and the address of the gateway. */
+  commands(baseUrl: string): readonly string[];
+  stop(): Promise<void>;
+}
+
+const CART = { line_items: [{ id: 'socks' }], currency: 'eur', capabilities: {} };
+const PAYMENT = {
+  payment_data: {
+    handler_id: 'card',
+    instrument: { type: 'card', credential: { type: 'spt', token: 'tok_of_the_buyer' } },
+  },
+};
+/** The merchant counts, and the key of the first command makes it the only session that is opened by it. */
+const FIRST_SESSION = 'cs_1';
+
+/** Starts the merchant on a free port, with secrets of this run. */
+export async function startCheckoutShowcase(): Promise<CheckoutShowcase> {
+  const { url, stop } = await startCheckoutMerchant();
+  const [token = '', secret = '', key = ''] = Array.from({ length: 3 }, () => randomBytes(32).toString('base64url'));
+  return {
+    url,
+    protocol: {
+      enabled: true,
+      auth: { token },
+      backend: { baseUrl: url },
+      idempotency: { secret, keys: [{ id: 'k1', key }] },
+    },
+    commands: (baseUrl) => commands(`${baseUrl}/acp/checkout_sessions`, token),
+    stop,
+  };
+}
+
+function commands(sessions: string, token: string): readonly string[] {
+  const who = `-H 'Authorization: Bearer ${token}' -H 'API-Version: ${ACP_VERSION}'`;
+  const post = (path: string, key: string, body: object) =>
+    `curl -si -w '\\n' '${sessions}${path}' ${who} -H 'Idempotency-Key: ${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+  return [
+    post('', 'my-first-session', CART),
+    post(`/${FIRST_SESSION}/complete`, 'my-first-payment', PAYMENT),
+    `curl -s -w '\\n' '${sessions}/${FIRST_SESSION}' ${who}`,
+  ];
+}

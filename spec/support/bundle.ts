@@ -1,0 +1,21 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { build } from 'rolldown';
+import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
+
+const FOLDER = join(import.meta.dirname, '../../.cache/bundle');
+
+/**
+ * Builds the gateway as the image has it, below `.cache`. It starts in half the time that the sources take, so a run of all specs, which
+ * starts some six hundred gateways, is a third shorter with it.
+ * @returns the file
+ */
+export async function bundledGateway(): Promise<string> {
+  await build({ ...bundleOptions('src/main.ts', FOLDER), logLevel: 'silent' });
+  const entry = join(FOLDER, BUNDLE_NAME);
+  // Gateways that are killed write down nothing of what they compiled; this one ends in order.
+  await promisify(execFile)(process.execPath, [entry, '--help'], { env: COMPILE_CACHE });
+  return entry;
+}
