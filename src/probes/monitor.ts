@@ -1,3 +1,4 @@
+import { inTime } from '../in-time.ts';
 import { type CheckState, type Observation, observe, type ReadinessCheck, renderCheck, UNSEEN } from './readiness.ts';
 
 /** Between two rounds of looks, milliseconds. */
@@ -59,7 +60,10 @@ export function startMonitor(options: {
   const look = (component: Watched): ReturnType<Watched['look']> => {
     if (looking.has(component)) return Promise.resolve(LATE);
     looking.add(component);
-    return withDeadline(component.look().finally(() => looking.delete(component)));
+    const seen = component.look().finally(() => looking.delete(component));
+    return inTime(seen, LOOK_DEADLINE_MS, () => LATE).catch((thrown: unknown) => {
+      return { found: 'unreachable' as const, cause: String(thrown) };
+    });
   };
   const lookAt = async (component: Watched): Promise<void> => {
     const { found, cause } = await look(component);
@@ -101,13 +105,4 @@ export function startMonitor(options: {
       Object.fromEntries(options.adapters.map((name) => [name, { status: adapterCheck(name).status, checkedAt }])),
     close: () => clearInterval(timer),
   };
-}
-
-function withDeadline(look: ReturnType<Watched['look']>): ReturnType<Watched['look']> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<typeof LATE>((resolve) => {
-    timer = setTimeout(() => resolve(LATE), LOOK_DEADLINE_MS);
-  });
-  const seen = look.catch((thrown: unknown) => ({ found: 'unreachable' as const, cause: String(thrown) }));
-  return Promise.race([seen, late]).finally(() => clearTimeout(timer));
 }

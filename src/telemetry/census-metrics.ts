@@ -1,4 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { inTime } from '../in-time.ts';
 import type { PaymentCensus } from '../payments/ledger/census.ts';
 
 /** Between two counts, milliseconds: however many ask, the store is asked once. */
@@ -59,19 +60,12 @@ export function censusMetrics(
     return () => {
       if (asked !== undefined && clock() - askedAt < COUNT_EVERY_MS) return asked;
       askedAt = clock();
-      asked = withDeadline(count()).then((found) => {
+      const counted = inTime(count(), COUNT_DEADLINE_MS, () => undefined).catch(() => undefined);
+      asked = counted.then((found) => {
         if (found === undefined) failures.inc();
         return found;
       });
       return asked;
     };
   }
-}
-
-async function withDeadline(counting: Promise<PaymentCensus>): Promise<PaymentCensus | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), COUNT_DEADLINE_MS);
-  });
-  return Promise.race([counting.catch(() => undefined), late]).finally(() => clearTimeout(timer));
 }

@@ -6,8 +6,8 @@ import { readRedisUrl } from './url.ts';
 /** One server or a cluster: both take the same commands. */
 export type RedisClient = Redis | Cluster;
 
-/** After this long without an answer a command fails with an unknown outcome, milliseconds. */
-const COMMAND_TIMEOUT_MS = 500;
+/** A sentinel that does not answer for so long is passed over, milliseconds. */
+const SENTINEL_TIMEOUT_MS = 500;
 /** A reply that is due this long means that the peer is gone, milliseconds. */
 const SOCKET_TIMEOUT_MS = 2_000;
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -57,8 +57,8 @@ export interface Use {
  */
 export function createClient(settings: RedisSettings, { name, waitsMs = 0 }: Use): RedisClient {
   const connectionName = `acg-${name}-${hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-')}`;
-  const due = { commandTimeout: waitsMs + COMMAND_TIMEOUT_MS, socketTimeout: waitsMs + SOCKET_TIMEOUT_MS };
-  const named = { connectionName, ...due, ...credentials(settings) };
+  // When a single reply is late is for `answered` to say: the client's own timer does not look into the socket before it gives up.
+  const named = { connectionName, socketTimeout: waitsMs + SOCKET_TIMEOUT_MS, ...credentials(settings) };
   if ('cluster' in settings) return clusterClient(settings.cluster.nodes, { ...named, ...encryption(settings) });
   if ('sentinel' in settings) return sentinelClient(settings, { ...named, ...encryption(settings) });
   const reading = readRedisUrl(settings.url);
@@ -70,7 +70,7 @@ export function createClient(settings: RedisSettings, { name, waitsMs = 0 }: Use
 }
 
 /** What a connection has that others do not. */
-type Own = Pick<RedisOptions, 'connectionName' | 'commandTimeout' | 'socketTimeout' | 'username' | 'password' | 'tls'>;
+type Own = Pick<RedisOptions, 'connectionName' | 'socketTimeout' | 'username' | 'password' | 'tls'>;
 
 function sentinelClient(settings: Extract<RedisSettings, { sentinel: unknown }>, own: Own): Redis {
   const { name, nodes, username, password } = settings.sentinel;
@@ -81,7 +81,7 @@ function sentinelClient(settings: Extract<RedisSettings, { sentinel: unknown }>,
     role: 'master',
     sentinels: nodes.map(({ host, port }) => ({ host, port })),
     sentinelRetryStrategy: () => SENTINEL_PAUSE_MS,
-    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
     ...(username === undefined ? {} : { sentinelUsername: username }),
     ...(password === undefined ? {} : { sentinelPassword: password }),
     ...(own.tls === undefined ? {} : { sentinelTLS: own.tls, enableTLSForSentinelMode: true }),

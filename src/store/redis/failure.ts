@@ -1,4 +1,8 @@
+import { inTime } from '../../in-time.ts';
 import { StoreError } from '../store.ts';
+
+/** After this long without an answer a command has failed with an unknown outcome, milliseconds. */
+const DUE_MS = 500;
 
 /** `user:password@` of any URL inside a message. */
 const CREDENTIALS = /\/\/[^/@\s]*@/g;
@@ -18,12 +22,19 @@ export function redacted(thrown: unknown): Error {
 /** What the client says of a command that it never wrote to a connection, because there was none. */
 const NEVER_LEFT = /^(?:Stream isn't writeable|Cluster isn't ready)/;
 
-/** @throws StoreError for whatever the client threw. */
-export async function answered<T>(reply: Promise<T>): Promise<T> {
+/**
+ * What the server replies to a command that was just sent. `waitsMs`: how long the command may wait there, milliseconds.
+ * @throws StoreError for whatever the client threw, and when no reply is there in time
+ */
+export async function answered<T>(reply: Promise<T>, waitsMs = 0): Promise<T> {
   try {
-    return await reply;
+    return await inTime(reply, waitsMs + DUE_MS, timedOut);
   } catch (thrown) {
     const cause = redacted(thrown);
     throw new StoreError(cause, !NEVER_LEFT.test(cause.message));
   }
+}
+
+function timedOut(): never {
+  throw new Error('Command timed out');
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { inTime } from '../../in-time.ts';
 import { StoreError, type StoreHealth } from '../store.ts';
 import type { RedisClient } from './client.ts';
 import type { EpochWatch } from './epoch-watch.ts';
@@ -43,7 +44,7 @@ export async function writable(redis: RedisClient, keys: RedisKeys, epoch: Epoch
   const plan = { token, keepMs: PROBE_KEEP_MS, ...epoch.plan() };
   try {
     const check = run(redis, CHECK, { keys: [keys.ready, ...registerKeys(keys)], plan });
-    const [read, born] = parts(await withDeadline(check));
+    const [read, born] = parts(await inTime(check, CHECK_TIMEOUT_MS, late));
     epoch.saw(String(born));
     return read === token ? { status: 'ok' } : { status: 'unwritable', cause: 'a written value was not read back' };
   } catch (thrown) {
@@ -52,12 +53,8 @@ export async function writable(redis: RedisClient, keys: RedisKeys, epoch: Epoch
   }
 }
 
-function withDeadline<T>(reply: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new StoreError(new Error('no answer in time'))), CHECK_TIMEOUT_MS);
-  });
-  return Promise.race([reply, late]).finally(() => clearTimeout(timer));
+function late(): never {
+  throw new StoreError(new Error('no answer in time'));
 }
 
 function causeOf(thrown: unknown): string {

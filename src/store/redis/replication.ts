@@ -1,6 +1,6 @@
 import { StoreError } from '../store.ts';
 import type { RedisClient } from './client.ts';
-import { redacted } from './failure.ts';
+import { answered, redacted } from './failure.ts';
 import { type Execution, operands, run, type Script } from './script.ts';
 
 /** How many replicas must have a write, and how long they may take for it, milliseconds. */
@@ -39,7 +39,8 @@ async function attempt(
     .pipeline()
     .evalsha(sha, execution.keys.length, ...operands(execution))
     .wait(WANTED, WAIT_MS);
-  const results = await pipeline.exec().catch((thrown: unknown) => [[thrown, undefined]] as const);
+  const ended = pipeline.exec().catch((thrown: unknown) => [[thrown, undefined]] as const);
+  const results = await answered(ended, WAIT_MS);
   const [[error, reply] = [], [unwaited, replicas] = []] = results ?? [];
   if (error) {
     const cause = redacted(error);

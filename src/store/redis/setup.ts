@@ -1,5 +1,6 @@
 import type { RedisClient } from './client.ts';
 import type { StoreLog } from './connection.ts';
+import { answered } from './failure.ts';
 import type { RedisKeys } from './keys.ts';
 
 /** Share of `maxmemory` above which an operator should know. */
@@ -16,7 +17,7 @@ export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: 
   // In a cluster the key leads all four to the node that has our slot.
   const [memory, persistence, replication] = SECTIONS;
   const pipeline = redis.pipeline().get(keys.ready).info(memory).info(persistence).info(replication);
-  const results = await pipeline.exec().catch(() => undefined);
+  const results = await answered(pipeline.exec()).catch(() => undefined);
   // Refused, or the key lives elsewhere by now: then the rest is about a stranger.
   if (results === null || results === undefined || results[0]?.[0]) return [];
   const lines = results.slice(1).flatMap(([error, text]) => (error ? [] : String(text).split('\r\n')));

@@ -20,7 +20,7 @@ export function redisTail(open: () => Promise<RedisClient>, key: string): EventT
       if (stretch.entries.length > 0 || stretch.standing === 'ahead') return stretch;
       // Never from `$`: what is added between two reads would be missed.
       const waited = redis.xread('COUNT', count, 'BLOCK', TAIL_WAIT_MS, 'STREAMS', key, streamId(position));
-      const [stream] = (await answered(waited)) ?? [];
+      const [stream] = (await answered(waited, TAIL_WAIT_MS)) ?? [];
       return { entries: (stream?.[1] ?? []).map(entryOf), standing: stretch.standing };
     },
     close() {
