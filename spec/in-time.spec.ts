@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inTime } from '../src/in-time.ts';
+import { standStill } from './support/stand-still.ts';
 
 const DUE_MS = 50;
 const late = () => 'late' as const;
@@ -22,6 +23,16 @@ describe('an answer in time', () => {
       throw new Error('too late');
     };
     await assert.rejects(inTime(never, DUE_MS, refuse), /too late/);
+  });
+
+  it('has the time again in which the process stood still, once', async () => {
+    const answer = delay(3.5 * DUE_MS).then(() => 'answer');
+    const told = inTime(answer, DUE_MS, late);
+    standStill(3 * DUE_MS);
+    assert.equal(await told, 'answer');
+    const slower = inTime(delay(6 * DUE_MS), DUE_MS, late);
+    standStill(3 * DUE_MS);
+    assert.equal(await slower, 'late');
   });
 
   it('a late refusal of what was given up is nobody’s unhandled rejection', async () => {

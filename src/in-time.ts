@@ -1,16 +1,22 @@
 /**
  * The answer if it is there within `ms` milliseconds, else what `late` gives or throws.
  *
- * What has already arrived is read before an answer is called late: in a process that stood still (a burst of calls, a collection of
- * garbage) the timer is due first, and the answer lies in the socket. Calling it lost would refuse calls that nothing is wrong with.
+ * A process that stood still (a burst of calls, a collection of garbage, no share of the processor) finds its timers due before it has
+ * read what arrived, and what answers it may have stood still with it. To call that late would refuse calls that nothing is wrong with:
+ * so the time in which nothing ran is given again, up to `ms`, and the sockets are read before the answer is given up.
  */
 export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L): Promise<T | L> {
+  const start = performance.now();
   let timer: NodeJS.Timeout | undefined;
   let read: NodeJS.Immediate | undefined;
   const overdue = new Promise<void>((resolve) => {
     // An event loop polls its sockets between its timers and its immediates.
-    timer = setTimeout(() => {
+    const giveUp = () => {
       read = setImmediate(resolve);
+    };
+    timer = setTimeout(() => {
+      const stoodStillMs = performance.now() - start - ms;
+      timer = setTimeout(giveUp, Math.min(stoodStillMs, ms));
     }, ms);
   });
   try {
