@@ -11,6 +11,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   json: [],
   problems: [],
   time: [],
+  'in-time': [],
   digest: [],
   errors: ['json'],
   events: ['json'],
@@ -19,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   mandates: ['digest', 'json', 'keys', 'limits', 'merchant'],
   payments: ['digest', 'errors', 'events', 'json', 'mandates', 'merchant', 'receipts', 'time'],
   checkouts: ['events', 'json', 'time'],
-  store: ['checkouts', 'events', 'mandates', 'payments', 'receipts'],
+  store: ['checkouts', 'events', 'in-time', 'mandates', 'payments', 'receipts'],
   catalogue: ['errors', 'events', 'json', 'keys', 'mandates', 'merchant', 'payments', 'problems'],
   config: [
     'catalogue',
@@ -73,8 +74,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   keys: ['json'],
   console: ['catalogue', 'http'],
   operator: ['errors', 'events', 'http', 'limits', 'receipts', 'store'],
-  probes: ['http', 'mandates', 'payments', 'store'],
-  telemetry: ['call', 'checkouts', 'errors', 'http', 'layers', 'merchant', 'payments', 'probes', 'problems'],
+  probes: ['http', 'in-time', 'mandates', 'payments', 'store'],
+  telemetry: ['call', 'checkouts', 'errors', 'http', 'in-time', 'layers', 'merchant', 'payments', 'probes', 'problems'],
 };
 /** The composition root and the entry may import everything. */
 const ROOTS = new Set([

@@ -170,4 +170,12 @@ describe('protocols.acp', () => {
     assert.match(warning ?? '', /may take 40 s.*terminationGracePeriodSeconds/);
     assert.deepEqual(others, []);
   });
+
+  it('warns of payment data in clear, and of a bound that bounds nothing', () => {
+    const clear = selling({ 'merchant.publicBaseUrl': 'http://shop.example' });
+    assert.match(configWarnings(load(clear)).join('\n'), /^protocols\.acp: merchant\.publicBaseUrl is not https/);
+    const few = selling({ 'limits.maxInFlight': 10, [`${ACP}.limits.maxInFlight`]: 11 });
+    assert.match(configWarnings(load(few)).join('\n'), /^protocols\.acp\.limits\.maxInFlight: more than/);
+    assert.deepEqual(configWarnings(load({ ...few, [`${ACP}.limits.maxInFlight`]: 10 })), []);
+  });
 });

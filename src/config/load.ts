@@ -69,7 +69,7 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
       ? ['protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty']
       : []),
     ...mandateWarnings(config),
-    ...checkoutWarnings(config.protocols.acp),
+    ...checkoutWarnings(config),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
   ];
 }
