@@ -179,6 +179,17 @@ describe('for a merchant that looks at no key', () => {
     assert.equal(bed.merchant.orders('cs_1'), 1);
   });
 
+  for (const why of ['status', 'invalid_document'] as const)
+    it(`need not wait after an answer, ${why}: what is answered comes no later`, async () => {
+      const gateway = bed.gateway(READ_BACK_ONLY);
+      bed.merchant.next({ acts: false, says: { unknown: why } });
+      await gateway.run();
+      bed.merchant.nextReads({ says: 'unreadable' });
+      assert.match(said(await gateway.run()), /^in_flight /);
+      assert.match(said(await gateway.run()), /^200 merchant /);
+      assert.equal(bed.merchant.reads(), 2);
+    });
+
   it('retries do not push the window ahead: after it the operation runs again, and has a window of its own', async () => {
     const gateway = bed.gateway(READ_BACK_ONLY);
     bed.merchant.next(unheard(false), unheard(false));

@@ -102,6 +102,16 @@ describe('complete and cancel of one session', () => {
     assert.equal(bed.merchant.orders('cs_1'), 1);
   });
 
+  it('an attempt that has only read leaves the end to the key that it belongs to', async () => {
+    bed.merchant.next({ acts: false, says: { unknown: 'status' } });
+    await bed.gateway().run();
+    bed.merchant.nextReads({ says: 'in_progress' }, { says: 'in_progress' }, { says: 'unreadable' });
+    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^session_busy /);
+    assert.match(said(await bed.gateway().run()), /^in_flight /);
+    assert.match(said(await bed.gateway().run()), /^200 merchant /);
+    assert.equal(bed.merchant.orders('cs_1'), 1);
+  });
+
   it('ends whose key is not this one: the caller is told of the session, not of its key', async () => {
     bed.merchant.next({ acts: false, says: { unknown: 'timeout' } });
     await bed.gateway().run();

@@ -20,7 +20,7 @@ const bed = redisBed();
 /** What lies there of a claim and of its session, without the time that is left. */
 async function lying({ name, lock }: { readonly name: string; readonly lock: string | undefined }): Promise<unknown> {
   const { redis } = bed;
-  return { record: await redis.hgetall(`${PREFIX}idem:${name}`), lock: await redis.hgetall(`${PREFIX}lock:${lock}`) };
+  return { record: await redis.hgetall(`${PREFIX}idem:1:${name}`), lock: await redis.hgetall(`${PREFIX}lock:${lock}`) };
 }
 
 async function livesFor(key: string, wanted: number): Promise<void> {
@@ -32,7 +32,7 @@ describe('what lies in Redis of checkout operations', () => {
   it('goes by itself, the key and the session, after the time of each state', async () => {
     const { claim, finish, unknown, release } = bed.store.checkouts;
     const one = checkoutClaim({ leaseMs: HOUR_MS, keepMs: HOUR_MS });
-    const keys = [`idem:${one.name}`, `lock:${one.lock}`];
+    const keys = [`idem:1:${one.name}`, `lock:${one.lock}`];
     await claim(one);
     for (const key of keys) await livesFor(key, 2 * HOUR_MS);
     await unknown(holdOf(one), TIMEOUT);
@@ -45,7 +45,7 @@ describe('what lies in Redis of checkout operations', () => {
     const three = nextOf(one);
     await claim(three);
     await finish(holdOf(three, 3), ANSWER);
-    await livesFor(`idem:${one.name}`, 3 * HOUR_MS);
+    await livesFor(`idem:1:${one.name}`, 3 * HOUR_MS);
     assert.equal(await bed.redis.exists(`${PREFIX}lock:${one.lock}`), 0);
   });
 
@@ -61,7 +61,7 @@ describe('what lies in Redis of checkout operations', () => {
     const one = checkoutClaim({ leaseMs: HOUR_MS });
     await bed.store.checkouts.claim(one);
     const [seconds] = await bed.redis.time();
-    const leaseEnd = Number(await bed.redis.hget(`${PREFIX}idem:${one.name}`, 'ls'));
+    const leaseEnd = Number(await bed.redis.hget(`${PREFIX}idem:1:${one.name}`, 'ls'));
     const left = leaseEnd - Number(seconds) * 1_000;
     assert.ok(left > HOUR_MS - SLOW_MS && left <= HOUR_MS + 1_000, `${left} ms`);
   });

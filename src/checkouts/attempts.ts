@@ -1,6 +1,6 @@
 import type { Time } from '../time.ts';
 import { isRefusal } from './claim-table.ts';
-import type { CheckoutClaims, Claim, Claimed, Hold } from './claims.ts';
+import type { CheckoutClaims, Claim, Claimed, Hold, Unknown } from './claims.ts';
 import type { Ending } from './ending.ts';
 import type { FinalAnswer, KeyedEnd, ReadBack, Work } from './idempotency.ts';
 import type { KeyRing } from './key-ring.ts';
@@ -51,6 +51,8 @@ const RENEWALS = 2;
 const FENCED_RETRY_S = 1;
 /** How a merchant says that the session, or the key, is at work for somebody else. */
 const CONFLICT = 409;
+/** Ends that the merchant told by itself, though not in a way that says what happened. */
+const ANSWERED: ReadonlySet<Unknown> = new Set(['status', 'invalid_document']);
 const NOTHING_TO_READ: ReadBack = { kind: 'not_happened' };
 
 export function createAttempts({ claims, ending, ring, time, settings, longestTimeoutMs }: AttemptTools): Attempts {
@@ -114,9 +116,9 @@ export function createAttempts({ claims, ending, ring, time, settings, longestTi
     return { kind: 'failed', failure: end.failure };
   };
 
-  /** What may come late has to be waited for where the merchant cannot know it by this key. */
+  /** What may come late has to be waited for where the merchant cannot know it by this key. What it has answered comes no later. */
   const mustSettle = ({ operation }: Pick<Run<unknown>, 'operation'>, { other, why }: Again): boolean =>
-    settings.merchant === 'read-back-only' ||
+    (settings.merchant === 'read-back-only' && !ANSWERED.has(why)) ||
     // Only a timeout shows that the merchant takes longer than its time, and only a second complete could be a second order.
     (other && why === 'timeout' && operation === 'completeCheckoutSession');
 
@@ -128,7 +130,8 @@ export function createAttempts({ claims, ending, ring, time, settings, longestTi
   ): boolean => {
     if (mustSettle(run, again)) return read === 'not_happened' && again.sinceMs > settleMs;
     // Blindly only where the merchant knows the earlier attempt by the same key, and was never known to have ended it.
-    return read === 'not_happened' || (!again.other && again.why !== 'unopened');
+    const known = settings.merchant === 'derived-key' && !again.other && again.why !== 'unopened';
+    return read === 'not_happened' || known;
   };
 
   /** Nobody knows yet how the earlier attempt ended, and the caller has to come again. */
@@ -138,8 +141,10 @@ export function createAttempts({ claims, ending, ring, time, settings, longestTi
     read: Exclude<ReadBack['kind'], 'happened'>,
   ): Promise<KeyedEnd<Failure>> => {
     const hold = holdOf(run.claim, again.token);
-    // The merchant is at it now, so what must settle begins anew. Otherwise this attempt has only read: the earlier one counts as before.
-    if (read === 'in_progress') await ending.unknown(hold, { why: 'in_progress', keepMs: unknownMs });
+    // An attempt that has only read ends nothing: the earlier one counts as before, with its own key. But where the merchant is at it now,
+    // what must settle begins anew.
+    const anew = !again.other || settings.merchant === 'read-back-only';
+    if (read === 'in_progress' && anew) await ending.unknown(hold, { why: 'in_progress', keepMs: unknownMs });
     else await ending.release(hold);
     const leftMs = mustSettle(run, again) ? settleMs - again.sinceMs : run.claim.leaseMs;
     return { kind: again.other ? 'session_busy' : 'in_flight', retryAfterS: retryAfterS(again.sinceMs, leftMs) };

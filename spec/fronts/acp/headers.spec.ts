@@ -53,7 +53,7 @@ describe('the key of a checkout call', () => {
   for (const key of [undefined, ''])
     it(`is required, and missing as ${JSON.stringify(key)}`, async () =>
       void assertAcpError(await create({ 'idempotency-key': key }), 400, 'idempotency_key_required'));
-  for (const key of ['x'.repeat(256), 'a\tb', 'clé'])
+  for (const key of ['x'.repeat(256), 'a\tb', 'clé', '\u00a0a\u00a0', '\u00a0'])
     it(`must not be ${JSON.stringify(key).slice(0, 20)} of ${key.length} characters`, async () => {
       const answer = await create({ 'idempotency-key': key });
       assertAcpError(answer, 400, 'idempotency_key_invalid');

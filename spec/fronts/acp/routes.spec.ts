@@ -35,6 +35,7 @@ describe('the routes of the checkout service', () => {
     ['...', '...'],
     ["~!$&'()*+,;=:@-_", "~!$&'()*+,;=:@-_"],
     ['x'.repeat(256), 'x'.repeat(256)],
+    [encodeURIComponent('🧦'.repeat(256)), '🧦'.repeat(256)],
   ] as const;
   for (const [segment, id] of ids)
     it(`reads the session id of ${segment.slice(0, 40)} once`, () =>

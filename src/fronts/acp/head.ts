@@ -8,7 +8,9 @@ import { AcpError } from './error.ts';
 /** Those that are refused here when they come twice, as 401 and 415: the shared check of all requests leaves them to us. */
 export const JUDGED_FIELDS = ['authorization', 'content-type'] as const;
 
-const PRINTABLE = /^[ -~]{1,255}$/;
+/** Between the white space that HTTP knows; a no-break space is none of it. */
+const KEY = /^[ \t]*([!-~](?:[ -~]{0,253}[!-~])?)[ \t]*$/;
+const BLANK = /^[ \t]*$/;
 
 /** @throws AcpError missing_api_version, unsupported_api_version */
 export function checkVersion(req: IncomingMessage): void {
@@ -28,7 +30,7 @@ export function idempotencyKeyOf(req: IncomingMessage): string {
   const key = legibleKeyOf(req);
   if (key !== undefined) return key;
   const given = req.headers['idempotency-key'];
-  const nothing = given === undefined || (typeof given === 'string' && given.trim() === '');
+  const nothing = given === undefined || (typeof given === 'string' && BLANK.test(given));
   throw new AcpError(nothing ? 'idempotency_key_required' : 'idempotency_key_invalid');
 }
 
@@ -36,8 +38,8 @@ export function idempotencyKeyOf(req: IncomingMessage): string {
 export function legibleKeyOf(req: IncomingMessage): string | undefined {
   const header = readHeader(req, 'idempotency-key');
   if (header.kind !== 'single') return undefined;
-  const key = header.value.trim();
-  return PRINTABLE.test(key) ? key : undefined;
+  const [, key] = KEY.exec(header.value) ?? [];
+  return key;
 }
 
 const TOKEN = "[\\w!#$%&'*+.^`|~-]+";

@@ -7,7 +7,7 @@ export interface Route {
   readonly sessionId: string | undefined;
 }
 
-/** Longest session id once decoded, characters. */
+/** Longest session id once decoded, characters (code points). */
 const MAX_SESSION_ID = 256;
 /** RFC 3986, 3.3: what a path segment is made of. */
 const SEGMENT = /^(?:[\w.~!$&'()*+,;=:@-]|%[0-9a-f]{2})+$/i;
@@ -65,7 +65,7 @@ function fits(pattern: readonly string[], segments: readonly string[]): boolean 
 function sessionIdOf(segment: string): string | undefined {
   if (!SEGMENT.test(segment)) return undefined;
   const id = decoded(segment);
-  if (id === undefined || id.length > MAX_SESSION_ID || CONTROL.test(id)) return undefined;
+  if (id === undefined || [...id].length > MAX_SESSION_ID || CONTROL.test(id)) return undefined;
   return hasSteps(id) ? undefined : id;
 }
 

@@ -65,7 +65,7 @@ export function redisKeys(merchantId: string): RedisKeys {
     mandatesEpoch: `${tag}:ap2:epoch`,
     mandatesHeld: `${tag}:ap2:held`,
     mandatesHeldEnds: `${tag}:ap2:held:ends`,
-    checkout: (name) => `${tag}:acp:idem:${name}`,
+    checkout: (name) => `${tag}:acp:idem:1:${name}`,
     checkoutLock: (name) => `${tag}:acp:lock:${name}`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
