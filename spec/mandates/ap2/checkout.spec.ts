@@ -61,7 +61,7 @@ describe('the checkout of a mandate (ap2.md 7.6, step 11)', () => {
     ['as the merchant signs it', claims({}), 'accepted'],
     ['of another hash', closed({ checkout_hash: hashed('another') }), 'checkout_hash_mismatch'],
     ['without a hash', closed({ checkout_hash: undefined }), 'claims_invalid'],
-    ['with an empty hash', closed({ checkout_hash: '' }), 'claims_invalid'],
+    ['with an empty hash', closed({ checkout_hash: '' }), 'checkout_hash_mismatch'],
     ['with a hash that is no text', closed({ checkout_hash: 7 }), 'claims_invalid'],
     [
       'that is no text',

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { CartLine } from '../../../src/mandates/ap2/checkout-claims.ts';
 import { assignable, MAX_REQUIREMENTS, type Requirement } from '../../../src/mandates/ap2/line-items.ts';
+import { Refused } from '../../../src/mandates/ap2/reasons.ts';
 
 function wants(items: string, quantity = 1): Requirement {
   return { acceptable: new Set(items), quantity };
@@ -61,7 +62,12 @@ describe('line items (ap2.md 2)', () => {
   it('are not looked for in a cart of more lines than requirements may have', () => {
     const lines = (count: number) => cart(...Array.from({ length: count }, () => ['a', 1] as const));
     assert.equal(assignable([wants('a', MAX_REQUIREMENTS)], lines(MAX_REQUIREMENTS)), true);
-    assert.equal(assignable([wants('a', MAX_REQUIREMENTS + 1)], lines(MAX_REQUIREMENTS + 1)), false);
+    assert.throws(
+      () => assignable([wants('a', MAX_REQUIREMENTS + 1)], lines(MAX_REQUIREMENTS + 1)),
+      (thrown) => thrown instanceof Refused && thrown.reason === 'constraint_unresolved',
+    );
+    // What does not add up needs no looking for.
+    assert.equal(assignable([wants('a', MAX_REQUIREMENTS)], lines(MAX_REQUIREMENTS + 1)), false);
   });
 
   it('are decided at once where every requirement could have every line', () => {

@@ -8,7 +8,7 @@ import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';
 import { freePurchase, MERCHANT, NOW, profileWith, purchaseWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
-import { type Row, rows } from './table.ts';
+import { type Row, rows, said } from './table.ts';
 
 const mint = createMint();
 const verify = verifierFor(mint);
@@ -198,9 +198,4 @@ function forNothing(): string {
     payment: true,
     hands: { closedPayment: withMandate({ payment_amount: { amount: 0, currency: 'USDC' } }) },
   }).header;
-}
-
-async function said(verdict: ReturnType<typeof verify>): Promise<readonly (string | undefined)[]> {
-  const told = await verdict;
-  return told.kind === 'accepted' ? ['accepted'] : [told.reason, told.mandate];
 }

@@ -35,7 +35,18 @@ describe('the key of a root', () => {
   });
   it('is not asked for in the name of what is no name', async () => {
     assert.equal(await askedFor({ kid: 'a' }, { iss: ['i'] }), undefined);
-    assert.equal(await askedFor({ kid: ['a'] }, { iss: 'i' }), undefined);
+  });
+  it('is nobody’s by a key id that is no text, and it is told first whether the issuer is trusted', async () => {
+    const asked = await askedFor({ kid: ['a'] }, { iss: 'i' });
+    assert.deepEqual([asked?.iss, asked?.kid], ['i', undefined]);
+    const numbered = { open: withHeader({ kid: 5 }) };
+    assert.equal(await refusal(mint.autonomous({ hands: numbered }).payload), 'unknown_key');
+    const stranger = { key: mint.parties.provider, iss: 'https://evil.example' };
+    assert.equal(await refusal(mint.autonomous({ issuer: stranger, hands: numbered }).payload), 'untrusted_issuer');
+    // The key that a certificate has chosen does not make the token a right one.
+    const key = { alg: 'ES256', key: mint.parties.provider.publicKey } as const;
+    const certified = found({ kind: 'found', issuer: PROVIDER, role: { kind: 'mandates' }, key });
+    assert.equal(await refusal(mint.autonomous({ hands: numbered }).payload, { trust: certified }), 'unknown_key');
   });
   it('is not found by certificates that are none', async () => {
     for (const x5c of ['AA', [1], [['AA']], {}, null])

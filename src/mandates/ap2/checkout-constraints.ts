@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../json/types.ts';
 import type { CheckoutClaims } from './checkout-claims.ts';
-import { readConstraints } from './constraints.ts';
+import { named, readConstraints } from './constraints.ts';
 import { assignable, readRequirements } from './line-items.ts';
 import { readMerchants } from './merchants.ts';
 import { Refused } from './reasons.ts';
@@ -26,5 +26,5 @@ export const CHECKOUT_CONSTRAINTS: readonly string[] = Object.keys(RULES);
 /** Step 13 of ap2.md 7.6, for one open checkout mandate. @throws Refused */
 export function checkCheckoutConstraints(open: JsonObject, checkout: CheckoutClaims): void {
   for (const { type, rule } of readConstraints(open, RULES, 'checkout.line_items'))
-    if (!rule(checkout)) throw new Refused('constraint_violated', { constraint: type });
+    if (!named(type, () => rule(checkout))) throw new Refused('constraint_violated', { constraint: type });
 }

@@ -6,7 +6,7 @@ import { readToken } from './jws.ts';
 import type { MintedCheckouts } from './minted.ts';
 import type { Ap2Profile } from './profile.ts';
 import { Refused } from './reasons.ts';
-import { identity, text } from './shapes.ts';
+import { text } from './shapes.ts';
 
 /** The checkout that a closed mandate agrees to, found to be ours and still good. */
 export interface CheckedCheckout {
@@ -28,7 +28,7 @@ export interface CheckoutCheckParts {
  */
 export function createCheckoutCheck({ profile, keys, minted }: CheckoutCheckParts) {
   return function checkCheckout(closed: JsonObject, now: number): CheckedCheckout {
-    const agreed = identity(closed['checkout_hash']);
+    const agreed = text(closed['checkout_hash']);
     const jwt = text(closed['checkout_jwt']);
     const digest = hash('sha256', jwt, 'base64url');
     if (digest !== agreed) throw new Refused('checkout_hash_mismatch');

@@ -35,7 +35,7 @@ function readConstraint<R>(value: Json, readers: ConstraintReaders<R>): NamedCon
 }
 
 /** Whatever is wrong in a constraint is told with its type, which is one of ours. */
-function named<T>(constraint: string, read: () => T): T {
+export function named<T>(constraint: string, read: () => T): T {
   try {
     return read();
   } catch (error) {

@@ -30,7 +30,7 @@ export function checkHop(claims: JsonObject, before: Before): Hop {
   if ((whole === undefined) === (tokenAlone === undefined)) throw new Refused('chain_broken');
   if (whole !== undefined && whole !== before.sdHash) throw new Refused('chain_broken');
   if (tokenAlone !== undefined && tokenAlone !== sha256(before.jwt)) throw new Refused('chain_broken');
-  if (!isTime(iat) || aud === undefined) throw new Refused('claims_invalid');
+  if (!isTime(iat) || aud === undefined || aud === null) throw new Refused('claims_invalid');
   if (typeof nonce !== 'string' || nonce === '') throw new Refused('claims_invalid');
   return { iat, aud, nonce };
 }

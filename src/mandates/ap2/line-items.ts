@@ -10,7 +10,7 @@ export interface Requirement {
   readonly quantity: number;
 }
 
-/** Beyond either a constraint is not decided here: nobody buys so much, and deciding has to stay cheap. */
+/** Requirements, and lines of a cart. Beyond it, or so many of one, a constraint is not decided here: deciding has to stay cheap. */
 export const MAX_REQUIREMENTS = 32;
 export const MAX_QUANTITY = 1_000;
 
@@ -38,10 +38,12 @@ function requirementOf(entry: Json): Requirement {
 /**
  * Whether every required piece is a piece of the cart and every piece of the cart is required, none of them twice: a perfect assignment,
  * which is a flow from requirements to lines that fills both sides (ap2.md 2). An empty list of acceptable items accepts nothing.
+ * @throws Refused constraint_unresolved for a cart of too many lines
  */
 export function assignable(requirements: readonly Requirement[], cart: readonly CartLine[]): boolean {
   const required = total(requirements);
-  if (required !== total(cart) || cart.length > MAX_REQUIREMENTS) return false;
+  if (required !== total(cart)) return false;
+  if (cart.length > MAX_REQUIREMENTS) throw new Refused('constraint_unresolved');
   const flow = new Flow(requirements, cart);
   let assigned = 0;
   for (const [index, { quantity }] of requirements.entries())

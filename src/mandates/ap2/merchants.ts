@@ -1,7 +1,7 @@
 import type { Json } from '../../json/types.ts';
-import { identity, list, object, optional, text } from './shapes.ts';
+import { list, object, optional, text } from './shapes.ts';
 
-/** A merchant as AP2 names one; only the id tells two apart. */
+/** A merchant as AP2 names one; only the id tells two apart. An empty one is nobody's, least of all that of a merchant with the same name. */
 export interface MerchantName {
   readonly id: string;
 }
@@ -11,7 +11,7 @@ export function readMerchant(value: Json | undefined): MerchantName {
   const { id, name, website } = object(value);
   text(name);
   optional(website, text);
-  return { id: identity(id) };
+  return { id: text(id) };
 }
 
 /** Those that were shown of a list. @throws Refused claims_invalid */

@@ -1,8 +1,9 @@
 import { keccak256 } from '../../digest/keccak.ts';
+import type { JsonObject } from '../../json/types.ts';
 import type { Recurrence } from '../register.ts';
 import type { Segment, VerifiedChain } from './chain.ts';
 import { checkInstrument } from './instrument.ts';
-import { budgetUnits, type NamedRule, readPaymentConstraints } from './payment-constraints.ts';
+import { budgetUnits, type NamedRule, readPaymentConstraints, readReferences } from './payment-constraints.ts';
 import { type PaymentMandate, readPaymentMandate } from './payment-mandate.ts';
 import { checkPresets } from './presets.ts';
 import type { Ap2Profile } from './profile.ts';
@@ -16,6 +17,8 @@ export interface PaymentSubject {
   readonly purchase: Purchase;
   /** Minor units of the price. */
   readonly units: number;
+  /** The payment mandate as it came. */
+  readonly presentation: string;
   /** The checkout mandate that it came with, and the hash of its checkout. */
   readonly checkout: VerifiedChain;
   readonly checkoutHash: string;
@@ -31,47 +34,48 @@ export type Allowance = Recurrence | undefined;
  * agree. Returns what each of them allows, root first. @throws Refused
  */
 export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, profile: Ap2Profile): readonly Allowance[] {
+  const { purchase, now } = subject;
   const closed = object(chain.closed.mandate);
   const payment = readPaymentMandate(closed);
-  const limits = chain.open.map((open) => ({ open: object(open.mandate), rules: rulesOf(open) }));
+  const opens = chain.open.map(({ mandate }) => object(mandate));
   if (payment.transactionId !== subject.checkoutHash) throw new Refused('payment_binding_mismatch');
-  for (const { rules } of limits) checkReferences(rules, subject.checkout.open);
+  for (const open of opens) checkReferences(open, subject.checkout.open);
   checkTerms(payment, subject, profile);
-  for (const { open } of limits) checkPresets(open, closed);
-  for (const { rules } of limits) checkDemands(rules, payment, subject.now);
-  return limits.map(({ rules }) => allowanceOf(rules, payment, subject.now, profile));
+  for (const open of opens) checkPresets(open, closed);
+  const limits = opens.map(readPaymentConstraints);
+  for (const rules of limits) checkDemands(rules, payment, now);
+  checkDate(payment, now + profile.clockSkewSeconds);
+  if (profile.policy.bindPaymentNonce) checkBoundNonce(subject.presentation, purchase.payment?.nonce);
+  return limits.map((rules) => allowanceOf(rules, payment, now, profile));
 }
 
 /**
  * With `bindPaymentNonce` the authorisation that moves the money names the mandate: its nonce is the hash of the presentation, as in the
  * AP2 samples (ap2.md 4). @throws Refused payment_binding_mismatch
  */
-export function checkBoundNonce(presentation: string, nonce: string | undefined): void {
+function checkBoundNonce(presentation: string, nonce: string | undefined): void {
   const bound = Buffer.from(keccak256(Buffer.from(presentation, 'utf8'))).toString('hex');
   if (nonce?.toLowerCase() !== `0x${bound}`) throw new Refused('payment_binding_mismatch');
 }
 
-function rulesOf({ mandate }: Segment): readonly NamedRule[] {
-  return readPaymentConstraints(object(mandate));
-}
-
 /** Every reference names an open mandate of the checkout chain: so the two were given together. */
-function checkReferences(rules: readonly NamedRule[], openCheckouts: readonly Segment[]): void {
-  for (const { type, rule } of rules)
-    if (rule.kind === 'reference' && !openCheckouts.some(({ sdHash }) => sdHash === rule.checkoutHash))
-      throw new Refused('payment_binding_mismatch', { constraint: type });
+function checkReferences(open: JsonObject, openCheckouts: readonly Segment[]): void {
+  for (const reference of readReferences(open))
+    if (!openCheckouts.some(({ sdHash }) => sdHash === reference))
+      throw new Refused('payment_binding_mismatch', { constraint: 'payment.reference' });
 }
 
-/** Who gets how much of what, from which account, and when. */
-function checkTerms(payment: PaymentMandate, { purchase, units, now }: PaymentSubject, profile: Ap2Profile): void {
+/** Who gets how much of what, and from which account. */
+function checkTerms(payment: PaymentMandate, { purchase, units }: PaymentSubject, profile: Ap2Profile): void {
   if (payment.payeeId !== profile.merchant.id) throw new Refused('payee_mismatch');
   if (payment.currency !== purchase.price.currency) throw new Refused('currency_mismatch');
   if (payment.amount !== units) throw new Refused('amount_mismatch');
   checkInstrument(payment.instrument, purchase.payment);
-  const { executionDate } = payment;
-  // Money moves now or never: who names a later day did not agree to that.
-  if (executionDate !== undefined && executionDate.first > (now + profile.clockSkewSeconds) * 1_000)
-    throw new Refused('not_yet_valid');
+}
+
+/** Money moves now or never: who names a later day did not agree to that. `latest`: unix seconds. */
+function checkDate({ executionDate }: PaymentMandate, latest: number): void {
+  if (executionDate !== undefined && executionDate.first > latest * 1_000) throw new Refused('not_yet_valid');
 }
 
 function checkDemands(rules: readonly NamedRule[], payment: PaymentMandate, now: number): void {

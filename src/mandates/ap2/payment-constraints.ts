@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../json/types.ts';
 import { minorUnitsOfNumber } from './amounts.ts';
-import { type NamedConstraint, readConstraints } from './constraints.ts';
+import { type NamedConstraint, named, readConstraints } from './constraints.ts';
 import { readMoment } from './execution-date.ts';
 import { readInstrument, sameInstrument } from './instrument.ts';
 import { readMerchants } from './merchants.ts';
@@ -8,25 +8,27 @@ import type { PaymentMandate } from './payment-mandate.ts';
 import { readPisp, samePisp } from './pisp.ts';
 import { Refused } from './reasons.ts';
 import { FREQUENCIES, type Frequency } from './recurrence.ts';
-import { identity, list, optional, text, whole } from './shapes.ts';
+import { identity, list, object, optional, text, whole } from './shapes.ts';
 
 /** A constraint of an open payment mandate (ap2.md 2). */
 export type PaymentRule =
   /** Holds for this one payment, or does not. `now`: unix seconds. */
   | { readonly kind: 'demand'; readonly holds: (payment: PaymentMandate, now: number) => boolean }
-  /** `sd_hash` of the open checkout mandate that it was given together with. */
-  | { readonly kind: 'reference'; readonly checkoutHash: string }
+  /** Bound already: `readReferences`. */
+  | { readonly kind: 'reference' }
   /** Major units, as JSON has them. */
   | { readonly kind: 'budget'; readonly currency: string; readonly max: number }
   | { readonly kind: 'recurrence'; readonly frequency: Frequency; readonly maxOccurrences: number | undefined };
 
 export type NamedRule = NamedConstraint<PaymentRule>;
 
+const REFERENCE = 'payment.reference';
+
 const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>> = {
   'payment.amount_range': ({ currency, max, min }) => {
     const unit = identity(currency);
     const most = whole(max, 0);
-    const least = optional(min, (value) => whole(value, 0)) ?? 0;
+    const least = optional(min, (value) => whole(value, Number.MIN_SAFE_INTEGER)) ?? 0;
     return demand((payment) => payment.currency === unit && payment.amount >= least && payment.amount <= most);
   },
   'payment.allowed_payees': ({ allowed }) => {
@@ -51,10 +53,7 @@ const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>>
       return first <= Math.min(at, named.first) && Math.max(at, named.last) <= last;
     });
   },
-  'payment.reference': ({ conditional_transaction_id }) => ({
-    kind: 'reference',
-    checkoutHash: identity(conditional_transaction_id),
-  }),
+  [REFERENCE]: () => ({ kind: 'reference' }),
   'payment.budget': ({ currency, max }) => {
     if (typeof max !== 'number' || !(max >= 0)) throw new Refused('claims_invalid');
     return { kind: 'budget', currency: identity(currency), max };
@@ -68,9 +67,23 @@ const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>>
 
 export const PAYMENT_CONSTRAINTS: readonly string[] = Object.keys(READERS);
 
+/**
+ * `sd_hash` of each open checkout mandate that this open payment mandate was given together with. Read by themselves, because what binds is
+ * checked before what limits (ap2.md 7.6, step 14). AP2 demands one. @throws Refused claims_invalid
+ */
+export function readReferences(open: JsonObject): readonly string[] {
+  const references = list(open['constraints'])
+    .map(object)
+    .filter(({ type }) => text(type) === REFERENCE);
+  return named(REFERENCE, () => {
+    if (references.length === 0) throw new Refused('claims_invalid');
+    return references.map(({ conditional_transaction_id }) => identity(conditional_transaction_id));
+  });
+}
+
 /** The constraints of one open payment mandate. @throws Refused */
 export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
-  const rules = readConstraints(open, READERS, 'payment.reference');
+  const rules = readConstraints(open, READERS, REFERENCE);
   const recurs = rules.some(({ rule }) => rule.kind === 'recurrence');
   // Whoever may use a mandate again must have said how much a use and all uses may cost (ap2.md 7.3).
   for (const needed of recurs ? ['payment.amount_range', 'payment.budget'] : [])

@@ -18,14 +18,20 @@ export async function rootKey(trust: TrustedIssuers, header: JsonObject, claims:
   const found = await trust.find(choiceOf(header, claims));
   if (found.kind === 'refused') throw new Refused(found.reason);
   if (found.kind === 'unavailable') throw new Refused('provider_unavailable', {}, found.cause);
+  // Where a certificate chooses the key, nobody has looked at it.
+  if (header['kid'] !== undefined && typeof header['kid'] !== 'string') throw new Refused('unknown_key');
   return { signer: { issuer: found.issuer, role: found.role }, key: found.key };
 }
 
 function choiceOf({ kid, x5c }: JsonObject, { iss }: JsonObject): KeyChoice {
   // Only a token without `iss` may be found by its `kid` alone; one whose `iss` is no name is nobody's.
   if (iss !== undefined && typeof iss !== 'string') throw new Refused('untrusted_issuer');
-  if (kid !== undefined && typeof kid !== 'string') throw new Refused('unknown_key');
-  return { iss, kid, x5c: x5c === undefined ? undefined : certificates(x5c) };
+  // Whose the token is comes first: a `kid` that is no text finds no key of anybody.
+  return {
+    iss,
+    kid: typeof kid === 'string' ? kid : undefined,
+    x5c: x5c === undefined ? undefined : certificates(x5c),
+  };
 }
 
 /** What is no list of texts is a chain of no certificates. */

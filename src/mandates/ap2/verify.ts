@@ -7,7 +7,7 @@ import { createCheckoutKeys } from './checkout-key.ts';
 import { claimOf, type PaidUnder } from './claim.ts';
 import { type CarriedMandate, readEnvelope } from './envelope.ts';
 import type { MintedCheckouts } from './minted.ts';
-import { checkBoundNonce, checkPayment, type PaymentSubject } from './payment-check.ts';
+import { checkPayment, type PaymentSubject } from './payment-check.ts';
 import type { Ap2Profile } from './profile.ts';
 import type { Purchase } from './purchase.ts';
 import { checkPurchase } from './purchase-check.ts';
@@ -86,20 +86,18 @@ export function createMandateVerifier(parts: MandateVerifierParts): MandateVerif
   /** Step 14. A call that pays nothing has nothing that a payment mandate could be for. */
   async function paidUnder(
     presentation: string | undefined,
-    subject: PaymentSubject,
+    subject: Omit<PaymentSubject, 'presentation'>,
     jti: string,
   ): Promise<PaidUnder | undefined> {
     const { payment } = subject.purchase;
-    const { paymentMandate, bindPaymentNonce } = profile.policy;
     if (presentation === undefined) {
-      if (paymentMandate === 'required' && payment !== undefined) throw new Refused('payment_mandate_required');
+      if (profile.policy.paymentMandate === 'required' && payment !== undefined)
+        throw new Refused('payment_mandate_required');
       return undefined;
     }
     const chain = await verifyChain(presentation, 'payment', subject.now);
     checkNonce(chain, jti);
-    const allowances = checkPayment(chain, subject, profile);
-    if (bindPaymentNonce) checkBoundNonce(presentation, payment?.nonce);
-    return { chain, allowances };
+    return { chain, allowances: checkPayment(chain, { ...subject, presentation }, profile) };
   }
 
   return {
