@@ -112,6 +112,14 @@ describe('an open mandate', () => {
     assert.equal(use(costs('0')).refusal, undefined);
   });
 
+  it('gives back no more than is pending for a use that the store has lost', () => {
+    const { rows, use, end } = register();
+    const costs = (units: string) => [useOf('o', { units, budgetUnits: '100' })];
+    use(costs('40'));
+    end(claimOf('lost', { open: costs('60') }), 'commit');
+    assert.deepEqual([rows.states.get('o')?.spent, rows.states.get('o')?.pending], ['60', '0']);
+  });
+
   it('is exact at the largest budget there is', () => {
     const { rows, use, end } = register();
     const costs = (units: string) => [useOf('o', { units, budgetUnits: MAX_UNITS })];

@@ -105,6 +105,7 @@ describe('a mandate in a payment record', () => {
       { ...CLAIM, open: Array.from({ length: 16 }, (_, i) => useOf(`o${i}`)) },
       { ...CLAIM, age: LAST },
       { ...CLAIM, age: -LAST },
+      { ...CLAIM, at: 0, onceUntil: LAST },
       recurring({ units: '0', budgetUnits: '9007199254740991', maxOccurrences: 0 }),
     ])
       assert.equal(isMandateClaim(claim), true);

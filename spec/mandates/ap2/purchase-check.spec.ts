@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../../src/json/types.ts';
+import { unitsOf } from '../../../src/mandates/ap2/checkout-mint.ts';
 import type { Purchase, PurchasePayment } from '../../../src/mandates/ap2/purchase.ts';
 import { type Changes, changed, withClaims } from '../../support/ap2/hands.ts';
 import { createMint } from '../../support/ap2/mint.ts';
@@ -101,6 +102,11 @@ describe('the call that a mandate is for (ap2.md 7.6, step 12)', () => {
     ['a free call that says an asset', freeWith({ asset: '0x00' }), 'payment_method_mismatch', FREE],
     ['a free call that says a destination', freeWith({ destination: '0x00' }), 'payment_method_mismatch', FREE],
   ] satisfies readonly Row[]);
+
+  it('has no minor units in a currency that the profile does not know', () => {
+    for (const amount of ['1', '0.01'])
+      assert.throws(() => unitsOf(purchaseWith({ price: { amount, currency: 'XAU' } }), profileWith({})), /XAU/);
+  });
 
   it('tells the first difference: each one put right shows the next', async () => {
     const wrong: Purchase = {
