@@ -25,6 +25,13 @@ function made(closed: Changes, constraints: readonly Constraint[], open: Changes
   return () => mint.autonomous({ payment: true, paymentConstraints, hands }).header;
 }
 
+/** The same under an open mandate that refers to no checkout mandate. */
+function unbound(closed: Changes): () => string {
+  const hands = { closedPayment: withMandate(closed) };
+  return () =>
+    mint.autonomous({ payment: true, paymentConstraints: () => [amountRange('USDC', 10_000)], hands }).header;
+}
+
 const UNKNOWN = [plain({ type: 'payment.of_tomorrow' })];
 const MALFORMED = [plain({ type: 'payment.amount_range', currency: 'USDC', max: 'x' })];
 const WITHOUT_BUDGET = [amountRange('USDC', 10_000), recurrence('ON_DEMAND')];
@@ -40,6 +47,7 @@ describe('the order of step 14 (ap2.md 7.6)', () => {
     ['another payee, under an unknown limit', made(OTHER_PAYEE, UNKNOWN), 'payee_mismatch'],
     ['another payee, under a malformed limit', made(OTHER_PAYEE, MALFORMED), 'payee_mismatch'],
     ['another payee, to be repeated without a budget', made(OTHER_PAYEE, WITHOUT_BUDGET), 'payee_mismatch'],
+    ['another payee, under one that refers to nothing', unbound(OTHER_PAYEE), 'claims_invalid'],
     ['another preset, under a malformed limit', made({}, MALFORMED, PRESET), 'preset_mismatch'],
     [
       'a later day than the window and than now',

@@ -47,6 +47,8 @@ describe('the key of a root', () => {
     const key = { alg: 'ES256', key: mint.parties.provider.publicKey } as const;
     const certified = found({ kind: 'found', issuer: PROVIDER, role: { kind: 'mandates' }, key });
     assert.equal(await refusal(mint.autonomous({ hands: numbered }).payload, { trust: certified }), 'unknown_key');
+    const nameless = mint.autonomous({ hands: { open: withHeader({ kid: undefined }) } }).payload;
+    assert.equal(await refusal(nameless, { trust: certified }), 'none');
   });
   it('is not found by certificates that are none', async () => {
     for (const x5c of ['AA', [1], [['AA']], {}, null])
