@@ -57,6 +57,7 @@ refuses('step 9 refuses a chain', [
   ['with a nonce that is a number', 'claims_invalid', closed(withClaims({ nonce: 1 }))],
   ['handed on to several', 'claims_invalid', handedOn(withClaims({ aud: ['a', 'b'] }))],
   ['handed on to nobody', 'claims_invalid', handedOn(withClaims({ aud: '' }))],
+  ['for nobody, as null', 'claims_invalid', closed(withClaims({ aud: null }))],
   ['for another merchant', 'audience_mismatch', closed(withClaims({ aud: 'https://other.example' }))],
   ['for this merchant and others', 'audience_mismatch', closed(withClaims({ aud: [profileWith().audience] }))],
   ['for nearly this merchant', 'audience_mismatch', closed(withClaims({ aud: `${profileWith().audience}/` }))],
