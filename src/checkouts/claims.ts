@@ -20,14 +20,16 @@ export interface Claim {
 }
 
 /** Why nobody knows what became of an attempt. */
-export type Unknown =
-  | 'timeout'
-  | 'reset'
-  | 'status'
-  | 'invalid_document'
-  | 'lease_expired'
-  | 'in_progress'
-  | 'unopened';
+export const UNKNOWNS = [
+  'timeout',
+  'reset',
+  'status',
+  'invalid_document',
+  'lease_expired',
+  'in_progress',
+  'unopened',
+] as const;
+export type Unknown = (typeof UNKNOWNS)[number];
 
 /** An attempt that may call the merchant. `token` grows with every attempt of a name: a later one fences off the earlier (acp.md 12.6). */
 export interface Hold {

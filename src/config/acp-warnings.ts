@@ -1,3 +1,4 @@
+import { longestTimeoutMs } from '../checkouts/longest-timeout.ts';
 import type { GatewayConfig } from './config.ts';
 import { isLoopbackUrl } from './endpoints.ts';
 import { STRONG_TOKEN_LENGTH } from './strong-token.ts';
@@ -9,7 +10,7 @@ const USUAL_DRAIN_MS = 25_000;
 export function checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfig): readonly string[] {
   if (!acp.enabled) return [];
   const short = acp.clients.some(({ tokens }) => tokens.some(({ length }) => length < STRONG_TOKEN_LENGTH));
-  const longest = Math.max(...Object.values(acp.backend.operations).map(({ timeoutMs }) => timeoutMs));
+  const longest = longestTimeoutMs(acp.backend);
   const inClear = merchant.publicBaseUrl.startsWith('http:') && !isLoopbackUrl(merchant.publicBaseUrl);
   return [
     ...(inClear

@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Unknown } from '../checkouts/claims.ts';
+import { UNKNOWNS, type Unknown } from '../checkouts/claims.ts';
 import type { ClaimOutcome } from '../checkouts/idempotency.ts';
 import type { Operation } from '../checkouts/operations.ts';
 
@@ -27,15 +27,6 @@ const OUTCOMES: readonly ClaimOutcome[] = [
   'conflict',
   'unavailable',
 ];
-const WHYS: readonly Unknown[] = [
-  'timeout',
-  'reset',
-  'status',
-  'invalid_document',
-  'lease_expired',
-  'in_progress',
-  'unopened',
-];
 
 /** Places in documents that are told apart; a merchant who finds more ways to be wrong must not fill the memory. */
 export const MAX_POINTERS = 64;
@@ -59,7 +50,7 @@ export function checkoutMetrics(registry: Registry): CheckoutMetrics {
     labelNames: ['why'] as const,
     registers,
   });
-  for (const why of WHYS) unknown.inc({ why }, 0);
+  for (const why of UNKNOWNS) unknown.inc({ why }, 0);
   const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
   const leases = counter(
     'acg_checkout_leases_expired_total',

@@ -1,6 +1,6 @@
+import { isRefusal } from '../../checkouts/claim-table.ts';
 import type { EventType } from '../../events/event.ts';
-import type { EventFacts } from '../../events/journal.ts';
-import { type EventSink, openJournal } from '../../events/journal.ts';
+import { type EventFacts, type EventSink, openJournal } from '../../events/journal.ts';
 import { elapsedMs } from '../../http/elapsed.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
@@ -46,7 +46,7 @@ export function openBooks(call: CheckoutCall, { events, receipts }: BookParts): 
     },
     delivered({ answer, from }) {
       // A refusal was told, and nothing delivered.
-      if (answer.status >= 300) return;
+      if (isRefusal(answer.status)) return;
       const replayed = from === 'kept';
       record('resource.delivered', replayed ? { replayed } : {}, { status: 'ok', durationMs: elapsedMs(call) });
       if (!replayed) receipts.push(receiptOf(call, answer.status));

@@ -13,7 +13,7 @@ import { deliveredBy } from './delivered.ts';
 import type { AcpError } from './error.ts';
 import { asAcpError } from './failure.ts';
 import { checkMediaType, checkVersion, idempotencyKeyOf } from './head.ts';
-import { sendAnswer, sendFailure } from './reply.ts';
+import { outcomeOfError, sendAnswer, sendFailure } from './reply.ts';
 import { callerRequestIdOf } from './request-id.ts';
 import { routeOf } from './routes.ts';
 import { requestSchemas } from './schemas.ts';
@@ -100,10 +100,7 @@ export function acpFailures(
     if (belowMount(mountPath, rawPath(req.url)) === undefined) return next(thrown);
     const error = asAcpError(thrown);
     const { status, message, cause } = error;
-    onFailure(
-      { code: error.code === 'internal_error' ? 'INTERNAL_ERROR' : error.code, status, message, cause },
-      requestIdOf(res),
-    );
+    onFailure({ code: outcomeOfError(error.code), status, message, cause }, requestIdOf(res));
     sendFailure(res, error);
   };
 }

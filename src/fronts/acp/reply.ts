@@ -50,7 +50,8 @@ function outcomeOf({ status, body }: FinalAnswer, from: Delivered['from']): Outc
   return isObject(document) && isErrorName(document['code']) ? outcomeOfError(document['code']) : 'processing_error';
 }
 
-function outcomeOfError(code: AcpErrorName): Outcome {
+/** The outcome that log and metrics know a failure by. */
+export function outcomeOfError(code: AcpErrorName): Outcome {
   return code === 'internal_error' ? 'INTERNAL_ERROR' : code;
 }
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../json/types.ts';
 import type { CheckoutClaims } from './checkout-claims.ts';
-import { named, readConstraints } from './constraints.ts';
+import { checkHas, named, readConstraints } from './constraints.ts';
 import { assignable, readRequirements } from './line-items.ts';
 import { readMerchants } from './merchants.ts';
 import { Refused } from './reasons.ts';
@@ -25,6 +25,8 @@ export const CHECKOUT_CONSTRAINTS: readonly string[] = Object.keys(RULES);
 
 /** Step 13 of ap2.md 7.6, for one open checkout mandate. @throws Refused */
 export function checkCheckoutConstraints(open: JsonObject, checkout: CheckoutClaims): void {
-  for (const { type, rule } of readConstraints(open, RULES, 'checkout.line_items'))
+  const rules = readConstraints(open, RULES);
+  checkHas(rules, 'checkout.line_items');
+  for (const { type, rule } of rules)
     if (!named(type, () => rule(checkout))) throw new Refused('constraint_violated', { constraint: type });
 }

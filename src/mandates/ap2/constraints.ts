@@ -13,17 +13,16 @@ export type ConstraintReaders<R> = Readonly<Record<string, (constraint: JsonObje
 
 /**
  * Reads all constraints of an open mandate before one of them is applied. A type that we do not know refuses the mandate: it may forbid
- * just this purchase (ap2.md 2). So does an open mandate without the one that AP2 demands of it.
+ * just this purchase (ap2.md 2).
  * @throws Refused claims_invalid, constraint_unresolved
  */
-export function readConstraints<R>(
-  open: JsonObject,
-  readers: ConstraintReaders<R>,
-  demanded: string,
-): readonly NamedConstraint<R>[] {
-  const read = list(open['constraints']).map((constraint) => readConstraint(constraint, readers));
-  if (!read.some(({ type }) => type === demanded)) throw new Refused('claims_invalid', { constraint: demanded });
-  return read;
+export function readConstraints<R>(open: JsonObject, readers: ConstraintReaders<R>): readonly NamedConstraint<R>[] {
+  return list(open['constraints']).map((constraint) => readConstraint(constraint, readers));
+}
+
+/** An open mandate without a constraint that it must have allows too much. @throws Refused claims_invalid */
+export function checkHas(rules: readonly NamedConstraint<unknown>[], demanded: string): void {
+  if (!rules.some(({ type }) => type === demanded)) throw new Refused('claims_invalid', { constraint: demanded });
 }
 
 function readConstraint<R>(value: Json, readers: ConstraintReaders<R>): NamedConstraint<R> {

@@ -3,7 +3,13 @@ import type { JsonObject } from '../../json/types.ts';
 import type { Recurrence } from '../register.ts';
 import type { Segment, VerifiedChain } from './chain.ts';
 import { checkInstrument } from './instrument.ts';
-import { budgetUnits, type NamedRule, readPaymentConstraints, readReferences } from './payment-constraints.ts';
+import {
+  budgetUnits,
+  type NamedRule,
+  REFERENCE,
+  readPaymentConstraints,
+  readReferences,
+} from './payment-constraints.ts';
 import { type PaymentMandate, readPaymentMandate } from './payment-mandate.ts';
 import { checkPresets } from './presets.ts';
 import type { Ap2Profile } from './profile.ts';
@@ -62,7 +68,7 @@ function checkBoundNonce(presentation: string, nonce: string | undefined): void 
 function checkReferences(open: JsonObject, openCheckouts: readonly Segment[]): void {
   for (const reference of readReferences(open))
     if (!openCheckouts.some(({ sdHash }) => sdHash === reference))
-      throw new Refused('payment_binding_mismatch', { constraint: 'payment.reference' });
+      throw new Refused('payment_binding_mismatch', { constraint: REFERENCE });
 }
 
 /** Who gets how much of what, and from which account. */

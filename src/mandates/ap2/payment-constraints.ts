@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../json/types.ts';
 import { minorUnitsOfNumber } from './amounts.ts';
-import { type NamedConstraint, named, readConstraints } from './constraints.ts';
+import { checkHas, type NamedConstraint, named, readConstraints } from './constraints.ts';
 import { readMoment } from './execution-date.ts';
 import { readInstrument, sameInstrument } from './instrument.ts';
 import { readMerchants } from './merchants.ts';
@@ -22,7 +22,8 @@ export type PaymentRule =
 
 export type NamedRule = NamedConstraint<PaymentRule>;
 
-const REFERENCE = 'payment.reference';
+/** Which checkout mandate an open payment mandate was given together with. */
+export const REFERENCE = 'payment.reference';
 
 const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>> = {
   'payment.amount_range': ({ currency, max, min }) => {
@@ -81,13 +82,12 @@ export function readReferences(open: JsonObject): readonly string[] {
   });
 }
 
-/** The constraints of one open payment mandate. @throws Refused */
+/** The constraints of one open payment mandate, but for what its references are (`readReferences`). @throws Refused */
 export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
-  const rules = readConstraints(open, READERS, REFERENCE);
+  const rules = readConstraints(open, READERS);
   const recurs = rules.some(({ rule }) => rule.kind === 'recurrence');
   // Whoever may use a mandate again must have said how much a use and all uses may cost (ap2.md 7.3).
-  for (const needed of recurs ? ['payment.amount_range', 'payment.budget'] : [])
-    if (!rules.some(({ type }) => type === needed)) throw new Refused('claims_invalid', { constraint: needed });
+  for (const needed of recurs ? ['payment.amount_range', 'payment.budget'] : []) checkHas(rules, needed);
   return rules;
 }
 

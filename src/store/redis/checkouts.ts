@@ -1,5 +1,5 @@
 import { isRefusal } from '../../checkouts/claim-table.ts';
-import type { CheckoutClaims, Claimed, Hold, Unknown } from '../../checkouts/claims.ts';
+import { type CheckoutClaims, type Claimed, type Hold, UNKNOWNS, type Unknown } from '../../checkouts/claims.ts';
 import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
 import { assertCheckoutClaim, assertHold, assertSealedAnswer, assertUnknownEnd } from '../checkout-claim.ts';
 import type { RedisClient } from './client.ts';
@@ -97,15 +97,7 @@ function finishedOf(reply: unknown): boolean {
   return kind === 'done';
 }
 
-const WHYS: ReadonlySet<unknown> = new Set<Unknown>([
-  'timeout',
-  'reset',
-  'status',
-  'invalid_document',
-  'lease_expired',
-  'in_progress',
-  'unopened',
-]);
+const WHYS: ReadonlySet<unknown> = new Set(UNKNOWNS);
 
 /** @throws LedgerCorruption */
 function whyOf(why: unknown): Unknown {
