@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { leash } from '../support/leash.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
+import { race } from './racers.ts';
 
 const MAIN = fileURLToPath(import.meta.resolve('./mandates-main.ts'));
 /** Claims of each of the two processes. */
@@ -43,30 +40,7 @@ async function claimed(engine: 'redis' | 'sqlite', how: string, what: string): P
   const name = randomUUID();
   const at = engine === 'redis' ? redis.url : join(directory, `${name}.db`);
   const order = [engine, at, how, what, name, `${EACH}`];
-  // One after the other: a SQLite file is made by one process alone.
-  await using one = await start(order);
-  await using two = await start(order);
-  one.go();
-  two.go();
-  return await Promise.all([one.answer(), two.answer()]);
-}
-
-async function start(args: readonly string[]) {
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
-  leash(child);
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const line = async (): Promise<string> => (await lines.next()).value ?? assert.fail('it ended early');
-  assert.equal(await line(), 'ready');
-  return {
-    go: () => void child.stdin.write('go\n'),
-    answer: async () => Number(await line()),
-    [Symbol.asyncDispose]: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const ended = once(child, 'exit');
-      child.kill('SIGKILL');
-      await ended;
-    },
-  };
+  return race(MAIN, order);
 }
 
 function sum(numbers: readonly number[]): number {

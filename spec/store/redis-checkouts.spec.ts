@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
-import { openRedisStore } from '../../src/store/redis/open.ts';
-import { type Store, StoreError } from '../../src/store/store.ts';
-import { type RedisLine, startLine } from '../support/redis-proxy.ts';
+import { StoreError } from '../../src/store/store.ts';
 import { until } from '../support/redis-replicas.ts';
 import { checkoutClaim, holdOf, LONG_MS, nextOf, timeless } from './checkout-samples.ts';
-import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+import { lossyStore } from './lossy-store.ts';
+import { redisBed } from './redis-bed.ts';
 
 const HOUR_MS = 3_600_000;
 /** Longest that a test may need until it looks, milliseconds. */
@@ -77,46 +76,31 @@ describe('what lies in Redis of checkout operations', () => {
 });
 
 describe('a command about a checkout operation whose reply is lost, sent again', () => {
-  let line: RedisLine;
-  let store: Store;
-  before(async () => {
-    line = await startLine({ path: bed.server.socketPath });
-    store = await openRedisStore({ url: `redis://127.0.0.1:${line.port}`, merchantId: 'shop', limits: REDIS_LIMITS });
-  });
-  after(async () => {
-    await store.close();
-    await line.stop();
-  });
-  const lost = async (send: () => Promise<unknown>): Promise<void> => {
-    const gone = line.loseReply();
-    await assert.rejects(send(), StoreError);
-    await gone;
-    await until(async () => (await store.check()).status === 'ok', 'the store does not reconnect');
-  };
+  const over = lossyStore(bed);
 
   it('claims once: the same attempt is granted, and nobody else', async () => {
-    const { claim } = store.checkouts;
+    const { claim } = over.store.checkouts;
     const first = checkoutClaim();
-    await lost(() => claim(first));
+    await over.lost(() => claim(first));
     assert.deepEqual(await claim(nextOf(first)).then(timeless), { kind: 'in_flight' });
     assert.deepEqual(await claim(first), { kind: 'first', token: 1 });
-    await store.checkouts.unknown(holdOf(first), TIMEOUT);
+    await over.store.checkouts.unknown(holdOf(first), TIMEOUT);
     const next = nextOf(first);
-    await lost(() => claim(next));
+    await over.lost(() => claim(next));
     const again = { kind: 'again', token: 2, why: 'timeout', other: false };
     assert.deepEqual(timeless(await claim(next)), again);
   });
 
   for (const [name, end] of [
-    ['finish', (one: ReturnType<typeof holdOf>) => store.checkouts.finish(one, ANSWER)],
-    ['unknown', (one: ReturnType<typeof holdOf>) => store.checkouts.unknown(one, TIMEOUT)],
-    ['release', (one: ReturnType<typeof holdOf>) => store.checkouts.release(one)],
+    ['finish', (one: ReturnType<typeof holdOf>) => over.store.checkouts.finish(one, ANSWER)],
+    ['unknown', (one: ReturnType<typeof holdOf>) => over.store.checkouts.unknown(one, TIMEOUT)],
+    ['release', (one: ReturnType<typeof holdOf>) => over.store.checkouts.release(one)],
   ] as const)
     it(`ends once: ${name}`, async () => {
       const one = checkoutClaim();
-      await store.checkouts.claim(one);
+      await over.store.checkouts.claim(one);
       const before = await lying(one);
-      await lost(() => end(holdOf(one)));
+      await over.lost(() => end(holdOf(one)));
       const once = await lying(one);
       assert.notDeepEqual(once, before, 'the first one has to have arrived');
       assert.equal(await end(holdOf(one)), true);

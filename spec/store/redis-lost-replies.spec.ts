@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { openRedisStore } from '../../src/store/redis/open.ts';
-import { type Store, StoreError } from '../../src/store/store.ts';
 import { event, holder, move, receipt, TRANSACTION, terms } from '../payments/ledger/samples.ts';
-import { type RedisLine, startLine } from '../support/redis-proxy.ts';
-import { until } from '../support/redis-replicas.ts';
+import { type LossyStore, lossyStore } from './lossy-store.ts';
 import { LEASE_MS } from './opened.ts';
-import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+import { redisBed } from './redis-bed.ts';
 
 const TAG = '{acg:shop}:';
 const ANSWER = { status: 200, headers: { 'content-type': 'text/plain' }, body: Buffer.from('paid for') };
 
 const bed = redisBed();
-let line: RedisLine;
-let store: Store;
+let over: LossyStore;
 
 /** Everything that a command may touch, as it lies there. */
 async function everything(payId: string): Promise<unknown> {
@@ -53,7 +49,7 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
     'reserved',
     (record) => {
       const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
-      return () => store.ledger.advance(command);
+      return () => over.store.ledger.advance(command);
     },
   ],
   [
@@ -66,7 +62,7 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
         events: [event('payment.settled', record.requestId)],
         keeping: { answer: ANSWER, forMs: LEASE_MS },
       });
-      return () => store.ledger.advance(command);
+      return () => over.store.ledger.advance(command);
     },
   ],
   [
@@ -74,7 +70,7 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
     'settled',
     (record) => {
       const command = move(record, 'undelivered', { facts: { reason: 'timeout' } });
-      return () => store.ledger.advance(command);
+      return () => over.store.ledger.advance(command);
     },
   ],
   [
@@ -89,7 +85,7 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
         events: [event('backend.called', record.requestId)],
         keeping: { answer: ANSWER, forMs: LEASE_MS },
       };
-      return () => store.ledger.note(command);
+      return () => over.store.ledger.note(command);
     },
   ],
   [
@@ -97,7 +93,7 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
     'reserved',
     (record) => {
       const held = holder(record);
-      return () => store.ledger.discard(held, [event('payment.rejected', record.requestId)]);
+      return () => over.store.ledger.discard(held, [event('payment.rejected', record.requestId)]);
     },
   ],
   [
@@ -105,41 +101,26 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
     'reserved',
     (record) => {
       const batch = { queue: randomUUID(), sequence: 1 };
-      return () => store.feed.append([event('resource.requested', record.requestId)], batch);
+      return () => over.store.feed.append([event('resource.requested', record.requestId)], batch);
     },
   ],
   [
     'a written receipt',
     'reserved',
-    (record) => () => store.receipts.write([receipt(record.receiptId, record.requestId)]),
+    (record) => () => over.store.receipts.write([receipt(record.receiptId, record.requestId)]),
   ],
-  ['a parked call', 'reserved', (record) => () => store.parked.park(record.requestId, 'call', LEASE_MS)],
+  ['a parked call', 'reserved', (record) => () => over.store.parked.park(record.requestId, 'call', LEASE_MS)],
 ];
 
-/** Sends it with its answer lost. */
-async function sentWithoutAnswer(send: () => Promise<unknown>): Promise<void> {
-  const lost = line.loseReply();
-  await assert.rejects(send(), StoreError);
-  await lost;
-  await until(async () => (await store.check()).status === 'ok', 'the store does not reconnect');
-}
-
 describe('a command whose answer is lost, sent again', () => {
-  before(async () => {
-    line = await startLine({ path: bed.server.socketPath });
-    store = await openRedisStore({ url: `redis://127.0.0.1:${line.port}`, merchantId: 'shop', limits: REDIS_LIMITS });
-  });
-  after(async () => {
-    await store.close();
-    await line.stop();
-  });
+  over = lossyStore(bed);
 
   for (const [name, from, sent] of COMMANDS)
     it(`changes the store once: ${name}`, async () => {
       const record = await inState(from);
       const before = await everything(record.payId);
       const send = sent(record);
-      await sentWithoutAnswer(send);
+      await over.lost(send);
       const once = await everything(record.payId);
       const answer = await send();
       assert.deepEqual(await everything(record.payId), once);
@@ -151,8 +132,8 @@ describe('a command whose answer is lost, sent again', () => {
 
   it('gives a first reservation to who asked for it', async () => {
     const wanted = { terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS };
-    await sentWithoutAnswer(() => store.ledger.reserve(wanted));
-    const again = await store.ledger.reserve(wanted);
+    await over.lost(() => over.store.ledger.reserve(wanted));
+    const again = await over.store.ledger.reserve(wanted);
     assert.partialDeepStrictEqual(again, { kind: 'run', record: { owner: wanted.owner, fence: 1, state: 'reserved' } });
   });
 
@@ -160,24 +141,24 @@ describe('a command whose answer is lost, sent again', () => {
     const record = await inState('settling');
     await bed.store.ledger.note({ ...holder(record), leaseMs: 0 });
     const wanted = { terms: record, owner: randomUUID(), leaseMs: LEASE_MS };
-    await sentWithoutAnswer(() => store.ledger.reserve(wanted));
-    assert.partialDeepStrictEqual(await store.ledger.reserve(wanted), { kind: 'run', record: { fence: 2 } });
+    await over.lost(() => over.store.ledger.reserve(wanted));
+    assert.partialDeepStrictEqual(await over.store.ledger.reserve(wanted), { kind: 'run', record: { fence: 2 } });
   });
 
   it('renews a lease and nothing else', async () => {
     const record = await inState('settling');
-    await sentWithoutAnswer(() => store.ledger.renew(record, LEASE_MS));
-    assert.equal(await store.ledger.renew(record, LEASE_MS), true);
-    const now = (await store.ledger.read(record.payId)) ?? assert.fail('gone');
+    await over.lost(() => over.store.ledger.renew(record, LEASE_MS));
+    assert.equal(await over.store.ledger.renew(record, LEASE_MS), true);
+    const now = (await over.store.ledger.read(record.payId)) ?? assert.fail('gone');
     const { leaseUntil, dueAt } = now;
     assert.deepEqual({ ...record, leaseUntil, dueAt }, now);
   });
 
   it('claims a parked call for who asked, who finds it again, and for nobody else', async () => {
     const task = randomUUID();
-    const { parked } = store;
+    const { parked } = over.store;
     await parked.park(task, 'call', LEASE_MS);
-    await sentWithoutAnswer(() => parked.claim(task, 'buyer', LEASE_MS));
+    await over.lost(() => parked.claim(task, 'buyer', LEASE_MS));
     const end = () => bed.redis.zscore(`${TAG}parked:claimed`, task);
     const once = await end();
     assert.deepEqual(await parked.claim(task, 'other', LEASE_MS), { kind: 'taken' });
@@ -187,11 +168,11 @@ describe('a command whose answer is lost, sent again', () => {
 
   it('releases a parked call once', async () => {
     const task = randomUUID();
-    const { parked } = store;
+    const { parked } = over.store;
     const end = () => bed.redis.zscore(`${TAG}parked:waiting`, task);
     await parked.park(task, 'call', LEASE_MS);
     await parked.claim(task, 'buyer', LEASE_MS);
-    await sentWithoutAnswer(() => parked.release(task, 'buyer', LEASE_MS));
+    await over.lost(() => parked.release(task, 'buyer', LEASE_MS));
     const once = await end();
     assert.equal(await parked.release(task, 'buyer', LEASE_MS), true);
     assert.equal(await end(), once);

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register.ts';
 import { SWEPT_AT_ONCE } from '../../src/mandates/register-table.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { openRedisStore } from '../../src/store/redis/open.ts';
-import { type Store, StoreError } from '../../src/store/store.ts';
 import { AT, claimOf, mandateText, useOf } from '../mandates/register-map.ts';
 import { holder, move, recordIn, terms } from '../payments/ledger/samples.ts';
-import { type RedisLine, startLine } from '../support/redis-proxy.ts';
-import { until } from '../support/redis-replicas.ts';
+import { lossyStore } from './lossy-store.ts';
 import { LEASE_MS } from './opened.ts';
-import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+import { redisBed } from './redis-bed.ts';
 
 const AP2 = '{acg:shop}:ap2:';
 const KEYS = ['once', 'open', 'open:ends', 'held', 'held:ends'].map((name) => AP2 + name);
@@ -95,22 +92,10 @@ describe('what lies in Redis of mandates', () => {
 });
 
 describe('a command about a mandate whose answer is lost, sent again', () => {
-  let line: RedisLine;
-  let store: Store;
-  before(async () => {
-    line = await startLine({ path: bed.server.socketPath });
-    store = await openRedisStore({ url: `redis://127.0.0.1:${line.port}`, merchantId: 'shop', limits: REDIS_LIMITS });
-  });
-  after(async () => {
-    await store.close();
-    await line.stop();
-  });
+  const over = lossyStore(bed);
   const twice = async <T>(send: () => Promise<T>): Promise<T> => {
     const before = await register();
-    const lost = line.loseReply();
-    await assert.rejects(send(), StoreError);
-    await lost;
-    await until(async () => (await store.check()).status === 'ok', 'the store does not reconnect');
+    await over.lost(send);
     const once = await register();
     assert.notDeepEqual(once, before, 'the first one has to have arrived');
     const answer = await send();
@@ -122,23 +107,23 @@ describe('a command about a mandate whose answer is lost, sent again', () => {
   it('reserves it once, for a payment', async () => {
     const wanted = terms(randomUUID(), { mandate: mandateText(claim()) });
     const command = { terms: wanted, owner: randomUUID(), leaseMs: LEASE_MS };
-    assert.equal(recordIn(await twice(() => store.ledger.reserve(command))).owner, command.owner);
+    assert.equal(recordIn(await twice(() => over.store.ledger.reserve(command))).owner, command.owner);
   });
 
   it('spends it once', async () => {
     const command = move(await settling(claim()), 'settled');
-    assert.equal((await twice(() => store.ledger.advance(command))).kind, 'done');
+    assert.equal((await twice(() => over.store.ledger.advance(command))).kind, 'done');
   });
 
   it('gives it back once, with a refusal and with a deleted reservation', async () => {
     const command = move(await settling(claim()), 'refused');
-    assert.equal((await twice(() => store.ledger.advance(command))).kind, 'done');
+    assert.equal((await twice(() => over.store.ledger.advance(command))).kind, 'done');
     const held = holder(await reserved(claim()));
-    assert.equal((await twice(() => store.ledger.discard(held, []))).kind, 'gone');
+    assert.equal((await twice(() => over.store.ledger.discard(held, []))).kind, 'gone');
   });
 
   it('reserves, spends and gives back once what a free call brings', async () => {
-    const { mandates } = store;
+    const { mandates } = over.store;
     for (const how of ['commit', 'release'] as const) {
       const name = randomUUID();
       const wanted = claim();

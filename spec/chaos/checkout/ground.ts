@@ -11,6 +11,7 @@ import { writeConfig } from '../../support/config.ts';
 import { type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
 import { freePorts } from '../../support/ports.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { type Halt, halted } from '../steps/halted.ts';
 
 /** What the gateways of one file stand on. */
 export interface Ground {
@@ -33,22 +34,15 @@ export interface SiteParts {
   readonly timeoutMs?: number;
 }
 
-/** Where a process ends or stands still, once. */
-export interface Halt {
-  readonly at: CheckoutStep;
-  readonly signal: 'SIGKILL' | 'SIGSTOP';
-}
-
 /** One gateway's place: its configuration and its store. */
 export interface Site {
   readonly baseUrl: string;
   /** Ends with the ground at the latest. */
-  start(halt?: Halt): Promise<GatewayProcess>;
+  start(halt?: Halt<CheckoutStep>): Promise<GatewayProcess>;
 }
 
 /** Long enough for a busy machine, milliseconds. A lease lasts 3 s longer, and most rows wait for one to end. */
 const TIMEOUT_MS = 3_000;
-const HALT = join(import.meta.dirname, '../steps/halt.ts');
 
 /** Starts everything that is shared, but no gateway. */
 export async function startGround(): Promise<Ground> {
@@ -111,15 +105,7 @@ async function prepare(
   return {
     baseUrl,
     async start(halt) {
-      const gateway = await startGateway({
-        configPath,
-        baseUrl,
-        env: {
-          GATEWAY_DRAIN_SECONDS: '0',
-          ...(halt === undefined ? {} : { HALT_AT: halt.at, HALT_SIGNAL: halt.signal }),
-        },
-        execArgv: halt === undefined ? [] : ['--import', HALT],
-      });
+      const gateway = await startGateway({ configPath, baseUrl, ...halted(halt) });
       keep(gateway.kill);
       return gateway;
     },

@@ -11,11 +11,11 @@ import { type GatewayProcess, startGateway } from '../../support/gateway-process
 import { freePorts } from '../../support/ports.ts';
 import { sampleResources } from '../../support/resources.ts';
 import type { Ground } from './ground.ts';
+import { type Halt, halted } from './halted.ts';
 
 /** How a gateway of a site is to be run. */
 export interface Launch {
-  /** Where the process ends or stands still, once. */
-  readonly halt?: { readonly at: PaymentStep; readonly signal: 'SIGKILL' | 'SIGSTOP' };
+  readonly halt?: Halt<PaymentStep>;
   readonly entry?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly execArgv?: readonly string[];
@@ -47,7 +47,6 @@ export interface SiteParts {
   readonly overrides?: ConfigObject;
 }
 
-const HALT = join(import.meta.dirname, 'halt.ts');
 const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 const RETENTION = { eventsMaxLength: 10_000, receiptsMaxLength: 50_000, replicas: 1 } as const;
 
@@ -96,15 +95,12 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
     payTo,
     merchantId,
     async start({ halt, entry, env = {}, execArgv = [] } = {}) {
+      const launch = halted(halt);
       const gateway = await startGateway({
         configPath,
         baseUrl,
-        env: {
-          GATEWAY_DRAIN_SECONDS: '0',
-          ...(halt === undefined ? {} : { HALT_AT: halt.at, HALT_SIGNAL: halt.signal }),
-          ...env,
-        },
-        execArgv: [...execArgv, ...(halt === undefined ? [] : ['--import', HALT])],
+        env: { ...launch.env, ...env },
+        execArgv: [...execArgv, ...launch.execArgv],
         ...(entry === undefined ? {} : { entry }),
       });
       ground.keep(gateway.kill);
