@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../errors.ts';
 import { JsonError, parseStrictJson } from '../json/strict.ts';
 import type { Json } from '../json/types.ts';
+import { isEncoded } from './coding.ts';
 import { trailersRefused } from './framing.ts';
 import { readHeader } from './headers.ts';
 import { isJsonType } from './media-type.ts';
@@ -46,8 +47,7 @@ export async function readJsonBytes(req: IncomingMessage, res: ServerResponse): 
 
 /** False when there is no content type at all, which is right for an empty body only. */
 function hasJsonType(req: IncomingMessage): boolean {
-  const encoding = req.headers['content-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
+  if (isEncoded(req.headers['content-encoding']))
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send the body without content-encoding.' });
   const type = readHeader(req, 'content-type');
   if (type.kind === 'absent') return false;

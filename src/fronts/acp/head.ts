@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ACP_VERSION } from '../../checkouts/operations.ts';
+import { isEncoded } from '../../http/coding.ts';
 import { readHeader } from '../../http/headers.ts';
 import { AcpError } from './error.ts';
 
@@ -55,12 +56,10 @@ const UTF8 = /^"?utf-8"?$/i;
  * @throws AcpError unsupported_media_type
  */
 export function checkMediaType(req: IncomingMessage): string | undefined {
-  const encoding = req.headers['content-encoding'];
   const type = readHeader(req, 'content-type');
   const declared = Number(req.headers['content-length'] ?? 0);
   const served = type.kind === 'absent' ? declared === 0 : type.kind === 'single' && isJsonInUtf8(type.value);
-  if (!served || (encoding !== undefined && encoding.toLowerCase() !== 'identity'))
-    throw new AcpError('unsupported_media_type');
+  if (!served || isEncoded(req.headers['content-encoding'])) throw new AcpError('unsupported_media_type');
   return type.kind === 'single' ? type.value : undefined;
 }
 

@@ -1,4 +1,5 @@
 import type { Operation } from '../../checkouts/operations.ts';
+import { isEncoded } from '../../http/coding.ts';
 import { isObject } from '../../json/object.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
@@ -49,15 +50,13 @@ export interface ReceivedDocument {
   readonly body: Uint8Array;
 }
 
-const IDENTITY = /^identity$/i;
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
 
 /** Checks what the merchant answered with the expected status, in the order of acp.md 13.5. */
 export function checkDocument({ operation, sessionId, headers, body }: ReceivedDocument): CheckedDocument {
   const type = headers['content-type'];
   if (typeof type !== 'string' || !JSON_TYPE.test(type)) return invalid('media_type');
-  const encoding = headers['content-encoding'];
-  if (encoding !== undefined && !IDENTITY.test(String(encoding))) return invalid('content_encoding');
+  if (isEncoded(headers['content-encoding'])) return invalid('content_encoding');
   const read = readJson(body);
   if (read.kind === 'illegible') return invalid('json', '$', read.keyword);
   const { document } = read;

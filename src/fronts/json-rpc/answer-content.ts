@@ -1,4 +1,5 @@
 import type { Relayed } from '../../call.ts';
+import { isEncoded } from '../../http/coding.ts';
 import { isJsonType } from '../../http/media-type.ts';
 import type { Json } from '../../json/types.ts';
 import { type BackendAnswer, BackendError } from '../../merchant/types.ts';
@@ -106,7 +107,7 @@ export function readContent(
 ): AnswerContent {
   if (bytes.byteLength === 0) return { kind: 'empty' };
   const mediaType = contentType ?? UNKNOWN_TYPE;
-  const encoded = contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity';
+  const encoded = isEncoded(contentEncoding);
   const isJson = contentType === undefined || isJsonType(contentType);
   const text = encoded || !(isJson || TEXT_TYPE.test(mediaType)) ? undefined : decoded(bytes, mediaType);
   if (text === undefined || CONTROL.test(text)) {
