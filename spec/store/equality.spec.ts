@@ -8,7 +8,7 @@ import { type ThreeServers, threeServers } from './three.ts';
 
 /** Sequences that run side by side, one command of each in a step: SQLite commits them together, Redis gets them in one pipeline. */
 const SIDE_BY_SIDE = 200;
-const ROUNDS = 12;
+const ROUNDS = 20;
 /** A failure is made smaller until then, milliseconds; what was found by then is told. */
 const LONGEST_MS = 90_000;
 /** Also on a machine that is too busy for all rounds in that time. */
