@@ -1,7 +1,8 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Express } from 'express';
+import type { Express, Request } from 'express';
 import { Connections, leaveInOrder, type RefusalListener } from './connections.ts';
+import { originForm } from './http/target.ts';
 import type { Door } from './overload/door.ts';
 
 /** Socket bounds of CONTRACT 3. Two proofs of 8 KiB must fit into the head. */
@@ -59,6 +60,7 @@ export function createListener(parts: ListenerParts): Listener {
   const connections = new Connections(onRefused);
   leaveInOrder(app, connections, closing);
   const answer: http.RequestListener = (req, res) => {
+    routable(req);
     // An answer that no other one is before is out at once: to note it would be a tenth of what the refusal costs.
     const first = res.socket?.writable === true;
     if (first && door(req, res)) return;
@@ -99,6 +101,18 @@ export function createListener(parts: ListenerParts): Listener {
       server.closeAllConnections();
     },
   };
+}
+
+/**
+ * Gives the target the one form that Express reads like everybody else. Of a target that names an origin it finds no path where that
+ * origin is none that it knows, and then answers with a page of its own, before any layer. The target as it was sent is `originalUrl`.
+ */
+function routable(req: http.IncomingMessage & Pick<Partial<Request>, 'originalUrl'>): void {
+  const { url = '/' } = req;
+  const target = originForm(url);
+  if (target === url) return;
+  req.originalUrl = url;
+  req.url = target;
 }
 
 /** A class whose instances have `prototype` from birth; Express sets the same one later, which then changes nothing. */

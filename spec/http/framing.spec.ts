@@ -58,11 +58,20 @@ describe('requests that two parsers could read differently', () => {
     'HTTP/1.0 without Host': 'GET /health HTTP/1.0\r\n\r\n',
     'GET with the length 0': get('Content-Length: 0', CLOSE),
     'a target in absolute form': start('GET http://shop/health HTTP/1.1', CLOSE),
+    'a target with an origin that is none': start('GET other://[shop/health HTTP/1.1', CLOSE),
   };
   for (const [shape, bytes] of Object.entries(SERVED))
     it(`${shape} is served`, async () => {
       assert.match(await exchange(seller.shop.url, [bytes]), /^HTTP\/1\.1 200 /);
     });
+
+  for (const method of ['GET', 'POST', 'OPTIONS'])
+    for (const target of ['http://shop', 'http://shop?/health', 'http://[shop/', 'other://shop', 'other://'])
+      it(`${method} ${target} has a path too, at which nothing is`, async () => {
+        const bytes = head([`${method} ${target} HTTP/1.1`, 'Host: shop', 'X-Request-Id: mine', CLOSE]);
+        const answer = await exchange(seller.shop.url, [bytes]);
+        assert.match(answer, /^HTTP\/1\.1 404 [\s\S]*x-request-id: mine[\s\S]*"code":"NOT_FOUND"/i);
+      });
 
   const VALUES: Readonly<Record<string, readonly [string, string]>> = {
     authorization: ['Bearer one', 'Bearer operator-token-of-the-tests'],

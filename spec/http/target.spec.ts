@@ -10,8 +10,11 @@ describe('the path of a request target', () => {
     ['/a/../b', '/a/../b'],
     ['http://shop.example/a?b', '/a'],
     ['HTTP://user:pass@shop.example:80/a', '/a'],
-    ['http://shop.example', ''],
+    ['http://shop.example', '/'],
+    ['http://shop.example?a', '/'],
+    ['other://[shop', '/'],
     ['*', '*'],
+    ['*a', '/*a'],
   ] as const;
   for (const [target, path] of rows) it(`of ${target} is ${path}`, () => assert.equal(rawPath(target), path));
 

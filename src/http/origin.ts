@@ -61,7 +61,7 @@ export function checkHost(allowedHosts: readonly string[] | undefined): RequestH
   return function checkHostLayer(req, _res, next) {
     if (allowed !== undefined) {
       const host = singleHeader(req, 'host');
-      const target = TARGET_HOST.exec(req.url)?.[1] ?? host;
+      const target = TARGET_HOST.exec(req.originalUrl)?.[1] ?? host;
       if (
         host === undefined ||
         target === undefined ||

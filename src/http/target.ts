@@ -1,9 +1,19 @@
 /** What stands before the path in a target of absolute form (RFC 9112, 3.2.2). */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 
-/** The path of a request target, as it was sent: nothing is decoded, and nothing between two slashes is taken away. */
+/**
+ * A request target without the origin that a proxy is told (RFC 9112, 3.2.2), beginning with a slash, and `*` as it is. Nothing is
+ * decoded, and nothing between two slashes is taken away.
+ */
+export function originForm(target: string): string {
+  if (target.startsWith('/') || target === '*') return target;
+  const rest = target.replace(ORIGIN, '');
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** The path of a request target, as it was sent. */
 export function rawPath(target: string): string {
-  const path = target.startsWith('/') ? target : target.replace(ORIGIN, '');
+  const path = originForm(target);
   const at = path.indexOf('?');
   return at === -1 ? path : path.slice(0, at);
 }

@@ -33,6 +33,8 @@ export function corpus(
     get('/.well-known/agent-commerce'),
     get('/.well-known/agent-card.json'),
     get('/health'),
+    get('http://shop.test/health'),
+    get('other://shop.test'),
     get('/ready'),
     get('/api/receipts?limit=5&delivered=true', operator),
     get('/api/events?limit=5&type=payment.settled&cursor=evt_1-1', operator),
