@@ -2,8 +2,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, matchesGlob, relative, resolve } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
-/** The files that load the specs of one process; made anew by each run. */
-const LOADERS = join(ROOT, '.cache/specs');
+/** The files that load the specs of one process. Each run has its own: two may go on at a time. */
+const LOADERS = join(ROOT, '.cache/specs', String(process.pid));
 /** No more specs share one process: the run ends with the last one. */
 const MOST_TOGETHER = 15;
 
@@ -38,8 +38,8 @@ export function processesOf(specs: readonly string[]): string[] {
     specs.filter((spec) => !alone.includes(spec)),
     (spec) => dirname(spec),
   );
-  rmSync(LOADERS, { recursive: true, force: true });
   mkdirSync(LOADERS, { recursive: true });
+  process.once('exit', () => rmSync(LOADERS, { recursive: true }));
   const loaders = (long: boolean): string[] =>
     [...folders]
       .filter(([folder]) => matchesAny(folder, LONG) === long)
