@@ -61,7 +61,7 @@ describe('the epoch of a register in Redis', () => {
     const start = await redisNow();
     const store = await open(t);
     const { born, openFrom } = await epoch();
-    // A second before: checkouts of other gateways tell their age in whole seconds.
+    // A second before: clocks differ a little, and other signers tell whole seconds.
     assert.ok(born >= start - 1_000 && born <= (await redisNow()) - 1_000 && openFrom === 0, `${born} ${openFrom}`);
     for (const use of Object.values(WAYS)) {
       assert.equal(await use(store, old()), 'reserved');

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { eventually } from '../../support/books.ts';
 import { untilAtRest } from './absences.ts';
@@ -39,7 +38,6 @@ export async function dieUnderMandate(ground: Ground, death: MandateDeath): Prom
   const purchase = purchaseOf('GET');
   const site = await openMandatedSite(ground, where);
   const doomed = await site.start({ halt: { at: step, signal: 'SIGKILL' } });
-  await firstSecondOver();
   const call = await site.mandatedCall(purchase, key);
   const [, end] = await Promise.all([sendUntilCut(call, site.baseUrl), doomed.ended]);
   assert.deepEqual(end, { code: null, signal: 'SIGKILL' });
@@ -65,14 +63,6 @@ export async function dieUnderMandate(ground: Ground, death: MandateDeath): Prom
   const receipt = await eventually(async () => (await site.receipts())[0], 'a receipt');
   assert.equal(receipt.authorization?.reference, call.reference, 'the receipt names the mandate');
   await gateway.kill();
-}
-
-/**
- * A checkout says its time in whole seconds. For a process that did not sign it, one of the second in which the register was born may be
- * older than the register, and is refused: the process that takes over must not meet one.
- */
-async function firstSecondOver(): Promise<void> {
-  await delay(1_000 - (Date.now() % 1_000));
 }
 
 /** What became of the mandate, as the register has it and the state of the payment demands. */

@@ -5,6 +5,7 @@ import { readSigningKey } from '../../../src/keys/signing-key.ts';
 import { createChallenger } from '../../../src/mandates/ap2/challenge.ts';
 import { createMintedCheckouts } from '../../../src/mandates/ap2/minted.ts';
 import { createReceiptSigner } from '../../../src/mandates/ap2/receipt.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { AUDIENCE, checkoutOf, freePurchase, NOW, profileWith, purchaseWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
@@ -65,7 +66,8 @@ describe('a challenge (ap2.md 7.4)', () => {
       const { header, claims } = opened(checkoutJwt);
       const expected = checkoutOf(purchase, profileWith(), { now: NOW, jti: nonce, kid: checkout.publicJwk.kid });
       assert.deepEqual(header, expected.header);
-      assert.deepEqual({ ...claims, id: undefined }, { ...expected.claims, id: undefined });
+      const exact = { ...expected.claims, iat_ms: NOW * 1_000 + 999 };
+      assert.deepEqual({ ...claims, id: undefined }, { ...exact, id: undefined });
       assert.match(String(claims['id']), /^chk_[A-Za-z0-9_-]{8}$/);
     }
   });
@@ -94,11 +96,25 @@ describe('a challenge (ap2.md 7.4)', () => {
     assert.equal(refused.kind === 'refused' && refused.reason, 'checkout_expired');
   });
 
+  it('is younger than a register that was born within its second, also for a gateway that did not sign it', async () => {
+    const born = NOW * 1_000 + 998;
+    const store = openSqliteStore({
+      path: ':memory:',
+      limits: { eventsMaxLength: 1, receiptsMaxLength: 1 },
+      now: () => born,
+    });
+    const { header } = mint.autonomous({ checkoutJwt: asked().checkoutJwt, now: NOW + 1 });
+    const verdict = await verifierFor(mint)(header, { now: NOW + 0.999 });
+    assert.ok(verdict.kind === 'accepted');
+    assert.equal((await store.mandates.reserve('call', verdict.claim)).kind, 'reserved');
+    await store.close();
+  });
+
   it('is remembered until its checkout ends, so that its signature is not checked again', () => {
     const minted = createMintedCheckouts();
     const { checkoutHash } = asked(purchaseWith(), profileWith(), minted);
-    assert.equal(minted.signedAt(checkoutHash, NOW + 299), NOW + 0.999);
-    assert.equal(minted.signedAt(checkoutHash, NOW + 300), undefined);
+    assert.equal(minted.has(checkoutHash, NOW + 299), true);
+    assert.equal(minted.has(checkoutHash, NOW + 300), false);
   });
 
   it('is a mistake for a price that has no minor units', () => {

@@ -39,7 +39,7 @@ function fresh(made: Presentation): Prepared {
 /** A new closed mandate, under an open mandate that was seen, for a checkout that this process handed out unless `foreign`. */
 function again(payment: boolean, foreign = false): Prepared {
   const { header, checkoutJwt } = mint.close(payment ? shared : { ...shared, payment: [] });
-  if (!foreign) minted.add(hashed(checkoutJwt), NOW, NOW + 300);
+  if (!foreign) minted.add(hashed(checkoutJwt), NOW + 300);
   return () => expectAccepted(known(header));
 }
 

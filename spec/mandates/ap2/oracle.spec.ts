@@ -102,7 +102,7 @@ describe('another implementation finds what we sign good with the keys that we p
 
   it('checkouts', async () => {
     const minted = createCheckoutMint({ profile: profileWith(), key: own, minted: createMintedCheckouts() });
-    const { jwt, jti, hash } = minted(purchaseWith(), NOW);
+    const { jwt, jti, hash } = minted(purchaseWith(), NOW * 1_000);
     const expected = { ...claimed, audience: AUDIENCE, typ: 'checkout+jwt' };
     const { payload, protectedHeader } = await jwtVerify(jwt, published, expected);
     assert.deepEqual([payload.jti, protectedHeader.kid, hash], [jti, kid, sha256(jwt)]);

@@ -78,11 +78,11 @@ describe('the published schema of checkouts', () => {
   };
   for (const [what, purchase] of Object.entries(purchases))
     it(`accepts what is minted for ${what}`, () => {
-      const [, claims = ''] = mint(purchase, NOW).jwt.split('.');
+      const [, claims = ''] = mint(purchase, NOW * 1_000).jwt.split('.');
       assert.ok(isCheckout(decoded(claims)), JSON.stringify(isCheckout.errors));
     });
   it('refuses one that binds nothing', () => {
-    const [, claims = ''] = mint(purchaseWith(), NOW).jwt.split('.');
+    const [, claims = ''] = mint(purchaseWith(), NOW * 1_000).jwt.split('.');
     const { agent_commerce: _bound, ...others } = decoded(claims) as { readonly [name: string]: Json };
     assert.equal(isCheckout(others), false);
   });

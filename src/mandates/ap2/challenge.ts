@@ -31,7 +31,7 @@ export function createChallenger(parts: ChallengerParts): Challenger {
   const free = JSON.stringify({ algorithms: [...algorithms], ...FREE_POLICY });
   return {
     challenge(purchase, nowMs) {
-      const { jti, jwt, hash, exp } = mint(purchase, nowMs / 1_000);
+      const { jti, jwt, hash, exp } = mint(purchase, nowMs);
       const expiresAt = new Date(exp * 1_000).toISOString();
       const fresh = JSON.stringify({ nonce: jti, checkoutJwt: jwt, checkoutHash: hash, expiresAt });
       const members = [before, fresh, purchase.payment === undefined ? free : paid, after].map(inner).join(',');

@@ -14,6 +14,8 @@ export interface CheckoutClaims {
   /** Unix seconds. */
   readonly iat: number;
   readonly exp: number;
+  /** The same as `iat`, and to the millisecond where the signer says it (`iat_ms`), as we do. */
+  readonly signedAt: number;
   /** Not in our own; whoever else may sign checkouts here can put one into his. */
   readonly nbf: number | undefined;
   readonly jti: string;
@@ -62,8 +64,7 @@ const CAIP_2 = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
 
 /** Reads the claims of a checkout whose signature is good. @throws Refused checkout_invalid */
 export function readCheckoutClaims(claims: JsonObject): CheckoutClaims {
-  const { iss, aud, iat, exp, nbf, jti, id, status, currency, merchant, line_items, totals, links, agent_commerce } =
-    claims;
+  const { iss, aud, iat, iat_ms, exp, nbf, jti, id, status, currency, merchant, line_items, totals, links } = claims;
   demand(optional(id, isText) && (status === undefined || status === 'ready_for_complete'));
   demand(optional(links, Array.isArray));
   demand(isText(jti) && jti.length >= 16 && jti.length <= 128);
@@ -72,13 +73,14 @@ export function readCheckoutClaims(claims: JsonObject): CheckoutClaims {
     aud: named(aud),
     iat: second(iat),
     exp: second(exp),
+    signedAt: momentOf(second(iat), iat_ms),
     nbf: nbf === undefined ? undefined : second(nbf),
     jti,
     currency: currency === undefined ? undefined : named(currency),
     merchantId: merchant === undefined ? undefined : merchantId(merchant),
     lineItems: line_items === undefined ? undefined : cartLines(line_items),
     total: totals === undefined ? undefined : totalOf(totals),
-    commerce: commerceOf(agent_commerce),
+    commerce: commerceOf(claims['agent_commerce']),
   };
 }
 
@@ -135,6 +137,13 @@ function totalOf(value: Json | undefined): number | undefined {
 function second(value: Json | undefined): number {
   demand(isWhole(value, 0) && value <= LAST_SECOND);
   return value;
+}
+
+/** Unix seconds. `inMs`: the same moment, milliseconds. */
+function momentOf(iat: number, inMs: Json | undefined): number {
+  if (inMs === undefined) return iat;
+  demand(isWhole(inMs, 0) && Math.floor(inMs / 1_000) === iat);
+  return inMs / 1_000;
 }
 
 function named(value: Json | undefined): string {

@@ -31,14 +31,14 @@ const ID_BYTES = 6;
 
 /**
  * Signs checkouts (ap2.md 7.2, 7.3). A checkout binds the whole call, and its `jti` is what a mandate for it answers to: so nothing has to
- * be remembered of a challenge. `at`: unix seconds, with their fraction.
+ * be remembered of a challenge. `nowMs`: the clock, milliseconds.
  */
 export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) {
   const { issuer, audience, checkoutTtlSeconds } = profile;
   const signed = createCompactSigner('checkout+jwt', key);
   const merchant = { ...profile.merchant };
-  return function mint(purchase: Purchase, at: number): Checkout {
-    const now = Math.floor(at);
+  return function mint(purchase: Purchase, nowMs: number): Checkout {
+    const now = Math.floor(nowMs / 1_000);
     const random = randomBytes(JTI_BYTES + ID_BYTES);
     const jti = random.toString('base64url', 0, JTI_BYTES);
     const exp = now + checkoutTtlSeconds;
@@ -47,6 +47,8 @@ export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) 
       aud: audience,
       iat: now,
       exp,
+      // `iat` alone would be older than a register that was born within its second, and be refused as what that may have forgotten.
+      iat_ms: nowMs,
       jti,
       id: `chk_${random.toString('base64url', JTI_BYTES)}`,
       status: 'ready_for_complete',
@@ -57,7 +59,7 @@ export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) 
       agent_commerce: commerceOf(purchase),
     });
     const digest = hash('sha256', jwt, 'base64url');
-    minted.add(digest, at, exp);
+    minted.add(digest, exp);
     return { jwt, hash: digest, jti, exp };
   };
 }

@@ -12,8 +12,6 @@ import { text } from './shapes.ts';
 export interface CheckedCheckout {
   readonly hash: string;
   readonly claims: CheckoutClaims;
-  /** When it was signed, unix seconds: `iat`, and to the millisecond where this process signed it. */
-  readonly signedAt: number;
 }
 
 export interface CheckoutCheckParts {
@@ -32,11 +30,10 @@ export function createCheckoutCheck({ profile, keys, minted }: CheckoutCheckPart
     const jwt = text(closed['checkout_jwt']);
     const digest = hash('sha256', jwt, 'base64url');
     if (digest !== agreed) throw new Refused('checkout_hash_mismatch');
-    const own = minted.signedAt(digest, now);
-    const claims = readCheckoutClaims(signedClaims(jwt, own !== undefined, keys));
+    const claims = readCheckoutClaims(signedClaims(jwt, minted.has(digest, now), keys));
     checkParties(claims, profile);
     checkTimes(claims, profile.clockSkewSeconds, now);
-    return { hash: digest, claims, signedAt: own ?? claims.iat };
+    return { hash: digest, claims };
   };
 }
 

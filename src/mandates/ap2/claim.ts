@@ -24,7 +24,7 @@ export interface PaidUnder {
  */
 export function claimOf(
   checkout: VerifiedChain,
-  { claims: { jti, exp }, signedAt }: CheckedCheckout,
+  { claims: { jti, exp, signedAt } }: CheckedCheckout,
   paid: PaidUnder | undefined,
   { clockSkewSeconds }: Ap2Profile,
   at: number,

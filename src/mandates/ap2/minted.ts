@@ -5,21 +5,20 @@ const MAX_MINTED = 10_000;
 
 /** The checkouts that this process signed itself, by their hash: nobody has to check its own signature. */
 export interface MintedCheckouts {
-  /** Notes a checkout, signed at `at`; it counts until `exp`. Unix seconds, `at` with its fraction. */
-  add(hash: string, at: number, exp: number): void;
-  /** When it was signed; undefined for any other one. */
-  signedAt(hash: string, now: number): number | undefined;
+  /** Notes a checkout; it counts until `exp`, unix seconds. */
+  add(hash: string, exp: number): void;
+  has(hash: string, now: number): boolean;
 }
 
 export function createMintedCheckouts(): MintedCheckouts {
-  const signed = new RecentMap<{ readonly at: number; readonly exp: number }>(MAX_MINTED);
+  const ends = new RecentMap<number>(MAX_MINTED);
   return {
-    add(hash, at, exp) {
-      signed.add(hash, { at, exp });
+    add(hash, exp) {
+      ends.add(hash, exp);
     },
-    signedAt(hash, now) {
-      const found = signed.use(hash);
-      return found !== undefined && now < found.exp ? found.at : undefined;
+    has(hash, now) {
+      const exp = ends.use(hash);
+      return exp !== undefined && now < exp;
     },
   };
 }

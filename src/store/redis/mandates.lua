@@ -171,7 +171,7 @@ local function register_at(first)
         -- Written by a release that had none: nothing is lost.
         found = begin(0, 0)
       else
-        -- A second ago: a checkout of another gateway says when it was made in whole seconds, and must not look older than this.
+        -- A second ago: clocks of gateways differ a little, and other signers say in whole seconds when a checkout was made.
         found = begin(first and first.born or now - 1000, first and first.openFrom or 0)
       end
     elseif known and found.born > tonumber(known) and found.open_from == 0 then
