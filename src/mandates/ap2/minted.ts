@@ -13,12 +13,7 @@ export interface MintedCheckouts {
 export function createMintedCheckouts(): MintedCheckouts {
   const ends = new RecentMap<number>(MAX_MINTED);
   return {
-    add(hash, exp) {
-      ends.add(hash, exp);
-    },
-    has(hash, now) {
-      const exp = ends.use(hash);
-      return exp !== undefined && now < exp;
-    },
+    add: (hash, exp) => ends.add(hash, exp),
+    has: (hash, now) => now < (ends.use(hash) ?? 0),
   };
 }
