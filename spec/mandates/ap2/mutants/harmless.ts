@@ -10,6 +10,7 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/jws.ts: bytes === undefined => false': 'for the types: no bytes are no JSON for the parser either',
   "src/mandates/ap2/jws.ts: error instanceof JsonError && error.reason === 'number_out_of_range' => (error.reason === 'number_out_of_range')":
     'for the types: the parser throws nothing else',
+  'src/mandates/ap2/minted.ts: ends.use(hash) ?? 0 => (ends.use(hash))': 'for the types: nothing is later than nothing',
   "src/mandates/ap2/times.ts: typeof value === 'number' && Number.isInteger(value) => (Number.isInteger(value))":
     'for the types: what is an integer is a number',
   'src/mandates/ap2/times.ts: isTime(begins) && begins > now + skew => (begins > now + skew)':
