@@ -9,6 +9,8 @@ import type { Metrics } from './telemetry/metrics.ts';
 export interface Backlog {
   readonly events: WriteBehind<EventDraft>;
   readonly receipts: WriteBehind<Receipt>;
+  /** Sends what waits now. Never throws. */
+  flush(): Promise<void>;
   /** Sends what waits, once. */
   close(): Promise<void>;
 }
@@ -23,6 +25,9 @@ export function openBacklog(
   return {
     events,
     receipts,
+    async flush() {
+      await Promise.all([events.flush(), receipts.flush()]);
+    },
     async close() {
       await Promise.all([events.close(), receipts.close()]);
     },

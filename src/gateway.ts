@@ -112,7 +112,6 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     log,
     metrics,
   });
-
   const stream = openEventStream({
     feed: store.feed,
     gate: lifecycle,
@@ -154,7 +153,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
   agents.use(refuseEncodedSlash(checkouts?.mountPath));
   publish(agents, config, catalogue, () => monitor.adapterHealth());
-  const operators = operatorRoutes(config.server.adminTokens, { ...store, stream: stream.route }, edges.guesses);
+  const sources = { ...store, stream: stream.route, written: backlog.flush };
+  const operators = operatorRoutes(config.server.adminTokens, sources, edges.guesses);
   agents.use(below(['/api/receipts', '/api/events'], operators));
 
   const layer = measured(watch.layer);

@@ -63,7 +63,7 @@ export async function openBed(store: Store, options: BedOptions = {}): Promise<S
   const stream = openEventStream({ feed: store.feed, gate: lifecycle, maxStreams, onTrouble });
   const app = plainExpress(express());
   app.use(identify());
-  app.use(operatorRoutes(adminTokens, { ...store, stream: stream.route }));
+  app.use(operatorRoutes(adminTokens, { ...store, stream: stream.route, written: async () => undefined }));
   app.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
   });

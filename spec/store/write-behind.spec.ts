@@ -17,9 +17,12 @@ function recordingFeed() {
     batches,
     failing: false,
     attempts: 0,
+    /** What happens while a batch is on its way. */
+    meanwhile(): void {},
     async append(events: readonly EventDraft[], batch?: EventBatch) {
       feed.attempts += 1;
       if (feed.failing) throw new Error('the store is away');
+      feed.meanwhile();
       batches.push({ ids: events.map(({ requestId }) => Number(requestId)), batch: batch ?? assert.fail() });
     },
     ids: () => batches.flatMap(({ ids }) => ids),
@@ -168,5 +171,24 @@ describe('the queue in front of the feed', () => {
     push(2, 5);
     await queue.flush();
     assert.deepEqual(feed.ids(), numbers(0, 5));
+  });
+
+  it('flushing ends while more and more comes: what came meanwhile waits as ever', async () => {
+    const feed = recordingFeed();
+    const { push, queue } = queueOn(feed, { batchSize: 2 });
+    let next = 3;
+    feed.meanwhile = () => {
+      if (next > 50) return;
+      push(next, next + 2);
+      next += 2;
+    };
+    push(0, 3);
+    await queue.flush();
+    const written = feed.ids();
+    assert.ok(written.length >= 3 && written.length <= 6, `${written}`);
+    assert.deepEqual(written, numbers(0, written.length));
+    feed.meanwhile = () => undefined;
+    while (queue.waiting() > 0) await pass(25);
+    assert.deepEqual(feed.ids(), numbers(0, next));
   });
 });

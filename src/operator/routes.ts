@@ -17,12 +17,14 @@ export interface OperatorSources {
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
   readonly stream: RequestHandler;
+  /** Writes what waits for the store, so that an operator finds whatever was answered here before he asked. Never throws. */
+  readonly written: () => Promise<void>;
 }
 
 /** `/api/receipts`, `/api/events` and its stream (CONTRACT 6): served only to who brings an operator token. */
 export function operatorRoutes(
   adminTokens: readonly string[],
-  { feed, receipts, stream }: OperatorSources,
+  { feed, receipts, stream, written }: OperatorSources,
   guesses: Guesses = {},
 ): Router {
   const router = Router({ strict: true, caseSensitive: true });
@@ -33,6 +35,7 @@ export function operatorRoutes(
     answer(async (query) => {
       const { limit, ...filters } = common(query, EVENT_ID);
       const type = oneOf(query, 'type', EVENT_TYPES);
+      await written();
       return feed.page({ limit, ...filters, ...(type === undefined ? {} : { type }) });
     }),
   );
@@ -40,10 +43,9 @@ export function operatorRoutes(
     '/api/receipts',
     answer(async (query) => {
       const delivered = oneOf(query, 'delivered', ['true', 'false']);
-      return receipts.page({
-        ...common(query, RECEIPT_ID),
-        ...(delivered === undefined ? {} : { delivered: delivered === 'true' }),
-      });
+      const filters = common(query, RECEIPT_ID);
+      await written();
+      return receipts.page({ ...filters, ...(delivered === undefined ? {} : { delivered: delivered === 'true' }) });
     }),
   );
   router.get('/api/events/stream', stream);

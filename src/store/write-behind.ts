@@ -24,7 +24,10 @@ export interface WriteBehind<T extends Entry> {
   push(entry: T): void;
   /** Takes back what waits of one request, oldest first, so that a transition can carry it in its own write. */
   withdraw(requestId: string): readonly T[];
-  /** Sends what waits now, without waiting for company. A store that fails leaves it waiting for the next attempt. */
+  /**
+   * Sends what waits now, without waiting for company; what comes meanwhile waits as ever. A store that fails leaves it waiting for the
+   * next attempt. Never throws.
+   */
   flush(): Promise<void>;
   /** Sends what waits, with one attempt a batch, and stops; what could not be sent is counted as dropped. */
   close(): Promise<void>;
@@ -106,7 +109,9 @@ class Queue<T extends Entry> implements WriteBehind<T> {
   async flush(): Promise<void> {
     this.#unschedule();
     await this.#sending;
-    while (this.#left() > 0) if (!(await this.#send())) return;
+    // Oldest first, and one more: a batch that is repeated may be a small one.
+    for (let batches = Math.ceil(this.#left() / this.#batchSize) + 1; batches > 0 && this.#left() > 0; batches -= 1)
+      if (!(await this.#send())) return;
   }
 
   async close(): Promise<void> {
