@@ -3,13 +3,13 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { amountRange, budget, recurrence, reference } from '../../src/cli/mandate/maker/constraints.ts';
+import { amountRange, budget, recurrence } from '../../src/cli/mandate/maker/constraints.ts';
 import type { Json, JsonObject } from '../../src/json/types.ts';
 import { PROVIDER, publishedJwk } from '../support/ap2/keys.ts';
 import { createMint } from '../support/ap2/mint.ts';
 import { hashed } from '../support/ap2/oracle.ts';
 import { AUDIENCE, MERCHANT, NOW, purchaseWith } from '../support/ap2/purchase.ts';
-import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
+import { type Presentation, type Wishes, withReference } from '../support/ap2/wishes.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { acg } from './acg.ts';
 
@@ -30,12 +30,7 @@ const CALL = { resourceId, input, price, payment: { ...payment } } as unknown as
 const REPLAYED = { expected: 'replayed', code: 'AUTHORIZATION_REPLAYED', status: 409, ap2Error: 'invalid_mandate' };
 const TWICE: Wishes = {
   payment: true,
-  paymentConstraints: (hash) => [
-    reference(hash),
-    amountRange('USDC', 10_000),
-    budget('USDC', 0.02),
-    recurrence('ON_DEMAND'),
-  ],
+  paymentConstraints: withReference(amountRange('USDC', 10_000), budget('USDC', 0.02), recurrence('ON_DEMAND')),
 };
 
 function vector(name: string, { header }: Pick<Presentation, 'header'>, members: JsonObject): JsonObject {

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { readHeader, singleHeader } from './headers.ts';
+import { targetHost } from './target.ts';
 
 const PREFLIGHT = {
   'access-control-allow-methods': 'GET, POST, OPTIONS',
@@ -49,9 +50,6 @@ export function checkOrigin(
   };
 }
 
-/** The host of a target in absolute form, which stands above the Host header (RFC 9112, 3.2.2). */
-const TARGET_HOST = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i;
-
 /**
  * Only requests for listed hosts, compared with their port as they are written, when a list is configured; probes are mounted before
  * this layer.
@@ -61,7 +59,7 @@ export function checkHost(allowedHosts: readonly string[] | undefined): RequestH
   return function checkHostLayer(req, _res, next) {
     if (allowed !== undefined) {
       const host = singleHeader(req, 'host');
-      const target = TARGET_HOST.exec(req.originalUrl)?.[1] ?? host;
+      const target = targetHost(req.originalUrl) ?? host;
       if (
         host === undefined ||
         target === undefined ||

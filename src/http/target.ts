@@ -1,5 +1,5 @@
-/** What stands before the path in a target of absolute form (RFC 9112, 3.2.2). */
-const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
+/** What stands before the path in a target of absolute form (RFC 9112, 3.2.2), and the host in it. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i;
 
 /**
  * A request target without the origin that a proxy is told (RFC 9112, 3.2.2), beginning with a slash, and `*` as it is. Nothing is
@@ -9,6 +9,11 @@ export function originForm(target: string): string {
   if (target.startsWith('/') || target === '*') return target;
   const rest = target.replace(ORIGIN, '');
   return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** The host of a target in absolute form, which stands above the Host header; undefined in any other form. */
+export function targetHost(target: string): string | undefined {
+  return ORIGIN.exec(target)?.[1];
 }
 
 /** The path of a request target, as it was sent. */

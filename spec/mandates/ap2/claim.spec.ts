@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import {
-  amountRange,
-  budget,
-  type Constraint,
-  recurrence,
-  reference,
-} from '../../../src/cli/mandate/maker/constraints.ts';
+import { amountRange, budget, type Constraint, recurrence } from '../../../src/cli/mandate/maker/constraints.ts';
 import { closedCheckout, closedPayment } from '../../../src/cli/mandate/maker/contents.ts';
 import {
   type Disclosure,
@@ -25,7 +19,7 @@ import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';
 import { MERCHANT, NOW, purchaseWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
-import type { Presentation } from '../../support/ap2/wishes.ts';
+import { type Presentation, withReference } from '../../support/ap2/wishes.ts';
 
 const mint = createMint();
 const verify = verifierFor(mint);
@@ -46,9 +40,9 @@ function identity(segment = ''): string {
 }
 
 /** Open payment mandates that may be used again. */
-function again(...more: readonly Constraint[]): (hash: string) => readonly Constraint[] {
+function again(...more: readonly Constraint[]) {
   const limits = [amountRange('USDC', 10_000), budget('USDC', 0.03), recurrence('MONTHLY', 3)];
-  return (hash) => [reference(hash), ...limits, ...more];
+  return withReference(...limits, ...more);
 }
 
 /** What of a recurring mandate makes it one that is used once. */
@@ -123,19 +117,18 @@ describe('what a mandate uses up (ap2.md 7.3, 10)', () => {
   });
 
   it('leaves out what uses at will do not have', async () => {
-    const paymentConstraints = (hash: string) => [
-      reference(hash),
+    const paymentConstraints = withReference(
       amountRange('USDC', 10_000),
       budget('USDC', 0.03),
       recurrence('ON_DEMAND'),
-    ];
+    );
     const { open } = await claimOf(mint.autonomous({ payment: true, paymentConstraints }));
     const atWill = { units: '10000', budgetUnits: '30000', maxOccurrences: undefined, periodStart: undefined };
     assert.deepEqual(open[1]?.recurrence, atWill);
   });
 
   it('lets a budget alone be used once', async () => {
-    const paymentConstraints = (hash: string) => [reference(hash), budget('USDC', 0.03)];
+    const paymentConstraints = withReference(budget('USDC', 0.03));
     const { open } = await claimOf(mint.autonomous({ payment: true, paymentConstraints }));
     assert.deepEqual(
       open.map(({ recurrence }) => recurrence),

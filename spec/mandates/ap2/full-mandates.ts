@@ -1,10 +1,10 @@
-import { amountRange, budget, plain, recurrence, reference } from '../../../src/cli/mandate/maker/constraints.ts';
+import { amountRange, budget, plain, recurrence } from '../../../src/cli/mandate/maker/constraints.ts';
 import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
 import { changed, type Hand } from '../../support/ap2/hands.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { purchaseWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
-import type { Wishes } from '../../support/ap2/wishes.ts';
+import { type Wishes, withReference } from '../../support/ap2/wishes.ts';
 
 const mint = createMint();
 const verify = verifierFor(mint);
@@ -22,8 +22,7 @@ function presented(hands: Wishes['hands'] = {}): string {
     plain({ type: 'checkout.line_items', items: [{ id: 'line_1', acceptable_items: [ITEM], quantity: 1 }] }),
     plain({ type: 'checkout.allowed_merchants', allowed: [SHOP] }),
   ];
-  const paymentConstraints = (hash: string) => [
-    reference(hash),
+  const paymentConstraints = withReference(
     amountRange('USDC', 10_000, 1),
     plain({ type: 'payment.allowed_payees', allowed: [SHOP] }),
     plain({ type: 'payment.allowed_payment_instruments', allowed: [ACCOUNT] }),
@@ -31,7 +30,7 @@ function presented(hands: Wishes['hands'] = {}): string {
     plain({ type: 'payment.execution_date', not_before: '2026-11-20', not_after: '2026-11-20' }),
     budget('USDC', 1),
     recurrence('DAILY', 3),
-  ];
+  );
   const { closedPayment: last } = hands;
   const closedPayment: Hand = {
     content({ mandate, disclosures }) {

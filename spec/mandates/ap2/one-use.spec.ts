@@ -20,6 +20,7 @@ import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';
 import { NOW } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
+import { withReference } from '../../support/ap2/wishes.ts';
 import { mapRows } from '../register-map.ts';
 
 const mint = createMint();
@@ -127,7 +128,7 @@ describe('a mandate that may be used again', () => {
   const second = async (frequency: Frequency, ...at: readonly [string, string]): Promise<string | undefined> => {
     const [first, next] = at.map((text) => Date.parse(`${text}Z`) / 1_000) as [number, number];
     const limits = [amountRange('USDC', 10_000), budget('USDC', 1), recurrence(frequency)];
-    const paymentConstraints = (hash: string) => [reference(hash), ...limits];
+    const paymentConstraints = withReference(...limits);
     const opened = mint.open({ payment: true, now: first, life: next - first + 60, paymentConstraints });
     const presented = [first, next].map((now) => [mint.close(opened, { now, payment: true }).header, now] as const);
     const [before, after] = await uses(...presented);

@@ -8,13 +8,13 @@ import {
   type Constraint,
   plain,
   recurrence,
-  reference,
 } from '../../../src/cli/mandate/maker/constraints.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import { type Changes, withDisclosureTexts, withMandate } from '../../support/ap2/hands.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { MERCHANT, purchaseWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
+import { withReference } from '../../support/ap2/wishes.ts';
 import { type Row, rows } from './table.ts';
 
 const mint = createMint();
@@ -29,7 +29,7 @@ function under(...constraints: readonly Constraint[]): () => string {
 }
 
 function closedUnder(changes: Changes, ...constraints: readonly Constraint[]): () => string {
-  const paymentConstraints = (hash: string) => [reference(hash), ...constraints];
+  const paymentConstraints = withReference(...constraints);
   return () =>
     mint.autonomous({ payment: true, paymentConstraints, hands: { closedPayment: withMandate(changes) } }).header;
 }
@@ -65,7 +65,7 @@ function again(changes: JsonObject): () => string {
 
 /** Nothing of what could be withheld is shown. */
 function withheld(constraint: Constraint): () => string {
-  const paymentConstraints = (hash: string) => [reference(hash), constraint];
+  const paymentConstraints = withReference(constraint);
   const openPayment = withDisclosureTexts((texts) => texts.slice(-1));
   return () => mint.autonomous({ payment: true, paymentConstraints, hands: { openPayment } }).header;
 }
@@ -185,7 +185,7 @@ describe('the constraints of open payment mandates (ap2.md 2)', () => {
       const verdict = await verify(mint.autonomous({ ...wishes, hands }).header);
       assert.equal(verdict.kind === 'refused' && verdict.reason, 'preset_mismatch');
     }
-    const both = (hash: string) => [reference(hash), plain({ type: 'payment.amount_range', currency: 'USDC', max: 1 })];
+    const both = withReference(plain({ type: 'payment.amount_range', currency: 'USDC', max: 1 }));
     const verdict = await verify(mint.autonomous({ ...wishes, paymentConstraints: both }).header);
     assert.equal(verdict.kind === 'refused' && verdict.reason, 'constraint_violated');
     assert.equal(verdict.kind === 'refused' && verdict.constraint, 'payment.amount_range');

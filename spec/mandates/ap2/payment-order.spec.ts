@@ -1,18 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import {
-  amountRange,
-  budget,
-  type Constraint,
-  plain,
-  recurrence,
-  reference,
-} from '../../../src/cli/mandate/maker/constraints.ts';
+import { amountRange, budget, type Constraint, plain, recurrence } from '../../../src/cli/mandate/maker/constraints.ts';
 import { type Changes, withMandate } from '../../support/ap2/hands.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';
 import { MERCHANT, profileWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
+import { withReference } from '../../support/ap2/wishes.ts';
 import { type Row, rows, said } from './table.ts';
 
 const mint = createMint();
@@ -20,7 +14,7 @@ const verify = verifierFor(mint);
 
 /** A closed payment mandate with these members, under these constraints beside the reference. */
 function made(closed: Changes, constraints: readonly Constraint[], open: Changes = {}): () => string {
-  const paymentConstraints = (hash: string) => [reference(hash), ...constraints];
+  const paymentConstraints = withReference(...constraints);
   const hands = { closedPayment: withMandate(closed), openPayment: withMandate(open) };
   return () => mint.autonomous({ payment: true, paymentConstraints, hands }).header;
 }

@@ -1,4 +1,4 @@
-import type { Constraint } from '../../../src/cli/mandate/maker/constraints.ts';
+import { type Constraint, reference } from '../../../src/cli/mandate/maker/constraints.ts';
 import type { Signer } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import type { Ap2Profile } from '../../../src/mandates/ap2/profile.ts';
@@ -62,4 +62,9 @@ export interface Presentation {
 export interface CheckoutToken {
   readonly header: JsonObject;
   readonly claims: JsonObject;
+}
+
+/** Constraints of open payment mandates beside the reference that each of them needs. */
+export function withReference(...constraints: readonly Constraint[]): NonNullable<Wishes['paymentConstraints']> {
+  return (openCheckoutHash) => [reference(openCheckoutHash), ...constraints];
 }

@@ -71,9 +71,8 @@ export function readCheckoutClaims(claims: JsonObject): CheckoutClaims {
   return {
     iss: named(iss),
     aud: named(aud),
-    iat: second(iat),
+    ...beginningOf(second(iat), iat_ms),
     exp: second(exp),
-    signedAt: momentOf(second(iat), iat_ms),
     nbf: nbf === undefined ? undefined : second(nbf),
     jti,
     currency: currency === undefined ? undefined : named(currency),
@@ -139,11 +138,11 @@ function second(value: Json | undefined): number {
   return value;
 }
 
-/** Unix seconds. `inMs`: the same moment, milliseconds. */
-function momentOf(iat: number, inMs: Json | undefined): number {
-  if (inMs === undefined) return iat;
+/** `inMs`: the moment of `iat` in milliseconds, where it is said. */
+function beginningOf(iat: number, inMs: Json | undefined): Pick<CheckoutClaims, 'iat' | 'signedAt'> {
+  if (inMs === undefined) return { iat, signedAt: iat };
   demand(isWhole(inMs, 0) && Math.floor(inMs / 1_000) === iat);
-  return inMs / 1_000;
+  return { iat, signedAt: inMs / 1_000 };
 }
 
 function named(value: Json | undefined): string {
