@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import http from 'node:http';
+import { inTime } from '../../src/in-time.ts';
 
 /** A stream of events as a client sees it. */
 export interface StreamClient {
@@ -9,7 +10,7 @@ export interface StreamClient {
   text(): string;
   /** Ids of the events that came so far, in order. One whose frame is not complete has not come. */
   ids(): readonly string[];
-  /** Resolves once `so` holds of what came. @throws Error when the stream ended before, or after 10 s */
+  /** Resolves once `so` holds of what came. @throws Error when the stream ended before, or when nothing came for 10 s */
   until(so: (client: StreamClient) => boolean, what: string): Promise<void>;
   /** Resolves when the stream has ended, for whatever reason. */
   readonly ended: Promise<void>;
@@ -62,11 +63,12 @@ export async function readStream(
     text,
     ids: () => ids,
     async until(so, what) {
-      const late = AbortSignal.timeout(PATIENCE_MS);
       while (!so(client)) {
         if (over) throw new Error(`the stream ended before ${what}\n${text().slice(-500)}`);
-        if (late.aborted) throw new Error(`no ${what}\n${text().slice(-500)}`);
-        await Promise.race([once(response, 'data', { signal: late }), ended]).catch(() => undefined);
+        const next = Promise.race([once(response, 'data'), ended]).catch(() => undefined);
+        await inTime(next, PATIENCE_MS, () => {
+          throw new Error(`no ${what}\n${text().slice(-500)}`);
+        });
       }
     },
     ended,
