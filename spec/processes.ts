@@ -26,13 +26,19 @@ interface Room {
   readonly specs: readonly string[];
 }
 
+/** A file that the runner starts as a process of its own, and the specs whose tests run in it. */
+export interface SpecProcess {
+  readonly file: string;
+  readonly specs: readonly string[];
+}
+
 /**
- * The processes of a test run, as files to start. Specs of one folder share one, because the start of a process costs more than most specs
+ * The processes of a test run. Specs of one folder share one, because the start of a process costs more than most specs
  * do; each stays a suite of its own there, so that hooks reach no other spec. Processes that keep the machine busy alternate with those that
  * mostly wait, and short ones come last.
  * @param specs below the project's folder, for example `spec/json/strict.spec.ts`
  */
-export function processesOf(specs: readonly string[]): string[] {
+export function processesOf(specs: readonly string[]): SpecProcess[] {
   const alone = specs.filter((spec) => matchesAny(spec, ALONE));
   const folders = Map.groupBy(
     specs.filter((spec) => !alone.includes(spec)),
@@ -40,12 +46,13 @@ export function processesOf(specs: readonly string[]): string[] {
   );
   mkdirSync(LOADERS, { recursive: true });
   process.once('exit', () => rmSync(LOADERS, { recursive: true }));
-  const loaders = (long: boolean): string[] =>
+  const loaders = (long: boolean): SpecProcess[] =>
     [...folders]
       .filter(([folder]) => matchesAny(folder, LONG) === long)
       .flatMap(([folder, inside]) => roomsOf(folder, inside))
       .map(loaderOf);
-  return [...alternately(alone, loaders(true)), ...loaders(false)];
+  const own = alone.map((spec) => ({ file: resolve(ROOT, spec), specs: [spec] }));
+  return [...alternately(own, loaders(true)), ...loaders(false)];
 }
 
 function matchesAny(path: string, globs: readonly string[]): boolean {
@@ -66,10 +73,10 @@ function roomsOf(folder: string, specs: readonly string[]): Room[] {
   }));
 }
 
-function loaderOf({ name, specs }: Room): string {
+function loaderOf({ name, specs }: Room): SpecProcess {
   const path = (file: string) => JSON.stringify(relative(LOADERS, resolve(ROOT, file)));
   const suites = specs.map((spec) => `inTurn(${JSON.stringify(spec)}, () => import(${path(spec)}));\n`);
   const loader = join(LOADERS, `${name}.mjs`);
   writeFileSync(loader, `import { inTurn } from ${path('spec/in-turn.ts')};\n\n${suites.join('')}`);
-  return loader;
+  return { file: loader, specs };
 }

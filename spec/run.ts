@@ -1,17 +1,21 @@
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import path from 'node:path';
 import { run } from 'node:test';
-import { spec } from 'node:test/reporters';
-import { processesOf } from './processes.ts';
+import { spec as specReporter } from 'node:test/reporters';
+import { processesOf, type SpecProcess } from './processes.ts';
 import { bundledGateway } from './support/bundle.ts';
 import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
+import { type Result, Tally } from './tally.ts';
 
 /**
  * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders below spec/; none means everything.
- * A skipped test is told at the end: nothing is left out silently.
+ * A file that failed in a run of everything runs once more, alone, and its second result counts; both are told. A skipped test is told at the
+ * end: nothing is left out silently. `SPECS_AGAIN=1` gives a run of a part its second try too.
  */
 const wanted = process.argv.slice(2);
-const patterns = wanted.length === 0 ? ['spec/**/*.spec.ts'] : wanted.map(pattern);
+const whole = wanted.length === 0;
+const patterns = whole ? ['spec/**/*.spec.ts'] : wanted.map(pattern);
 const files = globSync(patterns).sort();
 if (files.length === 0) {
   process.stderr.write('no spec matches\n');
@@ -20,40 +24,65 @@ if (files.length === 0) {
 
 /** A process that hangs must not hang the run; on two busy cores the longest takes a third of this. */
 const PROCESS_TIMEOUT_MS = 300_000;
+/** With more failed files something is broken, not unsteady: to run them again would only hide the news for minutes. */
+const MOST_AGAIN = 20;
 
 Object.assign(process.env, COMPILE_CACHE);
 // A run of everything starts hundreds of gateways; a run of a part shall not wait for a build.
-if (wanted.length === 0) {
+if (whole) {
   const [entry] = await Promise.all([bundledGateway(), compileSources()]);
   process.env['GATEWAY_ENTRY'] ??= entry;
 }
 
-const tally = { passed: 0, failed: 0, skipped: [] as string[] };
-const events = run({
-  files: processesOf(files),
-  concurrency: Math.max(2, availableParallelism()),
-  timeout: PROCESS_TIMEOUT_MS,
-});
-events.on('test:pass', ({ name, details, skip, todo }) => {
-  if (skip !== undefined || todo !== undefined) tally.skipped.push(`${name}: ${skip ?? todo}`);
-  else if (details.type !== 'suite') tally.passed += 1;
-});
-events.on('test:fail', ({ details }) => {
-  // A suite fails with its tests, and by itself when it cannot be loaded.
-  if (details.type !== 'suite' || failureTypeOf(details.error) !== 'subtestsFailed') tally.failed += 1;
-});
-const report = events.compose(new spec());
-report.pipe(process.stdout);
-report.on('end', () => {
-  for (const skipped of tally.skipped) process.stdout.write(`SKIPPED ${skipped}\n`);
-  process.stdout.write(`${tally.passed} passed, ${tally.failed} failed\n`);
-  process.exitCode = tally.failed === 0 && tally.passed > 0 ? 0 : 1;
-});
+const results = new Map(await tested(processesOf(files)));
+const failures = [...results].filter(([, { failed }]) => failed > 0).map(([file]) => file);
+const told: string[] = [];
+if (failures.length > MOST_AGAIN) told.push(`${failures.length} files failed: too many to run them once more`);
+else if (whole || process.env['SPECS_AGAIN'] === '1') for (const file of failures) await onceMore(file);
+for (const line of told) process.stdout.write(`${line}\n`);
+const all = [...results.values()];
+for (const skipped of all.flatMap((result) => result.skipped)) process.stdout.write(`SKIPPED ${skipped}\n`);
+const passed = sum(all, 'passed');
+const failed = sum(all, 'failed');
+process.stdout.write(`${passed} passed, ${failed} failed\n`);
+process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
+
+/** Runs a file without any other beside it; what it comes to now replaces what it came to before. */
+async function onceMore(file: string): Promise<void> {
+  process.stdout.write(`\n${file} failed in the whole run; once more, alone:\n`);
+  const before = results.get(file);
+  const again = (await tested([{ file: path.resolve(file), specs: [file] }])).get(file);
+  if (before === undefined || again === undefined) throw new Error(`${file} has no result`);
+  results.set(file, again);
+  const verdict = again.failed === 0 ? 'UNSTEADY' : 'FAILED TWICE';
+  told.push(`${verdict} ${file}: first ${words(before)}, then alone ${words(again)}`);
+}
+
+function words(result: Result): string {
+  return `${result.passed} passed and ${result.failed} failed`;
+}
+
+/** Runs processes side by side and prints what they tell. */
+async function tested(processes: readonly SpecProcess[]): Promise<ReadonlyMap<string, Result>> {
+  const tally = new Tally(processes);
+  const events = run({
+    files: processes.map(({ file }) => file),
+    concurrency: Math.max(2, availableParallelism()),
+    timeout: PROCESS_TIMEOUT_MS,
+  });
+  events.on('test:pass', (event) => tally.passed(event));
+  events.on('test:fail', (event) => tally.failed(event));
+  events.on('test:summary', ({ file }) => tally.endOfProcess(file));
+  const report = events.compose(new specReporter());
+  report.pipe(process.stdout, { end: false });
+  await new Promise((resolve, reject) => report.once('end', resolve).once('error', reject));
+  return tally.results();
+}
+
+function sum(some: readonly Result[], what: 'passed' | 'failed'): number {
+  return some.reduce((total, result) => total + result[what], 0);
+}
 
 function pattern(name: string): string {
   return name.endsWith('.ts') ? name : `${name.replace(/\/$/, '')}/**/*.spec.ts`;
-}
-
-function failureTypeOf(error: Error): unknown {
-  return 'failureType' in error ? error.failureType : undefined;
 }
