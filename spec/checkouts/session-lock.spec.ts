@@ -119,6 +119,33 @@ describe('complete and cancel of one session', () => {
     assert.equal(said(await bed.gateway().run(OTHER_KEY)), 'session_busy 1');
   });
 
+  it('a session that cannot be read: another one runs only as long as it may', async () => {
+    bed.merchant.next({ acts: false, says: { unknown: 'timeout' }, tookMs: TIMEOUT_MS });
+    await bed.gateway().run();
+    for (const [ms, kind] of [
+      [0, 'session_busy'],
+      [settleWindowMs(TIMEOUT_MS) - TIMEOUT_MS, 'session_busy'],
+      [1, 'session_unknown'],
+      [60_000, 'session_unknown'],
+    ] as const) {
+      bed.pass(ms);
+      bed.merchant.nextReads({ says: 'unreadable' });
+      assert.match(said(await bed.gateway().run(OTHER_KEY)), new RegExp(`^${kind} `), `${ms}`);
+    }
+    bed.merchant.nextReads({ says: 'in_progress' });
+    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^session_busy /);
+    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 merchant /);
+  });
+
+  for (const why of ['status', 'invalid_document'] as const)
+    it(`a session that cannot be read after an answer, ${why}: none runs, for what answered is over`, async () => {
+      bed.merchant.next({ acts: false, says: { unknown: why } });
+      await bed.gateway().run();
+      bed.merchant.nextReads({ says: 'unreadable' });
+      assert.match(said(await bed.gateway().run(OTHER_KEY)), /^session_unknown /);
+      assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 merchant /);
+    });
+
   it('takes turns: whoever waited runs after a known end', async () => {
     bed.merchant.next({ acts: false, says: 'refusal' });
     assert.match(said(await bed.gateway().run(CANCEL)), /^409 merchant /);

@@ -53,6 +53,8 @@ const FENCED_RETRY_S = 1;
 const CONFLICT = 409;
 /** Ends that the merchant told by itself, though not in a way that says what happened. */
 const ANSWERED: ReadonlySet<Unknown> = new Set(['status', 'invalid_document']);
+/** Ends of attempts that run no longer: the merchant answered, then or long ago. */
+const OVER: ReadonlySet<Unknown> = new Set([...ANSWERED, 'unopened']);
 const NOTHING_TO_READ: ReadBack = { kind: 'not_happened' };
 
 export function createAttempts({ claims, ending, ring, time, settings, longestTimeoutMs }: AttemptTools): Attempts {
@@ -134,6 +136,13 @@ export function createAttempts({ claims, ending, ring, time, settings, longestTi
     return read === 'not_happened' || known;
   };
 
+  /** That another request still runs is said only while the merchant says so, or may not have ended it yet. */
+  const kindOfWait = ({ other, why, sinceMs }: Again, read: ReadBack['kind']) => {
+    if (!other) return 'in_flight';
+    const mayRun = read === 'in_progress' || (!OVER.has(why) && sinceMs <= settleMs);
+    return mayRun ? 'session_busy' : 'session_unknown';
+  };
+
   /** Nobody knows yet how the earlier attempt ended, and the caller has to come again. */
   const wait = async <Failure>(
     run: Run<Failure>,
@@ -147,7 +156,7 @@ export function createAttempts({ claims, ending, ring, time, settings, longestTi
     if (read === 'in_progress' && anew) await ending.unknown(hold, { why: 'in_progress', keepMs: unknownMs });
     else await ending.release(hold);
     const leftMs = mustSettle(run, again) ? settleMs - again.sinceMs : run.claim.leaseMs;
-    return { kind: again.other ? 'session_busy' : 'in_flight', retryAfterS: retryAfterS(again.sinceMs, leftMs) };
+    return { kind: kindOfWait(again, read), retryAfterS: retryAfterS(again.sinceMs, leftMs) };
   };
 
   /** A merchant may refuse a second attempt because of the first: that came to its end meanwhile, or still runs. */

@@ -62,7 +62,11 @@ export type KeyedEnd<Failure> =
       readonly from: 'merchant' | 'kept' | 'session';
     }
   | { readonly kind: 'failed'; readonly failure: Failure }
-  | { readonly kind: 'in_flight' | 'session_busy'; readonly retryAfterS: number }
+  /**
+   * `in_flight`: an attempt of this key runs, or nobody knows yet how it ended. `session_busy`: one of another key runs on the session, or
+   * may. `session_unknown`: none does any more, but how it ended is not known, and the session cannot be read.
+   */
+  | { readonly kind: 'in_flight' | 'session_busy' | 'session_unknown'; readonly retryAfterS: number }
   | { readonly kind: 'conflict' }
   /** The store gave no answer, and the merchant was not called. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };

@@ -24,6 +24,12 @@ export function deliveredBy(end: KeyedEnd<AcpError> | AttemptEnd<AcpError>): Del
         message: 'Another request on this checkout session is still running: repeat yours after Retry-After.',
         headers: retryAfter(end.retryAfterS),
       });
+    case 'session_unknown':
+      throw new AcpError('checkout_session_conflict', {
+        message:
+          'How an earlier request on this checkout session ended is not known, and the session cannot be read now: repeat yours after Retry-After.',
+        headers: retryAfter(end.retryAfterS),
+      });
     case 'conflict':
       throw new AcpError('idempotency_conflict');
     case 'unavailable':
