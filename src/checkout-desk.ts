@@ -84,7 +84,7 @@ function frontOf(
   parts: CheckoutDeskParts,
 ): RequestHandler {
   const { store, backlog, edges, lifecycle, doorway, log, metrics } = parts;
-  const { backend, strictSemantics } = settings;
+  const { backend, strictSemantics, authenticationErrors } = settings;
   const watch = watchCheckouts(metrics, log);
   const own = createPlaces(settings.maxInFlight);
   const { layer } = parts.watch;
@@ -111,7 +111,7 @@ function frontOf(
       watch,
       time: REAL_TIME,
     }),
-    merchant: createMerchantSide({ exchange, backend, strictSemantics, ...backlog, watch }),
+    merchant: createMerchantSide({ exchange, backend, strictSemantics, authenticationErrors, ...backlog, watch }),
     entered: (step, res) => clocks[step](res),
   });
 }

@@ -49,6 +49,7 @@ describe('protocols.acp', () => {
       maxInFlight: 64,
       acceptLineItemQuantity: false,
       strictSemantics: false,
+      authenticationErrors: false,
     });
   });
 

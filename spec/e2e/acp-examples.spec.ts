@@ -50,7 +50,10 @@ describe('the examples that the protocol publishes', { skip }, () => {
     official = readOfficial();
     await once(merchant.listen(0, '127.0.0.1'), 'listening');
     const { port } = merchant.address() as AddressInfo;
-    gateway = await startCheckoutGateway({ merchantUrl: `http://127.0.0.1:${port}` });
+    gateway = await startCheckoutGateway({
+      merchantUrl: `http://127.0.0.1:${port}`,
+      acp: { authenticationErrors: true },
+    });
   });
   after(async () => {
     await gateway?.stop();

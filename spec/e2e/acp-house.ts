@@ -37,7 +37,11 @@ export async function openHouse([store, replicas]: (typeof HOUSES)[number]): Pro
     const storage = redis === undefined ? {} : { storage: { redis: { url: redis.url } } };
     const gateways: CheckoutGateway[] = [];
     for (let nth = 0; nth < replicas; nth += 1) {
-      const gateway = await startCheckoutGateway({ merchantUrl: merchant.url, ...storage });
+      const gateway = await startCheckoutGateway({
+        merchantUrl: merchant.url,
+        acp: { authenticationErrors: true },
+        ...storage,
+      });
       running.push(gateway.stop);
       gateways.push(gateway);
     }

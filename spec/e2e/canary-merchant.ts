@@ -20,7 +20,7 @@ export const QUOTATIONS: Readonly<Record<string, readonly [say: Quoting, status:
   'too much': [document(429), 502, 'processing_error'],
   'a refusal': [document(400), 422, 'invalid_request_body'],
   'another refusal': [document(422, { unknown: true }), 422, 'invalid_request_body'],
-  '3D Secure': [document(422, { code: 'requires_3ds' }), 422, 'requires_3ds'],
+  '3D Secure': [document(422, { code: 'requires_3ds' }), 422, 'invalid_request_body'],
   'no session': [document(404), 404, 'checkout_session_not_found'],
   'a conflict': [document(409), 409, 'checkout_session_conflict'],
   'not allowed': [document(405), 405, 'method_not_allowed'],

@@ -59,6 +59,8 @@ export interface AcpSettings {
   readonly acceptLineItemQuantity: boolean;
   /** Whether an answer that contradicts itself is refused, and not only counted. */
   readonly strictSemantics: boolean;
+  /** Whether the merchant's `requires_3ds` is passed on by its code; otherwise it is `invalid_request_body`, like every refusal of a body. */
+  readonly authenticationErrors: boolean;
 }
 
 export type AcpConfig = { readonly mountPath: string } & (

@@ -22,6 +22,7 @@ export interface AcpDocument {
   readonly limits?: { readonly maxInFlight?: number };
   readonly acceptLineItemQuantity?: boolean;
   readonly strictSemantics?: boolean;
+  readonly authenticationErrors?: boolean;
 }
 
 export interface AcpClientDocument {

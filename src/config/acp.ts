@@ -47,6 +47,7 @@ export function deriveAcp(
     maxInFlight: acp.limits?.maxInFlight ?? ACP.limits.properties.maxInFlight.default,
     acceptLineItemQuantity: acp.acceptLineItemQuantity ?? ACP.acceptLineItemQuantity.default,
     strictSemantics: acp.strictSemantics ?? ACP.strictSemantics.default,
+    authenticationErrors: acp.authenticationErrors ?? ACP.authenticationErrors.default,
   };
 }
 

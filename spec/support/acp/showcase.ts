@@ -34,6 +34,7 @@ export async function startCheckoutShowcase(): Promise<CheckoutShowcase> {
       auth: { token },
       backend: { baseUrl: url },
       idempotency: { secret, keys: [{ id: 'k1', key }] },
+      authenticationErrors: true,
     },
     commands: (baseUrl) => commands(`${baseUrl}/acp/checkout_sessions`, token),
     stop,

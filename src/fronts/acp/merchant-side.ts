@@ -18,12 +18,14 @@ export interface MerchantParts extends BookParts {
   readonly backend: AcpBackend;
   /** Whether a document that contradicts itself or the call is refused, and not only told of. */
   readonly strictSemantics: boolean;
+  /** Whether a refusal for want of 3D Secure is passed on by its code. */
+  readonly authenticationErrors: boolean;
   readonly watch: MerchantWatch;
 }
 
 /** The merchant as calls meet it: each exchange is made, judged, and told to whoever watches. */
 export function createMerchantSide(parts: MerchantParts): MerchantSide {
-  const { exchange, backend, strictSemantics, watch } = parts;
+  const { exchange, backend, strictSemantics, authenticationErrors, watch } = parts;
   compileAnswerSchemas();
 
   const meet = async (call: CheckoutCall, errand: Errand, signal?: AbortSignal): Promise<Outcome> => {
@@ -31,7 +33,7 @@ export function createMerchantSide(parts: MerchantParts): MerchantSide {
     const over = watch.exchanging();
     try {
       const heard = await callMerchant(exchange, backend, call, errand, signal);
-      const outcome = outcomeOf({ operation, sessionId: call.sessionId, strictSemantics }, heard);
+      const outcome = outcomeOf({ operation, sessionId: call.sessionId, strictSemantics, authenticationErrors }, heard);
       tell(watch, { operation, requestId: call.requestId }, outcome);
       return outcome;
     } catch (bug) {

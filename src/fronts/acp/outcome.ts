@@ -46,6 +46,8 @@ export interface Asked {
   readonly sessionId: string | undefined;
   /** Whether a contradiction is refused. */
   readonly strictSemantics: boolean;
+  /** Whether the caller is told that the merchant wants 3D Secure. */
+  readonly authenticationErrors: boolean;
 }
 
 const SILENT = 'The merchant did not answer in time: repeat the same request, with the same Idempotency-Key.';
@@ -57,7 +59,7 @@ export function outcomeOf(asked: Asked, heard: Heard): Outcome {
   if (heard.kind === 'failed') return failedOutcome(heard);
   const { status } = heard;
   if (status === OPERATION_RULES[asked.operation].success) return documentOutcome(asked, heard);
-  const error = refusalOf(asked.operation, heard);
+  const error = refusalOf(asked, heard);
   if (error !== undefined) return { kind: 'refusal', status, error };
   return failure({
     why: TURNED_AWAY.has(status) ? undefined : 'status',
@@ -94,7 +96,10 @@ function contradicted({
 }
 
 /** Undefined for a status that says nothing which the caller may hear. */
-function refusalOf(operation: Operation, { status, body }: Extract<Heard, { kind: 'answer' }>): AcpError | undefined {
+function refusalOf(
+  { operation, authenticationErrors }: Asked,
+  { status, body }: Extract<Heard, { kind: 'answer' }>,
+): AcpError | undefined {
   switch (status) {
     case 404:
       // There is no session yet that could be missing.
@@ -108,14 +113,15 @@ function refusalOf(operation: Operation, { status, body }: Extract<Heard, { kind
       return new AcpError('checkout_session_conflict');
     case 400:
     case 422:
-      if (requires3ds(body)) return new AcpError('requires_3ds', { param: '$.authentication_result' });
+      if (authenticationErrors && requires3ds(body))
+        return new AcpError('requires_3ds', { param: '$.authentication_result' });
       return new AcpError('invalid_request_body', { status: 422, message: 'The merchant refused this request.' });
     default:
       return undefined;
   }
 }
 
-/** The one code of a merchant's that is passed on: without it nobody could get through 3D Secure (acp.md 13.4). */
+/** The one code of a merchant's that can be passed on: an agent that sees no other sign of 3D Secure goes by it (acp.md 13.4). */
 function requires3ds(body: Uint8Array | undefined): boolean {
   if (body === undefined) return false;
   try {

@@ -15,19 +15,22 @@ describe('what was asked for', () => {
     }));
 
   it('may be a declined payment, and 3D Secure to its end', () =>
-    onGround(async ({ merchant, open, session }) => {
-      const sessionId = await session();
-      const complete = async (body: string) =>
-        write(open({ operation: 'completeCheckoutSession', sessionId, body: Buffer.from(body) }));
-      const declined = documentIn(await complete(completeWith('tok_declined')));
-      assert.equal(declined['status'], 'ready_for_payment');
-      assert.equal(documentIn(await complete(completeWith('tok_3ds')))['status'], 'authentication_required');
-      assert.equal(documentIn(await complete(completeWith('tok_3ds')))['code'], 'requires_3ds');
-      const result = { authentication_result: { outcome: 'authenticated' } };
-      const done = documentIn(await complete(completeWith('tok_3ds', result)));
-      assert.equal(done['status'], 'completed');
-      assert.equal(merchant.orders(sessionId), 1);
-    }));
+    onGround(
+      async ({ merchant, open, session }) => {
+        const sessionId = await session();
+        const complete = async (body: string) =>
+          write(open({ operation: 'completeCheckoutSession', sessionId, body: Buffer.from(body) }));
+        const declined = documentIn(await complete(completeWith('tok_declined')));
+        assert.equal(declined['status'], 'ready_for_payment');
+        assert.equal(documentIn(await complete(completeWith('tok_3ds')))['status'], 'authentication_required');
+        assert.equal(documentIn(await complete(completeWith('tok_3ds')))['code'], 'requires_3ds');
+        const result = { authentication_result: { outcome: 'authenticated' } };
+        const done = documentIn(await complete(completeWith('tok_3ds', result)));
+        assert.equal(done['status'], 'completed');
+        assert.equal(merchant.orders(sessionId), 1);
+      },
+      { authenticationErrors: true },
+    ));
 });
 
 describe('a caller who leaves', () => {

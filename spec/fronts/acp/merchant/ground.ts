@@ -14,6 +14,7 @@ import { type CheckoutMerchant, startCheckoutMerchant } from '../../../support/a
 /** Something that is not as usual. */
 export interface GroundOptions {
   readonly strictSemantics?: boolean;
+  readonly authenticationErrors?: boolean;
   readonly timeoutMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** In place of the sample merchant. */
@@ -73,6 +74,7 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
     exchange: hop.exchange,
     backend: backendAt(origin, options),
     strictSemantics: options.strictSemantics ?? false,
+    authenticationErrors: options.authenticationErrors ?? false,
     events: { push: (event) => void events.push(event), withdraw: () => [] },
     receipts: { push: (receipt) => void receipts.push(receipt) },
     watch: {

@@ -4,8 +4,9 @@ import type { Operation } from '../../../../src/checkouts/operations.ts';
 import { answer, rawBackend } from '../../../merchant/raw-backend.ts';
 import { EDITS, type Fault } from '../../../support/acp/faults.ts';
 import { freePorts } from '../../../support/ports.ts';
-import { documentIn, type Ground, onGround, write } from './ground.ts';
+import { documentIn, type Ground, type GroundOptions, onGround, write } from './ground.ts';
 
+const AUTHENTICATION: GroundOptions = { authenticationErrors: true };
 const POSTS = ['updateCheckoutSession', 'completeCheckoutSession', 'cancelCheckoutSession'] as const;
 
 /** Makes a call on a fresh session, with the merchant misbehaving for it. */
@@ -64,6 +65,20 @@ describe('a refusal of the merchant', () => {
         message: 'The payment needs 3D Secure: send authentication_result.',
         param: '$.authentication_result',
       });
+    }, AUTHENTICATION));
+
+  it('requires_3ds is a refusal of the body unless authenticationErrors is on: that is what the specification says', () =>
+    onGround(async (ground) => {
+      for (const code of [400, 422]) {
+        const document = { type: 'invalid_request', code: 'requires_3ds', message: 'no' };
+        const fault: Fault = { kind: 'status', status: code, acts: false, document };
+        const end = await attempt(ground, 'completeCheckoutSession', fault);
+        assert.ok(end.kind === 'answer');
+        assert.deepEqual(
+          [end.answer.status, documentIn(end)['code'], documentIn(end)['param']],
+          [422, 'invalid_request_body', undefined],
+        );
+      }
     }));
 
   it('requires_3ds counts in a valid Error document only', () =>
@@ -72,7 +87,7 @@ describe('a refusal of the merchant', () => {
       const fault: Fault = { kind: 'status', status: 400, acts: false, document };
       const end = await attempt(ground, 'completeCheckoutSession', fault);
       assert.equal(documentIn(end)['code'], 'invalid_request_body');
-    }));
+    }, AUTHENTICATION));
 });
 
 describe('what certainly did not happen is released', () => {
