@@ -23,7 +23,7 @@ export const QUOTATIONS: Readonly<Record<string, readonly [say: Quoting, status:
   '3D Secure': [document(422, { code: 'requires_3ds' }), 422, 'invalid_request_body'],
   'no session': [document(404), 404, 'checkout_session_not_found'],
   'a conflict': [document(409), 409, 'checkout_session_conflict'],
-  'not allowed': [document(405), 405, 'method_not_allowed'],
+  'not allowed': [document(405), 502, 'processing_error'],
   'a redirect': [
     (response, quoted) => void response.writeHead(302, { location: `http://127.0.0.1:1/?${quoted}` }).end(),
     502,

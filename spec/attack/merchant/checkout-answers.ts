@@ -69,7 +69,9 @@ const OWN: readonly CheckoutLeak[] = [
     leak(`${status} with words`, answer(`${status}`, error(CANARY), undefined, HEADERS), 422),
   ),
   ...[400, 422].map((status) => leak(`${status} requires_3ds`, answer(`${status}`, error('requires_3ds')), 422)),
-  ...[404, 405, 409].map((status) =>
+  // A cancel that is not possible any more is no fault of the merchant's.
+  leak('405 with words', answer('405', error(CANARY), undefined, HEADERS), 502, 405),
+  ...[404, 409].map((status) =>
     leak(`${status} with words`, answer(`${status}`, error(CANARY), undefined, HEADERS), status),
   ),
   ...[401, 402, 403, 410, 418, 429, 500, 503].map((status) =>

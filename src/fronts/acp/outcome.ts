@@ -107,8 +107,8 @@ function refusalOf(
         return new AcpError('checkout_session_not_found', { message: 'The merchant has no route for this operation.' });
       return new AcpError('checkout_session_not_found');
     case 405:
-      if (operation === 'cancelCheckoutSession') return new AcpError('checkout_session_not_cancelable');
-      return new AcpError('method_not_allowed', { message: 'The merchant does not allow this operation here.' });
+      // Elsewhere the agent asked for nothing wrong: the merchant does not serve what it must.
+      return operation === 'cancelCheckoutSession' ? new AcpError('checkout_session_not_cancelable') : undefined;
     case 409:
       return new AcpError('checkout_session_conflict');
     case 400:

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Operation } from '../../../../src/checkouts/operations.ts';
+import { OPERATIONS, type Operation } from '../../../../src/checkouts/operations.ts';
 import { answer, rawBackend } from '../../../merchant/raw-backend.ts';
 import { EDITS, type Fault } from '../../../support/acp/faults.ts';
 import { freePorts } from '../../../support/ports.ts';
@@ -28,7 +28,6 @@ describe('a refusal of the merchant', () => {
     ['createCheckoutSession', 404, 404, 'checkout_session_not_found'],
     ['getCheckoutSession', 404, 404, 'checkout_session_not_found'],
     ['cancelCheckoutSession', 405, 405, 'checkout_session_not_cancelable'],
-    ['updateCheckoutSession', 405, 405, 'method_not_allowed'],
     ['completeCheckoutSession', 409, 409, 'checkout_session_conflict'],
     ['createCheckoutSession', 400, 422, 'invalid_request_body'],
     ['updateCheckoutSession', 422, 422, 'invalid_request_body'],
@@ -78,6 +77,17 @@ describe('a refusal of the merchant', () => {
           [end.answer.status, documentIn(end)['code'], documentIn(end)['param']],
           [422, 'invalid_request_body', undefined],
         );
+      }
+    }));
+
+  it('405 is one on cancel alone: elsewhere the merchant does not serve what it must, 502', () =>
+    onGround(async (ground) => {
+      const others = OPERATIONS.filter((operation) => operation !== 'cancelCheckoutSession');
+      for (const operation of others) {
+        const end = await attempt(ground, operation, status(405));
+        assert.ok(end.kind === 'unknown', `${operation}: ${end.kind}`);
+        assert.deepEqual([end.why, end.failure.status, end.failure.code], ['status', 502, 'processing_error']);
+        assert.doesNotMatch(JSON.stringify(end.failure.document), /405|not allow/);
       }
     }));
 
