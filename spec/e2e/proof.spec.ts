@@ -3,9 +3,10 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { refusalSentence } from '../../src/payments/refusal-words.ts';
 import { eventsUntil } from '../support/books.ts';
-import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
+import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
-import { decode, encode, MUTATIONS, mutate } from './proofs.ts';
+import { decode, encode, MUTATIONS, mutate, TOLERATED } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
 
@@ -57,6 +58,35 @@ describe('a proof is believed only when all of it is right', () => {
       );
       assert.deepEqual(events[1]?.data, { reason });
     });
+
+  describe('and what the official schema tolerates', () => {
+    let official: Facilitator;
+    before(async () => {
+      official = await startFacilitator(seller.chain);
+      facilitator.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
+    });
+    after(async () => {
+      facilitator.script({});
+      await official.stop();
+    });
+
+    for (const { field, at, to } of TOLERATED)
+      it(`buys with ${field}, and the facilitator never sees it`, async () => {
+        const payload = decode(await seller.proof('market_report', INPUT));
+        mutate(payload, at, to);
+        const before = facilitator.calls.length;
+        const answer = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': encode(payload) });
+        assert.equal(answer.status, 200, await answer.text());
+        const sent = facilitator.calls.slice(before).filter(({ path }) => path !== '/supported');
+        assert.deepEqual(
+          sent.map(({ path }) => path),
+          ['/verify', '/settle'],
+        );
+        for (const { body } of sent) {
+          assert.doesNotMatch(JSON.stringify(body), /surprise|unknown-member|null/);
+        }
+      });
+  });
 
   it('refuses a header that came twice, and one over 8 KiB', async () => {
     const proof = await seller.proof('market_report', INPUT);

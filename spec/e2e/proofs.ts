@@ -132,7 +132,20 @@ export const MUTATIONS: readonly Mutation[] = [
     to: `0x${'11'.repeat(64)}1b`,
   },
   { field: 'signature, missing', reason: 'invalid_payload', at: 'payload.signature', to: ABSENT },
-  { field: 'a member nobody knows', reason: 'invalid_payload', at: 'surprise', to: true },
+];
+
+/** What a payload may hold without a meaning here (the official schema tolerates it): each still buys, and none of it is sent on. */
+export const TOLERATED: readonly Pick<Mutation, 'field' | 'at' | 'to'>[] = [
+  { field: 'resource null', at: 'resource', to: null },
+  { field: 'accepted.extra null', at: 'accepted.extra', to: null },
+  { field: 'extensions null', at: 'extensions', to: null },
+  { field: 'an unknown member', at: 'surprise', to: 'unknown-member' },
+  { field: 'an unknown member of the offer', at: 'accepted.surprise', to: 'unknown-member' },
+  { field: 'an unknown member of extra', at: 'accepted.extra.surprise', to: 'unknown-member' },
+  { field: 'an unknown member of the resource', at: 'resource.surprise', to: 'unknown-member' },
+  { field: 'an unknown member of the scheme', at: 'payload.surprise', to: 'unknown-member' },
+  { field: 'an unknown member of the authorization', at: 'payload.authorization.surprise', to: 'unknown-member' },
+  { field: 'unknown extensions', at: 'extensions', to: { surprise: 'unknown-member', other: { info: {} } } },
 ];
 
 /** Spellings of one base64 text; only the first is canonical. */

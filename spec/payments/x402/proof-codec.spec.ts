@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { decodeProof, encodeProof, MAX_PROOF_BYTES } from '../../../src/payments/x402/proof-codec.ts';
-import { freshAccount, payloadFor, termsFor } from './signing.ts';
+import type { PaymentPayload } from '../../../src/payments/x402/wire.ts';
+import { freshAccount, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
 
 const payload = await payloadFor(freshAccount(), termsFor());
 const json = JSON.stringify(payload);
@@ -91,11 +92,9 @@ describe('the shape of a proof', () => {
     ['accepted.payTo', ['0x12', null, undefined]],
     ['accepted.maxTimeoutSeconds', ['120', undefined]],
     ['accepted.extra', ['none', []]],
-    ['accepted.discount', [true]],
-    ['resource', ['https://shop.example', {}, { url: 1 }, { url: 'https://shop.example', method: 'POST' }]],
+    ['resource', ['https://shop.example', {}, [], { url: 1 }]],
     ['payload', [null, {}, [], undefined]],
     ['payload.signature', ['', '0x', '0x123', 'ab', `0x${'zz'.repeat(65)}`, 1, undefined]],
-    ['payload.permit2Authorization', [{}]],
     ['payload.authorization', [null, {}, undefined]],
     ['payload.authorization.from', ['0x', `0x${'a'.repeat(41)}`, 'a'.repeat(40), 5, undefined]],
     ['payload.authorization.to', ['0x', undefined]],
@@ -103,12 +102,11 @@ describe('the shape of a proof', () => {
     ['payload.authorization.validAfter', [0, '00', '-1', 'now', undefined]],
     ['payload.authorization.validBefore', [1, '1.5', '9'.repeat(79), undefined]],
     ['payload.authorization.nonce', ['0x', `0x${'a'.repeat(63)}`, `0x${'a'.repeat(65)}`, '1', undefined]],
-    ['payload.authorization.memo', ['']],
-    ['extensions', [[], 'none', { bazaar: 'yes' }]],
+    ['extensions', [[], 'none', 1]],
+    ['extensions', [{ 'payment-identifier': 'order' }, { 'payment-identifier': { info: null } }]],
     ['extensions', [{ 'payment-identifier': {} }, { 'payment-identifier': { info: { id: 'short' } } }]],
     ['extensions', [{ 'payment-identifier': { info: { id: 'a'.repeat(129) } } }]],
     ['extensions', [{ 'payment-identifier': { info: { id: `${'a'.repeat(16)}!` } } }]],
-    ['tip', ['1']],
   ];
   for (const [path, values, reason = 'invalid_payload'] of wrong)
     it(`refuses ${path} = ${values
@@ -128,11 +126,41 @@ describe('the shape of a proof', () => {
     ['extensions', {}],
     ['extensions', { bazaar: { info: {}, schema: {} } }],
     ['extensions', { 'payment-identifier': { info: { required: false } } }],
+    ['extensions', { 'payment-identifier': null }],
   ];
   for (const [path, value] of right)
     it(`accepts ${path} = ${JSON.stringify(value)?.slice(0, 60) ?? 'absent'}`, () => {
       assert.equal(read(path, value).kind, 'decoded');
     });
+
+  /** A name and a text that stand nowhere else. */
+  const marked = { canary: 'unknown-member' };
+  const unknown: readonly (readonly [where: string, path: string, value: unknown])[] = [
+    ['the payload', 'tip', marked],
+    ['the offer', 'accepted.discount', marked],
+    ['the resource', 'resource', { url: RESOURCE_URL, method: 'POST', description: null, tags: null, ...marked }],
+    ['the scheme', 'payload.permit2Authorization', marked],
+    ['the authorization', 'payload.authorization.memo', marked],
+    ['the extensions', 'extensions', { bazaar: marked, other: 'yes', list: [marked] }],
+  ];
+  for (const [where, path, value] of unknown)
+    it(`drops an unknown member of ${where}`, () => {
+      assert.deepEqual(read(path, value), { kind: 'decoded', payload: spelledOnce(), paymentIdentifier: undefined });
+    });
+
+  for (const path of ['resource', 'accepted.extra', 'extensions'])
+    it(`takes null for ${path} as if it were absent`, () => {
+      assert.deepEqual(read(path, null), read(path, undefined));
+    });
+
+  it('keeps of a payment identifier the name only', () => {
+    const id = 'order_0123456789-ABC';
+    const decoded = read('extensions', {
+      'payment-identifier': { info: { id, ...marked }, schema: marked, ...marked },
+    });
+    const kept = decoded.kind === 'decoded' ? decoded.payload.extensions : undefined;
+    assert.deepEqual(kept, { 'payment-identifier': { info: { id } } });
+  });
 
   it('reads the payment identifier that the buyer chose', () => {
     const id = 'order_0123456789-ABC';
@@ -165,6 +193,14 @@ describe('the reader of proofs', () => {
     assert.deepEqual(decodeProof(encodeProof(once.payload)), once);
   });
 });
+
+/** The payload of these specs as it is decoded: hex in lower case, of the resource the URL only. */
+function spelledOnce(): object {
+  const lower = JSON.parse(
+    JSON.stringify(payload).replace(/"0x[0-9a-fA-F]+"/g, (hex) => hex.toLowerCase()),
+  ) as PaymentPayload;
+  return { ...lower, resource: { url: RESOURCE_URL } };
+}
 
 /** Another last character of the same two meaningful bits. */
 function nextCharacter(character: string | undefined): string {

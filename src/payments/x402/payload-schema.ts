@@ -1,6 +1,6 @@
 import { isObject } from '../../json/object.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
-import type { Eip3009Authorization, PaymentPayload, PaymentRequirements, ResourceInfo } from './wire.ts';
+import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './wire.ts';
 
 /** Why no proof could be read (tokens of CONTRACT 1.3). */
 export type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
@@ -29,23 +29,12 @@ const AMOUNT = /^[0-9]{1,78}$/;
 const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 const UINT256_LIMIT = 1n << 256n;
 
-const PAYLOAD_MEMBERS: readonly string[] = ['x402Version', 'resource', 'accepted', 'payload', 'extensions'];
-const ACCEPTED_MEMBERS: readonly string[] = [
-  'scheme',
-  'network',
-  'amount',
-  'asset',
-  'payTo',
-  'maxTimeoutSeconds',
-  'extra',
-];
-const RESOURCE_MEMBERS: readonly string[] = ['url', 'description', 'mimeType', 'serviceName', 'tags', 'iconUrl'];
-const AUTHORIZATION_MEMBERS: readonly string[] = ['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce'];
-
 /**
- * The closed schema of a PaymentPayload for scheme `exact` with EIP-3009. Written by hand because it also gives every value its one
- * spelling (hex in lower case, integers without leading zeros), so that nothing behind it meets two forms of one proof. Regular
- * expressions run before any BigInt.
+ * Reads a PaymentPayload for scheme `exact` with EIP-3009. It tolerates what the official schema tolerates (@x402/core 2.27): `resource`,
+ * `accepted.extra` and `extensions` may be null, which is the same as absent, and members without a meaning here may stand everywhere.
+ * Those are dropped at once, so that nothing behind this file can forward them. Written by hand because it also gives every value its one
+ * spelling (hex in lower case, integers without leading zeros): nothing behind it meets two forms of one proof. Regular expressions run
+ * before any BigInt.
  */
 export function readPaymentPayload(document: Json): DecodedProof {
   if (!isObject(document)) return unreadable('invalid_payload');
@@ -58,8 +47,8 @@ export function readPaymentPayload(document: Json): DecodedProof {
   const payload = readExactPayload(document['payload']);
   const resource = readResource(document['resource']);
   const identified = readExtensions(document['extensions']);
-  if (!hasOnly(document, PAYLOAD_MEMBERS) || !requirements || !payload || resource === 'illegible' || !identified)
-    return unreadable('invalid_payload');
+  if (!requirements || !payload || resource === 'illegible' || !identified) return unreadable('invalid_payload');
+  const { id } = identified;
   return {
     kind: 'decoded',
     payload: {
@@ -67,19 +56,18 @@ export function readPaymentPayload(document: Json): DecodedProof {
       ...(resource === undefined ? {} : { resource }),
       accepted: requirements,
       payload,
-      ...(identified.extensions === undefined ? {} : { extensions: identified.extensions }),
+      ...(id === undefined ? {} : { extensions: { [PAYMENT_IDENTIFIER]: { info: { id } } } }),
     },
-    paymentIdentifier: identified.id,
+    paymentIdentifier: id,
   };
 }
 
-function readRequirements(accepted: JsonObject): PaymentRequirements | undefined {
-  const { network, amount, asset, payTo, maxTimeoutSeconds, extra = {} } = accepted;
-  if (!hasOnly(accepted, ACCEPTED_MEMBERS)) return undefined;
+function readRequirements(accepted: JsonObject): EchoedRequirements | undefined {
+  const { network, amount, asset, payTo, maxTimeoutSeconds } = accepted;
+  const extra = accepted['extra'] ?? undefined;
   if (typeof network !== 'string' || typeof maxTimeoutSeconds !== 'number') return undefined;
   if (!matches(amount, AMOUNT) || !matches(asset, ADDRESS) || !matches(payTo, ADDRESS)) return undefined;
-  const members = extra === null ? {} : extra;
-  if (!isObject(members)) return undefined;
+  if (extra !== undefined && !isObject(extra)) return undefined;
   return {
     scheme: 'exact',
     network,
@@ -87,14 +75,14 @@ function readRequirements(accepted: JsonObject): PaymentRequirements | undefined
     asset: asset.toLowerCase(),
     payTo: payTo.toLowerCase(),
     maxTimeoutSeconds,
-    extra: members,
+    extra,
   };
 }
 
 function readExactPayload(
   value: Json | undefined,
 ): { readonly signature: string; readonly authorization: Eip3009Authorization } | undefined {
-  if (!isObject(value) || !hasOnly(value, ['signature', 'authorization'])) return undefined;
+  if (!isObject(value)) return undefined;
   const { signature } = value;
   const authorization = readAuthorization(value['authorization']);
   if (!matches(signature, BYTES) || authorization === undefined) return undefined;
@@ -102,7 +90,7 @@ function readExactPayload(
 }
 
 function readAuthorization(value: Json | undefined): Eip3009Authorization | undefined {
-  if (!isObject(value) || !hasOnly(value, AUTHORIZATION_MEMBERS)) return undefined;
+  if (!isObject(value)) return undefined;
   const { from, to, value: units, validAfter, validBefore, nonce } = value;
   if (!matches(from, ADDRESS) || !matches(to, ADDRESS) || !matches(nonce, BYTES32)) return undefined;
   if (!isUint256(units) || !isUint256(validAfter) || !isUint256(validBefore)) return undefined;
@@ -118,33 +106,30 @@ function readAuthorization(value: Json | undefined): Eip3009Authorization | unde
 
 /** Only `url` is kept: the rest of the echo tells nothing that we did not say ourselves. */
 function readResource(value: Json | undefined): ResourceInfo | undefined | 'illegible' {
-  if (value === undefined) return undefined;
-  if (!isObject(value) || !hasOnly(value, RESOURCE_MEMBERS)) return 'illegible';
+  if (value === undefined || value === null) return undefined;
+  if (!isObject(value)) return 'illegible';
   const { url } = value;
   return typeof url === 'string' ? { url } : 'illegible';
 }
 
-/** Clients echo every extension they were offered; only the one we understand must be well-formed. */
-function readExtensions(
-  value: Json | undefined,
-): { readonly extensions: JsonObject | undefined; readonly id: string | undefined } | undefined {
-  if (value === undefined) return { extensions: undefined, id: undefined };
-  if (!isObject(value) || !Object.values(value).every(isObject)) return undefined;
+/**
+ * Clients echo every extension they were offered, and may add their own. Only the one that we understand must be well-formed: a name
+ * that is misspelled must not become no name. Undefined when it is not.
+ */
+function readExtensions(value: Json | undefined): { readonly id: string | undefined } | undefined {
+  if (value === undefined || value === null) return { id: undefined };
+  if (!isObject(value)) return undefined;
   const identifier = value[PAYMENT_IDENTIFIER];
-  if (identifier === undefined) return { extensions: value, id: undefined };
+  if (identifier === undefined || identifier === null) return { id: undefined };
   const info = isObject(identifier) ? identifier['info'] : undefined;
   if (!isObject(info)) return undefined;
   const { id } = info;
-  if (id === undefined) return { extensions: value, id: undefined };
-  return matches(id, IDENTIFIER) ? { extensions: value, id } : undefined;
+  if (id === undefined) return { id: undefined };
+  return matches(id, IDENTIFIER) ? { id } : undefined;
 }
 
 function unreadable(reason: Extract<DecodedProof, { kind: 'unreadable' }>['reason']): DecodedProof {
   return { kind: 'unreadable', reason };
-}
-
-function hasOnly(value: JsonObject, members: readonly string[]): boolean {
-  return Object.keys(value).every((member) => members.includes(member));
 }
 
 function matches(value: Json | undefined, grammar: RegExp): value is string {

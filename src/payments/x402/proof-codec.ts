@@ -7,7 +7,7 @@ import type { PaymentPayload } from './wire.ts';
 /** Longest PAYMENT-SIGNATURE value that is read, bytes (CONTRACT 3). */
 export const MAX_PROOF_BYTES = 8_192;
 
-/** Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, closed schema, in this order (CONTRACT 4.2, step 1). */
+/** Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema, in this order (CONTRACT 4.2, step 1). */
 export function decodeProof(header: string): DecodedProof {
   // Characters outside base64 are refused below, so characters are bytes here.
   const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);

@@ -7,7 +7,7 @@ import type { Recover } from './recover.ts';
 import type { X402Config } from './settings.ts';
 import { ACCOUNT_SIGNATURE_BYTES, readAccountSignature } from './signature.ts';
 import { invalidWindow, type WindowReason } from './window.ts';
-import type { Eip3009Authorization, PaymentPayload, PaymentRequirements } from './wire.ts';
+import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, PaymentRequirements } from './wire.ts';
 
 /** The first cheap check that failed, in the order of CONTRACT 4.2: step 1 `offer`, step 2 `terms`, step 3 `window`. */
 export type ProofRefusal =
@@ -100,8 +100,12 @@ function firstRefusal({ decoded, offer, resourceUrl, nowMs }: Candidate): ProofR
   return window === undefined ? undefined : { step: 'window', reason: window };
 }
 
-/** Addresses in any case, amounts as integers, and at least our own `extra`: a client may add to it, never change it. */
-function equalsOffer(accepted: PaymentRequirements, offer: PaymentRequirements): boolean {
+/**
+ * Addresses in any case, amounts as integers, and at least our own `extra`: a client may add to it, never change it. One that leaves it
+ * out contradicts nothing: what of it touches money (name and version of the asset) is in what the payer signed.
+ */
+function equalsOffer(accepted: EchoedRequirements, offer: PaymentRequirements): boolean {
+  const { extra } = accepted;
   return (
     accepted.scheme === offer.scheme &&
     accepted.network === offer.network &&
@@ -109,7 +113,7 @@ function equalsOffer(accepted: PaymentRequirements, offer: PaymentRequirements):
     sameAddress(accepted.asset, offer.asset) &&
     sameAddress(accepted.payTo, offer.payTo) &&
     accepted.maxTimeoutSeconds === offer.maxTimeoutSeconds &&
-    Object.entries(offer.extra).every(([name, value]) => isDeepStrictEqual(accepted.extra[name], value))
+    (extra === undefined || Object.entries(offer.extra).every(([name, value]) => isDeepStrictEqual(extra[name], value)))
   );
 }
 

@@ -14,6 +14,11 @@ export interface PaymentRequirements {
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
+/** Our offer as a client repeats it. `extra` undefined: the client left it out. */
+export type EchoedRequirements = Omit<PaymentRequirements, 'extra'> & {
+  readonly extra: PaymentRequirements['extra'] | undefined;
+};
+
 export interface ResourceInfo {
   readonly url: string;
   readonly description?: string;
@@ -40,7 +45,7 @@ export interface Eip3009Authorization {
 export interface PaymentPayload {
   readonly x402Version: 2;
   readonly resource?: ResourceInfo;
-  readonly accepted: PaymentRequirements;
+  readonly accepted: EchoedRequirements;
   readonly payload: { readonly signature: string; readonly authorization: Eip3009Authorization };
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
