@@ -92,8 +92,6 @@ export interface ErrorDetails {
   readonly payment?: PaymentDetails;
   /** ISO 8601: until when the same proof can still collect what it paid for. */
   readonly retryUntil?: string;
-  /** ISO 8601: from when signing a new payment can no longer pay twice. */
-  readonly resignSafeAt?: string;
   /** Which mandate of an envelope was refused. */
   readonly mandate?: 'checkout' | 'payment';
   /** The type of the constraint that refused it, one of ours. */

@@ -23,7 +23,6 @@ export interface Failure {
     readonly state?: string;
     readonly reason?: string;
     readonly settlementUncertain?: boolean;
-    readonly resignSafeAt?: string;
     readonly retryUntil?: string;
     readonly transactionHash?: string;
     readonly payment?: Readonly<Record<string, unknown>>;

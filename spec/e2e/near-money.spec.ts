@@ -100,7 +100,7 @@ describe('failures that money is near', () => {
       }
     });
 
-    it('PAYMENT_SETTLEMENT_FAILED 502 after it: uncertain, with the time from which signing again is safe, never 402', async () => {
+    it('PAYMENT_SETTLEMENT_FAILED 502 after it: uncertain, with no time at which to sign again, never 402', async () => {
       const facilitator = await startHostileFacilitator('eip155:31337');
       const seller = await openSeller({ facilitator: { mode: 'remote', url: facilitator.url } });
       try {
@@ -111,8 +111,7 @@ describe('failures that money is near', () => {
           const body = (await answer.json()) as { code: string; retryable: boolean; details: Record<string, unknown> };
           assert.deepEqual([answer.status, body.code, body.retryable], [502, 'PAYMENT_SETTLEMENT_FAILED', true]);
           assert.equal(answer.headers.get('retry-after'), '2');
-          assert.equal(body.details['settlementUncertain'], true);
-          assert.ok(Date.parse(String(body.details['resignSafeAt'])) > Date.now());
+          assert.deepEqual(body.details, { settlementUncertain: true });
         }
       } finally {
         await seller.close();

@@ -21,7 +21,7 @@ describe('an uncertain settlement', () => {
   beforeEach(async () => {
     till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'no answer', transaction: HASH });
     const sale = await take();
-    assert.ok(sale.kind === 'uncertain' && sale.resignSafe && sale.transaction === HASH);
+    assert.ok(sale.kind === 'uncertain' && sale.transaction === HASH);
     assert.equal((await record())?.leaseUntil, 0, 'the same proof may ask again at once');
     till.peer.asked.length = 0;
   });
@@ -48,13 +48,14 @@ describe('an uncertain settlement', () => {
     ]);
   });
 
-  it('the chain is silent: uncertain, and without a chain to ask no time is safe for signing anew', async () => {
+  it('the chain is silent: uncertain however long ago its window ended, until the chain shows it unspent', async () => {
     till.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no answer' });
-    const seen = await take();
-    assert.ok(seen.kind === 'uncertain' && seen.resignSafe);
-    till.peer.script.seesChain = false;
-    const unseen = await take();
-    assert.ok(unseen.kind === 'uncertain' && !unseen.resignSafe);
+    for (const ms of [0, 121_000, 3_600_000]) {
+      later(ms);
+      assert.equal((await take()).kind, 'uncertain');
+    }
+    till.peer.script.reconcile = async () => EXPIRED;
+    assert.equal((await take()).kind, 'refused');
   });
 
   it('the ledger is silent as well: uncertain', async () => {
@@ -88,11 +89,11 @@ describe('a settlement that ends badly', () => {
     assert.equal(await state(), 'settling');
   });
 
-  it('settled on chain and not written: uncertain, no time is safe for signing anew, and found again', async () => {
+  it('settled on chain and not written: uncertain, and found again', async () => {
     const advance: PaymentLedger['advance'] = (command) =>
       command.to === 'settled' ? silent() : till.ledger.advance(command);
     const sale = await take({}, broken({ advance }));
-    assert.ok(sale.kind === 'uncertain' && !sale.resignSafe, 'the money has moved');
+    assert.equal(sale.kind, 'uncertain', 'the money has moved');
     const { leaseUntil, transaction } = (await record()) ?? {};
     assert.deepEqual([leaseUntil, transaction], [0, HASH]);
     till.peer.script.reconcile = async () => PAID;

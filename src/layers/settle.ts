@@ -149,7 +149,6 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): Ga
       return new GatewayError('PAYMENT_SETTLEMENT_FAILED', {
         details: {
           settlementUncertain: true,
-          ...(sale.resignSafe ? { resignSafeAt: new Date(sale.record.validBefore * 1_000).toISOString() } : {}),
           ...(sale.transaction === undefined ? {} : { transactionHash: sale.transaction }),
         },
         headers: { 'retry-after': '2' },

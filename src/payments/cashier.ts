@@ -90,9 +90,7 @@ class Till {
     } finally {
       if (made?.kind !== 'paid') lease.drop();
     }
-    if (made.kind === 'paid') return { ...made, lease };
-    // Without a chain to ask, what looks open may have paid us: then no time is safe for signing anew.
-    return made.kind === 'uncertain' ? { ...made, resignSafe: made.resignSafe && this.#rail.seesChain } : made;
+    return made.kind === 'paid' ? { ...made, lease } : made;
   }
 
   #work(record: PaymentRecord, joined: boolean): Promise<Made> {

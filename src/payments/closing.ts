@@ -52,7 +52,7 @@ export async function leaveUncertain(
     // The lease ends by itself; what matters is that the answer stays "uncertain".
   }
   const transaction = facts.transaction ?? record.transaction;
-  return { kind: 'uncertain', record, resignSafe: true, cause, ...transactionFact(transaction) };
+  return { kind: 'uncertain', record, cause, ...transactionFact(transaction) };
 }
 
 async function closeSettled(
@@ -90,9 +90,9 @@ async function closeSettled(
   journal.putBack(earlier);
   // Somebody took this over while it was slow: that attempt has the say, and this call may wait for it.
   if (settled.kind === 'fenced' || settled.kind === 'illegal') return { kind: 'in_flight' };
-  // The write may have happened, and the request has not left. The money has moved: no time is safe for signing anew.
+  // The write may have happened, and the request has not left.
   const facts = { ...known, reason: REQUEST_NOT_WRITTEN };
-  return { ...(await leaveUncertain(books, record, new Unwritten('settled', settled), facts)), resignSafe: false };
+  return leaveUncertain(books, record, new Unwritten('settled', settled), facts);
 }
 
 async function closeRefused(

@@ -30,12 +30,13 @@ export interface Paid {
   readonly kept: KeptAnswer | undefined;
 }
 
-/** Money may have moved, nobody knows yet. The same proof asks again; a new one might pay twice. */
+/**
+ * Money may have moved, nobody knows yet. The same proof asks again; a new one might pay twice. No time is named after which it would
+ * not: the end of the window says nothing about what happened inside it.
+ */
 export interface Uncertain {
   readonly kind: 'uncertain';
   readonly record: PaymentRecord;
-  /** Whether a new proof is safe once `validBefore` has passed without an answer. */
-  readonly resignSafe: boolean;
   readonly transaction?: string;
   readonly cause: unknown;
 }

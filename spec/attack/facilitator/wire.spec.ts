@@ -118,7 +118,7 @@ describe('what other specs prove about facilitators', () => {
   proven(
     'X12',
     'spec/e2e/near-money.spec.ts',
-    'PAYMENT_SETTLEMENT_FAILED 502 after it: uncertain, with the time from which signing again is safe, never 402',
+    'PAYMENT_SETTLEMENT_FAILED 502 after it: uncertain, with no time at which to sign again, never 402',
   );
   proven(
     'X10',
