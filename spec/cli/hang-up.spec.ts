@@ -10,7 +10,7 @@ import { type GatewayProcess, startGateway } from '../support/gateway-process.ts
 import { freePorts } from '../support/ports.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 const POLL_MS = 20;
 
 /** Also false of one that has ended and that nobody has asked about yet. */

@@ -7,7 +7,7 @@ import { closeOf, dial, exchange, head } from './raw.ts';
 
 const CALL = head(['GET /call HTTP/1.1', 'Host: shop']);
 const HEALTH = head(['GET /health HTTP/1.1', 'Host: shop', 'Connection: close']);
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** A CONNECT as a whole, one whose body is still to come, and bytes that no parser reads: in each case nobody watches the connection any more. */
 const UNWATCHED = {

@@ -122,7 +122,7 @@ export function engines(): readonly (readonly [name: string, open: OpenRing])[] 
 }
 
 /** What is given no answer for so long is not only late, milliseconds. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** Asks again while a store does not answer in its 500 ms: a busy machine is no outage. */
 async function patiently<T>(ask: () => Promise<T>): Promise<T> {

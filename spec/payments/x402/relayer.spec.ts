@@ -5,7 +5,7 @@ import { createRelayer, type Relayer } from '../../../src/payments/x402/relayer.
 import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
 
-const MINED_WITHIN_MS = 5_000;
+const MINED_WITHIN_MS = 60_000;
 
 describe('the relayer on a real chain', () => {
   let chain: Chain;
