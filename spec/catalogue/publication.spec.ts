@@ -112,6 +112,14 @@ describe('GET /.well-known/agent-commerce', () => {
       },
     });
   });
+  it('names what of x402 it does not take', () => {
+    const [provider, ...more] = document['paymentProviders'] as Record<string, unknown>[];
+    assert.deepEqual(more, []);
+    assert.equal(provider?.['supportedSpec'], 'x402/v2 scheme=exact family=eip155');
+    const unsupported = provider?.['unsupported'] as string[];
+    for (const name of ['permit2', 'upto', 'batch-settlement', 'auth-capture', 'bazaar', 'x402-v1', 'solana'])
+      assert.ok(unsupported.includes(name), name);
+  });
   it('lists the fronts that are mounted, and no other', () => {
     assert.deepEqual(
       (document['adapters'] as { name: string }[]).map(({ name }) => name),
@@ -161,7 +169,7 @@ describe('a shop that asks for mandates', () => {
     assert.deepEqual(more, []);
     assert.deepEqual(
       [provider?.['name'], provider?.['kind'], provider?.['supportedSpec'], provider?.['status']],
-      ['ap2', 'authorization', 'ap2/v0.2.0 mode=direct', 'experimental'],
+      ['ap2', 'authorization', 'ap2/v0.2.0 mode=direct,autonomous', 'experimental'],
     );
     const capabilities = provider?.['capabilities'] as string[];
     for (const known of ['direct', 'autonomous', 'checkout-receipt', 'checkout.line_items', 'payment.budget'])

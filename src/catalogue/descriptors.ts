@@ -79,7 +79,7 @@ export const X402_PROVIDER: Descriptor = {
   implementationVersion: '1.0.0',
   supportedSpec: 'x402/v2 scheme=exact family=eip155',
   capabilities: ['eip3009', 'settle-before-delivery', 'replay-protection', 'payment-identifier'],
-  unsupported: ['permit2', 'upto', 'x402-v1', 'solana'],
+  unsupported: ['permit2', 'upto', 'batch-settlement', 'auth-capture', 'bazaar', 'x402-v1', 'solana'],
   status: 'stable',
 };
 
@@ -88,8 +88,7 @@ export const AP2_PROVIDER: Descriptor = {
   name: 'ap2',
   kind: 'authorization',
   implementationVersion: '1.0.0',
-  // CONTRACT 2.1 has it so; what else is served stands in the capabilities.
-  supportedSpec: 'ap2/v0.2.0 mode=direct',
+  supportedSpec: 'ap2/v0.2.0 mode=direct,autonomous',
   capabilities: [
     'direct',
     'autonomous',
