@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inTime } from '../src/in-time.ts';
 import { standStill } from './support/stand-still.ts';
@@ -33,6 +33,24 @@ describe('an answer in time', () => {
     const slower = inTime(delay(6 * DUE_MS), DUE_MS, late);
     standStill(3 * DUE_MS);
     assert.equal(await slower, 'late');
+  });
+
+  it('asks for no negative delay when its timer is due early', async () => {
+    const delays: (number | undefined)[] = [];
+    const timers = mock.method(globalThis, 'setTimeout', (callback: () => void, ms?: number) => {
+      delays.push(ms);
+      setImmediate(callback);
+      return undefined;
+    });
+    // The clock stands: the timer fires before the time that it was set to.
+    const clock = mock.method(performance, 'now', () => 1_000);
+    try {
+      assert.equal(await inTime(new Promise<never>(() => undefined), DUE_MS, late), 'late');
+    } finally {
+      timers.mock.restore();
+      clock.mock.restore();
+    }
+    assert.deepEqual(delays, [DUE_MS, 0]);
   });
 
   it('a late refusal of what was given up is nobody’s unhandled rejection', async () => {

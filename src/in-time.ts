@@ -15,7 +15,8 @@ export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L
       read = setImmediate(resolve);
     };
     timer = setTimeout(() => {
-      const stoodStillMs = performance.now() - start - ms;
+      // A timer may be due up to a millisecond early by this clock: then nothing stood still, and a negative delay is a warning of Node's.
+      const stoodStillMs = Math.max(0, performance.now() - start - ms);
       timer = setTimeout(giveUp, Math.min(stoodStillMs, ms));
     }, ms);
   });
