@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { processSettings } from '../../src/cli/process-settings.ts';
@@ -16,7 +17,18 @@ const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../sr
 interface Run {
   readonly code: number | null;
   readonly errors: string;
+  /** The lines of the JSON log. */
+  readonly log: readonly LogLine[];
 }
+
+interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+  readonly component?: string;
+  readonly err?: { readonly type: string; readonly message: string };
+}
+
+const FATAL = 60;
 
 describe('the command line', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-cli-'));
@@ -53,14 +65,11 @@ describe('the command line', () => {
     const child = spawn(process.execPath, [MAIN, ...args], {
       cwd: folder,
       env: { ...COMPILE_CACHE, ...env },
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let errors = '';
-    child.stderr.on('data', (chunk) => {
-      errors += chunk;
-    });
-    const { code } = await ended(child);
-    return { code, errors };
+    const [errors, output, { code }] = await Promise.all([text(child.stderr), text(child.stdout), ended(child)]);
+    const lines = output.split('\n').filter((line) => line.startsWith('{'));
+    return { code, errors, log: lines.map((line): LogLine => JSON.parse(line)) };
   };
 
   const stores = { sqlite: { sqlite: { path: ':memory:' } }, redis: { redis: { url: 'redis://127.0.0.1:1' } } };
@@ -73,8 +82,22 @@ describe('the command line', () => {
         const run = await acg(['serve', '--config', config(ports, storage)]);
         assert.equal(run.code, 1);
         const setting = which === 'agents' ? 'server.port' : 'management.port';
-        assert.equal(run.errors, `${setting}: 127.0.0.1:${takenPort} is taken by another process (EADDRINUSE)\n`);
+        const reason = `${setting}: 127.0.0.1:${takenPort} is taken by another process (EADDRINUSE)`;
+        assert.equal(run.errors, `${reason}\n`);
+        const last = run.log.at(-1);
+        assert.deepEqual([last?.level, last?.msg, last?.err?.message], [FATAL, 'not started', reason]);
+        // What is closed because of it has not failed.
+        if (name === 'sqlite') assert.deepEqual(run.log.slice(0, -1), []);
       });
+
+  it('a configuration that is refused is the last line of the log too, with every path', async () => {
+    const run = await acg(['serve', '--config', config({ agents: 0, management: 1 }, {})]);
+    assert.equal(run.code, 78);
+    const last = run.log.at(-1);
+    assert.deepEqual([last?.level, last?.msg, last?.err?.type], [FATAL, 'not started', 'ConfigError']);
+    assert.match(last?.err?.message ?? '', /storage: must be/);
+    assert.equal(run.errors, `${last?.err?.message}\n`);
+  });
 
   it('wrong usage exits 64 with the usage, a wrong configuration 78 with every path', async () => {
     const unknown = await acg(['sell']);

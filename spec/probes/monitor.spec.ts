@@ -44,6 +44,26 @@ describe('a merchant that can be called past the gateway', () => {
   });
 });
 
+describe('a monitor that is closed', () => {
+  it('tells nothing of what a look meets that still runs: the component is being closed', async () => {
+    const looking = Promise.withResolvers<{ readonly found: 'unwritable' }>();
+    const changes: string[] = [];
+    const monitor = startMonitor({
+      store: { name: 'sqlite', kind: 'store', look: () => looking.promise },
+      paymentProviders: [],
+      authorizationProviders: [],
+      adapters: ['http'],
+      gate: { draining: () => false },
+      onChange: (name) => changes.push(name),
+    });
+    const told = monitor.readiness();
+    monitor.close();
+    looking.resolve({ found: 'unwritable' });
+    await told;
+    assert.deepEqual(changes, []);
+  });
+});
+
 describe('a component whose look hangs', () => {
   it('fails every round that meets the look: it warns with the first and fails with the third', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });

@@ -36,24 +36,59 @@ export async function serve(
   args: { readonly config?: string },
   openers: Openers = { openStore, createRail },
 ): Promise<void> {
-  const config = loadConfig({ path: args.config, env: process.env });
-  const settings = processSettings(process.env);
+  const { config, settings } = configured(args);
   const secrets = [...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])];
   const log = createLog(settings.logLevel, secrets);
   for (const warning of configWarnings(config)) log.warn(warning);
-  const opened: Opened = [() => farewell(log)];
+  const opened: Opened = [];
   stayOnHangUp(log);
+  let drain: () => Promise<void>;
   try {
-    const drain = await open(config, settings.drainSeconds, log, opened, openers);
+    drain = await open(config, settings.drainSeconds, log, opened, openers);
+  } catch (error) {
+    await closed(opened, log);
+    notStarted(log, error);
+    throw error;
+  }
+  try {
     await signalled();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
     await drain();
   } finally {
-    // Last opened, first closed; also when opening failed half-way, or a listener without its sibling would keep on answering.
-    let clings = false;
-    for (const close of opened.reverse()) clings = (await close()) === CLINGS || clings;
-    if (clings) process.exit();
+    await closed(opened, log);
+    log.info('stopped');
+    log.flush();
   }
+}
+
+/** What `serve` is told, by file and environment.  @throws ConfigError, which stands in the log as well */
+function configured(args: { readonly config?: string }) {
+  try {
+    const config = loadConfig({ path: args.config, env: process.env });
+    return { config, settings: processSettings(process.env) };
+  } catch (error) {
+    notStarted(createLog('info', []), error);
+    throw error;
+  }
+}
+
+/** The last line of a start that failed says why: what closing the half-opened met comes before it. */
+function notStarted(log: Log, error: unknown): void {
+  log.fatal({ err: error }, 'not started');
+  log.flush();
+}
+
+/** Last opened, first closed; also when opening failed half-way, or a listener without its sibling would keep on answering. */
+async function closed(opened: Opened, log: Log): Promise<void> {
+  let clings = false;
+  for (const close of opened.reverse())
+    try {
+      clings = (await close()) === CLINGS || clings;
+    } catch (error) {
+      log.warn({ err: error }, 'closing failed');
+    }
+  // Not before the caller has written its last words and set the exit code.
+  if (clings) setImmediate(() => process.exit());
 }
 
 /** Opens everything, noting how to close it, and resolves to the drain once both listeners listen. */
@@ -114,11 +149,6 @@ function drained(
 /** A checkout is sent once and waited for: the process outlasts the longest (acp.md 13.3). */
 function finishMs({ protocols: { acp } }: ReturnType<typeof loadConfig>): number {
   return acp.enabled ? Math.max(FINISH_MS, longestTimeoutMs(acp.backend) + CHECKOUT_SPARE_MS) : FINISH_MS;
-}
-
-function farewell(log: Log): void {
-  log.info('stopped');
-  log.flush();
 }
 
 /**

@@ -36,6 +36,7 @@ export interface Monitor {
   readiness(): Promise<Readiness>;
   /** Enabled fronts as the discovery document shows them. */
   adapterHealth(): Readonly<Record<string, AdapterHealth>>;
+  /** Nothing is told after it: what a look that still runs meets is a component that is being closed. */
   close(): void;
 }
 
@@ -53,6 +54,7 @@ export function startMonitor(options: {
   const watched = [options.store, ...options.paymentProviders, ...options.authorizationProviders];
   const states = new Map<Watched, CheckState>(watched.map((component) => [component, UNSEEN]));
   let started = false;
+  let closed = false;
   let checkedAt = new Date().toISOString();
 
   // Single flight per component: a look that hangs past its deadline is not joined by a second one, and fails every round that meets it.
@@ -67,6 +69,7 @@ export function startMonitor(options: {
   };
   const lookAt = async (component: Watched): Promise<void> => {
     const { found, cause } = await look(component);
+    if (closed) return;
     const before = states.get(component) ?? UNSEEN;
     const after = observe(before, found, performance.now());
     states.set(component, after);
@@ -103,6 +106,9 @@ export function startMonitor(options: {
     },
     adapterHealth: () =>
       Object.fromEntries(options.adapters.map((name) => [name, { status: adapterCheck(name).status, checkedAt }])),
-    close: () => clearInterval(timer),
+    close() {
+      closed = true;
+      clearInterval(timer);
+    },
   };
 }
