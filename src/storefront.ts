@@ -45,7 +45,7 @@ export function openFronts(agents: Express, parts: FrontParts, purchase: readonl
     // A call waits as long as its challenge is good for; where nothing has a price, nothing waits.
     const parkForMs = (x402?.maxTimeoutSeconds ?? 0) * 1_000;
     // Clients join the mount and an empty path in either way.
-    const front = a2aFront({ errorProfile: a2a.errorProfile, parked, parkForMs, budget });
+    const front = a2aFront({ dialect: a2a, parked, parkForMs, budget });
     mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], front);
     // Behind the mount: a router in which nothing matches would hold every call back for a turn of the event loop.
     agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));

@@ -17,6 +17,7 @@ describe('protocols.a2a', () => {
       enabled: false,
       mountPath: '/a2a',
       errorProfile: 'gateway',
+      continuation: false,
       description: undefined,
       provider: undefined,
       documentationUrl: undefined,
@@ -29,6 +30,7 @@ describe('protocols.a2a', () => {
     const said = {
       mountPath: '/agents/shop',
       errorProfile: 'spec',
+      continuation: true,
       description: 'Prices of cities',
       provider: { organization: 'Shop AG', url: 'https://shop.example' },
       documentationUrl: 'https://shop.example/agents?lang=en#a2a',

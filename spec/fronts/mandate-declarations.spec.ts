@@ -40,7 +40,7 @@ const tool = (resource: ListedResource): Tool => {
 };
 const cardOf = (...listed: readonly ListedResource[]): JsonObject =>
   agentCard({
-    settings: { ...NOTHING, mountPath: '/a2a' },
+    settings: { ...NOTHING, mountPath: '/a2a', continuation: false },
     catalogue: { byId: new Map(), listed },
     merchant: { name: 'Shop', publicBaseUrl: 'https://shop.example' },
     version: '1.0.0',

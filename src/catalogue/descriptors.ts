@@ -17,6 +17,9 @@ export interface Descriptor {
   readonly status: 'stable' | 'experimental' | 'planned';
 }
 
+/** Messages that name a task of an earlier message: the one thing of A2A that an operator switches on. */
+const CONTINUATION = 'continuation';
+
 /** Constants of a release: nothing changes them at run time (CONTRACT 2). Only those of mounted fronts are published. */
 export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
   http: {
@@ -41,8 +44,8 @@ export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
     kind: 'protocol',
     implementationVersion: '1.0.0',
     supportedSpec: '1.0.0',
-    capabilities: ['SendMessage', 'agent-card', 'x402-extension'],
-    unsupported: ['streaming', 'push-notifications', 'task-persistence', 'multi-part-messages'],
+    capabilities: ['SendMessage', 'agent-card', 'x402'],
+    unsupported: ['streaming', 'push-notifications', 'task-persistence', 'multi-part-messages', CONTINUATION],
     status: 'experimental',
   },
   acp: {
@@ -72,6 +75,12 @@ export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
     status: 'experimental',
   },
 };
+
+/** The A2A front with continuation switched on: a task may wait for its payment, as the x402 extension has it. */
+export function continuing(a2a: Descriptor): Descriptor {
+  const unsupported = a2a.unsupported?.filter((name) => name !== CONTINUATION) ?? [];
+  return { ...a2a, capabilities: [...a2a.capabilities, CONTINUATION, 'x402-extension'], unsupported };
+}
 
 export const X402_PROVIDER: Descriptor = {
   name: 'x402',

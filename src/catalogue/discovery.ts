@@ -3,7 +3,15 @@ import type { Channel } from '../events/event.ts';
 import { KEY_SET_PATH } from '../keys/key-set.ts';
 import { CHECKOUT_PROFILE } from '../mandates/ap2/checkout-claims.ts';
 import type { X402Config } from '../payments/x402/settings.ts';
-import { AP2_PROVIDER, PROTOCOL_ADAPTERS, STORES, SUPPORTED_SPEC, X402_PROVIDER } from './descriptors.ts';
+import {
+  AP2_PROVIDER,
+  continuing,
+  type Descriptor,
+  PROTOCOL_ADAPTERS,
+  STORES,
+  SUPPORTED_SPEC,
+  X402_PROVIDER,
+} from './descriptors.ts';
 import type { StaticDocument } from './resource.ts';
 import type { CatalogueSettings, PublicMandateSettings } from './settings.ts';
 import { staticDocument } from './static-document.ts';
@@ -32,6 +40,10 @@ export function discoveryDocument(
 ): (health: AdapterHealths) => StaticDocument {
   const fixed = fixedParts(config);
   const mounted = CHANNELS.filter((channel) => config.protocols[channel].enabled);
+  const described = (channel: Channel): Descriptor =>
+    channel === 'a2a' && config.protocols.a2a.continuation
+      ? continuing(PROTOCOL_ADAPTERS.a2a)
+      : PROTOCOL_ADAPTERS[channel];
   const unchecked: AdapterHealth = { status: 'warn', checkedAt: startedAt };
   let published: readonly AdapterHealth[] = [];
   let document: StaticDocument | undefined;
@@ -41,7 +53,7 @@ export function discoveryDocument(
     published = current;
     const adapters = mounted.map((channel, index) => {
       const { status, checkedAt } = current[index] ?? unchecked;
-      return { ...PROTOCOL_ADAPTERS[channel], health: { status, checkedAt } };
+      return { ...described(channel), health: { status, checkedAt } };
     });
     document = staticDocument({ ...fixed, adapters });
     return document;

@@ -9,7 +9,9 @@ export interface CatalogueSettings {
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
   readonly storage: { readonly engine: { readonly kind: 'redis' | 'sqlite' } };
   readonly protocols: Readonly<Record<'http', { readonly enabled: boolean }>> &
-    Readonly<Record<'mcp' | 'a2a' | 'acp', { readonly enabled: boolean; readonly mountPath: string }>>;
+    Readonly<Record<'mcp' | 'acp', { readonly enabled: boolean; readonly mountPath: string }>> & {
+      readonly a2a: { readonly enabled: boolean; readonly mountPath: string; readonly continuation: boolean };
+    };
   readonly x402: X402Config | undefined;
   readonly authorization: { readonly ap2: PublicMandateSettings | undefined };
   readonly resources: readonly ResourceConfig[];

@@ -13,8 +13,17 @@ const PATH = 'protocols.a2a';
 
 /** `protocols.a2a`: what the agent card says is read by strangers, so its texts and links are checked like those of a resource. */
 export function deriveA2a(document: ConfigDocument, problems: ProblemList): GatewayConfig['protocols']['a2a'] {
-  const { enabled, mountPath, errorProfile, description, provider, documentationUrl, iconUrl, signingKey } =
-    document.protocols?.a2a ?? {};
+  const {
+    enabled,
+    mountPath,
+    errorProfile,
+    continuation,
+    description,
+    provider,
+    documentationUrl,
+    iconUrl,
+    signingKey,
+  } = document.protocols?.a2a ?? {};
   checkText('description', description, problems);
   checkText('provider.organization', provider?.organization, problems);
   checkUrl('provider.url', provider?.url, problems);
@@ -26,6 +35,7 @@ export function deriveA2a(document: ConfigDocument, problems: ProblemList): Gate
     enabled: enabled ?? A2A.enabled.default,
     mountPath: mountPath ?? A2A.mountPath.default,
     errorProfile: errorProfile ?? DEFAULT_PROFILE,
+    continuation: continuation ?? A2A.continuation.default,
     description,
     provider,
     documentationUrl,

@@ -10,6 +10,8 @@ export interface A2aConfig {
   readonly enabled: boolean;
   readonly mountPath: string;
   readonly errorProfile: 'gateway' | 'spec';
+  /** Whether a task may wait for its payment, which a message with its id brings (x402 extension of A2A). */
+  readonly continuation: boolean;
   readonly description: string | undefined;
   readonly provider: { readonly organization: string; readonly url: string } | undefined;
   readonly documentationUrl: string | undefined;

@@ -70,6 +70,7 @@ export interface MountDocument {
 }
 
 export interface A2aDocument extends MountDocument {
+  readonly continuation?: boolean;
   readonly errorProfile?: 'gateway' | 'spec';
   readonly description?: string;
   readonly provider?: { readonly organization: string; readonly url: string };

@@ -7,7 +7,7 @@ import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
 import type { ConfigObject } from '../../support/config.ts';
 import { openShop, type Shop } from '../../support/shop.ts';
-import { type Members, postA2a, schemaOf, sendMessage, taskOf } from './post.ts';
+import { type Members, postA2a, schemaOf, sendMessage, taskOf, X402_URI } from './post.ts';
 
 const CARD = '/.well-known/agent-card.json';
 const KEYS = '/.well-known/jwks.json';
@@ -100,8 +100,8 @@ describe('the agent card', () => {
     ]);
     const { extensions, ...flags } = card.capabilities;
     assert.deepEqual(flags, { streaming: false, pushNotifications: false, extendedAgentCard: false });
-    assert.equal(extensions.length, 3);
-    assert.deepEqual(extensions[2]?.params, {
+    assert.equal(extensions.length, 1, 'the x402 extension is for shops where a task may wait');
+    assert.deepEqual(extensions[0]?.params, {
       resourcesUrl: `${publicBaseUrl}/api/resources`,
       discoveryUrl: `${publicBaseUrl}/.well-known/agent-commerce`,
       paymentField: 'input._payment',
@@ -140,8 +140,20 @@ describe('the agent card', () => {
       assert.ok(code === 'PAYMENT_REQUIRED' || code === 'BACKEND_ERROR', String(code));
     });
 
+  it('declares the x402 extension, in both its revisions, where a task may wait for its payment', async () => {
+    const continued = await open({ continuation: true });
+    try {
+      const { capabilities } = cardOf(await get(continued.url, CARD));
+      const [current, first] = capabilities.extensions.map(({ uri }) => uri);
+      assert.deepEqual([current, first], [X402_URI, 'https://github.com/google-a2a/a2a-x402/v0.1']);
+      assert.equal(capabilities.extensions.length, 3);
+    } finally {
+      await continued.close();
+    }
+  });
+
   it('does not speak of payments where nothing has a price', async () => {
-    const free = await open({}, { bare: RESOURCES['bare'] });
+    const free = await open({ continuation: true }, { bare: RESOURCES['bare'] });
     try {
       const { capabilities } = cardOf(await get(free.url, CARD));
       assert.deepEqual(

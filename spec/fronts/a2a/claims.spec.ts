@@ -7,6 +7,7 @@ import { startRedis } from '../../support/redis.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import {
   ACTIVATED,
+  CONTINUED,
   dataOf,
   errorOf,
   type Members,
@@ -30,7 +31,7 @@ describe('who pays for a task that waits', () => {
   before(async () => {
     redis = await startRedis();
     const storage = { redis: { url: redis.url } };
-    seller = await openSeller({ storage, overrides: { protocols: { a2a: { enabled: true } } } });
+    seller = await openSeller({ storage, overrides: CONTINUED });
     base = seller.shop.url;
   });
   after(async () => {

@@ -13,7 +13,7 @@ import { type GatewayProcess, startGateway } from '../../support/gateway-process
 import { freePorts } from '../../support/ports.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { startWorld, type World } from '../../support/world.ts';
-import { type Members, X402_URI } from './post.ts';
+import { CONTINUED, type Members, X402_URI } from './post.ts';
 
 const PRICE_UNITS = 10_000n;
 const CITY = { city: 'Berlin' };
@@ -77,8 +77,7 @@ describe('the official A2A client, and two gateways over one Redis', () => {
 
   before(async () => {
     redis = await startRedis();
-    const overrides = { protocols: { a2a: { enabled: true } } };
-    world = await startWorld({ storage: { redis: { url: redis.url } }, overrides });
+    world = await startWorld({ storage: { redis: { url: redis.url } }, overrides: CONTINUED });
     sibling = await startSibling(world);
     buyer = await createBuyer(world.chain);
     client = await new ClientFactory().createFromUrl(world.gateway.baseUrl);

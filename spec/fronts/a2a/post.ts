@@ -14,6 +14,9 @@ export const VERSION: Headers = { 'a2a-version': '1.0' };
 export const X402_URI = 'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2';
 export const ACTIVATED: Headers = { 'a2a-extensions': X402_URI };
 
+/** A shop in which a task may wait for its payment. */
+export const CONTINUED = { protocols: { a2a: { enabled: true, continuation: true } } };
+
 /** A POST to the mount as it goes over the wire; an object is sent as JSON. */
 export function postA2a(base: string, body: unknown, headers: Headers = VERSION, path = '/a2a'): Promise<Answered> {
   const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);

@@ -9,11 +9,12 @@ const HEADERS = {
   proof: { kind: 'none' },
   mandate: { kind: 'none' },
 } as const;
+const DIALECT = { errorProfile: 'gateway', continuation: true } as const;
 const KINDS: readonly string[] = ['message', 'answered', 'refused'];
 
 /** What is read of a request, whatever it is; never an exception. */
 function read(request: unknown) {
-  const reading = readRequest(Buffer.from(JSON.stringify(request)), HEADERS, 'gateway');
+  const reading = readRequest(Buffer.from(JSON.stringify(request)), HEADERS, DIALECT);
   assert.ok(KINDS.includes(reading.kind));
   return reading;
 }
@@ -72,7 +73,7 @@ describe('the reading of a request', () => {
   it('a body that is no message at all is refused, never read as one', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        assert.equal(readRequest(bytes, HEADERS, 'gateway').kind, 'refused');
+        assert.equal(readRequest(bytes, HEADERS, DIALECT).kind, 'refused');
       }),
     );
   });

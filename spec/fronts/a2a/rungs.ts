@@ -132,6 +132,17 @@ export const RUNGS: readonly Rung[] = [
   { name: '10 two parts', request: changed({ parts: [{ data: {} }, { text: 'hello' }] }), ...UNSUPPORTED },
   { name: '10 a context to continue', request: changed({ contextId: 'c' }), ...UNSUPPORTED },
   { name: '10 a task to continue', request: changed({ taskId: 't' }), ...NO_TASK },
+  { name: '10 a task and a context to continue', request: changed({ taskId: 't', contextId: 'c' }), ...NO_TASK },
+  {
+    name: '10 a task to pay for',
+    request: changed({ taskId: 't', metadata: { 'x402.payment.payload': {} } }),
+    ...NO_TASK,
+  },
+  {
+    name: '10 a task to decline',
+    request: changed({ taskId: 't', metadata: { 'x402.payment.status': 'payment-rejected' } }),
+    ...NO_TASK,
+  },
   { name: '10 tasks to refer to', request: changed({ referenceTaskIds: ['t'] }), ...UNSUPPORTED },
   {
     name: '10 push notifications',

@@ -6,6 +6,7 @@ import { createBuyer } from '../../support/buyer.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import {
   ACTIVATED,
+  CONTINUED,
   dataOf,
   errorOf,
   type Members,
@@ -30,7 +31,7 @@ describe('a task that waits for its payment', () => {
   let seller: Seller;
   let base: string;
   before(async () => {
-    seller = await openSeller({ overrides: { protocols: { a2a: { enabled: true } } } });
+    seller = await openSeller({ overrides: CONTINUED });
     base = seller.shop.url;
   });
   after(() => seller?.close());

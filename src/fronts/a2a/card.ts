@@ -17,6 +17,8 @@ export interface CardParts {
 /** What an operator says about the agent. */
 export interface CardSettings {
   readonly mountPath: string;
+  /** Whether a task may wait for its payment: without it the x402 extension is not served as it is written. */
+  readonly continuation: boolean;
   readonly description: string | undefined;
   readonly provider: { readonly organization: string; readonly url: string } | undefined;
   readonly documentationUrl: string | undefined;
@@ -49,7 +51,10 @@ export function agentCard({ settings, catalogue, merchant, version }: CardParts)
     capabilities: {
       streaming: false,
       pushNotifications: false,
-      extensions: [...(paid ? PAYMENT_EXTENSIONS : []), resourcesExtension(publicBaseUrl, mandates)],
+      extensions: [
+        ...(paid && settings.continuation ? PAYMENT_EXTENSIONS : []),
+        resourcesExtension(publicBaseUrl, mandates),
+      ],
       extendedAgentCard: false,
     },
     ...(mandates ? { securitySchemes: MANDATE_SCHEMES } : {}),

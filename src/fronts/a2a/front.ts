@@ -13,14 +13,14 @@ import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import type { SendMessage } from './message.ts';
 import { a2aPresenter, canceledTask } from './presenter.ts';
 import { goOn, newPurchase, type Purchase } from './purchase.ts';
-import { type ErrorProfile, type Refusal, rpcError } from './refusal.ts';
-import { readRequest } from './request.ts';
+import { type Refusal, rpcError } from './refusal.ts';
+import { type Dialect, readRequest } from './request.ts';
 import { waitingCalls } from './waiting.ts';
 import { activated, EXTENSIONS_HEADER, OLD_EXTENSIONS_HEADER } from './x402-keys.ts';
 
 /** What the front is made of. */
 export interface A2aParts {
-  readonly errorProfile: ErrorProfile;
+  readonly dialect: Dialect;
   /** Where calls wait for their payment, when a request activates the x402 extension. */
   readonly parked: ParkedCalls;
   /** How long they wait, milliseconds: as long as a challenge is good for. */
@@ -32,10 +32,10 @@ export interface A2aParts {
  * The A2A front: JSON-RPC 2.0 with the one method SendMessage (reference a2a.md). It answers what is no purchase; an order, or the
  * payment for a task that waits for it, goes on to the shared layers.
  */
-export function a2aFront({ errorProfile, parked, parkForMs, budget }: A2aParts): RequestHandler {
+export function a2aFront({ dialect, parked, parkForMs, budget }: A2aParts): RequestHandler {
   const waiting = waitingCalls(parked, parkForMs);
   const refuse = (res: Response, id: RpcId | null, refusal: Refusal, status: 200 | 413 = 200): void =>
-    sendRpcError(res, status, id, rpcError(refusal, errorProfile, requestIdOf(res)));
+    sendRpcError(res, status, id, rpcError(refusal, dialect.errorProfile, requestIdOf(res)));
 
   return async function a2aFrontLayer(req, res, next) {
     const left = leavingOf(res);
@@ -45,12 +45,12 @@ export function a2aFront({ errorProfile, parked, parkForMs, budget }: A2aParts):
     if (bytes === undefined) return refuse(res, null, { reason: 'PAYLOAD_TOO_LARGE' }, 413);
     const version = readHeader(req, 'a2a-version');
     const headers = { version, proof: carriedProof(req), mandate: carriedMandate(req) };
-    const reading = readRequest(bytes, headers, errorProfile);
+    const reading = readRequest(bytes, headers, dialect);
     if (reading.kind === 'refused') return refuse(res, reading.id, reading.refusal);
     const { id } = reading;
     if (reading.kind === 'answered') return sendRpc(res, 200, resultText(id, reading.result));
     const { message } = reading;
-    const activates = activate(req, res);
+    const activates = dialect.continuation && activate(req, res);
     const found = message.kind === 'order' ? newPurchase(waiting, message, activates) : await goOn(waiting, message);
     if (found.kind === 'refused') return refuse(res, id, found.refusal);
     const requestId = requestIdOf(res);

@@ -47,8 +47,15 @@ export const MAX_MESSAGE_ID_LENGTH = 256;
 /** What a part may hold besides data, today and before 1.0. */
 const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
 
-/** Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal, and mean nothing here. */
-export function readSendMessage(params: Json | undefined, headers: CarriedInHeaders): SendMessage | Unread {
+/**
+ * Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal, and mean nothing here. Without `continuation` every
+ * message is an order of its own: what names a task is refused.
+ */
+export function readSendMessage(
+  params: Json | undefined,
+  headers: CarriedInHeaders,
+  continuation: boolean,
+): SendMessage | Unread {
   if (!isObject(params)) return unread(badParams('params', 'must be an object'));
   const { message, configuration } = params;
   if (!isObject(message)) return unread(badParams('message', 'must be an object'));
@@ -64,6 +71,7 @@ export function readSendMessage(params: Json | undefined, headers: CarriedInHead
   const mandate = oneMandate(headers.mandate, memberMandate(inside?.[AUTHORIZATION_MEMBER]));
   const taskId = named(message['taskId']);
   const contextId = named(message['contextId']);
+  if (taskId !== undefined && !continuation) return unread({ reason: 'TASK_NOT_FOUND', message: NOT_CONTINUED });
   if (taskId !== undefined) {
     const declined = metadata[PAYMENT_STATUS] === 'payment-rejected';
     if (!declined && proof.kind === 'none') return unread({ reason: 'TASK_NOT_FOUND', message: NO_PAYMENT });
@@ -78,6 +86,8 @@ export function readSendMessage(params: Json | undefined, headers: CarriedInHead
   return 'reason' in order ? unread(order) : { kind: 'order', messageId, ...order, proof, mandate };
 }
 
+const NOT_CONTINUED =
+  'Tasks end with their answer and are not continued. Send a new message without taskId; a payment goes into its input._payment.';
 const NO_PAYMENT =
   'Tasks are continued by their payment only, and this message has none. Put the PaymentPayload into ' +
   `message.metadata["${PAYMENT_PAYLOAD}"], or decline with "${PAYMENT_STATUS}": "payment-rejected"; else send a new message without taskId.`;

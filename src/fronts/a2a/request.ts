@@ -12,6 +12,13 @@ export interface RequestHeaders extends CarriedInHeaders {
   readonly version: HeaderReading;
 }
 
+/** What an operator decides about the requests that are served. */
+export interface Dialect {
+  readonly errorProfile: ErrorProfile;
+  /** Whether a message may bring the payment for a task that waits. */
+  readonly continuation: boolean;
+}
+
 /** What came of reading a POST. `answered`: there is nothing to look up, so the result is known. */
 export type A2aReading =
   | { readonly kind: 'message'; readonly id: RpcId; readonly message: SendMessage }
@@ -41,7 +48,7 @@ const NO_LOOKUP = 'Tasks cannot be looked up or canceled here: SendMessage answe
 const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
 
 /** Reads a body with its headers: JSON, request object, version, method, parameters, in this order (CONTRACT 7.2). */
-export function readRequest(bytes: Uint8Array, headers: RequestHeaders, profile: ErrorProfile): A2aReading {
+export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect: Dialect): A2aReading {
   const body = readBody(bytes);
   if (!body.ok) {
     const reason = body.code === PARSE_ERROR ? 'MALFORMED_JSON' : 'INVALID_REQUEST';
@@ -59,7 +66,7 @@ export function readRequest(bytes: Uint8Array, headers: RequestHeaders, profile:
   if (!isId(id)) return refused(null, invalid('The member id must be a string or a number.'));
   const { version } = headers;
   if (version.kind !== 'single' || !VERSION.test(version.value)) return refused(id, wrongVersion(version));
-  return readMethod(id, method, request['params'], headers, profile);
+  return readMethod(id, method, request['params'], headers, dialect);
 }
 
 function readMethod(
@@ -67,13 +74,13 @@ function readMethod(
   method: string,
   params: Json | undefined,
   headers: CarriedInHeaders,
-  profile: ErrorProfile,
+  { errorProfile, continuation }: Dialect,
 ): A2aReading {
   if (method === 'SendMessage') {
-    const message = readSendMessage(params, headers);
+    const message = readSendMessage(params, headers, continuation);
     return message.kind === 'refused' ? refused(id, message.refusal) : { kind: 'message', id, message };
   }
-  if (method === 'ListTasks' && profile === 'spec') return { kind: 'answered', id, result: NO_TASKS };
+  if (method === 'ListTasks' && errorProfile === 'spec') return { kind: 'answered', id, result: NO_TASKS };
   const reason = OTHER_METHODS.get(method) ?? 'METHOD_NOT_FOUND';
   return refused(id, reason === 'TASK_NOT_FOUND' ? { reason, message: NO_LOOKUP } : { reason });
 }
