@@ -9,6 +9,17 @@ export const CLUSTER_RIGHTS: readonly string[] = ['+cluster|slots', '+cluster|in
 const COMMANDS = [
   ...['hello', 'auth', 'ping', 'info', 'quit', 'client|setname', 'evalsha', 'eval', 'script|load', 'time', 'wait'],
   ...['get', 'set', 'del', 'hset', 'hget', 'hmget', 'hgetall', 'hdel', 'pexpire'],
-  ...['zadd', 'zrem', 'zcard', 'zscore', 'zrange', 'zrevrangebylex', 'zremrangebyscore', 'xadd', 'xrevrange'],
+  ...[
+    'zadd',
+    'zrem',
+    'zcard',
+    'zscore',
+    'zrange',
+    'zrangebylex',
+    'zrevrangebylex',
+    'zremrangebyscore',
+    'xadd',
+    'xrevrange',
+  ],
   ...['xrange', 'xread', 'xinfo|stream'],
 ];

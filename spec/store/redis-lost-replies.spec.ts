@@ -25,7 +25,9 @@ async function everything(payId: string): Promise<unknown> {
     parked: await redis.hgetall(`${TAG}parked`),
     waiting: await redis.zrange(`${TAG}parked:waiting`, '0', '-1'),
     claimed: await redis.zrange(`${TAG}parked:claimed`, '0', '-1', 'WITHSCORES'),
-    receiptIds: await redis.zrange(`${TAG}rcpt:ids`, '0', '-1'),
+    receiptLists: await Promise.all(
+      ['done', 'owed', 'uncertain', 'names', 'ids'].map((list) => redis.zrange(`${TAG}rcpt:${list}`, '0', '-1')),
+    ),
   };
 }
 

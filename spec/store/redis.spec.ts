@@ -158,7 +158,7 @@ describe('the rights of the gateway in Redis', () => {
     const own = await openRedisStore({
       url: guarded.url,
       merchantId: 'shop',
-      limits: { ...REDIS_LIMITS, receiptsMaxLength: 1 },
+      limits: { ...REDIS_LIMITS, receiptsMaxLength: 1, receiptsMaxAgeMs: HOUR_MS },
     });
     const { ledger, feed, receipts, parked, mandates } = own;
     const take = async () => {
@@ -168,7 +168,10 @@ describe('the rights of the gateway in Redis', () => {
     const first = await take();
     assert.deepEqual(await ledger.discard(holder(first), []), { kind: 'gone' });
     for (const record of [await take(), await take()]) {
-      const carried = { receipt: receipt(record.receiptId, 'r'), events: [event('payment.verified', 'r')] };
+      const carried = {
+        receipt: receipt(record.receiptId, 'r', { delivered: true }),
+        events: [event('payment.verified', 'r')],
+      };
       assert.equal((await ledger.advance(move(record, 'settling', carried))).kind, 'done');
     }
     const open = [useOf('o')];
@@ -181,6 +184,9 @@ describe('the rights of the gateway in Redis', () => {
     await feed.append([event('resource.requested', 'r')]);
     assert.equal((await feed.page({ limit: 5 })).events.length, 3);
     assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);
+    assert.equal((await receipts.page({ limit: 5, requestId: 'r' })).receipts.length, 1);
+    assert.deepEqual(await receipts.counts(), { done: 1, owed: 0, uncertain: 0 });
+    assert.equal(await own.tidy(), false);
     for (const forMs of [0, HOUR_MS]) await parked.park('task', 'call', forMs);
     assert.equal((await parked.claim('task', 'buyer', HOUR_MS)).kind, 'yours');
     assert.equal(await parked.release('task', 'buyer', HOUR_MS), true);

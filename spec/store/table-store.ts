@@ -7,6 +7,7 @@ import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord } from '../../sr
 import { admitted, endedUses } from '../../src/payments/ledger/mandate-use.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
 import { MAX_PARKED_CALLS, type ParkedCalls } from '../../src/payments/parked-calls.ts';
+import { listsOf, type ReceiptList } from '../../src/receipts/lists.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/store.ts';
 import { tableClaims } from '../checkouts/table-claims.ts';
@@ -103,6 +104,17 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
           .filter((receipt) => requestId === undefined || receipt.requestId === requestId)
           .sort((a, b) => (a.id < b.id ? 1 : -1)),
       }),
+      async add(written) {
+        const fresh = written.filter(({ id }) => !receipts.has(id));
+        for (const receipt of fresh) receipts.set(receipt.id, receipt);
+        return fresh.map(({ id }) => id);
+      },
+      async counts() {
+        const lists = [...receipts.values()].flatMap(listsOf);
+        const on = (list: ReceiptList) => lists.filter((one) => one === list).length;
+        return { done: on('done'), owed: on('owed'), uncertain: on('uncertain') };
+      },
+      trimmed: () => ({ length: 0, age: 0 }),
     },
     parked: parkedCalls(now),
     mandates: mapRegister(uses, now),
@@ -112,6 +124,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
       return { open: open.length, ...countOpen(open, now()) };
     },
     check: async () => ({ status: 'ok' }),
+    tidy: async () => false,
     close: async () => undefined,
   };
 }

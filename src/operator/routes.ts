@@ -43,9 +43,14 @@ export function operatorRoutes(
     '/api/receipts',
     answer(async (query) => {
       const delivered = oneOf(query, 'delivered', ['true', 'false']);
+      const uncertain = oneOf(query, 'uncertain', ['payment', 'delivery']);
       const filters = common(query, RECEIPT_ID);
       await written();
-      return receipts.page({ ...filters, ...(delivered === undefined ? {} : { delivered: delivered === 'true' }) });
+      return receipts.page({
+        ...filters,
+        ...(delivered === undefined ? {} : { delivered: delivered === 'true' }),
+        ...(uncertain === undefined ? {} : { uncertain }),
+      });
     }),
   );
   router.get('/api/events/stream', stream);

@@ -1,8 +1,12 @@
 import type { Channel } from '../events/event.ts';
+import type { ReceiptList } from './lists.ts';
 
-/** The money part of a receipt. `amount` in display units; `externalReference` is the transaction hash, empty when unconfirmed. */
+/**
+ * The money part of a receipt. `amount` in display units; `externalReference` is the transaction hash, empty when unconfirmed.
+ * `unknown`: nothing can tell whether it was paid; an operator decides.
+ */
 export interface ReceiptPayment {
-  readonly status: 'settled';
+  readonly status: 'settled' | 'unknown';
   readonly provider: 'x402';
   readonly amount: string;
   readonly currency: string;
@@ -52,6 +56,10 @@ export interface Receipt {
     readonly answerKept?: true;
     /** The window to collect is over and nothing was delivered: the merchant owes the money back. */
     readonly refundDue?: true;
+    /** The gateway's own name for the call that wrote this; a caller chooses `requestId`, and others may choose the same. */
+    readonly callId?: string;
+    /** The process died before it wrote how the delivery ended, and bytes of the answer may have reached the buyer. */
+    readonly deliveryUncertain?: true;
     /** Paid by the facilitator's word alone, without a transaction (state-and-reliability 3.5, R5). */
     readonly unconfirmed?: true;
     /** The store had lost it; made again from what the chain shows. */
@@ -66,6 +74,9 @@ export interface ReceiptQuery {
   readonly requestId?: string;
   readonly resourceId?: string;
   readonly delivered?: boolean;
+  readonly callId?: string;
+  /** Only those of which it is not known whether the money moved (`payment`) or the answer arrived (`delivery`). */
+  readonly uncertain?: 'payment' | 'delivery';
 }
 
 export interface ReceiptPage {
@@ -75,9 +86,24 @@ export interface ReceiptPage {
 
 export const RECEIPT_ID = /^receipt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** The book of receipts. Receipts of payments are written by the payment's own transition, not through `write`. */
+/** Delivered receipts that this process dropped so far: those over the number the book may hold, and those past their age. */
+export interface TrimmedReceipts {
+  readonly length: number;
+  readonly age: number;
+}
+
+/**
+ * The book of receipts. Receipts of payments are written by the payment's own transition, not through `write`. Over its bounds it drops
+ * the oldest *delivered* ones: what is owed to a buyer stays until it is delivered.
+ */
 export interface ReceiptBook {
   /** Writes all or none; a receipt whose id is there already is replaced. */
   write(receipts: readonly Receipt[]): Promise<void>;
+  /** Writes those whose id is not there yet, so that what is known better is never replaced. Answers the ids that are new. */
+  add(receipts: readonly Receipt[]): Promise<readonly string[]>;
+  /** `delivered`, `uncertain`, `requestId` and `callId` are answered from an index, whatever lies around. */
   page(query: ReceiptQuery): Promise<ReceiptPage>;
+  /** Receipts on each list. */
+  counts(): Promise<Readonly<Record<ReceiptList, number>>>;
+  trimmed(): TrimmedReceipts;
 }

@@ -17,6 +17,8 @@ export interface Scan<T> {
   readonly cursor: string | undefined;
   /** Undefined: every entry matches. */
   readonly matches: ((item: T) => boolean) | undefined;
+  /** What is read comes from an index of what matches: hardly an entry is read in vain. */
+  readonly indexed?: boolean;
 }
 
 /**
@@ -27,13 +29,14 @@ export async function scanPage<T>(
   scan: Scan<T>,
   older: Older<T>,
 ): Promise<{ readonly items: readonly T[]; readonly next: string | undefined }> {
-  const { limit, matches } = scan;
-  const batch = matches === undefined ? limit + 1 : SCAN_BATCH;
+  const { limit, matches, indexed = false } = scan;
+  let batch = matches === undefined || indexed ? limit + 1 : SCAN_BATCH;
   const items: T[] = [];
   let position = scan.cursor;
   let last: string | undefined;
-  for (let scanned = 0; scanned < MAX_SCANNED; scanned += batch) {
+  for (let scanned = 0; scanned < MAX_SCANNED; ) {
     const entries = await older(position, batch);
+    scanned += batch;
     for (const { id, item } of entries) {
       position = id;
       if (item === undefined || matches?.(item) === false) continue;
@@ -42,6 +45,7 @@ export async function scanPage<T>(
       last = id;
     }
     if (entries.length < batch) return { items, next: undefined };
+    batch = Math.max(batch, SCAN_BATCH);
   }
   return { items, next: position };
 }

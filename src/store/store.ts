@@ -26,6 +26,8 @@ export interface Store {
   census(): Promise<PaymentCensus>;
   /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */
   check(): Promise<StoreHealth>;
+  /** One short step of housekeeping: drops receipts that are past their bounds, gives space back. True: there is more to do. */
+  tidy(): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -41,8 +43,13 @@ export class StoreError extends Error {
   }
 }
 
-/** What both adapters need. Counts are entries. */
+/** What both adapters need. Counts are entries; `receiptsMaxLength` is of delivered ones, what is owed does not count. */
 export interface StoreLimits {
   readonly eventsMaxLength: number;
   readonly receiptsMaxLength: number;
+  /** Delivered receipts older than this are dropped, milliseconds; absent: only their number counts. */
+  readonly receiptsMaxAgeMs?: number;
 }
+
+/** Most receipts over the bounds that one write or one step of housekeeping drops: the rest goes with the next ones. */
+export const TRIMMED_AT_ONCE = 100;

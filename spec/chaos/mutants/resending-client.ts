@@ -9,6 +9,7 @@ import { redisLedger } from '../../../src/store/redis/ledger.ts';
 import { redisMandates } from '../../../src/store/redis/mandates.ts';
 import { redisParked } from '../../../src/store/redis/parked.ts';
 import { redisReceipts } from '../../../src/store/redis/receipts.ts';
+import { trimCount } from '../../../src/store/trim-count.ts';
 import { misbehave } from './misbehave.ts';
 
 const COMMAND_TIMEOUT_MS = 500;
@@ -27,16 +28,19 @@ await misbehave({
     redis.once('close', () => redis.once('ready', () => log?.info({}, 'redis is reachable')));
     const keys = redisKeys(merchantId);
     const limits = { eventsMaxLength, receiptsMaxLength };
+    const trimmed = trimCount();
+    const receipts = redisReceipts(redis, keys, limits, trimmed);
     return {
       name: 'redis',
-      ledger: redisLedger({ redis, replicated: undefined }, keys, limits),
+      ledger: redisLedger({ redis, replicated: undefined }, keys, limits, trimmed),
       feed: redisFeed({ redis, openTail: async () => redis.duplicate() }, keys, limits),
-      receipts: redisReceipts(redis, keys, limits),
+      receipts,
       parked: redisParked(redis, keys),
       mandates: redisMandates({ redis }, keys),
       checkouts: redisCheckouts({ redis }, keys),
       census: redisCensus(redis, keys),
       check: redisHealth(redis, keys, 0, watchEpoch(undefined, undefined)),
+      tidy: () => receipts.tidy(),
       close: async () => redis.disconnect(),
     };
   },

@@ -14,7 +14,7 @@ import type {
 } from '../../../src/payments/ledger/ledger.ts';
 import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import { receiptId } from '../../../src/receipts/id.ts';
-import type { Receipt } from '../../../src/receipts/receipt.ts';
+import type { Receipt, ReceiptPayment } from '../../../src/receipts/receipt.ts';
 
 export const TRANSACTION = `0x${'ab'.repeat(32)}`;
 
@@ -110,6 +110,21 @@ export function receipt(id: string, requestId: string, more: Partial<Receipt> = 
     ...more,
   };
 }
+
+/** The money part of a receipt. */
+export const PAYMENT: ReceiptPayment = {
+  status: 'settled',
+  provider: 'x402',
+  amount: '0.01',
+  currency: 'USDC',
+  network: 'eip155:84532',
+  asset: '0x3333333333333333333333333333333333333333',
+  payer: '0x1111111111111111111111111111111111111111',
+  payee: '0x2222222222222222222222222222222222222222',
+  externalReference: TRANSACTION,
+  replayKey: sha256('one'),
+  settledAt: '2026-01-02T03:04:05.678Z',
+};
 
 /** An answer with everything that is easily lost on the way: a repeated header, letters outside ASCII, bytes that are no text. */
 export function keptAnswer(body: string | Uint8Array = 'Zürich'): KeptAnswer {

@@ -10,8 +10,16 @@ export interface RedisKeys {
   readonly events: string;
   /** Hash: receipt id to JSON. */
   readonly receipts: string;
-  /** Sorted set, all scores 0: receipt ids in their own order, which is time. */
-  readonly receiptIndex: string;
+  /** Sorted sets, all scores 0: ids in their own order, which is time. Of delivered receipts, which are trimmed. */
+  readonly receiptsDone: string;
+  /** Of receipts that are paid and not delivered: never trimmed. */
+  readonly receiptsOwed: string;
+  /** Of those among them of which something is not known (lists.ts). */
+  readonly receiptsUncertain: string;
+  /** Sorted set, all scores 0: 22 characters of a digest over a request or call, and the id of a receipt that belongs to it. */
+  readonly receiptNames: string;
+  /** Sorted set: ids that an earlier release wrote and that stand on no list yet. Gone once they all do. */
+  readonly receiptsUnlisted: string;
   /** Hash: parked calls by name, as `claimant\ncall`; the claimant is empty while a call waits for one. */
   readonly parked: string;
   /** Sorted set: names of parked calls that wait, by the time at which they end, milliseconds. */
@@ -45,6 +53,11 @@ export function registerKeys(keys: RedisKeys): readonly string[] {
   return [keys.mandatesOnce, keys.mandatesOpen, keys.mandatesOpenEnds, keys.mandatesEpoch];
 }
 
+/** The book of receipts, as scripts that write to it want it: five keys in this order. */
+export function bookKeys(keys: RedisKeys): readonly string[] {
+  return [keys.receipts, keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain, keys.receiptNames];
+}
+
 /** @throws Error for a merchant id that would break the hash tag. */
 export function redisKeys(merchantId: string): RedisKeys {
   if (!/^[A-Za-z0-9._-]{1,128}$/.test(merchantId)) throw new Error('a merchant id cannot be part of a Redis key');
@@ -55,7 +68,11 @@ export function redisKeys(merchantId: string): RedisKeys {
     open: `${tag}:open`,
     events: `${tag}:ev`,
     receipts: `${tag}:rcpt`,
-    receiptIndex: `${tag}:rcpt:ids`,
+    receiptsDone: `${tag}:rcpt:done`,
+    receiptsOwed: `${tag}:rcpt:owed`,
+    receiptsUncertain: `${tag}:rcpt:uncertain`,
+    receiptNames: `${tag}:rcpt:names`,
+    receiptsUnlisted: `${tag}:rcpt:ids`,
     parked: `${tag}:parked`,
     parkedWaiting: `${tag}:parked:waiting`,
     parkedClaimed: `${tag}:parked:claimed`,

@@ -14,13 +14,14 @@ import { FORGOTTEN } from '../../payments/ledger/table.ts';
 import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/transitions.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import { eventJson } from '../event-json.ts';
-import type { StoreLimits } from '../store.ts';
+import { type StoreLimits, TRIMMED_AT_ONCE } from '../store.ts';
+import type { TrimCount } from '../trim-count.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { keptForm, keptFrom } from './kept.ts';
-import { type RedisKeys, registerKeys } from './keys.ts';
+import { bookKeys, type RedisKeys, registerKeys } from './keys.ts';
 import { runReplicated } from './replication.ts';
-import { advancedOf, parts, reservationOf, standingOf } from './reply.ts';
+import { advancedOf, parts, reservationOf, standingOf, trimmedIn } from './reply.ts';
 import { DISCARD, RENEW, RESERVE, run, WRITE } from './script.ts';
 import { dueRecords, readRecord } from './work-list.ts';
 
@@ -32,9 +33,11 @@ export function redisLedger(
   { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },
   keys: RedisKeys,
   limits: StoreLimits,
+  trimmed: TrimCount,
 ): PaymentLedger {
   const { eventsMaxLength, receiptsMaxLength } = limits;
-  const shared = { retentionMs: RECORD_RETENTION_MS, eventsMaxLength, receiptsMaxLength };
+  const bounds = { eventsMaxLength, receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
+  const shared = { retentionMs: RECORD_RETENTION_MS, ...bounds };
 
   const register = registerKeys(keys);
 
@@ -47,12 +50,13 @@ export function redisLedger(
     const events = (command.events ?? []).map(eventJson);
     const held = { payId, owner, fence, step, leaseMs, againMs, facts, events };
     const plan = { ...shared, ...held, ...change, keepMs: kept?.keepMs };
-    const { open, receipts, receiptIndex } = keys;
-    const payment = [keys.payment(payId), open, keys.events, receipts, receiptIndex, keys.kept(payId)];
+    const payment = [keys.payment(payId), keys.open, keys.events, keys.kept(payId), ...bookKeys(keys)];
     const touched = change.uses === undefined ? payment : [...payment, ...register];
     const execution = { keys: touched, plan, bytes: kept?.bytes };
     const waits = replicated !== undefined && change.to !== undefined && WAITING.has(change.to);
-    return advancedOf(await (waits ? runReplicated(replicated, WRITE, execution) : run(redis, WRITE, execution)));
+    const reply = await (waits ? runReplicated(replicated, WRITE, execution) : run(redis, WRITE, execution));
+    trimmed.add({ length: trimmedIn(reply) });
+    return advancedOf(reply);
   };
 
   return {
@@ -61,8 +65,8 @@ export function redisLedger(
       const terms = assertTerms(given);
       const { payId } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
-      const bounds = { workRetentionMs: WORK_RETENTION_MS, sweptAtOnce: SWEPT_AT_ONCE };
-      const plan = { ...shared, ...bounds, payId, owner, leaseMs, terms, ...states };
+      const sweep = { workRetentionMs: WORK_RETENTION_MS, sweptAtOnce: SWEPT_AT_ONCE };
+      const plan = { ...shared, ...sweep, payId, owner, leaseMs, terms, ...states };
       const payment = [keys.payment(payId), keys.open];
       const execution = { keys: terms.mandate === undefined ? payment : [...payment, ...register], plan };
       const reservation = reservationOf(await run(redis, RESERVE, execution));

@@ -2,6 +2,7 @@ import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register.ts';
 import type { RedisSettings } from '../settings.ts';
 import type { Store, StoreLimits } from '../store.ts';
+import { trimCount } from '../trim-count.ts';
 import { redisCensus } from './census.ts';
 import { redisCheckouts } from './checkouts.ts';
 import type { RedisClient } from './client.ts';
@@ -13,7 +14,7 @@ import { type RedisKeys, redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
 import { redisParked } from './parked.ts';
-import { redisReceipts } from './receipts.ts';
+import { type RedisReceipts, redisReceipts } from './receipts.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { reportWeaknesses } from './setup.ts';
 
@@ -41,16 +42,20 @@ export async function openRedisStore(
   // Opened when somebody follows the events.
   const openTail = () => connect(options, { name: 'tail', waitsMs: TAIL_WAIT_MS }, undefined);
   if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
+  const trimmed = trimCount();
+  const receipts = redisReceipts(redis, keys, limits, trimmed);
+  listEarlierReceipts(redis, receipts, log);
   return {
     name: 'redis',
-    ledger: redisLedger({ redis, replicated }, keys, limits),
+    ledger: redisLedger({ redis, replicated }, keys, limits, trimmed),
     feed: redisFeed({ redis, openTail }, keys, limits),
-    receipts: redisReceipts(redis, keys, limits),
+    receipts,
     parked: redisParked(redis, keys),
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),
     census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas, epoch),
+    tidy: () => receipts.tidy(),
     close: async () => {
       await Promise.all([disconnect(redis), replicated && disconnect(replicated)]);
     },
@@ -64,4 +69,17 @@ export async function openRedisStore(
 async function sightEpoch(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<void> {
   redis.on('ready', () => void writable(redis, keys, epoch));
   if (redis.status === 'ready') await writable(redis, keys, epoch);
+}
+
+/**
+ * Puts the receipts of an earlier release on their lists, at every connection: during a rolling update the older processes still write
+ * some. A failure is no reason to wait: whoever asks for a list has it done first.
+ */
+function listEarlierReceipts(redis: RedisClient, receipts: RedisReceipts, log: StoreLog | undefined): void {
+  const list = async (): Promise<void> => {
+    const listed = await receipts.listAll().catch(() => 0);
+    if (listed > 0) log?.info({ receipts: listed }, 'receipts of an earlier release are on their lists now');
+  };
+  redis.on('ready', () => void list());
+  if (redis.status === 'ready') void list();
 }

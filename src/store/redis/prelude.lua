@@ -70,17 +70,3 @@ local function append_events(key)
     redis.call('XADD', key, 'MAXLEN', '~', whole(plan.eventsMaxLength), '*', 'e', event)
   end
 end
-
--- Writes a receipt and drops the oldest ones over the cap. All scores are 0, so the order is that of the ids.
-local function put_receipt(receipts, index)
-  if plan.receipt == nil then return end
-  redis.call('HSET', receipts, plan.receipt.id, plan.receipt.json)
-  redis.call('ZADD', index, 0, plan.receipt.id)
-  local over = redis.call('ZCARD', index) - plan.receiptsMaxLength
-  if over <= 0 then return end
-  local oldest = redis.call('ZRANGE', index, 0, over - 1)
-  for _, id in ipairs(oldest) do
-    redis.call('HDEL', receipts, id)
-    redis.call('ZREM', index, id)
-  end
-end

@@ -1,6 +1,11 @@
--- KEYS: receipts, receipt index. Writes receipts; the same id again replaces one.
+-- KEYS: book (5). Writes receipts and drops the oldest delivered ones over the bound; the same id again replaces one, unless only new
+-- ones are wanted. Answers how many were dropped, and the ids that were written.
+local book = book_at(1)
+local written = {}
 for _, receipt in ipairs(plan.receipts) do
-  plan.receipt = receipt
-  put_receipt(KEYS[1], KEYS[2])
+  if not (plan.onlyNew and book.has(receipt.id)) then
+    book.put(receipt)
+    written[#written + 1] = receipt.id
+  end
 end
-return 1
+return { book.trim(plan.receiptsMaxLength, plan.trimmedAtOnce), written }

@@ -1,30 +1,129 @@
+import { createHash } from 'node:crypto';
 import type { Receipt, ReceiptBook } from '../../receipts/receipt.ts';
 import type { Entry } from '../page.ts';
-import { parseReceipt, receiptPage } from '../receipt-json.ts';
-import type { StoreLimits } from '../store.ts';
+import { indexFor, parseReceipt, type ReceiptIndex, receiptPage } from '../receipt-json.ts';
+import { type StoreLimits, TRIMMED_AT_ONCE } from '../store.ts';
+import type { TrimCount } from '../trim-count.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
-import type { RedisKeys } from './keys.ts';
-import { RECEIPT, run } from './script.ts';
+import { bookKeys, type RedisKeys } from './keys.ts';
+import { parts } from './reply.ts';
+import { LIST, RECEIPT, RECEIPT_PAGE, run, TIDY } from './script.ts';
 
-/** The book of receipts: a hash of JSON and an index that sorts by id, so trimming needs no key that is not declared. */
-export function redisReceipts(redis: RedisClient, keys: RedisKeys, limits: StoreLimits): ReceiptBook {
-  const older = async (than: string | undefined, count: number): Promise<readonly Entry<Receipt>[]> => {
-    const from = than === undefined ? '+' : `(${than}`;
-    const ids = await answered(redis.zrevrangebylex(keys.receiptIndex, from, '-', 'LIMIT', 0, count));
-    if (ids.length === 0) return [];
-    const found = await answered(redis.hmget(keys.receipts, ...ids));
-    return ids.map((id, i) => {
-      const json = found[i];
-      return { id, item: typeof json === 'string' ? parseReceipt(json) : undefined };
+/** Receipts of an earlier release that one step puts on their lists: a few milliseconds of the server. */
+const LISTED_AT_ONCE = 250;
+
+/** The book, and what keeps it within its bounds. */
+export interface RedisReceipts extends ReceiptBook {
+  /** Drops some of what is past the bounds. True: there may be more. */
+  tidy(): Promise<boolean>;
+  /** Puts what an earlier release wrote on its lists; resolves, with how many there were, when none is left. */
+  listAll(): Promise<number>;
+}
+
+/**
+ * The book of receipts: a hash of JSON, and sorted sets that sort by id, so that a page is one read and trimming needs no key that is not
+ * declared.
+ */
+export function redisReceipts(
+  redis: RedisClient,
+  keys: RedisKeys,
+  limits: StoreLimits,
+  trimmed: TrimCount,
+): RedisReceipts {
+  const { receiptsMaxLength, receiptsMaxAgeMs } = limits;
+  const book = bookKeys(keys);
+  const bounds = { receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
+  let listing: Promise<number> | undefined;
+
+  const put = async (receipts: readonly Receipt[], onlyNew: boolean): Promise<readonly string[]> => {
+    const written = receipts.map((receipt) => ({ id: receipt.id, json: JSON.stringify(receipt) }));
+    const [dropped, ids] = parts(
+      await run(redis, RECEIPT, { keys: book, plan: { receipts: written, onlyNew, ...bounds } }),
+    );
+    trimmed.add({ length: Number(dropped) });
+    return parts(ids).map(String);
+  };
+  /** Another process may do the same: whoever comes first takes them. */
+  const listAll = async (): Promise<number> => {
+    const before = await answered(redis.zcard(keys.receiptsUnlisted));
+    for (let left = before; left > 0; )
+      left = Number(
+        await run(redis, LIST, { keys: [...book, keys.receiptsUnlisted], plan: { count: LISTED_AT_ONCE } }),
+      );
+    return before;
+  };
+  const listOnce = (): Promise<number> => {
+    listing ??= listAll().finally(() => {
+      listing = undefined;
     });
+    return listing;
+  };
+  const older = (index: ReceiptIndex) => {
+    const { sources, name } = rangeOf(index, keys);
+    const read = [keys.receipts, keys.receiptsUnlisted, ...sources];
+    return async (than: string | undefined, count: number): Promise<readonly Entry<Receipt>[]> => {
+      const max = than === undefined ? `[${name}${PAST_EVERY_ID}` : `(${name}${than}`;
+      const plan = { min: `[${name}`, max, count, cut: name.length };
+      const [unlisted, ids, found] = parts(await run(redis, RECEIPT_PAGE, { keys: read, plan }));
+      // What no list has yet is not found by them; the whole book is read with it.
+      if (Number(unlisted) > 0 && index.kind !== 'all') {
+        await listOnce();
+        return older(index)(than, count);
+      }
+      const documents = parts(found);
+      return parts(ids).map((id, i) => {
+        const json = documents[i];
+        return { id: String(id), item: typeof json === 'string' ? parseReceipt(json) : undefined };
+      });
+    };
   };
   return {
     async write(receipts) {
-      const written = receipts.map((receipt) => ({ id: receipt.id, json: JSON.stringify(receipt) }));
-      const plan = { receipts: written, receiptsMaxLength: limits.receiptsMaxLength };
-      await run(redis, RECEIPT, { keys: [keys.receipts, keys.receiptIndex], plan });
+      await put(receipts, false);
     },
-    page: (query) => receiptPage(query, older),
+    add: (receipts) => put(receipts, true),
+    page: (query) => receiptPage(query, older(indexFor(query))),
+    async counts() {
+      const sizes = [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain].map((key) => redis.zcard(key));
+      const [done = 0, owed = 0, uncertain = 0] = await answered(Promise.all(sizes));
+      return { done, owed, uncertain };
+    },
+    trimmed: () => trimmed.inAll(),
+    async tidy() {
+      const age = receiptsMaxAgeMs === undefined ? {} : { maxAgeMs: receiptsMaxAgeMs };
+      const [over = 0, old = 0] = parts(await run(redis, TIDY, { keys: book, plan: { ...bounds, ...age } })).map(
+        Number,
+      );
+      trimmed.add({ length: over, age: old });
+      return over === TRIMMED_AT_ONCE || old === TRIMMED_AT_ONCE;
+    },
+    listAll: listOnce,
   };
 }
+
+/** Sorts behind every id. */
+const PAST_EVERY_ID = '~';
+
+/** Where the ids of an index lie, and what they begin with there. */
+function rangeOf(index: ReceiptIndex, keys: RedisKeys): { readonly sources: readonly string[]; readonly name: string } {
+  switch (index.kind) {
+    case 'call':
+      return { sources: [keys.receiptNames], name: nameOf('call', index.callId) };
+    case 'request':
+      return { sources: [keys.receiptNames], name: nameOf('request', index.requestId) };
+    case 'uncertain':
+      return { sources: [keys.receiptsUncertain], name: '' };
+    case 'delivered':
+      return { sources: [index.delivered ? keys.receiptsDone : keys.receiptsOwed], name: '' };
+    case 'all':
+      return { sources: [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUnlisted], name: '' };
+  }
+}
+
+/** The twin of `name_of` in book.lua. */
+function nameOf(kind: 'call' | 'request', value: string): string {
+  return createHash('sha1').update(`${kind}:${value}`).digest('hex').slice(0, NAME_LENGTH);
+}
+
+const NAME_LENGTH = 22;

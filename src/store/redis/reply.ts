@@ -55,6 +55,12 @@ export function advancedOf(reply: unknown): Advanced {
   return standingOf(kind, detail);
 }
 
+/** How many receipts the write dropped. */
+export function trimmedIn(reply: unknown): number {
+  const [kind, , , trimmed] = parts(reply);
+  return kind === 'done' && trimmed !== undefined ? Number(trimmed) : 0;
+}
+
 /** Replies of writes that changed nothing. @throws LedgerCorruption */
 export function standingOf(kind: unknown, detail: unknown): Exclude<Advanced, { kind: 'done' }> {
   switch (kind) {

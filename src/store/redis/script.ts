@@ -14,6 +14,9 @@ const MANDATES = readFileSync(new URL('./mandates.lua', import.meta.url), 'utf8'
 /** What the scripts of checkout operations share beside it. */
 const CHECKOUTS = readFileSync(new URL('./checkouts.lua', import.meta.url), 'utf8');
 
+/** What the scripts that write receipts share beside it. */
+const BOOK = readFileSync(new URL('./book.lua', import.meta.url), 'utf8');
+
 /** A script that a server may know by its digest. */
 export interface Script {
   readonly source: string;
@@ -38,8 +41,8 @@ function script(body: string): Script {
 
 /** payment, open, and with a mandate the register (4) */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
-/** payment, open, events, receipts, receipt index, kept answer, and where uses are ended the register (4) */
-export const WRITE = script(MANDATES + readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
+/** payment, open, events, kept answer, book (5), and where uses are ended the register (4) */
+export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const RENEW = script(readFileSync(new URL('./renew.lua', import.meta.url), 'utf8'));
 /** open */
@@ -52,8 +55,14 @@ export const FORGET = script(readFileSync(new URL('./forget.lua', import.meta.ur
 export const DISCARD = script(MANDATES + readFileSync(new URL('./discard.lua', import.meta.url), 'utf8'));
 /** events, batch */
 export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.url), 'utf8'));
-/** receipts, receipt index */
-export const RECEIPT = script(readFileSync(new URL('./receipt.lua', import.meta.url), 'utf8'));
+/** book (5) */
+export const RECEIPT = script(BOOK + readFileSync(new URL('./receipt.lua', import.meta.url), 'utf8'));
+/** receipts, what is not on the lists yet, and the sorted sets to read */
+export const RECEIPT_PAGE = script(readFileSync(new URL('./receipt-page.lua', import.meta.url), 'utf8'));
+/** book (5), what is not on the lists yet */
+export const LIST = script(BOOK + readFileSync(new URL('./list.lua', import.meta.url), 'utf8'));
+/** book (5) */
+export const TIDY = script(BOOK + readFileSync(new URL('./tidy.lua', import.meta.url), 'utf8'));
 /** parked calls, ends of those that wait, ends of those that are claimed */
 export const PARK = script(PARKED + readFileSync(new URL('./park.lua', import.meta.url), 'utf8'));
 /** parked calls, ends of those that wait, ends of those that are claimed */

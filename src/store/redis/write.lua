@@ -1,5 +1,4 @@
--- KEYS: payment, open, events, receipts, receipt index, kept answer, and where `plan.uses` says what becomes of a mandate's uses the
--- register (4). ARGV[2]: the bytes of an answer to keep. A guarded change of
+-- KEYS: payment, open, events, kept answer, book (5), and where `plan.uses` says what becomes of a mandate's uses the register (4). ARGV[2]: the bytes of an answer to keep. A guarded change of
 -- one record with everything that must become true with it; the twin of `advance` and `note` in table.ts. Without `plan.to` the
 -- record stays in its state.
 local key, open = KEYS[1], KEYS[2]
@@ -44,14 +43,21 @@ for _, name in ipairs(plan.required) do
 end
 
 if plan.uses and record.mandate then
-  register_at(7).finish(cjson.decode(record.mandate).claim, plan.uses, now)
+  register_at(10).finish(cjson.decode(record.mandate).claim, plan.uses, now)
 end
 save(key, fields)
 keep_alive(key, now, record.validBefore)
 list_work(open, plan.payId, fields.dueAt)
-put_receipt(KEYS[4], KEYS[5])
+local trimmed = 0
+if plan.receipt then
+  local book = book_at(5)
+  book.put(plan.receipt)
+  trimmed = book.trim(plan.receiptsMaxLength, plan.trimmedAtOnce)
+end
 append_events(KEYS[3])
 -- Without a new answer an older one stays for the rest of its own time.
-if plan.keepMs == 0 then redis.call('DEL', KEYS[6]) end
-if plan.keepMs and plan.keepMs > 0 then redis.call('SET', KEYS[6], ARGV[2], 'PX', whole(plan.keepMs)) end
-return answer('done', now, key)
+if plan.keepMs == 0 then redis.call('DEL', KEYS[4]) end
+if plan.keepMs and plan.keepMs > 0 then redis.call('SET', KEYS[4], ARGV[2], 'PX', whole(plan.keepMs)) end
+local done = answer('done', now, key)
+done[4] = trimmed
+return done

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RegisterEpoch } from '../../mandates/register.ts';
 import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../store.ts';
+import { trimCount } from '../trim-count.ts';
 import { sqliteCensus } from './census.ts';
 import { sqliteCheckouts } from './checkouts.ts';
 import { type Database, openDatabase } from './database.ts';
@@ -8,7 +9,7 @@ import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
 import { sqliteMandates } from './mandates.ts';
 import { sqliteParked } from './parked.ts';
-import { putReceipts, sqliteReceipts } from './receipts.ts';
+import { receiptRows, sqliteReceipts } from './receipts.ts';
 import { registerRows } from './register.ts';
 
 /**
@@ -24,20 +25,25 @@ export function openSqliteStore(options: {
   const { path, limits, now = Date.now } = options;
   const database = openDatabase(path, now);
   const append = appendEvents(database, limits);
-  const put = putReceipts(database, limits);
+  const trimmed = trimCount();
+  const rows = receiptRows(database, limits, trimmed);
   const register = registerRows(database);
   // A file that was deleted looks like a first start.
   if (register.epoch() === undefined) register.begin(options.epoch ?? { born: now(), openFrom: 0 });
   return {
     name: 'sqlite',
-    ledger: sqliteLedger(database, { append, put, register }),
+    ledger: sqliteLedger(database, { append, put: rows.put, register }),
     feed: sqliteFeed(database, append),
-    receipts: sqliteReceipts(database, put),
+    receipts: sqliteReceipts(database, rows, trimmed),
     parked: sqliteParked(database),
     mandates: sqliteMandates(database, register),
     checkouts: sqliteCheckouts(database),
     census: sqliteCensus(database),
     check: sqliteHealth(database),
+    tidy: async () => {
+      const more = await database.write((now) => rows.tidy(now));
+      return database.giveBack() || more;
+    },
     async close() {
       database.close();
     },

@@ -90,6 +90,47 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE checkout_locks (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX checkout_locks_expiry ON checkout_locks (expires_at);
   `,
+  // Receipts are found by how they stand and by what they belong to, and counted by how they stand: only delivered ones are trimmed.
+  // The columns are read from the receipt itself, so they cannot say anything else; of what is no JSON they say nothing.
+  `
+  DROP TRIGGER receipt_added;
+  DROP TRIGGER receipt_dropped;
+  ALTER TABLE receipts ADD COLUMN delivered INTEGER
+    AS (CASE WHEN json_valid(receipt) THEN coalesce(json_extract(receipt, '$.delivered'), 0) ELSE 0 END) VIRTUAL;
+  ALTER TABLE receipts ADD COLUMN uncertain INTEGER
+    AS (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.delivered') = 0
+      AND (coalesce(json_extract(receipt, '$.payment.status'), '') = 'unknown'
+        OR coalesce(json_extract(receipt, '$.metadata.deliveryUncertain'), 0)) ELSE 0 END) VIRTUAL;
+  ALTER TABLE receipts ADD COLUMN request_id TEXT
+    AS (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.requestId') END) VIRTUAL;
+  ALTER TABLE receipts ADD COLUMN resumed_from TEXT
+    AS (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.metadata.resumedFrom') END) VIRTUAL;
+  ALTER TABLE receipts ADD COLUMN call_id TEXT
+    AS (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.metadata.callId') END) VIRTUAL;
+  -- Each ends with the id, which is the key of the table, so what it finds is in order.
+  CREATE INDEX receipts_delivered ON receipts (delivered);
+  CREATE INDEX receipts_uncertain ON receipts (uncertain) WHERE uncertain = 1;
+  CREATE INDEX receipts_request ON receipts (request_id);
+  CREATE INDEX receipts_resumed ON receipts (resumed_from) WHERE resumed_from IS NOT NULL;
+  CREATE INDEX receipts_call ON receipts (call_id) WHERE call_id IS NOT NULL;
+
+  ALTER TABLE tally RENAME COLUMN receipts TO done;
+  ALTER TABLE tally ADD COLUMN owed INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tally ADD COLUMN uncertain INTEGER NOT NULL DEFAULT 0;
+  UPDATE tally SET (done, owed, uncertain) =
+    (SELECT coalesce(sum(delivered), 0), coalesce(sum(1 - delivered), 0), coalesce(sum(uncertain), 0) FROM receipts);
+  CREATE TRIGGER receipt_added AFTER INSERT ON receipts BEGIN
+    UPDATE tally SET done = done + NEW.delivered, owed = owed + 1 - NEW.delivered, uncertain = uncertain + NEW.uncertain;
+  END;
+  CREATE TRIGGER receipt_changed AFTER UPDATE ON receipts
+    WHEN NEW.delivered <> OLD.delivered OR NEW.uncertain <> OLD.uncertain BEGIN
+    UPDATE tally SET done = done + NEW.delivered - OLD.delivered,
+      owed = owed + OLD.delivered - NEW.delivered, uncertain = uncertain + NEW.uncertain - OLD.uncertain;
+  END;
+  CREATE TRIGGER receipt_dropped AFTER DELETE ON receipts BEGIN
+    UPDATE tally SET done = done - OLD.delivered, owed = owed - 1 + OLD.delivered, uncertain = uncertain - OLD.uncertain;
+  END;
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 

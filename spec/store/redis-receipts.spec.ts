@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { receiptId } from '../../src/receipts/id.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { receipt } from '../payments/ledger/samples.ts';
+import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+
+const DAY_MS = 86_400_000;
+const bed = redisBed();
+
+/** Writes a receipt as the last release did: into the hash, and into one sorted set of all ids. */
+async function writtenBefore(merchantId: string, id: string, json: string): Promise<void> {
+  await bed.redis.hset(`{acg:${merchantId}}:rcpt`, id, json);
+  await bed.redis.zadd(`{acg:${merchantId}}:rcpt:ids`, 0, id);
+}
+
+async function withStore(then: (store: Store, merchantId: string) => Promise<void>, more: object = {}): Promise<void> {
+  const merchantId = randomUUID();
+  const store = await openRedisStore({ url: bed.server.url, merchantId, limits: { ...REDIS_LIMITS, ...more } });
+  try {
+    await then(store, merchantId);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Commands that the server ran meanwhile, those inside scripts and those of this test apart. */
+async function sentDuring(work: () => Promise<unknown>): Promise<readonly string[]> {
+  const monitor = await bed.redis.monitor();
+  const seen: string[] = [];
+  monitor.on('monitor', (_time: string, [name = '']: readonly string[], source: string) => {
+    if (source !== 'lua') seen.push(name.toLowerCase());
+  });
+  await work();
+  // What the monitor was told arrives in order: once it has seen this, it has seen all before it.
+  await bed.redis.echo('end');
+  while (!seen.includes('echo')) await new Promise((resolve) => setTimeout(resolve, 1));
+  monitor.disconnect();
+  return seen.filter((name) => name !== 'echo');
+}
+
+describe('the book of receipts in Redis', () => {
+  it('reads a page of each list in one command', () =>
+    withStore(async ({ receipts }) => {
+      const ids = Array.from({ length: 300 }, (_, i) => receiptId(1_000_000 - i));
+      await receipts.write(ids.map((id, i) => receipt(id, `r${i}`, { delivered: i % 100 !== 0 })));
+      for (const query of [{}, { delivered: false }, { delivered: true }, { requestId: 'r7' }, { callId: 'none' }])
+        assert.deepEqual(await sentDuring(() => receipts.page({ limit: 50, ...query })), ['evalsha']);
+    }));
+
+  it('puts what an earlier release wrote on its lists, at the start and whenever there is more of it', () =>
+    withStore(async (store, merchantId) => {
+      const [owed, done, damaged] = [receiptId(3_000), receiptId(2_000), receiptId(1_000)];
+      await writtenBefore(merchantId, owed, JSON.stringify(receipt(owed, 'old')));
+      await writtenBefore(merchantId, done, JSON.stringify(receipt(done, 'old', { delivered: true })));
+      await writtenBefore(merchantId, damaged, 'no JSON');
+      const again = await openRedisStore({ url: bed.server.url, merchantId, limits: REDIS_LIMITS });
+      for (const { receipts } of [store, again]) {
+        const found = async (query: object) =>
+          (await receipts.page({ limit: 5, ...query })).receipts.map(({ id }) => id);
+        assert.deepEqual(await found({ delivered: false }), [owed]);
+        assert.deepEqual(await found({ requestId: 'old' }), [owed, done]);
+        assert.deepEqual(await found({}), [owed, done]);
+      }
+      // What cannot be read stays: nothing says that it was delivered.
+      assert.deepEqual(await again.receipts.counts(), { done: 1, owed: 2, uncertain: 0 });
+      assert.equal(await bed.redis.exists(`{acg:${merchantId}}:rcpt:ids`), 0);
+      const late = receiptId(4_000);
+      await writtenBefore(merchantId, late, JSON.stringify(receipt(late, 'old')));
+      const page = await store.receipts.page({ limit: 5, delivered: false });
+      assert.deepEqual(
+        page.receipts.map(({ id }) => id),
+        [late, owed],
+      );
+      await again.close();
+    }));
+
+  it('shows the whole book while some of it is on no list yet', () =>
+    withStore(async ({ receipts }, merchantId) => {
+      const [old, fresh] = [receiptId(1_000), receiptId(2_000)];
+      await receipts.write([receipt(fresh, 'fresh')]);
+      await writtenBefore(merchantId, old, JSON.stringify(receipt(old, 'old')));
+      const page = await receipts.page({ limit: 5 });
+      assert.deepEqual(
+        page.receipts.map(({ id }) => id),
+        [fresh, old],
+      );
+    }));
+
+  it('drops delivered receipts past their age, on the clock of the server, and nothing that is owed', () =>
+    withStore(
+      async ({ receipts, tidy }) => {
+        const [seconds = '0'] = await bed.redis.time();
+        const now = Number(seconds) * 1_000;
+        const [old, owed, recent] = [
+          receiptId(now - 3 * DAY_MS),
+          receiptId(now - 2 * DAY_MS - 1),
+          receiptId(now - DAY_MS),
+        ];
+        await receipts.write([old, recent].map((id) => receipt(id, 'aged', { delivered: true })));
+        await receipts.write([receipt(owed, 'aged')]);
+        assert.equal(await tidy(), false);
+        const page = await receipts.page({ limit: 5, requestId: 'aged' });
+        assert.deepEqual(
+          page.receipts.map(({ id }) => id),
+          [recent, owed],
+        );
+        assert.deepEqual(receipts.trimmed(), { length: 0, age: 1 });
+      },
+      { receiptsMaxAgeMs: 2 * DAY_MS },
+    ));
+
+  it('leaves nothing of a dropped receipt behind', () =>
+    withStore(
+      async ({ receipts }, merchantId) => {
+        const ids = Array.from({ length: 30 }, (_, i) => receiptId(1_000 + i));
+        const metadata = { callId: 'call_1', resumedFrom: 'before' };
+        for (const id of ids) await receipts.write([receipt(id, 'name', { delivered: true, metadata })]);
+        const sizes = ['done', 'owed', 'uncertain', 'names'].map((list) =>
+          bed.redis.zcard(`{acg:${merchantId}}:rcpt:${list}`),
+        );
+        assert.deepEqual(await Promise.all(sizes), [10, 0, 0, 30]);
+        assert.equal(await bed.redis.hlen(`{acg:${merchantId}}:rcpt`), 10);
+      },
+      { receiptsMaxLength: 10 },
+    ));
+});

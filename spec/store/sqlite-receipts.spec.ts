@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, describe, it } from 'node:test';
+import { receiptId } from '../../src/receipts/id.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { MIGRATIONS } from '../../src/store/sqlite/schema.ts';
+import { receipt } from '../payments/ledger/samples.ts';
+
+const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 100 };
+/** The schema before receipts stood on lists. */
+const BEFORE_LISTS = MIGRATIONS.findIndex((step) => step.includes('receipts_delivered'));
+const DAY_MS = 86_400_000;
+const NOW = 1_800_000_000_000;
+const directory = mkdtempSync(join(tmpdir(), 'acg-sqlite-receipts-'));
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+/** A file as an earlier release left it, with these receipts. */
+function oldFile(name: string, receipts: readonly (readonly [id: string, json: string])[]): string {
+  const path = join(directory, name);
+  const db = new DatabaseSync(path);
+  for (const step of MIGRATIONS.slice(0, BEFORE_LISTS)) db.exec(step);
+  db.exec(`PRAGMA application_id = ${0x41434731}; PRAGMA user_version = ${BEFORE_LISTS}`);
+  const insert = db.prepare('INSERT INTO receipts (id, receipt) VALUES (?, ?)');
+  db.exec('BEGIN');
+  for (const [id, json] of receipts) insert.run(id, json);
+  db.exec('COMMIT');
+  db.close();
+  return path;
+}
+
+describe('the book of receipts in SQLite', () => {
+  it('puts what an earlier release wrote on its lists, what cannot be read on that of the owed', async () => {
+    const [owed, done, damaged] = [receiptId(3_000), receiptId(2_000), receiptId(1_000)];
+    const path = oldFile('lists.db', [
+      [owed, JSON.stringify(receipt(owed, 'old'))],
+      [done, JSON.stringify(receipt(done, 'later', { delivered: true, metadata: { resumedFrom: 'old' } }))],
+      [damaged, 'no JSON'],
+    ]);
+    const store = openSqliteStore({ path, limits: LIMITS });
+    const found = async (query: object) =>
+      (await store.receipts.page({ limit: 5, ...query })).receipts.map(({ id }) => id);
+    assert.deepEqual(await found({ delivered: false }), [owed]);
+    assert.deepEqual(await found({ requestId: 'old' }), [owed, done]);
+    assert.deepEqual(await found({}), [owed, done]);
+    assert.deepEqual(await store.receipts.counts(), { done: 1, owed: 2, uncertain: 0 });
+    await store.close();
+  });
+
+  it('answers each filter from an index, without sorting and without a look at the rest', async () => {
+    const path = join(directory, 'plans.db');
+    const store = openSqliteStore({ path, limits: LIMITS });
+    await store.close();
+    const db = new DatabaseSync(path);
+    const plans = [
+      ['delivered = ?', 'receipts_delivered (delivered=? AND id<?)'],
+      ['uncertain = 1', 'receipts_uncertain (uncertain=? AND id<?)'],
+      ['call_id = ?', 'receipts_call (call_id=? AND id<?)'],
+      ['request_id = ?', 'receipts_request (request_id=? AND id<?)'],
+      ['resumed_from = ?', 'receipts_resumed (resumed_from=? AND id<?)'],
+    ] as const;
+    for (const [where, index] of plans) {
+      const sql = `SELECT id, receipt FROM receipts WHERE ${where} AND id < ? ORDER BY id DESC LIMIT ?`;
+      const steps = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all('a', 'b', ...(where.endsWith('?') ? [1] : []));
+      assert.deepEqual(
+        steps.map(({ detail }) => detail),
+        [`SEARCH receipts USING INDEX ${index}`],
+      );
+    }
+    db.close();
+  });
+
+  it('drops delivered receipts past their age, and nothing that is owed', async () => {
+    const limits = { ...LIMITS, receiptsMaxAgeMs: 2 * DAY_MS };
+    const store = openSqliteStore({ path: ':memory:', limits, now: () => NOW });
+    const [old, owed, recent] = [
+      receiptId(NOW - 2 * DAY_MS - 1),
+      receiptId(NOW - 9 * DAY_MS),
+      receiptId(NOW - 2 * DAY_MS),
+    ];
+    await store.receipts.write([old, recent].map((id) => receipt(id, 'aged', { delivered: true })));
+    await store.receipts.write([receipt(owed, 'aged')]);
+    assert.equal(await store.tidy(), false);
+    const page = await store.receipts.page({ limit: 5 });
+    assert.deepEqual(
+      page.receipts.map(({ id }) => id),
+      [recent, owed],
+    );
+    assert.deepEqual(store.receipts.trimmed(), { length: 0, age: 1 });
+    await store.close();
+  });
+
+  for (const [what, fresh] of [
+    ['a new file', true],
+    ['a file of an earlier release', false],
+  ] as const)
+    it(`gives space back in short steps, from ${what}`, async () => {
+      const ids = Array.from({ length: 2_500 }, (_, i) => receiptId(NOW - 10 * DAY_MS + i));
+      const big = (id: string) => receipt(id, 'x'.repeat(4_000), { delivered: true });
+      const path = fresh
+        ? join(directory, 'new.db')
+        : oldFile(
+            'old.db',
+            ids.map((id) => [id, JSON.stringify(big(id))]),
+          );
+      const limits = { eventsMaxLength: 100, receiptsMaxLength: 1_000_000, receiptsMaxAgeMs: DAY_MS };
+      const store = openSqliteStore({ path, limits, now: () => NOW });
+      if (fresh) await store.receipts.write(ids.map(big));
+      let steps = 1;
+      while (await store.tidy()) steps += 1;
+      assert.ok(steps > 10, `${steps} steps`);
+      await store.close();
+      assert.deepEqual(await countsOf(path), { done: 0, owed: 0, uncertain: 0 });
+      // 10 MB were in it; 4 MB stay for the next receipts.
+      assert.ok(statSync(path).size < 6_000_000, `${statSync(path).size} bytes are left`);
+    });
+});
+
+async function countsOf(path: string) {
+  const store = openSqliteStore({ path, limits: LIMITS });
+  const counts = await store.receipts.counts();
+  await store.close();
+  return counts;
+}

@@ -1,0 +1,96 @@
+-- The book of receipts, put before the scripts that write to it: five keys from `first` on, the hash of receipts and the sorted sets of the
+-- delivered, the owed, the uncertain ones and of the names that receipts are found by. All scores are 0, so the order is that of the ids,
+-- which is time. What a receipt stands on follows from its own JSON, here and in lists.ts.
+local NAME_LENGTH = 22
+
+-- The beginning of an entry among the names; a caller chose the value, so it is not there as it is.
+local function name_of(kind, value)
+  return string.sub(redis.sha1hex(kind .. ':' .. value), 1, NAME_LENGTH)
+end
+
+-- A receipt as a table, or nil for what is none: it stays owed, for nothing says that it was delivered.
+local function read_receipt(json)
+  if not json then return nil end
+  local readable, receipt = pcall(cjson.decode, json)
+  if readable and type(receipt) == 'table' then return receipt end
+  return nil
+end
+
+local function names_of(receipt, id)
+  local names = {}
+  if receipt == nil then return names end
+  local function add(kind, value)
+    if type(value) == 'string' then names[name_of(kind, value) .. id] = true end
+  end
+  add('request', receipt.requestId)
+  if type(receipt.metadata) == 'table' then
+    add('request', receipt.metadata.resumedFrom)
+    add('call', receipt.metadata.callId)
+  end
+  return names
+end
+
+local function is_done(receipt)
+  return receipt ~= nil and receipt.delivered == true
+end
+
+local function is_uncertain(receipt)
+  if receipt == nil or receipt.delivered == true then return false end
+  local unknown = type(receipt.payment) == 'table' and receipt.payment.status == 'unknown'
+  return unknown or (type(receipt.metadata) == 'table' and receipt.metadata.deliveryUncertain == true)
+end
+
+local function book_at(first)
+  local receipts, done, owed, uncertain, names = unpack(KEYS, first, first + 4)
+  local book = {}
+
+  local function list(key, id, belongs)
+    if belongs then redis.call('ZADD', key, 0, id) else redis.call('ZREM', key, id) end
+  end
+
+  -- Puts a receipt on its lists and takes it from the others. `before`: what stood under its id, as JSON.
+  function book.enter(id, json, before)
+    local receipt = read_receipt(json)
+    list(done, id, is_done(receipt))
+    list(owed, id, not is_done(receipt))
+    list(uncertain, id, is_uncertain(receipt))
+    local now = names_of(receipt, id)
+    for name in pairs(names_of(read_receipt(before), id)) do
+      if not now[name] then redis.call('ZREM', names, name) end
+    end
+    for name in pairs(now) do redis.call('ZADD', names, 0, name) end
+  end
+
+  local function drop(id)
+    for name in pairs(names_of(read_receipt(redis.call('HGET', receipts, id)), id)) do redis.call('ZREM', names, name) end
+    redis.call('HDEL', receipts, id)
+    redis.call('ZREM', done, id)
+  end
+
+  -- Drops delivered receipts, the oldest first: at most `most` of those over `length`. Answers how many.
+  function book.trim(length, most)
+    local over = math.min(redis.call('ZCARD', done) - length, most)
+    if over <= 0 then return 0 end
+    for _, id in ipairs(redis.call('ZRANGE', done, 0, over - 1)) do drop(id) end
+    return over
+  end
+
+  -- The same of those whose ids stand before `bound`.
+  function book.age(bound, most)
+    local old = redis.call('ZRANGEBYLEX', done, '-', '(' .. bound, 'LIMIT', 0, most)
+    for _, id in ipairs(old) do drop(id) end
+    return #old
+  end
+
+  -- Writes a receipt; the same id again replaces one.
+  function book.put(receipt)
+    local before = redis.call('HGET', receipts, receipt.id)
+    redis.call('HSET', receipts, receipt.id, receipt.json)
+    book.enter(receipt.id, receipt.json, before)
+  end
+
+  function book.has(id)
+    return redis.call('HGET', receipts, id) ~= false
+  end
+  return book
+end

@@ -1,0 +1,18 @@
+-- KEYS: receipts, what is not on the lists yet, and the sorted sets to read. One page of the book, newest first: the ids between two bounds,
+-- behind `cut` characters of a name, and what stands under them. Answers first how much is not on the lists.
+local seen, ids = {}, {}
+for at = 3, #KEYS do
+  for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', KEYS[at], plan.max, plan.min, 'LIMIT', 0, plan.count)) do
+    local id = string.sub(entry, plan.cut + 1)
+    if not seen[id] then
+      seen[id] = true
+      ids[#ids + 1] = id
+    end
+  end
+end
+if #KEYS > 3 then table.sort(ids, function(a, b) return a > b end) end
+local page = {}
+for at = 1, math.min(#ids, plan.count) do page[at] = ids[at] end
+local found = {}
+if #page > 0 then found = redis.call('HMGET', KEYS[1], unpack(page)) end
+return { redis.call('ZCARD', KEYS[2]), page, found }
