@@ -92,6 +92,7 @@ const ROOTS = new Set([
   'storefront',
   'publication',
   'backlog',
+  'housekeeping',
   'vital-signs',
   'edges',
 ]);

@@ -6,6 +6,7 @@ import type { GatewayConfig } from './config/config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { openEdges } from './edges.ts';
 import { GatewayError } from './errors.ts';
+import { startHousekeeping } from './housekeeping.ts';
 import { keepAccount } from './http/account.ts';
 import { below } from './http/below.ts';
 import { checkFraming } from './http/framing.ts';
@@ -86,6 +87,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const ledger = metrics.payments.ledger(store.ledger);
   const backlog = openBacklog(store, log, metrics);
   const { events, receipts } = backlog;
+  const housekeeping = startHousekeeping(store, log, metrics);
   const edges = openEdges(config, log, metrics);
   const mandates = openMandateDesk(config, store.mandates);
   const { desk: mandateDesk } = mandates ?? {};
@@ -195,6 +197,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
       await till?.releaseLeases();
       await mandates?.close();
       await backlog.close();
+      await housekeeping.stop();
     },
   };
 }

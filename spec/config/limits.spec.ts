@@ -34,6 +34,7 @@ describe('every numeric limit', () => {
     ['server.trustProxy', 0, 8],
     ['storage.eventsMaxLength', 100, 1_000_000],
     ['storage.receiptsMaxLength', 100, 1_000_000],
+    ['storage.receiptsMaxAgeDays', 1, 36_500],
     ['limits.maxInFlight', 1, 100_000],
     ['limits.maxStreams', 1, 1_024],
     ['limits.maxBufferedBytes', 1_048_576, 1_073_741_824],

@@ -23,6 +23,7 @@ export interface ConfigDocument {
     readonly replicas?: number;
     readonly eventsMaxLength?: number;
     readonly receiptsMaxLength?: number;
+    readonly receiptsMaxAgeDays?: number;
   };
   readonly protocols?: {
     readonly http?: { readonly enabled?: boolean };

@@ -6,9 +6,12 @@ import { deriveRedis } from './redis.ts';
 
 const STORAGE = schema.properties.storage.properties;
 
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
 /** `storage`: an embedded database belongs to one process, so several replicas need Redis in every deployment mode. */
 export function deriveStorage(document: ConfigDocument, problems: ProblemList): StorageConfig | undefined {
-  const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, receiptsMaxLength } = document.storage;
+  const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, ...receipts } = document.storage;
+  const { receiptsMaxLength, receiptsMaxAgeDays } = receipts;
   if (sqlite !== undefined && replicas > 1)
     problems.add('storage.replicas', 'must be 1 with sqlite; several replicas need storage.redis');
   const engine = redis === undefined ? sqlite && embedded(sqlite.path) : server(redis, problems);
@@ -17,6 +20,7 @@ export function deriveStorage(document: ConfigDocument, problems: ProblemList): 
       engine,
       eventsMaxLength: eventsMaxLength ?? STORAGE.eventsMaxLength.default,
       receiptsMaxLength: receiptsMaxLength ?? STORAGE.receiptsMaxLength.default,
+      ...(receiptsMaxAgeDays === undefined ? {} : { receiptsMaxAgeMs: receiptsMaxAgeDays * DAY_MS }),
       replicas,
     }
   );

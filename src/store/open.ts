@@ -13,8 +13,9 @@ export async function openStore(
   config: StorageConfig & { readonly merchantId: string; readonly epoch?: RegisterEpoch },
   log?: StoreLog,
 ): Promise<Store> {
-  const { engine, merchantId, eventsMaxLength, receiptsMaxLength, epoch } = config;
-  const limits = { eventsMaxLength, receiptsMaxLength };
+  const { engine, merchantId, eventsMaxLength, receiptsMaxLength, receiptsMaxAgeMs, epoch } = config;
+  const age = receiptsMaxAgeMs === undefined ? {} : { receiptsMaxAgeMs };
+  const limits = { eventsMaxLength, receiptsMaxLength, ...age };
   const begins = epoch === undefined ? {} : { epoch };
   if (engine.kind === 'sqlite') return openedFile({ path: engine.path, limits, ...begins });
   return openRedisStore({ ...engine, merchantId, limits, ...begins, ...(log === undefined ? {} : { log }) });

@@ -28,11 +28,13 @@ export type RedisSettings = RedisAddress & {
   readonly replicas?: number;
 };
 
-/** The store as configured. Counts are entries. */
+/** The store as configured. Counts are entries, `receiptsMaxLength` of delivered ones. */
 export interface StorageConfig {
   readonly engine: ({ readonly kind: 'redis' } & RedisSettings) | { readonly kind: 'sqlite'; readonly path: string };
   readonly eventsMaxLength: number;
   readonly receiptsMaxLength: number;
+  /** Delivered receipts older than this are dropped, milliseconds; absent: only their number counts. */
+  readonly receiptsMaxAgeMs?: number;
   /** Gateway processes that share the store. */
   readonly replicas: number;
 }
