@@ -96,7 +96,7 @@ describe('the mandate of a paid call', () => {
     assert.deepEqual(call.events(), []);
   });
 
-  for (const state of ['settling', 'settled', 'undelivered', 'delivered', 'refused', 'refundDue'] as const)
+  for (const state of ['settling', 'withdrawn', 'settled', 'undelivered', 'delivered', 'refused', 'refundDue'] as const)
     it(`a payment that is ${state} was admitted with a mandate: its record answers`, async () => {
       for (const verdict of [EXPIRED, MISSING] as const) {
         const call = proven();

@@ -123,6 +123,7 @@ const life: fc.Arbitrary<Command[]> = fc
     fc.constantFrom<readonly PaymentState[]>(
       ['settling', 'refused'],
       ['settling', 'settled', 'delivered'],
+      ['settling', 'withdrawn', 'settling', 'settled', 'delivered'],
       ['settling', 'settled', 'undelivered', 'delivered'],
       ['settling', 'settled', 'undelivered', 'undelivered', 'refundDue'],
     ),

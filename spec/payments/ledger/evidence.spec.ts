@@ -32,7 +32,7 @@ describe('evidence', () => {
     });
     it(`${evidence} of a record that was read belongs to its state`, () => {
       for (const state of STATES) {
-        const allowed = state === 'refused' ? !paid : paid && !['reserved', 'settling'].includes(state);
+        const allowed = state === 'refused' ? !paid : paid && !['reserved', 'settling', 'withdrawn'].includes(state);
         const record = { ...inState(state), evidence };
         if (allowed) assert.equal(assertRecord(record), record);
         else assert.throws(() => assertRecord(record), LedgerCorruption);
@@ -55,5 +55,12 @@ describe('evidence', () => {
   });
   it('refused names its reason with the change', () => {
     assert.throws(settling({ evidence: 'expired' }, 'refused'), LedgerCorruption);
+  });
+  it('withdrawn names its reason with the change, keeps the hash and forgets the bytes that could be sent', () => {
+    const record = inState('settling', { transaction: TRANSACTION, rawTransaction: '0x02f8' });
+    assert.throws(() => advance(record, move(record, 'withdrawn', { facts: {} }), NOW), LedgerCorruption);
+    const { record: after } = advance(record, move(record, 'withdrawn'), NOW);
+    assert.partialDeepStrictEqual(after, { state: 'withdrawn', transaction: TRANSACTION, rawTransaction: '0x' });
+    assert.equal(after?.proof, record.proof);
   });
 });

@@ -49,6 +49,12 @@ const RULES: Readonly<Record<string, Rule>> = {
     assert.ok(after !== undefined && visited.has('settling'));
     return true;
   },
+  'what was withdrawn is settled only after it was settling anew, and never has bytes to send': ({ before, after }) => {
+    if (after?.state === 'withdrawn') assert.ok(after.rawTransaction === undefined || after.rawTransaction === '0x');
+    if (before?.state !== 'withdrawn' || after?.state === 'withdrawn') return false;
+    assert.equal(after?.state, 'settling');
+    return true;
+  },
   'delivered comes only after settled': ({ after, visited }) => {
     if (after?.state !== 'delivered') return false;
     assert.ok(visited.has('settled'));

@@ -52,7 +52,7 @@ export const LEASE_MS = 10_000;
 
 /** A record in a state, held by `buyer` under fence 1 until NOW + 10 s. */
 export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {}): PaymentRecord {
-  const paid = !['reserved', 'settling', 'refused'].includes(state);
+  const paid = !['reserved', 'settling', 'withdrawn', 'refused'].includes(state);
   const open = TRANSITIONS[state].length > 0;
   return assertRecord({
     ...terms('one'),
@@ -66,6 +66,7 @@ export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {
     reservedAt: NOW - 1_000,
     changedAt: NOW - 500,
     ...(paid ? { transaction: TRANSACTION, settledAt: NOW - 600, evidence: 'logs' } : {}),
+    ...(state === 'withdrawn' ? { transaction: TRANSACTION, reason: 'relayer_unfunded' } : {}),
     ...(state === 'refused' ? { evidence: 'unsent', reason: 'insufficient_funds' } : {}),
     ...changes,
   });
@@ -91,6 +92,7 @@ export function move(record: PaymentRecord, to: Advance['to'], more: Partial<Adv
 const WITH_EVIDENCE: Readonly<Partial<Record<PaymentState, PaymentFacts>>> = {
   settled: { evidence: 'logs', transaction: TRANSACTION },
   refused: { evidence: 'unsent', reason: 'insufficient_funds' },
+  withdrawn: { reason: 'relayer_unfunded' },
 };
 
 export function event(type: EventType, requestId: string, more: Partial<EventDraft> = {}): EventDraft {

@@ -15,6 +15,8 @@ describe('the table of payment states', () => {
       'reserved -> settling',
       'settling -> settled',
       'settling -> refused',
+      'settling -> withdrawn',
+      'withdrawn -> settling',
       'settled -> delivered',
       'settled -> undelivered',
       'undelivered -> delivered',
@@ -163,7 +165,7 @@ describe('writing under a token', () => {
       const { answer } = discard(record, holder(record));
       assert.deepEqual(answer, state === 'reserved' ? { kind: 'gone' } : { kind: 'illegal', state });
     });
-    const provable = TRANSITIONS[state].length > 0 && state !== 'reserved';
+    const provable = TRANSITIONS[state].length > 0 && !['reserved', 'withdrawn'].includes(state);
     it(`${state}: a transaction ${provable ? 'may' : 'must not'} be noted`, () => {
       const record = inState(state);
       const { answer } = note(record, { ...holder(record), facts: { transaction: TRANSACTION }, leaseMs: 1 }, NOW);

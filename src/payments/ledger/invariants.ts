@@ -21,6 +21,7 @@ const CHANNELS: ReadonlySet<unknown> = new Set(['http', 'mcp', 'a2a', 'acp']);
 const STATES: ReadonlySet<unknown> = new Set<PaymentState>([
   'reserved',
   'settling',
+  'withdrawn',
   'settled',
   'delivered',
   'undelivered',
@@ -100,6 +101,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
   reserved: [],
   settling: [],
+  withdrawn: ['reason'],
   settled: ['evidence', 'settledAt'],
   delivered: ['evidence', 'settledAt'],
   undelivered: ['evidence', 'settledAt'],
@@ -111,6 +113,7 @@ export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentReco
 const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>> = {
   reserved: undefined,
   settling: undefined,
+  withdrawn: undefined,
   settled: PAID,
   delivered: PAID,
   undelivered: PAID,
@@ -178,5 +181,6 @@ export function assertFacts(to: PaymentState | undefined, { evidence, transactio
     throw new LedgerCorruption(`${to ?? 'a note'} on the evidence of ${evidence ?? 'nothing'}`);
   if (to === 'settled' && evidence !== 'nonce' && transaction === undefined)
     throw new LedgerCorruption('settled without transaction');
-  if (to === 'refused' && reason === undefined) throw new LedgerCorruption('refused without reason');
+  if ((to === 'refused' || to === 'withdrawn') && reason === undefined)
+    throw new LedgerCorruption(`${to} without reason`);
 }

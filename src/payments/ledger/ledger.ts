@@ -3,7 +3,19 @@ import type { UseRefusal } from '../../mandates/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 
 /** CONTRACT 4.3. `settling` with an expired lease is *uncertain*: derived from the lease, never stored. */
-export type PaymentState = 'reserved' | 'settling' | 'settled' | 'delivered' | 'undelivered' | 'refused' | 'refundDue';
+export type PaymentState =
+  | 'reserved'
+  | 'settling'
+  /**
+   * A settlement was begun and every node that was asked to send it refused: nothing is under way, and no reconciler sends it. The record
+   * keeps the hash, because some node may hold the transaction all the same; only the chain, past `validBefore`, makes it `refused`.
+   */
+  | 'withdrawn'
+  | 'settled'
+  | 'delivered'
+  | 'undelivered'
+  | 'refused'
+  | 'refundDue';
 
 /** What is fixed at the first reservation of an authorization. Amounts: `units` in base units, `amount` in display units. */
 export interface PaymentTerms {
@@ -72,7 +84,7 @@ export interface PaymentRecord extends PaymentTerms {
   readonly transaction?: string;
   /** Signed transaction written ahead of its broadcast (local rail). */
   readonly rawTransaction?: string;
-  /** Why it was refused; of a delivery, how far it came (how-far.ts). */
+  /** Why it was refused or withdrawn; of a delivery, how far it came (how-far.ts). */
   readonly reason?: string;
   readonly evidence?: Evidence;
   /** The store had lost the record, the chain showed the payment (CONTRACT 4.3, `onStoreLoss`). */

@@ -13,7 +13,7 @@ import type {
   Reservation,
   Reserve,
 } from './ledger.ts';
-import { DELIVERING_STATES, isFinal, notableIn, sourcesOf } from './transitions.ts';
+import { DELIVERING_STATES, FINAL_STATES, isFinal, notableIn, sourcesOf } from './transitions.ts';
 
 /** What a command does: its answer and the record afterwards. `changed: false` means nothing is to be written, no event appended. */
 export interface Outcome<Answer> {
@@ -64,7 +64,8 @@ export function advance(record: PaymentRecord | undefined, command: Advance, now
   return written(record, command, sourcesOf(to), (held) => ({
     ...held,
     ...known(facts),
-    ...(isFinal(to) ? { ...forgotten(held), leaseUntil: 0, dueAt: 0 } : leased(now, leaseMs, againMs)),
+    ...replaced({ ...held, ...known(facts) }, FORGOTTEN_IN[to]),
+    ...(isFinal(to) ? { leaseUntil: 0, dueAt: 0 } : leased(now, leaseMs, againMs)),
     state: to,
     tries: held.tries + (to === 'undelivered' ? 1 : 0),
     step: command.step,
@@ -161,11 +162,20 @@ function diedDelivering(record: PaymentRecord): boolean {
 }
 
 /** Of no use in a final state and by far the largest part of a record; a stored body may be 256 KB. */
-export const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
+const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
 
-function forgotten(record: PaymentRecord): Partial<PaymentRecord> {
-  const { rawTransaction, ...always } = FORGOTTEN;
-  return record.rawTransaction === undefined ? always : { ...always, rawTransaction };
+/** What a record that comes into a state forgets, where it has it. The Redis scripts get it as an argument, so the rule exists once. */
+export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
+  ...Object.fromEntries(FINAL_STATES.map((state) => [state, FORGOTTEN])),
+  // What is not there cannot be sent by mistake.
+  withdrawn: { rawTransaction: FORGOTTEN.rawTransaction },
+};
+
+function replaced(
+  record: PaymentRecord,
+  by: Readonly<Record<string, string>> | undefined = {},
+): Partial<PaymentRecord> {
+  return Object.fromEntries(Object.entries(by).filter(([name]) => record[name as keyof PaymentRecord] !== undefined));
 }
 
 /** A lease of 0 is none: then a reconciler may look as soon as the pause is over. */

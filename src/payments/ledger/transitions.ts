@@ -3,7 +3,8 @@ import type { PaymentFacts, PaymentState } from './ledger.ts';
 /** The whole state machine (CONTRACT 4.3). What is not written here cannot happen. */
 export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
   reserved: ['settling'],
-  settling: ['settled', 'refused'],
+  settling: ['settled', 'refused', 'withdrawn'],
+  withdrawn: ['settling'],
   settled: ['delivered', 'undelivered'],
   undelivered: ['delivered', 'undelivered', 'refundDue'],
   delivered: [],
@@ -15,6 +16,9 @@ const STATES = Object.keys(TRANSITIONS) as PaymentState[];
 
 /** States that still want work; each of them can be taken over. */
 export const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => TRANSITIONS[state].length > 0);
+
+/** States that nothing leads out of. */
+export const FINAL_STATES: readonly PaymentState[] = STATES.filter((state) => TRANSITIONS[state].length === 0);
 
 /** Money moved and nothing was delivered: a lease that runs out here is a delivery that died. */
 export const DELIVERING_STATES: readonly PaymentState[] = ['settled', 'undelivered'];
@@ -28,8 +32,11 @@ export function isFinal(state: PaymentState): boolean {
   return TRANSITIONS[state].length === 0;
 }
 
+/** Nothing is under way in these states, so nothing is signed. */
+const IDLE_STATES: readonly PaymentState[] = ['reserved', 'withdrawn'];
+
 /** Where facts may be noted. A transaction exists only once a settlement was begun: a `reserved` record may be deleted. */
 export function notableIn(facts: PaymentFacts): readonly PaymentState[] {
   const proves = facts.transaction !== undefined || facts.rawTransaction !== undefined;
-  return proves ? OPEN_STATES.filter((state) => state !== 'reserved') : OPEN_STATES;
+  return proves ? OPEN_STATES.filter((state) => !IDLE_STATES.includes(state)) : OPEN_STATES;
 }

@@ -10,7 +10,7 @@ import type {
 } from '../../payments/ledger/ledger.ts';
 import { ENDS_USES } from '../../payments/ledger/mandate-use.ts';
 import { RECORD_RETENTION_MS, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
-import { FORGOTTEN } from '../../payments/ledger/table.ts';
+import { FORGOTTEN_IN } from '../../payments/ledger/table.ts';
 import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/transitions.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import { eventJson } from '../event-json.ts';
@@ -104,8 +104,11 @@ export function redisLedger(
   };
 }
 
-/** Between them money moves: a failover that forgot one of them would forget a payment. */
-const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled']);
+/**
+ * Between the first two money moves: a failover that forgot one of them would forget a payment. One that forgot a withdrawal would have
+ * it settled for a buyer who was told that nothing was taken.
+ */
+const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'withdrawn']);
 
 /** What write.lua is told of the table beside what the holder said. */
 interface Change {
@@ -131,7 +134,7 @@ function movement({ to, receipt }: Advance): Change {
     failedDelivery: to === 'undelivered',
     stampSettled: to === 'settled',
     required: REQUIRED[to],
-    forget: isFinal(to) ? FORGOTTEN : {},
+    forget: FORGOTTEN_IN[to] ?? {},
     ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
     ...(uses === undefined ? {} : { uses }),
   };

@@ -35,7 +35,7 @@ if plan.failedDelivery then fields.tries = whole(tonumber(record.tries) + 1) end
 if plan.stampSettled then fields.settledAt = whole(now) end
 
 for name, value in pairs(plan.forget) do
-  if record[name] ~= nil then fields[name] = value end
+  if record[name] ~= nil or fields[name] ~= nil then fields[name] = value end
 end
 
 for _, name in ipairs(plan.required) do
