@@ -4,14 +4,16 @@ import type { AddressInfo } from 'node:net';
 
 /**
  * What becomes of a call: `pass` unchanged, `lose` the node gets it and the answer breaks off, `fail` no node behind the balancer,
- * `empty` an answer with nothing in it.
+ * `empty` an answer with nothing in it, `unfunded` the node gets it and says that its sender cannot pay the gas.
  */
-export type Fault = 'pass' | 'lose' | 'fail' | 'empty';
+export type Fault = 'pass' | 'lose' | 'fail' | 'empty' | 'unfunded';
 
 export interface FaultyNode {
   readonly url: string;
   stop(): Promise<void>;
 }
+
+const UNFUNDED = { code: -32_000, message: 'insufficient funds for gas * price + value' };
 
 /** A chain node with faults, in front of the real one. */
 export async function startFaultyNode(upstream: string, fault: (method: string) => Fault): Promise<FaultyNode> {
@@ -28,6 +30,8 @@ export async function startFaultyNode(upstream: string, fault: (method: string) 
     else {
       const answer = await (await fetch(upstream, { method: 'POST', headers, body })).text();
       if (chosen === 'lose') response.socket?.resetAndDestroy();
+      else if (chosen === 'unfunded')
+        response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, error: UNFUNDED }));
       else response.writeHead(200, headers).end(answer);
     }
   });

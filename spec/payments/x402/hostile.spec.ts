@@ -101,7 +101,7 @@ describe('a hostile facilitator over a real chain', () => {
 /** The kind, and what proves it; causes and unproven hashes are for the log. */
 function said(settlement: Settlement): object {
   const { kind, transaction } = settlement;
-  return kind === 'uncertain'
+  return kind === 'uncertain' || kind === 'withdrawn'
     ? { kind }
     : { kind, evidence: settlement.evidence, ...(kind === 'settled' ? { transaction } : {}) };
 }

@@ -3,8 +3,18 @@ import type { Chain } from './chain.ts';
 import { confirmPayment } from './confirm.ts';
 import { evidenceQuery, paysOffer, readingOf } from './evidence-query.ts';
 import { createFailedPayers } from './failed-payers.ts';
-import type { PaymentRail, Proof, RailVerdict, Settlement } from './rail.ts';
-import { createRelayer, type Relayer } from './relayer.ts';
+import { isOutrun } from './outrun.ts';
+import type {
+  PaymentRail,
+  Proof,
+  RailFault,
+  RailVerdict,
+  Settlement,
+  SettlementHistory,
+  SignedTransaction,
+} from './rail.ts';
+import { createRelayer, type Sending } from './relayer.ts';
+import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
 import type { Rpc } from './rpc.ts';
 import type { X402Config } from './settings.ts';
 import { type Simulation, simulate } from './simulation.ts';
@@ -15,8 +25,11 @@ export const LOCAL_SETTLE_DEADLINE_MS = 60_000;
 /** Gas limits of a transfer; a payer that is a contract runs code of its own, within a cap. */
 const ACCOUNT_GAS = 160_000n;
 const CONTRACT_GAS = 400_000n;
-/** Below this many transfers at the present price the relayer counts as empty. */
-const LOW_GAS_TRANSFERS = 10n;
+/** Below this many transfers at the present price readiness warns. */
+const LOW_GAS_TRANSFERS = 10;
+/** Numbers that one settlement may lose to other transactions of its relayer, which other replicas send. */
+const NUMBERS_LOST = 3;
+const UNFUNDED = 'the relayer cannot pay the gas';
 
 export interface LocalRailDeps {
   readonly rpc: Rpc;
@@ -36,11 +49,38 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
   const relayer = await createRelayer(rpc, terms.chainId, privateKey);
   const failedPayers = createFailedPayers(deps.now);
 
+  const funds = watchFunds(() => relayer.funds());
+  let known: RelayerFunds | undefined;
+
   const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> => {
     if (!paysOffer(proof, offer)) return { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
     if (failedPayers.has(payerOf(proof)))
       return { kind: 'unavailable', cause: 'a transfer of this payer has just failed' };
-    return simulate(rpc, { ...transferOf(proof), asset: terms.asset, relayer: relayer.address });
+    const transfer = transferOf(proof);
+    const [verdict, isShort] = await Promise.all([
+      simulate(rpc, { ...transfer, asset: terms.asset, relayer: relayer.address }),
+      funds.isShort(transfer.gas),
+    ]);
+    // A refusal comes first: a buyer whose proof is worthless need not wait for gas to hear it.
+    return verdict.kind === 'valid' && isShort ? { kind: 'unfunded', cause: UNFUNDED } : verdict;
+  };
+  /** Signs and sends, and again under the next number where the one it had certainly went to another transaction. */
+  const send = async (proof: Proof, writeAhead: WriteAhead): Promise<Sending> => {
+    const { data, gas } = transferOf(proof);
+    const { from, nonce } = proof.payload.payload.authorization;
+    for (let lost = 1; ; lost += 1) {
+      const sending = await relayer.send({ to: terms.asset, data, gas }, writeAhead);
+      if (sending.kind !== 'excluded') return sending;
+      if (sending.exclusion !== 'outrun') {
+        funds.refused();
+        return sending;
+      }
+      const { number, hash, cause } = sending;
+      const question = { account: relayer.address, number, asset: terms.asset, from, nonce };
+      // What took the number may have been these very bytes: then nothing else may be concluded, and nothing else be sent.
+      if (!(await isOutrun(rpc, question).catch(() => false))) return { kind: 'unclear', hash, cause };
+      if (lost >= NUMBERS_LOST) return sending;
+    }
   };
 
   return {
@@ -55,14 +95,16 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       if (history.sentBefore && proof.signedBy === 'contract')
         return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
       const verdict = await verify(proof, offer);
-      if (verdict.kind !== 'valid') return unsimulated(verdict, history.sentBefore, chain, proof, offer);
-      const { data, gas } = transferOf(proof);
-      const sending = await relayer.send({ to: terms.asset, data, gas }, writeAhead);
+      if (verdict.kind !== 'valid') return unsimulated(verdict, history, chain, proof, offer);
+      const sending = await send(proof, writeAhead);
       if (sending.kind === 'unsent') return { kind: 'uncertain', cause: `nothing was sent: ${textOf(sending.cause)}` };
+      const { hash: transaction } = sending;
+      if (sending.kind === 'excluded' && !history.sentBefore)
+        return { kind: 'withdrawn', cause: `no node took it: ${textOf(sending.cause)}`, transaction };
       const cause = sending.kind === 'sent' ? 'not mined in time' : `the broadcast failed: ${textOf(sending.cause)}`;
       // A broadcast that failed may have arrived all the same: one look, and the hash is kept.
       const waitMs = sending.kind === 'sent' ? ends - performance.now() : 0;
-      const outcome = await confirmPayment(chain, evidenceQuery(proof, offer, sending.hash), waitMs, cause);
+      const outcome = await confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
       if (failedByPayer(outcome)) failedPayers.add(payerOf(proof));
       return outcome;
     },
@@ -71,14 +113,17 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
 
     async check() {
       try {
-        const cause = await outOfGas(relayer, chain);
-        return cause === undefined ? undefined : { found: 'unreachable', cause };
+        known = await funds.look();
+        return lowOnGas(known);
       } catch (error) {
         return { found: 'unreachable', cause: textOf(error) };
       }
     },
+    transfersLeft: () => (known === undefined ? undefined : transfersPaidBy(known)),
   };
 }
+
+type WriteAhead = (transaction: SignedTransaction) => Promise<void>;
 
 /** Not one that only came too late for its block. */
 function failedByPayer(outcome: Settlement): boolean {
@@ -104,19 +149,30 @@ function transferOf({ payload, signedBy }: Proof): Pick<Simulation, 'data' | 'au
  */
 async function unsimulated(
   verdict: Exclude<RailVerdict, { kind: 'valid' }>,
-  sentBefore: boolean,
+  { sentBefore, withdrawnBefore = false }: SettlementHistory,
   chain: Chain,
   proof: Proof,
   offer: PaymentRequirements,
 ): Promise<Settlement> {
-  if (verdict.kind === 'unavailable') return { kind: 'uncertain', cause: verdict.cause };
-  if (!sentBefore && !verdict.nonceSpent) return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
+  const { kind } = verdict;
+  if (kind === 'unfunded' && !sentBefore) return { kind: 'withdrawn', cause: verdict.cause };
+  if (kind === 'unavailable' || kind === 'unfunded') return { kind: 'uncertain', cause: verdict.cause };
+  if (!sentBefore && !withdrawnBefore && !verdict.nonceSpent)
+    return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
   return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation said ${verdict.reason}`);
 }
 
-async function outOfGas(relayer: Relayer, chain: Chain): Promise<string | undefined> {
-  const [balance, head] = await Promise.all([relayer.balance(), chain.head()]);
-  return balance > LOW_GAS_TRANSFERS * ACCOUNT_GAS * head.baseFee ? undefined : 'the relayer is out of gas';
+/** How many transfers of accounts a relayer can pay, at the most that one may cost now. */
+function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number {
+  return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
+}
+
+/** A relayer without gas is no node that is away: everything else is served, and what needs its gas is told to come again. */
+function lowOnGas(funds: RelayerFunds): RailFault | undefined {
+  const transfers = transfersPaidBy(funds);
+  if (transfers >= LOW_GAS_TRANSFERS) return undefined;
+  const cause = transfers === 0 ? 'the relayer is out of gas' : `the relayer has gas for ${transfers} more transfers`;
+  return { found: 'degraded', cause };
 }
 
 function textOf(error: unknown): string {

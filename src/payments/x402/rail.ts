@@ -9,10 +9,14 @@ export interface Proof {
   readonly signedBy: 'account' | 'contract';
 }
 
-/** `nonceSpent`: the refusal says that the authorization was used before, which may mean that we were paid. */
+/**
+ * `nonceSpent`: the refusal says that the authorization was used before, which may mean that we were paid. `unfunded`: nothing is wrong
+ * with the proof, and who would have to send it cannot pay the gas now.
+ */
 export type RailVerdict =
   | { readonly kind: 'valid' }
   | { readonly kind: 'refused'; readonly reason: string; readonly nonceSpent: boolean }
+  | { readonly kind: 'unfunded'; readonly cause: string }
   | { readonly kind: 'unavailable'; readonly cause: string };
 
 /** The authorization moved the money to us. The hash is unknown only when the evidence is `nonce`. */
@@ -30,10 +34,21 @@ export interface Worthless {
   readonly transaction?: string;
 }
 
-/** Everything that is neither proven paid nor proven worthless is `uncertain`; `failed`: its transaction had its block and moved nothing. */
+/**
+ * Nothing of this payment is on its way: whatever was ever signed for it, every node that was asked to send it said readably that it
+ * keeps nothing of it, and nothing else was tried. `transaction` is the last one that was signed, if one was.
+ */
+export interface Withdrawn {
+  readonly kind: 'withdrawn';
+  readonly cause: string;
+  readonly transaction?: string;
+}
+
+/** Everything that is neither proven paid, worthless nor unsent is `uncertain`; `failed`: its transaction had its block and moved nothing. */
 export type Settlement =
   | Settled
   | Worthless
+  | Withdrawn
   | { readonly kind: 'uncertain'; readonly cause: string; readonly transaction?: string; readonly failed?: true };
 
 /** What the chain shows for an authorization. `open`: unspent and still valid, so sending it (again) is safe; `unknown`: no reading. */
@@ -56,6 +71,11 @@ export interface SettlementHistory {
    * payer's balance is gone), so only the chain can make it `refused`.
    */
   readonly sentBefore: boolean;
+  /**
+   * True when what an earlier attempt signed was withdrawn. Nothing is known to be under way then, but only the chain can make it
+   * `refused`: a node may hold the transaction although it said no.
+   */
+  readonly withdrawnBefore?: boolean;
 }
 
 /** What is wrong with a provider. `degraded`: it still serves. The cause is for the log. */
@@ -90,4 +110,6 @@ export interface PaymentRail {
   ): Promise<Reading>;
   /** For readiness: undefined when all is well. */
   check(): Promise<RailFault | undefined>;
+  /** How many payments the gas lasts for, as `check` found last. Undefined before, and absent where somebody else pays the gas. */
+  transfersLeft?(): number | undefined;
 }

@@ -1,8 +1,10 @@
 import { keccak256 } from '../../digest/keccak.ts';
+import { type Exclusion, exclusionOf, isKnown } from './broadcast-refusal.ts';
 import { readHead, readQuantity } from './chain-answers.ts';
 import type { SignedTransaction } from './rail.ts';
+import type { RelayerFunds } from './relayer-funds.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
-import { createSentTransactions, isKnown } from './sent-transactions.ts';
+import { createSentTransactions } from './sent-transactions.ts';
 import { bytesHex, hexBytes } from './words.ts';
 
 /** Offered to the block producer when the node has no opinion, wei. */
@@ -18,10 +20,20 @@ export interface RelayedCall {
   readonly gas: bigint;
 }
 
-/** How sending went. `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node may or may not have it. */
+/**
+ * How sending went. `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node may or may not have it. `excluded`:
+ * the node that was asked said readably that it keeps nothing of it; its number goes to the next transaction.
+ */
 export type Sending =
   | { readonly kind: 'unsent'; readonly cause: unknown }
   | { readonly kind: 'sent'; readonly hash: string }
+  | {
+      readonly kind: 'excluded';
+      readonly hash: string;
+      readonly number: number;
+      readonly exclusion: Exclusion;
+      readonly cause: unknown;
+    }
   | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
 
 /** An account that pays gas and can do nothing else: authorizations name their payee, so it cannot redirect money. */
@@ -32,8 +44,8 @@ export interface Relayer {
    * that the node has lost are out again, so no gap can hold the following ones up.
    */
   send(call: RelayedCall, writeAhead: (transaction: SignedTransaction) => Promise<void>): Promise<Sending>;
-  /** What it can still spend on gas, wei. @throws when the node does not answer */
-  balance(): Promise<bigint>;
+  /** What it can still spend on gas, and the price that its next transaction offers. @throws when the node does not answer */
+  funds(): Promise<RelayerFunds>;
 }
 
 /** @param privateKey 32 bytes as 0x-hex */
@@ -79,13 +91,21 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
         try {
           await broadcast(raw);
         } catch (cause) {
+          const exclusion = exclusionOf(cause);
+          if (exclusion !== undefined) return { kind: 'excluded', hash, number, exclusion, cause };
           // Not counted: the node may have it or not, and says so when it is asked for the next number.
           if (!isKnown(cause)) return { kind: 'unclear', hash, cause };
         }
         sent.add(number, raw);
         return { kind: 'sent', hash };
       }),
-    balance: async () => readQuantity(await rpc.call('eth_getBalance', [address, 'latest']), 'balance'),
+    async funds() {
+      const [balance, { maxFeePerGas }] = await Promise.all([
+        rpc.call('eth_getBalance', [address, 'latest']),
+        currentFees(rpc),
+      ]);
+      return { balance: readQuantity(balance, 'balance'), maxFeePerGas };
+    },
   };
 }
 

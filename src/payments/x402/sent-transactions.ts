@@ -1,12 +1,10 @@
+import { exclusionOf, isKnown } from './broadcast-refusal.ts';
 import { RpcRefusal } from './rpc.ts';
 
 /** Most transactions that can be sent again: more than are under way at a time. The oldest is forgotten first. */
 export const REMEMBERED_TRANSACTIONS = 128;
 /** How long a node may count less than others of the same network, milliseconds: a few blocks. */
 export const NODE_LAG_MS = 5_000;
-
-const KNOWN = /already ?(?:known|imported)|known transaction/i;
-const OUTRUN = /nonce.{0,10}too.?low|old ?nonce/i;
 
 /** Gives bytes to a node. @throws RpcRefusal when it does not want them, other errors when no answer came */
 export type Broadcast = (raw: string) => Promise<void>;
@@ -79,11 +77,6 @@ async function sendAgain(broadcast: Broadcast, raw: string): Promise<'taken' | '
   } catch (error) {
     if (!(error instanceof RpcRefusal)) throw error;
     if (isKnown(error)) return 'known';
-    return OUTRUN.test(error.message) ? 'outrun' : 'refused';
+    return exclusionOf(error) === 'outrun' ? 'outrun' : 'refused';
   }
-}
-
-/** The node has these bytes already, which is as good as taking them. */
-export function isKnown(error: unknown): boolean {
-  return error instanceof RpcRefusal && KNOWN.test(error.message);
 }
