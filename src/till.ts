@@ -21,6 +21,7 @@ import type { X402Rail } from './payments/x402/create-rail.ts';
 import type { Lifecycle } from './sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
+import { showRail } from './telemetry/rail-metrics.ts';
 
 /** What takes payments is made of. */
 export interface TillParts {
@@ -68,6 +69,7 @@ export function openTillFor(
 function openTill(parts: TillParts): Till {
   const { ledger, onStoreLoss, offers, mandateDesk, lifecycle, log, metrics } = parts;
   const rail = metrics.payments.rail(parts.rail);
+  showRail(metrics, rail);
   const waits = reconcileLog(log);
   const leases = createLeases(ledger);
   const cashier = createCashier({ ledger, rail, leases, onStoreLoss });

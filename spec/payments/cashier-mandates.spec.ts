@@ -69,6 +69,24 @@ describe('a purchase with a mandate', () => {
     assert.equal((await otherPayment()).kind, 'paid');
   });
 
+  it('has it back when the gas is gone before anything is begun', async () => {
+    till.peer.script.verify = async () => ({ kind: 'unfunded', cause: 'no gas' });
+    assert.equal((await take()).kind, 'postponed');
+    assert.equal(await left(), 100);
+  });
+
+  it('is held by a settlement that was withdrawn, which only its own proof goes on with, until the chain shows it worthless', async () => {
+    till.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
+    assert.equal((await take()).kind, 'postponed');
+    assert.deepEqual([await state(), await left()], ['withdrawn', 40]);
+    assert.deepEqual(await otherPayment(), { kind: 'mandate_used', reason: 'replayed' });
+    assert.equal((await take({ terms: { ...till.terms, mandate: mandateText(claimOf()) } })).kind, 'in_flight');
+    later(600_000);
+    till.peer.script.reconcile = async () => EXPIRED;
+    await reconcile();
+    assert.deepEqual([await state(), await left()], ['refused', 100]);
+  });
+
   it('has it back when the rail gives no verdict, and when the gate closes', async () => {
     till.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'down' });
     assert.equal((await take()).kind, 'unavailable');

@@ -6,7 +6,7 @@ import type { MandateDesk } from '../mandates/desk.ts';
 import type { Cashier } from '../payments/cashier.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
-import type { Paid, Sale } from '../payments/sale.ts';
+import type { Paid, PostponedFor, Sale } from '../payments/sale.ts';
 import { paymentTerms } from '../payments/terms.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { paidAndNot } from './backend-failed.ts';
@@ -111,6 +111,12 @@ const SPENT = {
 const GUARDED =
   'This payment was taken and its answer not delivered. Send the same call with the Idempotency-Key it was paid with.';
 
+/** The sale would fail for us and not for the buyer, so it is not begun. */
+const POSTPONED: Readonly<Record<PostponedFor, string>> = {
+  relayer_unfunded:
+    'Payments cannot be sent just now, so none was taken. Send the same request again, with the same proof.',
+};
+
 /** The answers of the table in CONTRACT 4.3 that are neither a delivery nor a 402. */
 function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): GatewayError {
   switch (sale.kind) {
@@ -158,6 +164,13 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): Ga
       throw new Error('a mandate was used up by a call that brought none');
     case 'unavailable':
       return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { headers: { 'retry-after': '1' }, cause: sale.cause });
+    case 'postponed':
+      return new GatewayError('GATEWAY_BUSY', {
+        message: POSTPONED[sale.reason],
+        details: { reason: sale.reason },
+        headers: { 'retry-after': '1' },
+        cause: sale.cause,
+      });
     case 'crowded':
       return new GatewayError('GATEWAY_BUSY', {
         message: 'Too many settlements are under way, of this payer or of all. Send the same request again.',

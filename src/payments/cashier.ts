@@ -7,6 +7,7 @@ import { LEASE_MS, type Leases } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { NothingOwed } from './nothing-owed.ts';
+import { windowEndMs } from './patience.ts';
 import { recall } from './recall.ts';
 import { resume } from './resume.ts';
 import type { Made, Order, Sale } from './sale.ts';
@@ -16,7 +17,7 @@ import { passed } from './steps.ts';
 import { tooLate } from './too-late.ts';
 import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';
-import type { PaymentRail, SettlementHistory } from './x402/rail.ts';
+import type { PaymentRail, RailVerdict, SettlementHistory } from './x402/rail.ts';
 
 /** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
 const SALE_BOUND_MS = 205_000;
@@ -102,6 +103,12 @@ class Till {
           () => this.#begin(record),
           () => this.#giveUp(record, () => ({ kind: 'crowded' })),
         );
+      case 'withdrawn':
+        return this.#places.within(
+          record.payer,
+          () => this.#beginAnew(record),
+          () => this.#putBack(record, { kind: 'crowded' }),
+        );
       case 'settling':
         return orUncertain(this.#books, record, () => this.#resolve(record));
       default:
@@ -121,6 +128,7 @@ class Till {
     const { proof, requirements } = recall(record);
     const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind === 'unavailable') return this.#giveUp(record, () => verdict);
+    if (verdict.kind === 'unfunded') return this.#giveUp(record, () => unfunded(verdict));
     if (verdict.kind === 'refused' && verdict.nonceSpent)
       return this.#perhapsForgotten(record, verdict.reason, 'spent');
     if (verdict.kind === 'refused') return this.#refuse(record, verdict.reason);
@@ -130,6 +138,41 @@ class Till {
     return beginSettling(this.#books, this.#order, record, true, (settling) =>
       this.#settle(settling, { sentBefore: false }),
     );
+  }
+
+  /**
+   * What was signed for this payment was withdrawn, and the same proof comes again. A node may hold the transaction although it said no,
+   * so the chain is asked first, and only the chain can lead to a 402.
+   */
+  async #beginAnew(record: PaymentRecord): Promise<Made> {
+    const order = this.#order;
+    if (isUnderOtherMandate(record, order.terms)) return this.#putBack(record, { kind: 'in_flight' });
+    const { proof, requirements } = recall(record);
+    const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
+    if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
+    if (shown.kind !== 'open')
+      return beginSettling(this.#books, order, record, false, (settling) =>
+        closeSettlement(this.#books, order, settling, shown),
+      );
+    const notBegun = (why: string): Promise<Made> =>
+      this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
+    if (order.endsOnly === true) return notBegun('no buyer asks for it');
+    const refusal = order.refusal ?? tooLate({ ...record, reservedAt: record.changedAt });
+    if (refusal !== undefined) return notBegun(refusal);
+    const verdict = await this.#rail.verify(proof, requirements);
+    if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
+    if (verdict.kind === 'refused') return notBegun(verdict.reason);
+    if (verdict.kind === 'unavailable') return notBegun(verdict.cause);
+    if (!order.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
+    return beginSettling(this.#books, order, record, true, (settling) =>
+      this.#settle(settling, { sentBefore: false, withdrawnBefore: true }),
+    );
+  }
+
+  /** Leaves a withdrawn record to its buyer, and at the end of its window to the chain. */
+  async #putBack(record: PaymentRecord, made: Made): Promise<Made> {
+    const noted = await this.#ledger.note({ ...holder(record), leaseMs: 0, againMs: windowEndMs(record) });
+    return noted.kind === 'done' ? made : { kind: 'in_flight' };
   }
 
   #refuse(record: PaymentRecord, reason: string): Promise<Made> {
@@ -192,4 +235,8 @@ class Till {
       () => leaveUncertain(this.#books, record, 'too many settlements of this payer, or of all, are under way'),
     );
   }
+}
+
+function unfunded({ cause }: Extract<RailVerdict, { readonly kind: 'unfunded' }>): Made {
+  return { kind: 'postponed', reason: 'relayer_unfunded', cause };
 }

@@ -5,12 +5,12 @@ import { LEASE_MS } from './leases.ts';
 import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './ledger/how-far.ts';
 import type { Advanced, PaymentFacts, PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { NothingOwed } from './nothing-owed.ts';
-import { lookAgainMs } from './patience.ts';
+import { lookAgainMs, windowEndMs } from './patience.ts';
 import { persist } from './persist.ts';
 import { receiptOf } from './receipt.ts';
 import type { Made, Order, Uncertain } from './sale.ts';
 import { passed } from './steps.ts';
-import type { Settled, Settlement, Worthless } from './x402/rail.ts';
+import type { Settled, Settlement, Withdrawn, Worthless } from './x402/rail.ts';
 
 /** What the steps that end a settlement share. */
 export interface Books {
@@ -34,6 +34,8 @@ export async function closeSettlement(
       return closeSettled(books, order, record, settlement, facts);
     case 'refused':
       return closeRefused(books, order, record, settlement);
+    case 'withdrawn':
+      return closeWithdrawn(books, record, settlement);
     default:
       return leaveUncertain(books, record, settlement.cause, transactionFact(settlement.transaction));
   }
@@ -111,6 +113,18 @@ async function closeRefused(
   journal.putBack(earlier);
   if (refused.kind === 'fenced' || refused.kind === 'illegal') return { kind: 'in_flight' };
   return leaveUncertain(books, record, new Unwritten('refused', refused), transactionFact(transaction));
+}
+
+/** Nothing is under way: the record waits for the same proof, and at the end of its window for the chain. */
+async function closeWithdrawn(books: Books, record: PaymentRecord, { cause, transaction }: Withdrawn): Promise<Made> {
+  const reason = 'relayer_unfunded';
+  const facts = { reason, ...transactionFact(transaction) };
+  const againMs = windowEndMs(record);
+  const command = { ...holder(record), to: 'withdrawn', leaseMs: 0, againMs, facts, events: [] } as const;
+  const withdrawn = await persist(() => books.ledger.advance(command), books.time);
+  if (withdrawn.kind === 'done') return { kind: 'postponed', reason, cause };
+  if (withdrawn.kind === 'fenced' || withdrawn.kind === 'illegal') return { kind: 'in_flight' };
+  return leaveUncertain(books, record, new Unwritten('withdrawn', withdrawn), transactionFact(transaction));
 }
 
 function transactionFact(transaction: string | undefined): Pick<PaymentFacts, 'transaction'> {

@@ -18,6 +18,15 @@ export function lookAgainMs({ changedAt, reservedAt }: PaymentRecord): number {
   return Math.round(Math.min(Math.max((changedAt - reservedAt) * SHARE_OF_AGE, SHORTEST_WAIT_MS), LONGEST_WAIT_MS));
 }
 
+/** Between the end of an authorization and the block that shows it, milliseconds. */
+const BLOCK_MS = 5_000;
+
+/** When the chain can show what became of an authorization that nobody sends, milliseconds from the record's last change. */
+export function windowEndMs(record: PaymentRecord): number {
+  const { validBefore, changedAt } = record;
+  return Math.max(validBefore * 1_000 + BLOCK_MS - changedAt, lookAgainMs(record));
+}
+
 /** When to deliver in the background after so many failures, milliseconds: the buyer's own retry goes first. */
 export function deliverAgainMs(tries: number): number {
   return Math.min(SHORTEST_WAIT_MS * 2 ** Math.min(tries, 10), LONGEST_WAIT_MS);

@@ -128,5 +128,6 @@ function orderFrom({ deliverable, gateOpen }: ReconcilerParts, record: PaymentRe
     backendTimeoutMs: timeoutMs,
     elapsedMs: () => Math.round(performance.now() - began),
     gateOpen,
+    endsOnly: true,
   };
 }

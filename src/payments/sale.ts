@@ -18,7 +18,15 @@ export interface Order {
   readonly elapsedMs: () => number;
   /** The settlement gate: false while the gateway must not start to move money (draining). */
   readonly gateOpen: () => boolean;
+  /** A reconciler's: it brings to an end what was begun, and begins nothing that no buyer asks for. */
+  readonly endsOnly?: true;
 }
+
+/**
+ * Why a sale is put off although nothing is wrong with it, as `details.reason` says it. `relayer_unfunded`: who has to send the payment
+ * cannot pay the gas.
+ */
+export type PostponedFor = 'relayer_unfunded';
 
 /** The money has moved; the call may be delivered. */
 export interface Paid {
@@ -64,6 +72,8 @@ export type Sale =
   /** The mandate of this purchase cannot be used, now or ever. Nothing was written, asked or sent. */
   | { readonly kind: 'mandate_used'; readonly reason: UseRefusal }
   | { readonly kind: 'unavailable'; readonly cause: string }
+  /** Nothing was taken, and nothing is under way: the same proof begins anew. */
+  | { readonly kind: 'postponed'; readonly reason: PostponedFor; readonly cause: string }
   /** This payer, or all payers together, have as many settlements under way as there may be. Nothing was asked or sent. */
   | { readonly kind: 'crowded' }
   | { readonly kind: 'gate_closed' };

@@ -45,6 +45,13 @@ export function paymentMetrics(
       'Refund them: GET /api/receipts?delivered=false lists them.',
     registers,
   });
+  const withdrawn = new Counter({
+    name: 'acg_payments_withdrawn_total',
+    help:
+      'Settlements that this process began and gave up because no node took their transaction: the relayer could not pay the gas. ' +
+      'Nothing was charged; the same proof begins anew.',
+    registers,
+  });
   const earned = revenueMetric(registry, offers);
   const timedLedger = stopwatch(registry, durations, 'acg_ledger', {
     time: 'Time of the reads and writes around payments, to the answer of the store.',
@@ -62,6 +69,7 @@ export function paymentMetrics(
     if (state === 'settled') earned(record);
     if (state === 'undelivered') undelivered.inc({ cause: undeliveredCause(command) });
     if (state === 'refundDue') refundDue.inc();
+    if (state === 'withdrawn') withdrawn.inc();
   };
   return {
     ledger(ledger) {
