@@ -65,6 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'http',
     'json',
     'keys',
+    'limits',
     'mandates',
     'merchant',
     'overload',

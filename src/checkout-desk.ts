@@ -3,6 +3,7 @@ import type { Backlog } from './backlog.ts';
 import type { StaticDocument } from './catalogue/resource.ts';
 import { longestTimeoutMs } from './checkouts/longest-timeout.ts';
 import { createIdempotency } from './checkouts/machine.ts';
+import { createSessions } from './checkouts/sessions.ts';
 import type { AcpSettings } from './checkouts/settings.ts';
 import type { GatewayConfig } from './config/config.ts';
 import type { Edges } from './edges.ts';
@@ -32,7 +33,7 @@ export interface CheckoutDeskParts {
   readonly store: Pick<Store, 'checkouts'>;
   readonly backlog: Pick<Backlog, 'events' | 'receipts'>;
   /** Every call passes its entrance first. */
-  readonly edges: Pick<Edges, 'entrance'>;
+  readonly edges: Pick<Edges, 'entrance' | 'checkoutGuesses'>;
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
   readonly doorway: Pick<Doorway, 'places' | 'sheddingFor'>;
   readonly watch: Pick<Watch, 'layer'>;
@@ -87,6 +88,13 @@ function frontOf(
   const { backend, strictSemantics, authenticationErrors } = settings;
   const watch = watchCheckouts(metrics, log);
   const own = createPlaces(settings.maxInFlight);
+  const sessions = createSessions({
+    claims: store.checkouts,
+    settings: settings.idempotency,
+    deploymentId,
+    servesUnknown: settings.clients.length === 1 || backend.scopesByClient,
+    time: REAL_TIME,
+  });
   const { layer } = parts.watch;
   const clocks = {
     admit: layer('admit'),
@@ -98,6 +106,8 @@ function frontOf(
     mountPath,
     settings,
     entrance: edges.entrance,
+    guesses: edges.checkoutGuesses,
+    sessions,
     admit: createAdmission({
       gate: lifecycle,
       shedding: doorway.sheddingFor(own),
@@ -105,6 +115,7 @@ function frontOf(
     }),
     idempotency: createIdempotency({
       claims: store.checkouts,
+      sessions,
       settings: settings.idempotency,
       deploymentId,
       longestTimeoutMs: longestTimeoutMs(backend),

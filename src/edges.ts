@@ -4,7 +4,7 @@ import { isLoopbackUrl } from './config/endpoints.ts';
 import { countUnlessPaid, rateLimit } from './layers/rate-limit.ts';
 import { clientNetwork } from './limits/client.ts';
 import { createTokenBuckets } from './limits/token-buckets.ts';
-import type { Guesses } from './operator/authenticate.ts';
+import type { Guesses } from './limits/wrong-tries.ts';
 import { type Exposure, watchBypass } from './sidecar/bypass.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
@@ -17,6 +17,8 @@ export interface Edges {
   readonly unlessPaid: (layer: RequestHandler) => RequestHandler;
   /** Where wrong operator tokens are counted. */
   readonly guesses: Guesses;
+  /** Where wrong tokens of checkout clients are. */
+  readonly checkoutGuesses: Guesses;
   /** Whether the merchant can be called past the gateway. */
   readonly bypassed: () => boolean;
   close(): void;
@@ -29,7 +31,7 @@ export function openEdges(
   metrics: Metrics,
 ): Edges {
   const { rate } = config.limits;
-  const limited = { call: 0, operator_token: 0 };
+  const limited = { call: 0, operator_token: 0, acp_token: 0 };
   const clientOf = clientNetwork(config.server.trustProxy);
   const buckets = rate === undefined ? undefined : createTokenBuckets(rate);
   const count = (what: keyof typeof limited) => (): void => {
@@ -42,7 +44,7 @@ export function openEdges(
 
   metrics.counter({
     name: 'acg_rate_limited_total',
-    help: 'Requests answered 429: calls beyond limits.rate, and guesses of operator tokens beyond ten a minute.',
+    help: 'Requests answered 429: calls beyond limits.rate, and guesses of operator and ACP tokens beyond ten a minute.',
     label: 'what',
     read: () => limited,
   });
@@ -55,6 +57,7 @@ export function openEdges(
     entrance: buckets === undefined ? [] : [rateLimit(buckets, clientOf, count('call'))],
     unlessPaid: buckets === undefined ? (layer) => layer : countUnlessPaid,
     guesses: { clientOf, onLimited: count('operator_token') },
+    checkoutGuesses: { clientOf, onLimited: count('acp_token') },
     bypassed,
     close: () => bypass?.close(),
   };

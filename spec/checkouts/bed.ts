@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import type { ClaimWatch, KeyedCall, KeyedEnd } from '../../src/checkouts/idempotency.ts';
 import { createIdempotency } from '../../src/checkouts/machine.ts';
+import { createSessions } from '../../src/checkouts/sessions.ts';
 import type { IdempotencySettings } from '../../src/checkouts/settings.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Time } from '../../src/time.ts';
@@ -16,6 +17,7 @@ const BEGIN_MS = 1_800_000_000_000;
 
 export const SETTINGS: IdempotencySettings = {
   retentionMs: 25 * HOUR_MS,
+  sessionKeepMs: 30 * 24 * HOUR_MS,
   secret: Buffer.from('a secret of a test, long enough for it'),
   keys: [{ id: 'k1', key: Buffer.alloc(32, 1) }],
   merchant: 'derived-key',
@@ -33,6 +35,7 @@ export const COMPLETE: KeyedCall = {
 /** One gateway more on the bed's store. */
 export interface Gateway {
   run(call?: KeyedCall): Promise<KeyedEnd<string>>;
+  access(clientId: string, sessionId: string): Promise<string>;
   /** Begins a call that comes to no end, and resolves when it stands still. */
   begin(call?: KeyedCall): Promise<void>;
   readonly told: readonly string[];
@@ -45,7 +48,11 @@ export interface Bed {
   now(): number;
   pass(ms: number): void;
   /** `settings`: what is other than in SETTINGS. `claims`: how this gateway reaches the store. */
-  gateway(options?: { readonly settings?: Partial<IdempotencySettings>; readonly claims?: CheckoutClaims }): Gateway;
+  gateway(options?: {
+    readonly settings?: Partial<IdempotencySettings>;
+    readonly claims?: CheckoutClaims;
+    readonly servesUnknown?: boolean;
+  }): Gateway;
   close(): Promise<void>;
 }
 
@@ -78,12 +85,16 @@ export function bedOn({
     now: time.now,
     pass,
     close,
-    gateway({ settings = {}, claims = shared } = {}) {
+    gateway({ settings: changes = {}, claims = shared, servesUnknown = false } = {}) {
       const { watch, told } = keptWatch();
+      const settings = { ...SETTINGS, ...changes };
+      const deploymentId = 'shop';
+      const sessions = createSessions({ claims, settings, deploymentId, servesUnknown, time });
       const idempotency = createIdempotency({
         claims,
-        settings: { ...SETTINGS, ...settings },
-        deploymentId: 'shop',
+        sessions,
+        settings,
+        deploymentId,
         longestTimeoutMs: TIMEOUT_MS,
         watch,
         time,
@@ -93,6 +104,10 @@ export function bedOn({
       return {
         told,
         run,
+        async access(clientId, sessionId) {
+          const found = await sessions.access(clientId, sessionId);
+          return found.kind === 'absent' ? `absent: ${found.whose}` : found.kind;
+        },
         async begin(call) {
           void run(call);
           await rest();
@@ -113,6 +128,7 @@ function keptWatch(): { readonly watch: ClaimWatch; readonly told: readonly stri
       fenced: () => void told.push('fenced'),
       unstored: () => void told.push('unstored'),
       unopened: () => void told.push('unopened'),
+      foreign: () => void told.push('foreign'),
     },
   };
 }

@@ -7,6 +7,8 @@ export interface Turn {
   readonly says: 'answer' | 'refusal' | 'declined' | 'not_executed' | 'lost' | { readonly unknown: Unknown };
   /** How long it takes, milliseconds. */
   readonly tookMs?: number;
+  /** The session that a create makes; a new one unless said. */
+  readonly opens?: string;
 }
 
 /** What a POST came with. */
@@ -45,7 +47,7 @@ export function scriptedMerchant(pass: (ms: number) => void): ScriptedMerchant {
   };
   const attempt = async (call: KeyedCall, at: Heard): Promise<AttemptEnd<string>> => {
     heard.push(at);
-    const { acts, says, tookMs = 0 } = turns.shift() ?? DONE;
+    const { acts, says, tookMs = 0, opens } = turns.shift() ?? DONE;
     pass(tookMs);
     if (acts) act(call);
     if (says === 'lost') return new Promise(() => undefined);
@@ -53,7 +55,9 @@ export function scriptedMerchant(pass: (ms: number) => void): ScriptedMerchant {
     if (says === 'refusal') return { kind: 'answer', answer: answerOf(409, { refused: heard.length }) };
     if (says === 'declined') return { kind: 'answer', answer: answerOf(422, { declined: heard.length }) };
     if (says !== 'answer') return { kind: 'unknown', why: says.unknown, failure: `failed: ${says.unknown}` };
-    return { kind: 'answer', answer: answerOf(200, { by: call.operation, post: heard.length }) };
+    const answer = answerOf(200, { by: call.operation, post: heard.length });
+    if (call.operation !== 'createCheckoutSession') return { kind: 'answer', answer };
+    return { kind: 'answer', answer, opened: opens ?? `new_${heard.length}` };
   };
   const read = async ({ operation, sessionId = '' }: KeyedCall): Promise<ReadBack> => {
     reads += 1;

@@ -8,7 +8,14 @@ const LEASE_MS = TIMEOUT_MS + 3_000;
 const away = (): Promise<never> => Promise.reject(new StoreError(new Error('connection lost')));
 
 /** Every command of it takes so long and says nothing. */
-const AWAY: CheckoutClaims = { claim: away, finish: away, unknown: away, release: away };
+const AWAY: CheckoutClaims = {
+  claim: away,
+  finish: away,
+  unknown: away,
+  release: away,
+  own: away,
+  ownership: away,
+};
 
 /** Acp.md 12.8: what a store that is away changes. */
 describe('a store that is away', () => {

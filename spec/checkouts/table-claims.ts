@@ -7,11 +7,21 @@ import {
   unknownCheckout,
 } from '../../src/checkouts/claim-table.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from '../../src/checkouts/owner-record.ts';
 
 /** The port over the pure table. `now`: the store's clock, milliseconds. */
 export function tableClaims(now: () => number): CheckoutClaims {
   const records = new Map<string, ClaimRecord>();
   const locks = new Map<string, LockRecord>();
+  const owners = new Map<string, OwnerRecord>();
+  const onOwner = async <Answer>(
+    session: string,
+    command: (found: OwnerRecord | undefined) => OwnerOutcome<Answer>,
+  ): Promise<Answer> => {
+    const { answer, next } = command(owners.get(session));
+    put(owners, session, next);
+    return answer;
+  };
   const write = async <Answer>(
     { name, lock }: { readonly name: string; readonly lock: string | undefined },
     command: (found: Standing) => Outcome<Answer>,
@@ -27,6 +37,8 @@ export function tableClaims(now: () => number): CheckoutClaims {
     finish: (hold, answer) => write(hold, (found) => finishCheckout(found, hold, answer, now())),
     unknown: (hold, end) => write(hold, (found) => unknownCheckout(found, hold, end, now())),
     release: (hold) => write(hold, (found) => releaseCheckout(found, hold, now())),
+    own: (owning) => onOwner(owning.session, (found) => ownSession(found, owning, now())),
+    ownership: (owning) => onOwner(owning.session, (found) => ownershipOf(found, owning, now())),
   };
 }
 

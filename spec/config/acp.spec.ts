@@ -32,9 +32,11 @@ describe('protocols.acp', () => {
           completeCheckoutSession: { path: `${SESSION}/complete`, timeoutMs: 25_000 },
           cancelCheckoutSession: { path: `${SESSION}/cancel`, timeoutMs: 10_000 },
         },
+        scopesByClient: false,
       },
       idempotency: {
         retentionMs: 90_000_000,
+        sessionKeepMs: 30 * 86_400_000,
         secret: Buffer.from(SECRET),
         keys: [{ id: 'k1', key: Buffer.from(KEY, 'base64') }],
         merchant: 'derived-key',

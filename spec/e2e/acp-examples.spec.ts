@@ -52,7 +52,7 @@ describe('the examples that the protocol publishes', { skip }, () => {
     const { port } = merchant.address() as AddressInfo;
     gateway = await startCheckoutGateway({
       merchantUrl: `http://127.0.0.1:${port}`,
-      acp: { authenticationErrors: true },
+      acp: { authenticationErrors: true, backend: { scopesByClient: true } },
     });
   });
   after(async () => {

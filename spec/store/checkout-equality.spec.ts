@@ -2,10 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
-import type { CheckoutClaims, Claimed, Hold, Unknown } from '../../src/checkouts/claims.ts';
+import type { CheckoutClaims, Claimed, Hold, Ownership, Unknown } from '../../src/checkouts/claims.ts';
 import { redisCheckouts } from '../../src/store/redis/checkouts.ts';
 import { redisKeys } from '../../src/store/redis/keys.ts';
-import { CHECKOUT_CLAIM, CHECKOUT_FINISH, CHECKOUT_RELEASE, CHECKOUT_UNKNOWN } from '../../src/store/redis/script.ts';
+import {
+  CHECKOUT_CLAIM,
+  CHECKOUT_FINISH,
+  CHECKOUT_RELEASE,
+  CHECKOUT_UNKNOWN,
+  SESSION_OWN,
+  SESSION_OWNERSHIP,
+} from '../../src/store/redis/script.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { tableClaims } from '../checkouts/table-claims.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -21,7 +28,7 @@ const LIMITS = { eventsMaxLength: 1, receiptsMaxLength: 1 };
 const BEGAN = 1_800_000_000_000;
 /** Virtual milliseconds, far more than a round takes: what Redis deletes in real time is over before that for its scripts. */
 const STEP_MS = 100_003;
-const SCRIPTS = [CHECKOUT_CLAIM, CHECKOUT_FINISH, CHECKOUT_UNKNOWN, CHECKOUT_RELEASE];
+const SCRIPTS = [CHECKOUT_CLAIM, CHECKOUT_FINISH, CHECKOUT_UNKNOWN, CHECKOUT_RELEASE, SESSION_OWN, SESSION_OWNERSHIP];
 
 /** Few of everything, so that they meet. */
 const spans = fc.constantFrom(1, 3, 40).map((steps) => steps * STEP_MS);
@@ -50,11 +57,16 @@ const finishing = fc.record({
 });
 const doubting = fc.record({ kind: fc.constant('unknown' as const), ...at, attempt, why: whys, keepMs: spans });
 const releasing = fc.record({ kind: fc.constant('release' as const), ...at, attempt });
+const whose = { session: fc.nat(1), client: fc.nat(1), keepMs: spans };
+const owning = fc.record({ kind: fc.constant('own' as const), ...whose });
+const seeing = fc.record({ kind: fc.constant('ownership' as const), ...whose });
 const asked = fc.oneof(
   { weight: 5, arbitrary: claiming },
   { weight: 1, arbitrary: finishing },
   { weight: 2, arbitrary: doubting },
   { weight: 1, arbitrary: releasing },
+  { weight: 1, arbitrary: owning },
+  { weight: 1, arbitrary: seeing },
 );
 type Asked = typeof asked extends fc.Arbitrary<infer T> ? T : never;
 const commands = fc.record({ asked, twice: fc.boolean() });
@@ -67,7 +79,8 @@ const ENDS = [
   ...['timeout', 'reset', 'status', 'invalid_document', 'in_progress', 'lease_expired', 'unopened'].map(
     (why) => `claim ${why}`,
   ),
-  ...['finish', 'unknown', 'release'].flatMap((kind) => [`${kind} true`, `${kind} false`]),
+  ...['own', 'other', 'none'].map((whose) => `ownership ${whose}`),
+  ...['finish', 'unknown', 'release', 'own'].flatMap((kind) => [`${kind} true`, `${kind} false`]),
 ];
 
 let server: TestRedis;
@@ -131,8 +144,10 @@ function newLane(family: number): Lane {
 interface Sending {
   readonly lane: Lane;
   readonly asked: Asked;
-  readonly send: (claims: CheckoutClaims) => Promise<Claimed | boolean>;
+  readonly send: (claims: CheckoutClaims) => Promise<Answer>;
 }
+
+type Answer = Claimed | boolean | Ownership;
 
 /** The command once or twice, with whatever it says of the lane now. */
 function sendingsOf(drawn: { asked: Asked; twice: boolean } | undefined, lane: Lane): readonly Sending[] {
@@ -143,6 +158,11 @@ function sendingsOf(drawn: { asked: Asked; twice: boolean } | undefined, lane: L
 }
 
 function commandOf(one: Asked, { family, granted }: Lane): Sending['send'] {
+  if (one.kind === 'own' || one.kind === 'ownership') {
+    const { kind, session, client, keepMs } = one;
+    const named = { session: digestOf(`${family} ${session}`), owner: digestOf(`client ${client}`), keepMs };
+    return (claims) => claims[kind](named);
+  }
   const names = {
     name: digestOf(`${family} key ${one.key}`),
     lock: one.locked ? digestOf(`${family} session`) : undefined,
@@ -160,13 +180,13 @@ function commandOf(one: Asked, { family, granted }: Lane): Sending['send'] {
 }
 
 /** Notes what was granted, and how the command ended. */
-function note(told: Record<string, number>, lane: Lane, one: Asked, answer: Claimed | boolean | undefined): void {
+function note(told: Record<string, number>, lane: Lane, one: Asked, answer: Answer | undefined): void {
   if (typeof answer === 'object' && 'token' in answer && one.kind === 'claim')
     lane.granted.set(one.key, { owner: one.owner, token: answer.token });
   for (const end of endsOf(answer)) told[`${one.kind} ${end}`] = (told[`${one.kind} ${end}`] ?? 0) + 1;
 }
 
-function endsOf(answer: Claimed | boolean | undefined): readonly string[] {
+function endsOf(answer: Answer | undefined): readonly string[] {
   if (typeof answer !== 'object') return [`${answer}`];
   if (answer.kind !== 'again') return [answer.kind];
   return ['again', answer.why, ...(answer.other ? ['again other'] : [])];

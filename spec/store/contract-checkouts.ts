@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { Claim, Unknown } from '../../src/checkouts/claims.ts';
+import type { Claim, Owning, Unknown } from '../../src/checkouts/claims.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { BRIEF_MS, checkoutClaim, digestOf, holdOf, LONG_MS, nextOf, timeless } from './checkout-samples.ts';
@@ -14,6 +14,12 @@ const TIMEOUT = { why: 'timeout', keepMs: LONG_MS } as const;
 const again = (token: number, why: Unknown, other = false) => ({ kind: 'again', token, why, other });
 /** Longest that a store may take to answer here, milliseconds. */
 const SLOW_MS = 60_000;
+
+const SESSION = digestOf(randomUUID());
+/** Of a client, and of one session unless it is said. */
+const owningOf = (client: string, session = SESSION): Owning => {
+  return { session, owner: digestOf(`${client} ${session}`), keepMs: LONG_MS };
+};
 
 /** What is remembered of checkout operations. */
 export function checkoutContract(name: string, open: OpenStore): void {
@@ -223,17 +229,60 @@ export function checkoutContract(name: string, open: OpenStore): void {
       }
     });
 
+    it('a session is its first owner’s, whoever asks later, as long as it is remembered', async () => {
+      const { own, ownership } = store().checkouts;
+      const [mine, theirs] = [owningOf('mine'), owningOf('theirs')];
+      assert.equal(await ownership(mine), 'none');
+      assert.equal(await ownership(theirs), 'none');
+      for (const _ of ['once', 'twice']) assert.equal(await own(mine), true);
+      assert.equal(await own(theirs), false);
+      assert.equal(await ownership(mine), 'own');
+      assert.equal(await ownership(theirs), 'other');
+      assert.equal(await ownership(owningOf('mine', digestOf(randomUUID()))), 'none');
+    });
+
+    it('one of fifty who are given a session at once has it', async () => {
+      const session = digestOf(randomUUID());
+      const given = await Promise.all(
+        Array.from({ length: 50 }, (_, nth) => store().checkouts.own(owningOf(`client ${nth}`, session))),
+      );
+      assert.deepEqual(given.filter(Boolean), [true]);
+    });
+
+    it('a session is forgotten after its time, and not before: its owner’s calls keep it, and nobody else’s', async () => {
+      const { own, ownership } = store().checkouts;
+      const [used, left] = [digestOf(randomUUID()), digestOf(randomUUID())];
+      for (const session of [used, left]) await own({ ...owningOf('mine', session), keepMs: BRIEF_MS });
+      await ownership(owningOf('mine', used));
+      await ownership(owningOf('theirs', left));
+      await later();
+      assert.equal(await ownership(owningOf('mine', left)), 'none');
+      assert.equal(await own(owningOf('theirs', left)), true);
+      const kept = { ...owningOf('mine'), keepMs: LONG_MS };
+      await own({ ...kept, keepMs: LONG_MS });
+      // A shorter time takes nothing away.
+      await own({ ...kept, keepMs: BRIEF_MS });
+      await later();
+      assert.equal(await ownership({ ...kept, keepMs: BRIEF_MS }), 'own');
+    });
+
     it('are not seen by another merchant', async () => {
       const claim = await granted();
       const other = await open(randomUUID());
       assert.deepEqual(await other.checkouts.claim(nextOf(claim)), FIRST);
+      const owning = owningOf('mine');
+      await store().checkouts.own(owning);
+      assert.equal(await other.checkouts.ownership(owning), 'none');
       await other.close();
       assert.deepEqual(await claimed(claim), FIRST);
     });
 
     it('refuse odd names, owners, tokens, answers and times as a bug of the caller', async () => {
-      const { claim, finish, unknown, release } = store().checkouts;
+      const { claim, finish, unknown, release, own, ownership } = store().checkouts;
       const sound = await granted();
+      for (const odd of [{ session: '' }, { owner: 'short' }, { keepMs: 0 }, { keepMs: 367 * 86_400_000 }])
+        for (const ask of [own, ownership])
+          await assert.rejects(ask({ ...owningOf('mine'), ...odd }), RangeError, JSON.stringify(odd));
       for (const odd of [
         ...['', 'short', `${sound.name}\n`, 'é'.repeat(43)].flatMap((name) => [{ name }, { lock: name }]),
         ...[{ fingerprint: '' }, { owner: '' }, { owner: 'o'.repeat(65) }, { unopened: 'a b' }],
@@ -253,7 +302,9 @@ export function checkoutContract(name: string, open: OpenStore): void {
     it('are refused with a StoreError while the store is away', async () => {
       const shut = await open(randomUUID());
       await shut.close();
-      const { claim, finish, unknown, release } = shut.checkouts;
+      const { claim, finish, unknown, release, own, ownership } = shut.checkouts;
+      await assert.rejects(own(owningOf('mine')), StoreError);
+      await assert.rejects(ownership(owningOf('mine')), StoreError);
       const sound = checkoutClaim();
       await assert.rejects(claim(sound), StoreError);
       await assert.rejects(finish(holdOf(sound), ANSWER), StoreError);

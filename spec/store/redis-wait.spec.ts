@@ -139,6 +139,7 @@ describe('a primary with two replicas', () => {
 
   it('a checkout operation is granted, and its answer kept, only when a replica has that', async (t) => {
     const [claim, running, done] = [checkoutClaim(), checkoutClaim(), checkoutClaim()];
+    const owning = { session: claim.name, owner: claim.fingerprint, keepMs: LEASE_MS };
     for (const one of [running, done]) await store.checkouts.claim(one);
     const answer = { status: 200, sealed: 'sealed', keepMs: LEASE_MS };
     await store.checkouts.finish(holdOf(done), answer);
@@ -147,6 +148,7 @@ describe('a primary with two replicas', () => {
       for (const one of [store, store, fresh]) {
         await assert.rejects(one.checkouts.claim(claim), StoreError);
         await assert.rejects(one.checkouts.finish(holdOf(running), answer), StoreError);
+        await assert.rejects(one.checkouts.own(owning), StoreError);
       }
       // What writes nothing needs no replica, nor does an end after which the merchant is asked again.
       assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(done)), { kind: 'done' });
@@ -156,6 +158,8 @@ describe('a primary with two replicas', () => {
     });
     assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(claim)), { kind: 'again', token: 2 });
     assert.equal(await store.checkouts.finish(holdOf(running), answer), true);
+    assert.equal(await store.checkouts.own(owning), true);
+    assert.equal(await store.checkouts.ownership(owning), 'own');
   });
 
   it('a primary that has forgotten the scripts is taught them, and the write still waits', async () => {

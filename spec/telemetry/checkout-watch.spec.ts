@@ -37,9 +37,18 @@ describe('what operators see of checkouts', () => {
     const series = await watched().series();
     for (const outcome of ['first', 'again', 'done', 'in_flight', 'session_busy', 'conflict', 'unavailable'])
       assert.equal(series.get(`acg_checkout_claims_total{outcome="${outcome}"}`), 0, outcome);
-    for (const why of ['timeout', 'reset', 'status', 'invalid_document', 'lease_expired', 'in_progress', 'unopened'])
+    for (const why of [
+      'timeout',
+      'reset',
+      'status',
+      'invalid_document',
+      'lease_expired',
+      'in_progress',
+      'unopened',
+      'unowned',
+    ])
       assert.equal(series.get(`acg_checkout_unknown_total{why="${why}"}`), 0, why);
-    for (const name of ['leases_expired', 'fenced', 'unstored', 'unopened'])
+    for (const name of ['leases_expired', 'fenced', 'unstored', 'unopened', 'foreign_sessions'])
       assert.equal(series.get(`acg_checkout_${name}_total`), 0, name);
   });
 
@@ -51,6 +60,7 @@ describe('what operators see of checkouts', () => {
     watch.fenced();
     watch.unstored(new Error('no store'));
     watch.unopened();
+    watch.foreign();
     const over = watch.exchanging();
     watch.exchanging();
     over();
@@ -63,6 +73,7 @@ describe('what operators see of checkouts', () => {
       'acg_checkout_fenced_total',
       'acg_checkout_unstored_total',
       'acg_checkout_unopened_total',
+      'acg_checkout_foreign_sessions_total',
       'acg_checkout_exchanges_in_flight',
       'acg_checkout_contradictions_total{operation="getCheckoutSession",contradiction="session_id"}',
     ];
@@ -72,6 +83,7 @@ describe('what operators see of checkouts', () => {
       [
         [40, 'the end of a checkout call is not kept'],
         [40, 'a kept checkout answer cannot be opened: is its sealing key gone?'],
+        [50, "the merchant opened a session that is another client's: its ids must be unique"],
         [40, "the merchant's document contradicts itself or the call"],
       ],
     );

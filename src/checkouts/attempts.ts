@@ -2,11 +2,12 @@ import type { Time } from '../time.ts';
 import { isRefusal } from './claim-table.ts';
 import type { CheckoutClaims, Claim, Claimed, Hold, Unknown } from './claims.ts';
 import type { Ending } from './ending.ts';
-import type { FinalAnswer, KeyedEnd, ReadBack, Work } from './idempotency.ts';
+import type { ClaimWatch, FinalAnswer, KeyedEnd, ReadBack, Work } from './idempotency.ts';
 import type { KeyRing } from './key-ring.ts';
 import { settleWindowMs, unknownKeepMs } from './lease.ts';
 import type { KeyedOperation } from './operations.ts';
 import { retryAfterS } from './retry-after.ts';
+import type { Opened } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
 import { passed } from './steps.ts';
 import { type Taken, take } from './taking.ts';
@@ -19,6 +20,8 @@ export interface Run<Failure> {
   /** The merchant's time, milliseconds. */
   readonly timeoutMs: number;
   readonly work: Work<Failure>;
+  /** Makes a session the caller's. */
+  readonly own: (sessionId: string) => Promise<Opened>;
 }
 
 /** A claim that may call the merchant. */
@@ -32,6 +35,7 @@ export interface AttemptTools {
   readonly claims: CheckoutClaims;
   readonly ending: Ending;
   readonly ring: KeyRing;
+  readonly watch: ClaimWatch;
   readonly time: Time;
   readonly settings: Pick<IdempotencySettings, 'merchant' | 'retentionMs'>;
   /** Of all operations, milliseconds. */
@@ -52,12 +56,20 @@ const FENCED_RETRY_S = 1;
 /** How a merchant says that the session, or the key, is at work for somebody else. */
 const CONFLICT = 409;
 /** Ends that the merchant told by itself, though not in a way that says what happened. */
-const ANSWERED: ReadonlySet<Unknown> = new Set(['status', 'invalid_document']);
+const ANSWERED: ReadonlySet<Unknown> = new Set(['status', 'invalid_document', 'unowned']);
 /** Ends of attempts that run no longer: the merchant answered, then or long ago. */
 const OVER: ReadonlySet<Unknown> = new Set([...ANSWERED, 'unopened']);
 const NOTHING_TO_READ: ReadBack = { kind: 'not_happened' };
 
-export function createAttempts({ claims, ending, ring, time, settings, longestTimeoutMs }: AttemptTools): Attempts {
+export function createAttempts({
+  claims,
+  ending,
+  ring,
+  watch,
+  time,
+  settings,
+  longestTimeoutMs,
+}: AttemptTools): Attempts {
   const settleMs = settleWindowMs(longestTimeoutMs);
   const unknownMs = unknownKeepMs(settings.retentionMs);
 
@@ -76,6 +88,24 @@ export function createAttempts({ claims, ending, ring, time, settings, longestTi
     // Whoever took over keeps an answer of its own, and all repetitions must hear the same one.
     if (kept === 'fenced') return { kind: 'in_flight', retryAfterS: FENCED_RETRY_S };
     return { kind: 'answered', answer, from };
+  };
+
+  /**
+   * Undefined: the session is the caller's. It becomes that before its answer is kept, so whoever dies in between has opened nothing that
+   * anybody heard of: the next attempt of the key asks the merchant again, and makes the session that comes its own.
+   */
+  const disowned = async <Failure>(
+    run: Run<Failure>,
+    hold: Hold,
+    sessionId: string,
+  ): Promise<KeyedEnd<Failure> | undefined> => {
+    const opened = await run.own(sessionId);
+    passed('after_own', run.operation);
+    if (opened.kind === 'owned') return undefined;
+    await ending.unknown(hold, { why: 'unowned', keepMs: unknownMs });
+    if (opened.kind === 'unavailable') return opened;
+    watch.foreign();
+    return opened;
   };
 
   /** Undefined: enough of the lease is left for the merchant's whole time, so nobody takes over while it works. */
@@ -102,14 +132,16 @@ export function createAttempts({ claims, ending, ring, time, settings, longestTi
     granted: Granted,
     sentAt: number,
   ): Promise<AttemptResult<Failure>> => {
-    const lost = await renewed(run, granted, sentAt);
-    if (lost !== undefined) return { kind: 'taken', taken: lost };
+    const taken = await renewed(run, granted, sentAt);
+    if (taken !== undefined) return { kind: 'taken', taken };
     const { operation, work, merchantKey } = run;
     const hold = holdOf(run.claim, granted.token);
     passed('before_send', operation);
     const end = await work.attempt({ merchantKey, number: granted.token });
     passed('after_merchant', operation);
     if (end.kind === 'answer') {
+      const lost = end.opened === undefined ? undefined : await disowned(run, hold, end.opened);
+      if (lost !== undefined) return lost;
       const doubtful = granted.kind === 'again' && isRefusal(end.answer.status);
       return doubtful ? refused(run, granted, end.answer) : conclude(run, hold, end.answer, 'merchant');
     }

@@ -28,6 +28,7 @@ export const UNKNOWNS = [
   'lease_expired',
   'in_progress',
   'unopened',
+  'unowned',
 ] as const;
 export type Unknown = (typeof UNKNOWNS)[number];
 
@@ -78,6 +79,20 @@ export interface UnknownEnd {
 }
 
 /**
+ * One session and one client. `session`, `owner`: base64url HMAC-SHA256, 43 characters; the owner's is another one for each session, so
+ * that the store does not tell which sessions have one owner.
+ */
+export interface Owning {
+  readonly session: string;
+  readonly owner: string;
+  /** How long from now on it is remembered, milliseconds. */
+  readonly keepMs: number;
+}
+
+/** Whose a session is, as one client sees it. */
+export type Ownership = 'own' | 'other' | 'none';
+
+/**
  * The claims of checkout operations (acp.md 12.4): each command is one write, answers the same when it is repeated after a lost reply,
  * and is undone by nobody whose token is older. A store that lost its data writes down an end all the same: otherwise the next attempt
  * would be a first one. Every command throws StoreError when the store gave no answer, and RangeError for a bug of the caller.
@@ -90,4 +105,8 @@ export interface CheckoutClaims {
   unknown(hold: Hold, end: UnknownEnd): Promise<boolean>;
   /** It certainly did not happen in this attempt. The record goes, unless an earlier attempt may have reached the merchant. */
   release(hold: Hold): Promise<boolean>;
+  /** Writes down whose a session is; the first owner stays. False: it is another's, and nothing was written. */
+  own(owning: Owning): Promise<boolean>;
+  /** Whose it is. What is its own is remembered for longer by that, and nothing else is. */
+  ownership(owning: Owning): Promise<Ownership>;
 }

@@ -30,8 +30,8 @@ export interface FinalAnswer {
 
 /** What came of one attempt at the merchant. `Failure`: how the front says it. */
 export type AttemptEnd<Failure> =
-  /** What was asked for, or a refusal below 500: it is kept. */
-  | { readonly kind: 'answer'; readonly answer: FinalAnswer }
+  /** What was asked for, or a refusal below 500: it is kept. `opened`: the session that it made. */
+  | { readonly kind: 'answer'; readonly answer: FinalAnswer; readonly opened?: string }
   /** Certainly nothing happened: no byte was sent, or the merchant turned the gateway away. */
   | { readonly kind: 'not_executed'; readonly failure: Failure }
   /** It may have happened. */
@@ -68,7 +68,9 @@ export type KeyedEnd<Failure> =
    */
   | { readonly kind: 'in_flight' | 'session_busy' | 'session_unknown'; readonly retryAfterS: number }
   | { readonly kind: 'conflict' }
-  /** The store gave no answer, and the merchant was not called. */
+  /** The merchant opened a session that is another client's. */
+  | { readonly kind: 'foreign' }
+  /** The store gave no answer: the merchant was not called, or opened a session of which it could not be written down whose it is. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
 /** Makes every keyed call happen at most once, whatever dies in between (acp.md 12). */
@@ -91,4 +93,6 @@ export interface ClaimWatch {
   unstored(cause: unknown): void;
   /** A kept answer could not be opened. */
   unopened(): void;
+  /** The merchant opened a session that is another client's. */
+  foreign(): void;
 }

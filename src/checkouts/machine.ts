@@ -10,6 +10,7 @@ import { leaseFor, unknownKeepMs } from './lease.ts';
 import { type CallNames, namesOf } from './names.ts';
 import type { KeyedOperation } from './operations.ts';
 import { retryAfterS } from './retry-after.ts';
+import type { Sessions } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
 import { passed } from './steps.ts';
 import { type Taken, take, tell } from './taking.ts';
@@ -17,6 +18,7 @@ import { type Taken, take, tell } from './taking.ts';
 /** What the machine works with. */
 export interface IdempotencyOptions {
   readonly claims: CheckoutClaims;
+  readonly sessions: Pick<Sessions, 'open'>;
   readonly settings: IdempotencySettings;
   /** The merchant's id: two shops on one store share no claims. */
   readonly deploymentId: string;
@@ -37,7 +39,7 @@ const ROUNDS = 3;
  * goes out; everybody else is told the kept answer, or to come again. Nothing in here listens to the caller: a call that began is ended.
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
-  const { claims, settings, deploymentId, watch, time } = options;
+  const { claims, sessions, settings, deploymentId, watch, time } = options;
   const ring = createKeyRing(settings.keys);
   const attempts = createAttempts({ ...options, ring, ending: createEnding(options) });
 
@@ -94,7 +96,8 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       passed('before_claim', operation);
       const taken = await take({ claims, time }, claim);
       passed('after_claim', operation);
-      return meet({ operation, claim, merchantKey, timeoutMs, work }, taken, ROUNDS);
+      const own = (sessionId: string) => sessions.open(call.clientId, sessionId);
+      return meet({ operation, claim, merchantKey, timeoutMs, work, own }, taken, ROUNDS);
     },
   };
 }

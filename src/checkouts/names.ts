@@ -16,6 +16,21 @@ export interface CallNames {
 const SEPARATOR = '\0';
 
 /**
+ * What a session and a client are called in the store where it is written down whose the session is. Both go by the secret, so nobody
+ * without it finds an id or a client there.
+ */
+export function ownershipNamesOf(
+  secret: Uint8Array,
+  deploymentId: string,
+  { clientId, sessionId }: { readonly clientId: string; readonly sessionId: string },
+): { readonly session: string; readonly owner: string } {
+  return {
+    session: named(secret, 'session', deploymentId, sessionId),
+    owner: named(secret, 'owner', deploymentId, sessionId, clientId),
+  };
+}
+
+/**
  * Names a call. The operation and its path belong in here and not in the fingerprint: cancel bodies are all alike, and a key that is
  * used on another session asks for something else there. The client goes by its configured id, never by its token.
  */
@@ -24,13 +39,15 @@ export function namesOf(
   deploymentId: string,
   { clientId, operation, sessionId, key }: Omit<KeyedCall, 'body'>,
 ): CallNames {
-  const named = (...parts: readonly string[]): string =>
-    createHmac('sha256', secret).update(parts.join(SEPARATOR)).digest('base64url');
   const { path } = OPERATION_RULES[operation];
-  const record = named('idem', deploymentId, clientId, operation, path, sessionId ?? '', key);
+  const record = named(secret, 'idem', deploymentId, clientId, operation, path, sessionId ?? '', key);
   return {
     record,
-    session: sessionId === undefined ? undefined : named('lock', deploymentId, sessionId),
-    merchantKey: named('merchant', record),
+    session: sessionId === undefined ? undefined : named(secret, 'lock', deploymentId, sessionId),
+    merchantKey: named(secret, 'merchant', record),
   };
+}
+
+function named(secret: Uint8Array, ...parts: readonly string[]): string {
+  return createHmac('sha256', secret).update(parts.join(SEPARATOR)).digest('base64url');
 }

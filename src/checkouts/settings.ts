@@ -16,7 +16,9 @@ export interface SealingKey {
 export interface IdempotencySettings {
   /** How long an answer is kept, milliseconds; at least 24 hours. */
   readonly retentionMs: number;
-  /** Names and fingerprints are made with it. Changing it frees every open claim. */
+  /** How long after its last call it is remembered whose a session is, milliseconds, beyond what is remembered of its calls. */
+  readonly sessionKeepMs: number;
+  /** Names and fingerprints are made with it. Changing it frees every open claim, and nobody knows any more whose sessions are. */
   readonly secret: Uint8Array;
   /** The first seals, all of them open. */
   readonly keys: readonly [SealingKey, ...SealingKey[]];
@@ -37,6 +39,8 @@ export interface AcpBackend {
   readonly headers: Readonly<Record<string, string>>;
   /** `path`: with the prefix of the base URL; it holds SESSION_PLACE wherever the operation has a session. */
   readonly operations: Readonly<Record<Operation, { readonly path: string; readonly timeoutMs: number }>>;
+  /** Whether the merchant keeps sessions apart by `Agent-Commerce-Client` itself: then he is asked for those that the store does not know. */
+  readonly scopesByClient: boolean;
 }
 
 /** What the discovery document says besides (acp.md 7). */

@@ -12,6 +12,8 @@ export type CheckoutStep =
   | 'after_read'
   | 'before_send'
   | 'after_merchant'
+  /** It is written down whose the session is that the merchant opened. */
+  | 'after_own'
   | 'after_finish';
 
 export const CHECKOUT_CHANNEL = 'acg.checkout';

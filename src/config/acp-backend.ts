@@ -34,7 +34,8 @@ export function acpBackend(
     cancelCheckoutSession: operation('cancelCheckoutSession'),
   };
   checkDifferent(derived, problems);
-  return { origin, headers: headersOf(headers, shop, problems), operations: derived };
+  const { scopesByClient = false } = document;
+  return { origin, headers: headersOf(headers, shop, problems), operations: derived, scopesByClient };
 }
 
 function pathFault(id: Operation, path: string): string | undefined {

@@ -9,6 +9,7 @@ export interface AcpDocument {
   readonly backend?: {
     readonly baseUrl?: string;
     readonly headers?: Readonly<Record<string, string>>;
+    readonly scopesByClient?: boolean;
     readonly operations?: Readonly<Partial<Record<Operation, { readonly path?: string; readonly timeoutMs?: number }>>>;
   };
   readonly idempotency?: {
@@ -20,6 +21,7 @@ export interface AcpDocument {
   };
   readonly discovery?: Partial<AcpDiscoverySettings>;
   readonly limits?: { readonly maxInFlight?: number };
+  readonly sessionDays?: number;
   readonly acceptLineItemQuantity?: boolean;
   readonly strictSemantics?: boolean;
   readonly authenticationErrors?: boolean;

@@ -4,13 +4,18 @@ import { memberPath, type ProblemList } from '../problems/problem.ts';
 import type { AcpDocument, SealingKeyDocument } from './acp-document.ts';
 import type { SecretUses } from './secret-uses.ts';
 
-const IDEMPOTENCY = schema.properties.protocols.properties.acp.properties.idempotency.properties;
+const ACP = schema.properties.protocols.properties.acp.properties;
+const IDEMPOTENCY = ACP.idempotency.properties;
 const AT = 'protocols.acp.idempotency';
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 /** `idempotency`: undefined when the secret or the keys are missing; problems tell how to make them. */
 export function acpIdempotency(
-  document: AcpDocument['idempotency'] = {},
+  {
+    idempotency: document = {},
+    sessionDays = ACP.sessionDays.default,
+  }: Pick<AcpDocument, 'idempotency' | 'sessionDays'>,
   uses: SecretUses,
   problems: ProblemList,
 ): IdempotencySettings | undefined {
@@ -25,6 +30,7 @@ export function acpIdempotency(
   if (secret === undefined || first === undefined) return undefined;
   return {
     retentionMs: (retentionHours ?? IDEMPOTENCY.retentionHours.default) * HOUR_MS,
+    sessionKeepMs: sessionDays * DAY_MS,
     secret: Buffer.from(secret),
     keys: [first, ...others],
     merchant: merchant ?? 'derived-key',

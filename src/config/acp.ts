@@ -32,7 +32,7 @@ export function deriveAcp(
   const uses = new SecretUses(problems);
   if (problems.sound('server')) noteOperatorTokens(document, uses);
   const clients = acpClients(acp.auth, trial, uses, problems);
-  const idempotency = acpIdempotency(acp.idempotency, uses, problems);
+  const idempotency = acpIdempotency(acp, uses, problems);
   const merchant = backend && acpBackend(acp.backend, backend, problems);
   const discovery = discoveryOf(acp.discovery, problems);
   // A problem was added for whatever is not there.

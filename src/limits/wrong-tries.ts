@@ -1,3 +1,4 @@
+import type { ClientOf } from './client.ts';
 import { RecentMap } from './recent-map.ts';
 import { MAX_CLIENTS } from './token-buckets.ts';
 
@@ -9,6 +10,15 @@ const WINDOW_MS = 60_000;
 export interface WrongTries {
   /** Notes one; the result is undefined, or how many seconds the client must wait, because there were too many already. */
   note(client: string): number | undefined;
+}
+
+/** Who guesses tokens, and how often. */
+export interface Guesses {
+  /** Default: the address of the connection. */
+  readonly clientOf?: ClientOf;
+  readonly wrongTries?: WrongTries;
+  /** Told of each guess that was not heard. */
+  readonly onLimited?: () => void;
 }
 
 /** `now`: milliseconds of a monotonic clock. */

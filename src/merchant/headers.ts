@@ -40,6 +40,7 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
 
 /** Fields whose presence tells the merchant something the gateway vouches for: only the gateway may set them. */
 const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
+  'agent-commerce-client',
   'agent-commerce-payer',
   'agent-commerce-protocol',
   'agent-commerce-receipt',

@@ -2,20 +2,11 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { ownersOf } from '../http/bearer.ts';
 import { readHeader } from '../http/headers.ts';
-import { type ClientOf, clientNetwork } from '../limits/client.ts';
-import { countWrongTries, type WrongTries } from '../limits/wrong-tries.ts';
+import { clientNetwork } from '../limits/client.ts';
+import { countWrongTries, type Guesses } from '../limits/wrong-tries.ts';
 
 /** The longest operator token has 512 characters. */
 const BEARER = /^Bearer +([!-~]{1,512}) *$/i;
-
-/** Who guesses tokens, and how often. */
-export interface Guesses {
-  /** Default: the address of the connection. */
-  readonly clientOf?: ClientOf;
-  readonly wrongTries?: WrongTries;
-  /** Told of each guess that was not heard. */
-  readonly onLimited?: () => void;
-}
 
 /**
  * Lets operators through (SPEC part 5). Tokens are compared as digests, in constant time, against every configured one; never from

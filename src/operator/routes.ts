@@ -4,9 +4,10 @@ import { EVENT_TYPES, type EventFeed } from '../events/event.ts';
 import { EVENT_ID } from '../events/position.ts';
 import { allowOnly } from '../http/methods.ts';
 import { sendJson } from '../http/respond.ts';
+import type { Guesses } from '../limits/wrong-tries.ts';
 import { RECEIPT_ID, type ReceiptBook } from '../receipts/receipt.ts';
 import { StoreError } from '../store/store.ts';
-import { authenticate, type Guesses } from './authenticate.ts';
+import { authenticate } from './authenticate.ts';
 import { limitOf, matching, oneOf, queryOf } from './query.ts';
 
 /** Any text that can be an id of ours or of a caller; longer or stranger filters cannot match anything. */

@@ -1,4 +1,4 @@
-import type { Claim, Hold, SealedAnswer, UnknownEnd } from '../checkouts/claims.ts';
+import type { Claim, Hold, Owning, SealedAnswer, UnknownEnd } from '../checkouts/claims.ts';
 import { MAX_DOCUMENT_BYTES } from '../checkouts/operations.ts';
 
 /** base64url of HMAC-SHA256. */
@@ -37,6 +37,13 @@ export function assertSealedAnswer({ status, sealed, keepMs }: SealedAnswer): vo
 
 /** @throws RangeError a bug of the caller, before anything is written. */
 export function assertUnknownEnd({ keepMs }: UnknownEnd): void {
+  assertSpan(keepMs);
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+export function assertOwning({ session, owner, keepMs }: Owning): void {
+  if (!DIGEST.test(session) || !DIGEST.test(owner))
+    throw new RangeError('a session and its owner are named by 43 characters of base64url');
   assertSpan(keepMs);
 }
 

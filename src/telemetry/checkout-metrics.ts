@@ -11,6 +11,7 @@ export interface CheckoutMetrics {
   fenced(): void;
   unstored(): void;
   unopened(): void;
+  foreign(): void;
   /** An exchange with the merchant begins; the result is called when it is over. */
   exchanging(): () => void;
   /** `pointer`: JSONPath of what is wrong. */
@@ -69,6 +70,10 @@ export function checkoutMetrics(registry: Registry): CheckoutMetrics {
     'Kept answers that could not be opened. Is a sealing key gone from protocols.acp.idempotency.keys too early, or was a new one ' +
       'the first of one replica before it was last of all?',
   );
+  const foreign = counter(
+    'acg_checkout_foreign_sessions_total',
+    "Creates that the merchant answered with another client's session: the caller was told 502. Session ids must be unique.",
+  );
   const invalid = new Counter({
     name: 'acg_checkout_invalid_documents_total',
     help: 'Answers of the merchant that were refused, by the place that is wrong. The log has the reason, never the document.',
@@ -98,6 +103,7 @@ export function checkoutMetrics(registry: Registry): CheckoutMetrics {
     fenced: () => fenced.inc(),
     unstored: () => unstored.inc(),
     unopened: () => unopened.inc(),
+    foreign: () => foreign.inc(),
     exchanging() {
       exchanges += 1;
       return () => {

@@ -38,6 +38,12 @@ export function watchCheckouts(metrics: { checkouts(): CheckoutMetrics }, log: L
       counts.unopened();
       spare('unopened', () => log.warn('a kept checkout answer cannot be opened: is its sealing key gone?'));
     },
+    foreign() {
+      counts.foreign();
+      spare('foreign', () =>
+        log.error("the merchant opened a session that is another client's: its ids must be unique"),
+      );
+    },
     invalidDocument({ operation, requestId, reason, pointer, keyword }) {
       counts.invalidDocument(operation, pointer);
       spare('invalid_document', () =>

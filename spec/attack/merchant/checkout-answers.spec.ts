@@ -43,7 +43,7 @@ describe('a merchant of checkouts that leaks', () => {
       else deed(socket, request);
     });
     const operations = Object.fromEntries(OPERATIONS.map((operation) => [operation, { timeoutMs: TIMEOUT_MS }]));
-    open = await openCheckoutShop({ acp: { backend: { baseUrl: merchant.origin, operations } } });
+    open = await openCheckoutShop({ acp: { backend: { baseUrl: merchant.origin, operations, scopesByClient: true } } });
   });
   after(async () => {
     await open.shop.close();

@@ -45,6 +45,7 @@ export function fateOf({ operation, at }: Death): Fate {
       return { waits: true, kept: false, asked: 2 };
     case 'acted':
     case 'after_merchant':
+    case 'after_own':
       return { waits: true, kept: false, asked: readsBack ? 1 : 2 };
   }
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OPERATIONS } from '../../../src/checkouts/operations.ts';
 import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
-import { CART, TOKEN } from '../../fronts/acp/shop.ts';
+import { CART, OTHER_TOKEN, TOKEN } from '../../fronts/acp/shop.ts';
 import { type Aim, type CheckoutMerchant, startCheckoutMerchant } from '../../support/acp/merchant.ts';
 import { writeConfig } from '../../support/config.ts';
 import { type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
@@ -32,6 +32,8 @@ export interface SiteParts {
   readonly merchantUrl?: string;
   /** How long the merchant may take. */
   readonly timeoutMs?: number;
+  /** With two, whose a session is decides who may use it. One unless said. */
+  readonly clients?: 'one' | 'two';
 }
 
 /** One gateway's place: its configuration and its store. */
@@ -87,7 +89,7 @@ export async function openSession({ url }: CheckoutMerchant): Promise<string> {
 
 async function prepare(
   ground: Pick<Ground, 'redis' | 'keep'> & { readonly merchantUrl: string; readonly directory: string },
-  { store, merchantUrl = ground.merchantUrl, timeoutMs = TIMEOUT_MS }: SiteParts,
+  { store, merchantUrl = ground.merchantUrl, timeoutMs = TIMEOUT_MS, clients = 'one' }: SiteParts,
 ): Promise<Site> {
   const { directory, redis, keep } = ground;
   const [port = 0, management = 0] = await freePorts(2);
@@ -100,7 +102,10 @@ async function prepare(
     management: { host: '127.0.0.1', port: management },
     backend: { baseUrl: merchantUrl },
     storage: store === 'redis' ? { redis: { url: redis.url } } : { sqlite: { path: join(directory, `${port}.db`) } },
-    protocols: { http: { enabled: false }, acp: { ...PROTOCOL, backend: { operations: operationsWith(timeoutMs) } } },
+    protocols: {
+      http: { enabled: false },
+      acp: { ...PROTOCOL, auth: { clients: CLIENTS[clients] }, backend: { operations: operationsWith(timeoutMs) } },
+    },
   });
   return {
     baseUrl,
@@ -112,9 +117,11 @@ async function prepare(
   };
 }
 
+const ASSISTANT = { id: 'assistant', tokens: [TOKEN] };
+const CLIENTS = { one: [ASSISTANT], two: [ASSISTANT, { id: 'other', tokens: [OTHER_TOKEN] }] } as const;
+
 const PROTOCOL = {
   enabled: true,
-  auth: { clients: [{ id: 'assistant', tokens: [TOKEN] }] },
   idempotency: {
     secret: `secret-of-this-run-${randomUUID()}`,
     keys: [{ id: 'k1', key: Buffer.alloc(32, 7).toString('base64') }],

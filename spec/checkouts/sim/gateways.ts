@@ -1,6 +1,7 @@
 import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
 import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from '../../../src/checkouts/idempotency.ts';
 import { createIdempotency } from '../../../src/checkouts/machine.ts';
+import { createSessions } from '../../../src/checkouts/sessions.ts';
 import { SETTINGS } from '../bed.ts';
 import type { Laws } from './laws.ts';
 import type { SimMerchant } from './merchant.ts';
@@ -17,6 +18,9 @@ export interface Gateways {
   /** How often something came to pass. */
   readonly tally: ReadonlyMap<string, number>;
 }
+
+/** The shop. */
+export const DEPLOYMENT = 'shop';
 
 interface Running {
   readonly process: Process;
@@ -44,6 +48,7 @@ export function openGateways(
       laws.unstored();
     },
     unopened: () => laws.broken('an answer could not be opened'),
+    foreign: () => count('foreign'),
   };
 
   const start = (): Running => {
@@ -54,17 +59,21 @@ export function openGateways(
       now: () => world.schedule.now,
       sleep: (ms: number) => world.hear(process, 'wakes', ms),
     };
-    const idempotency = createIdempotency({
+    const parts = {
       claims: mutant.claims?.(line) ?? line,
       settings: {
         ...SETTINGS,
         merchant: manner === 'settles' ? 'read-back-only' : 'derived-key',
         ...mutant.settings,
       },
-      deploymentId: 'shop',
+      deploymentId: DEPLOYMENT,
+      time: mutant.time?.(time) ?? time,
+    } as const;
+    const idempotency = createIdempotency({
+      ...parts,
+      sessions: createSessions({ ...parts, servesUnknown: false }),
       longestTimeoutMs: TIMEOUT_MS,
       watch,
-      time: mutant.time?.(time) ?? time,
     });
     return { process, idempotency };
   };

@@ -10,6 +10,8 @@ const READ_TIMEOUT_MS = 10_000;
 const LATEST_MS: Readonly<Record<Manner, number>> = { tells: 24_900, settles: 45_000, deduplicates: 120_000 };
 
 export interface SimMerchant {
+  /** What was opened, by the id that its answer names. */
+  openedIn(answer: FinalAnswer): string;
   orders(sessionId: string): number;
   /** `asker`: whose call it is; what it hears comes to an end with it. */
   work(call: KeyedCall, asker: Parameters<World['hear']>[0]): Work<string>;
@@ -28,6 +30,7 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
   const sessions = new Map<string, Session>();
   const byKey = new Map<string, FinalAnswer>();
   let said = 0;
+  let opened = 0;
 
   const sessionOf = ({ sessionId = '' }: { readonly sessionId: string | undefined }): Session => {
     const session = sessions.get(sessionId) ?? { orders: 0, canceled: false, atWork: new Set() };
@@ -45,6 +48,12 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
     return answer;
   };
   const carriedOut = (call: KeyedCall): FinalAnswer => {
+    if (call.operation === 'createCheckoutSession') {
+      // A merchant with faults of its own gives one id twice. One that goes by keys would do so for ever.
+      const twice = manner !== 'deduplicates' && opened > 0 && !world.calm && chance.happens(0.15);
+      if (!twice) opened += 1;
+      return answerOf(201, `opened ${twice ? 1 + chance.below(opened) : opened}`);
+    }
     const session = sessionOf(call);
     if (call.operation === 'cancelCheckoutSession') {
       if (session.orders > 0) return answerOf(409, 'completed');
@@ -76,7 +85,8 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
     const session = sessionOf(call);
     const work = { until: schedule.now + Math.min(effectMs, TIMEOUT_MS) };
     // Late effects of what was given up are the merchant's own; before that nobody may be there beside it.
-    if (manner !== 'deduplicates' && [...session.atWork].some(({ until }) => until > schedule.now))
+    const exclusive = call.operation !== 'createCheckoutSession' && manner !== 'deduplicates';
+    if (exclusive && [...session.atWork].some(({ until }) => until > schedule.now))
       laws.broken(`two calls at once on session ${call.sessionId}`);
     session.atWork.add(work);
     let answer: FinalAnswer | undefined;
@@ -87,7 +97,8 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
     const heardMs = ends === 'hang' ? Number.POSITIVE_INFINITY : effectMs + 5;
     await world.hear(asker, `merchant ${ends}`, Math.min(heardMs, TIMEOUT_MS));
     if (heardMs > TIMEOUT_MS) return { kind: 'unknown', why: 'timeout', failure: '504' };
-    if (ends === 'answer' && answer !== undefined) return { kind: 'answer', answer };
+    if (ends === 'answer' && answer !== undefined)
+      return answer.status === 201 ? { kind: 'answer', answer, opened: openedIn(answer) } : { kind: 'answer', answer };
     return { kind: 'unknown', why: ends === 'reset' ? 'reset' : 'status', failure: '502' };
   };
 
@@ -110,10 +121,16 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
   };
 
   return {
+    openedIn,
     orders: (sessionId) => sessionOf({ sessionId }).orders,
     work: (call, asker) => ({
       attempt: ({ merchantKey }) => attempt(call, merchantKey, asker),
-      readBack: () => read(call, asker),
+      readBack: call.operation === 'createCheckoutSession' ? undefined : () => read(call, asker),
     }),
   };
+}
+
+function openedIn({ body }: FinalAnswer): string {
+  const { what } = JSON.parse(Buffer.from(body).toString()) as { readonly what: string };
+  return what.replace('opened ', 'new_');
 }

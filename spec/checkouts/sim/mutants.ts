@@ -50,6 +50,28 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
+    name: 'a session becomes its client’s beside its answer, not before it',
+    shows: /is absent for/,
+    claims: (claims) => ({
+      ...claims,
+      async own(owning) {
+        void claims.own(owning).catch(() => undefined);
+        return true;
+      },
+    }),
+  },
+  {
+    name: 'the last one that is given a session has it',
+    shows: /was shown to/,
+    claims: (claims) => ({
+      ...claims,
+      async own(owning) {
+        await claims.own(owning);
+        return true;
+      },
+    }),
+  },
+  {
     name: 'whoever was overtaken tells its own answer',
     shows: /two answers/,
     claims: (claims) => ({

@@ -1,8 +1,10 @@
 import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
 import type { KeyedCall } from '../../../src/checkouts/idempotency.ts';
+import { createSessions } from '../../../src/checkouts/sessions.ts';
 import { type Chance, chanceOf } from '../../chaos/sim/chance.ts';
+import { SETTINGS } from '../bed.ts';
 import { tableClaims } from '../table-claims.ts';
-import { type Gateways, type Heard, openGateways } from './gateways.ts';
+import { DEPLOYMENT, type Gateways, type Heard, openGateways } from './gateways.ts';
 import { createLaws, type Laws } from './laws.ts';
 import { type SimMerchant, simMerchant } from './merchant.ts';
 import { type Manner, type Mutant, NO_MUTANT } from './plan.ts';
@@ -16,6 +18,9 @@ const CALM_MS = 600_000;
 const MOST_CALLS = 12;
 const SESSION = 'cs_1';
 const GATEWAYS = 3;
+/** Those that open sessions. */
+const CLIENTS = ['agent', 'another'];
+const MOST_SESSIONS = 3;
 
 /** What came of one seed. */
 export interface Outcome {
@@ -62,6 +67,7 @@ export async function runSeed(
   for (const call of open) void untilAnswered(sim, call).then(() => open.delete(call));
   await world.pass(CALM_MS);
   for (const { key } of open) laws.broken(`${key} never comes to an answer`);
+  await checkOwners(sim, claims);
   return { seed, manner, violations: laws.violations, tally: gateways.tally, trace: world.schedule.trace ?? [] };
 }
 
@@ -79,7 +85,40 @@ function crowd(sim: Sim, manner: Manner): () => readonly KeyedCall[] {
     begin(`buyer ${copy}`, () => buy(sim, changes, (call) => void last.set('buyer', call)));
   if (manner !== 'deduplicates' && chance.happens(0.3))
     begin('canceler', () => cancel(sim, (call) => void last.set('canceler', call)));
+  for (const client of CLIENTS)
+    if (chance.happens(0.4)) begin(`${client} opens`, () => open(sim, client, (call) => void last.set(client, call)));
   return () => [...last.values()];
+}
+
+/** A client that wants a session, by one key or by the next one. */
+async function open(sim: Sim, clientId: string, uses: (call: KeyedCall) => void): Promise<void> {
+  for (let key = 1; key <= MOST_SESSIONS; key += 1) {
+    const call: KeyedCall = {
+      clientId,
+      operation: 'createCheckoutSession',
+      sessionId: undefined,
+      key: `open-${key}`,
+      body: { key },
+    };
+    uses(call);
+    for (let calls = 0; calls < MOST_CALLS; calls += 1) {
+      const heard = await make(sim, call, sim.chance.happens(0.8) ? Number.POSITIVE_INFINITY : 5_000);
+      if (heard.kind === 'answered') break;
+      await pause(sim, heard);
+    }
+  }
+}
+
+/** A session that a client was told of is his, and for the others there is none. */
+async function checkOwners({ laws, world }: Sim, claims: CheckoutClaims): Promise<void> {
+  const time = { now: () => world.schedule.now, sleep: async () => undefined };
+  const sessions = createSessions({ claims, settings: SETTINGS, deploymentId: DEPLOYMENT, servesUnknown: false, time });
+  for (const [sessionId, owner] of laws.sessions)
+    for (const client of CLIENTS) {
+      const { kind } = await sessions.access(client, sessionId);
+      if (kind !== (client === owner ? 'granted' : 'absent'))
+        laws.broken(`${sessionId} of ${owner} is ${kind} for ${client}`);
+    }
 }
 
 async function buy(sim: Sim, changesKey: boolean, uses: (call: KeyedCall) => void): Promise<void> {
@@ -120,6 +159,7 @@ async function make(
 ): Promise<Heard> {
   const heard = await gateways.call(chance.below(GATEWAYS), call, patienceMs);
   if (heard.kind === 'answered') laws.answered(call, heard, merchant.orders(SESSION) > 0);
+  if (heard.kind === 'answered' && heard.answer.status === 201) laws.opened(call, merchant.openedIn(heard.answer));
   if (world.schedule.trace !== undefined) world.schedule.tell(`${call.key} hears ${JSON.stringify(heard)}`);
   return heard;
 }

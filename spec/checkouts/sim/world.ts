@@ -74,6 +74,8 @@ export function createWorld(chance: Chance, traced: boolean): World {
         finish: (hold, answer) => over('finish', () => claims.finish(hold, answer)),
         unknown: (hold, end) => over('unknown', () => claims.unknown(hold, end)),
         release: (hold) => over('release', () => claims.release(hold)),
+        own: (owning) => over('own', () => claims.own(owning)),
+        ownership: (owning) => over('ownership', () => claims.ownership(owning)),
       };
     },
     process(name) {

@@ -36,7 +36,9 @@ describe('the answer to a repeated checkout call', () => {
   });
 
   it('is a refusal again when the first one was, under its own code in the log', async () => {
-    const path = '/checkout_sessions/nobody/complete';
+    const path = `${await session()}/complete`;
+    const gone = { type: 'invalid_request', code: 'gone', message: 'no such session' };
+    open.merchant.misbehave({ kind: 'status', status: 404, acts: false, document: gone });
     const [first, second] = [await ask('lost', path, PAYMENT), await ask('lost', path, PAYMENT)];
     assertAcpError(first, 404, 'checkout_session_not_found');
     assertAcpError(second, 404, 'checkout_session_not_found');

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { clientsByToken } from '../../../src/fronts/acp/clients.ts';
 import { AcpError } from '../../../src/fronts/acp/error.ts';
+import { MAX_WRONG_TRIES } from '../../../src/limits/wrong-tries.ts';
 import { rawCreate, refusalIn } from './raw.ts';
 import {
   askAcp,
@@ -16,11 +17,18 @@ import {
 
 let open: CheckoutShop;
 before(async () => {
-  open = await openCheckoutShop();
+  // Each test has an address of its own: guesses are counted.
+  open = await openCheckoutShop({ overrides: { server: { trustProxy: 1 } } });
 });
 after(() => open.close());
 
-const create = (headers: Headers) => askAcp(open.shop.url, { headers });
+let addresses = 0;
+const newAddress = (): string => {
+  addresses += 1;
+  return `203.0.113.${addresses}`;
+};
+const create = (headers: Headers, address = newAddress()) =>
+  askAcp(open.shop.url, { headers: { 'x-forwarded-for': address, ...headers } });
 
 describe('the bearer token of a checkout call', () => {
   for (const authorization of [`Bearer ${TOKEN}`, `bearer ${TOKEN}`, `BEARER ${TOKEN}`, `Bearer ${OTHER_TOKEN}`])
@@ -70,13 +78,36 @@ describe('the bearer token of a checkout call', () => {
       'unauthorized',
     ));
 
+  it('is guessed ten times a minute from one address, then not heard; a right one always is', async () => {
+    const address = newAddress();
+    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1)
+      assertAcpError(await create({ authorization: `Bearer guess-${tries}` }, address), 401, 'unauthorized');
+    for (const method of ['POST', 'GET']) {
+      const path = method === 'GET' ? '/checkout_sessions/cs_1' : '/checkout_sessions';
+      const headers = { authorization: 'Bearer guess', 'x-forwarded-for': address };
+      const answer = await askAcp(open.shop.url, { method, path, headers });
+      assertAcpError(answer, 429, 'rate_limited');
+      assert.match(answer.headers['retry-after'] ?? '', /^(?:[1-9]|[1-5]\d|60)$/);
+      assert.equal(answer.headers['www-authenticate'], undefined);
+    }
+    assert.equal((await create({}, address)).status, 201, 'the right token from the same address');
+    assertAcpError(await create({ authorization: undefined }, address), 401, 'unauthorized');
+    assertAcpError(await create({ authorization: 'Bearer guess' }), 401, 'unauthorized');
+    const metrics = await (await fetch(`${open.shop.managementUrl}/metrics`)).text();
+    assert.match(metrics, /^acg_rate_limited_total\{what="acp_token"\} 2$/m);
+  });
+
   it('comes once: two are none, whichever of them is right', async () => {
     for (const [one, other] of [
       [TOKEN, TOKEN],
       [TOKEN, 'wrong'],
       ['wrong', TOKEN],
     ]) {
-      const answer = await rawCreate(open.shop.url, [`Authorization: Bearer ${one}`, `AUTHORIZATION: Bearer ${other}`]);
+      const answer = await rawCreate(open.shop.url, [
+        `X-Forwarded-For: ${newAddress()}`,
+        `Authorization: Bearer ${one}`,
+        `AUTHORIZATION: Bearer ${other}`,
+      ]);
       assert.deepEqual(refusalIn(answer), { status: 401, code: 'unauthorized' });
       assert.match(answer, /\r\nwww-authenticate: Bearer realm="acp"\r\n/);
     }
@@ -93,6 +124,7 @@ describe('the clients of a shop', () => {
     return clientOf({
       headers: { authorization: value },
       rawHeaders: ['Authorization', value],
+      socket: {},
     } as unknown as IncomingMessage);
   };
 

@@ -8,6 +8,8 @@ export interface CheckoutCall {
   readonly operation: Operation;
   /** Decoded; undefined for create. */
   readonly sessionId: string | undefined;
+  /** Whose call it is: the configured id, which the merchant is told. */
+  readonly clientId: string;
   /** The gateway's own id of the request. */
   readonly requestId: string;
   /** The caller's `Request-Id` as it is echoed; undefined when there is none. */

@@ -1,7 +1,17 @@
 import type { AttemptEnd, KeyedEnd } from '../../checkouts/idempotency.ts';
+import type { Access } from '../../checkouts/sessions.ts';
 import type { Delivered } from './call.ts';
 import { AcpError } from './error.ts';
 import { busy, retryAfter } from './failure.ts';
+
+/**
+ * For whom a session does not exist it is missed in the same words as one that the merchant does not have (contract 7.3).
+ * @throws AcpError checkout_session_not_found, service_unavailable
+ */
+export function assertAccess(access: Access): void {
+  if (access.kind === 'absent') throw new AcpError('checkout_session_not_found');
+  if (access.kind === 'unavailable') throw busy({ cause: access.cause });
+}
 
 /**
  * What the caller is given, however the call ended (acp.md 12.4).
@@ -32,6 +42,8 @@ export function deliveredBy(end: KeyedEnd<AcpError> | AttemptEnd<AcpError>): Del
       });
     case 'conflict':
       throw new AcpError('idempotency_conflict');
+    case 'foreign':
+      throw new AcpError('processing_error', { cause: new Error("the merchant opened another client's session") });
     case 'unavailable':
       throw busy({ cause: end.cause });
   }

@@ -1,15 +1,17 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import type { Idempotency } from '../../checkouts/idempotency.ts';
+import type { Sessions } from '../../checkouts/sessions.ts';
 import type { AcpSettings } from '../../checkouts/settings.ts';
 import { noteChannel, noteOperation } from '../../http/account.ts';
 import { leavingOf } from '../../http/leaving.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { belowMount, rawPath } from '../../http/target.ts';
+import type { Guesses } from '../../limits/wrong-tries.ts';
 import type { Admission } from './admission.ts';
 import { readBody } from './body.ts';
 import type { MerchantSide } from './call.ts';
 import { clientsByToken } from './clients.ts';
-import { deliveredBy } from './delivered.ts';
+import { assertAccess, deliveredBy } from './delivered.ts';
 import type { AcpError } from './error.ts';
 import { asAcpError } from './failure.ts';
 import { checkMediaType, checkVersion, idempotencyKeyOf } from './head.ts';
@@ -24,7 +26,10 @@ export interface AcpFrontParts {
   readonly settings: Pick<AcpSettings, 'clients' | 'backend' | 'acceptLineItemQuantity'>;
   /** What every call passes before anything is compared or read; each says no by throwing. */
   readonly entrance: readonly RequestHandler[];
+  /** Where wrong tokens are counted. */
+  readonly guesses: Guesses;
   readonly admit: Admission;
+  readonly sessions: Pick<Sessions, 'access'>;
   readonly idempotency: Idempotency;
   readonly merchant: MerchantSide;
   /** Told how far a call has come. */
@@ -36,8 +41,8 @@ export interface AcpFrontParts {
  * here. The order of the lines in `serve` is the order in which a call is checked, and the first failure is the answer (acp.md 13.1).
  */
 export function acpFront(parts: AcpFrontParts): RequestHandler {
-  const { mountPath, settings, entrance, admit, idempotency, merchant, entered } = parts;
-  const clientOf = clientsByToken(settings.clients);
+  const { mountPath, settings, entrance, guesses, admit, sessions, idempotency, merchant, entered } = parts;
+  const clientOf = clientsByToken(settings.clients, guesses);
   const checkBody = requestSchemas(settings.acceptLineItemQuantity ? 'wire-quantity' : 'wire');
 
   async function serve(path: string, req: Request, res: Response): Promise<void> {
@@ -57,10 +62,12 @@ export function acpFront(parts: AcpFrontParts): RequestHandler {
       const { bytes, value } = await readBody({ operation, contentType }, req, res);
       entered('validate', res);
       checkBody(operation, value);
+      if (sessionId !== undefined) assertAccess(await sessions.access(clientId, sessionId));
       entered('forward', res);
       const visit = merchant.open({
         operation,
         sessionId,
+        clientId,
         requestId: requestIdOf(res),
         callerRequestId: callerRequestIdOf(req),
         caller: req.headersDistinct,

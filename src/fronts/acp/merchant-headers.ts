@@ -32,6 +32,7 @@ export function merchantHeaders(
     'api-version': ACP_VERSION,
     'request-id': call.callerRequestId ?? call.requestId,
     'x-request-id': call.requestId,
+    'agent-commerce-client': call.clientId,
   };
   const pass = (name: string, longest: number): void => {
     const value = single(call.caller[name]);

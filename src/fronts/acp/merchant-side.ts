@@ -1,4 +1,5 @@
 import type { AttemptEnd } from '../../checkouts/idempotency.ts';
+import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';
 import type { Exchange } from '../../merchant/types.ts';
 import { type BookParts, openBooks } from './books.ts';
@@ -53,11 +54,12 @@ export function createMerchantSide(parts: MerchantParts): MerchantSide {
         return outcome;
       };
       return {
-        attempt: async ({ merchantKey, number }) => endOf(await ask({ kind: 'write', merchantKey, attempt: number })),
+        attempt: async ({ merchantKey, number }) =>
+          endOf(call.operation, await ask({ kind: 'write', merchantKey, attempt: number })),
         readBack: readsBack(call.operation)
           ? async () => readBackOf(call.operation, await ask({ kind: 'read-back' }))
           : undefined,
-        read: async (signal) => endOf(await ask({ kind: 'read' }, signal)),
+        read: async (signal) => endOf(call.operation, await ask({ kind: 'read' }, signal)),
         delivered: (answer) => books.delivered(answer),
       };
     },
@@ -71,10 +73,14 @@ function tell(watch: MerchantWatch, asked: Pick<CheckoutCall, 'operation' | 'req
 }
 
 /** A refusal goes out, and is kept, as the Error document in its final bytes. */
-function endOf(outcome: Outcome): AttemptEnd<AcpError> {
+function endOf(operation: Operation, outcome: Outcome): AttemptEnd<AcpError> {
   switch (outcome.kind) {
     case 'document':
-      return { kind: 'answer', answer: { status: outcome.status, body: outcome.body } };
+      return {
+        kind: 'answer',
+        answer: { status: outcome.status, body: outcome.body },
+        ...openedBy(operation, outcome),
+      };
     case 'refusal': {
       const { status, document } = outcome.error;
       return { kind: 'answer', answer: { status, body: Buffer.from(JSON.stringify(document)) } };
@@ -83,6 +89,14 @@ function endOf(outcome: Outcome): AttemptEnd<AcpError> {
       if (outcome.why === undefined) return { kind: 'not_executed', failure: outcome.error };
       return { kind: 'unknown', why: outcome.why, failure: outcome.error };
   }
+}
+
+/** A create makes a session; that its document has an id the schema has seen to. */
+function openedBy(
+  operation: Operation,
+  { document: { id } }: Extract<Outcome, { readonly kind: 'document' }>,
+): { readonly opened?: string } {
+  return operation === 'createCheckoutSession' && typeof id === 'string' ? { opened: id } : {};
 }
 
 /** A bug of ours: what the merchant did is not known. */

@@ -1,7 +1,21 @@
 import { isRefusal } from '../../checkouts/claim-table.ts';
-import { type CheckoutClaims, type Claimed, type Hold, UNKNOWNS, type Unknown } from '../../checkouts/claims.ts';
+import {
+  type CheckoutClaims,
+  type Claimed,
+  type Hold,
+  type Ownership,
+  type Owning,
+  UNKNOWNS,
+  type Unknown,
+} from '../../checkouts/claims.ts';
 import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
-import { assertCheckoutClaim, assertHold, assertSealedAnswer, assertUnknownEnd } from '../checkout-claim.ts';
+import {
+  assertCheckoutClaim,
+  assertHold,
+  assertOwning,
+  assertSealedAnswer,
+  assertUnknownEnd,
+} from '../checkout-claim.ts';
 import type { RedisClient } from './client.ts';
 import type { RedisKeys } from './keys.ts';
 import { runReplicated } from './replication.ts';
@@ -14,6 +28,8 @@ import {
   type Execution,
   run,
   type Script,
+  SESSION_OWN,
+  SESSION_OWNERSHIP,
 } from './script.ts';
 
 const DONE = 1;
@@ -59,7 +75,34 @@ export function redisCheckouts(
       assertHold(hold);
       return (await run(redis, CHECKOUT_RELEASE, { keys: keysOf(hold), plan: planOf(hold) })) === DONE;
     },
+    async own(owning) {
+      assertOwning(owning);
+      return ownedOf(await guarded(SESSION_OWN, ownerExecution(names, owning)));
+    },
+    async ownership(owning) {
+      assertOwning(owning);
+      return ownershipIn(await run(redis, SESSION_OWNERSHIP, ownerExecution(names, owning)));
+    },
   };
+}
+
+function ownerExecution(names: RedisKeys, { session, owner, keepMs }: Owning): Execution {
+  return { keys: [names.checkoutOwner(session)], plan: { owner, keepMs } };
+}
+
+/** The reply of session-own.lua. @throws LedgerCorruption */
+function ownedOf(reply: unknown): boolean {
+  const [kind] = parts(reply);
+  if (kind !== 'done' && kind !== 'other') throw new LedgerCorruption('unknown reply to whose a session becomes');
+  return kind === 'done';
+}
+
+/** The reply of session-ownership.lua. @throws LedgerCorruption */
+function ownershipIn(reply: unknown): Ownership {
+  const [kind] = parts(reply);
+  if (kind !== 'own' && kind !== 'other' && kind !== 'none')
+    throw new LedgerCorruption('unknown reply to whose a session is');
+  return kind;
 }
 
 function planOf({ name, fingerprint, owner, token }: Hold) {

@@ -42,6 +42,8 @@ export interface RedisKeys {
   readonly checkout: (name: string) => string;
   /** Hash: who holds one checkout session, gone after its own time. */
   readonly checkoutLock: (name: string) => string;
+  /** Hash: whose one checkout session is, as `owner` and `ends` (milliseconds), gone after its own time. */
+  readonly checkoutOwner: (session: string) => string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
@@ -84,6 +86,7 @@ export function redisKeys(merchantId: string): RedisKeys {
     mandatesHeldEnds: `${tag}:ap2:held:ends`,
     checkout: (name) => `${tag}:acp:idem:1:${name}`,
     checkoutLock: (name) => `${tag}:acp:lock:${name}`,
+    checkoutOwner: (session) => `${tag}:acp:own:${session}`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
   };

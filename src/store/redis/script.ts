@@ -89,6 +89,10 @@ export const CHECKOUT_UNKNOWN = script(
 export const CHECKOUT_RELEASE = script(
   CHECKOUTS + readFileSync(new URL('./checkout-release.lua', import.meta.url), 'utf8'),
 );
+/** owner of a session */
+export const SESSION_OWN = script(readFileSync(new URL('./session-own.lua', import.meta.url), 'utf8'));
+/** owner of a session */
+export const SESSION_OWNERSHIP = script(readFileSync(new URL('./session-ownership.lua', import.meta.url), 'utf8'));
 /** ready, register (4) */
 export const CHECK = script(MANDATES + readFileSync(new URL('./check.lua', import.meta.url), 'utf8'));
 

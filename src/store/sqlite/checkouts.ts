@@ -7,7 +7,14 @@ import {
   unknownCheckout,
 } from '../../checkouts/claim-table.ts';
 import type { CheckoutClaims } from '../../checkouts/claims.ts';
-import { assertCheckoutClaim, assertHold, assertSealedAnswer, assertUnknownEnd } from '../checkout-claim.ts';
+import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from '../../checkouts/owner-record.ts';
+import {
+  assertCheckoutClaim,
+  assertHold,
+  assertOwning,
+  assertSealedAnswer,
+  assertUnknownEnd,
+} from '../checkout-claim.ts';
 import type { Database } from './database.ts';
 
 /** Rows that are over, deleted along with one claim: more than one can add, so that the tables shrink after a rush. */
@@ -23,10 +30,22 @@ interface Names {
 export function sqliteCheckouts(database: Database): CheckoutClaims {
   const claims = rowsOf<ClaimRecord>(database, 'checkouts');
   const locks = rowsOf<LockRecord>(database, 'checkout_locks');
+  const owners = rowsOf<OwnerRecord>(database, 'checkout_owners');
   const purge = (now: number): void => {
     claims.purge(now);
     locks.purge(now);
+    owners.purge(now);
   };
+  const onOwner = <Answer>(
+    session: string,
+    command: (found: OwnerRecord | undefined, now: number) => OwnerOutcome<Answer>,
+  ): Promise<Answer> =>
+    database.write((now) => {
+      const found = owners.read(session);
+      const { answer, next } = command(found, now);
+      if (next !== found) owners.put(session, next);
+      return answer;
+    });
   const settle = <Answer>(
     { name, lock }: Names,
     command: (found: Standing, now: number) => Outcome<Answer>,
@@ -59,11 +78,22 @@ export function sqliteCheckouts(database: Database): CheckoutClaims {
       assertHold(hold);
       return settle(hold, (found, now) => releaseCheckout(found, hold, now));
     },
+    async own(owning) {
+      assertOwning(owning);
+      return onOwner(owning.session, (found, now) => ownSession(found, owning, now));
+    },
+    async ownership(owning) {
+      assertOwning(owning);
+      return onOwner(owning.session, (found, now) => ownershipOf(found, owning, now));
+    },
   };
 }
 
 /** Statements of one of the tables. They run inside a transaction that somebody else opened. */
-function rowsOf<Row extends { readonly ends: number }>({ db }: Database, table: 'checkouts' | 'checkout_locks') {
+function rowsOf<Row extends { readonly ends: number }>(
+  { db }: Database,
+  table: 'checkouts' | 'checkout_locks' | 'checkout_owners',
+) {
   const select = db.prepare(`SELECT record FROM ${table} WHERE name = ?`);
   const upsert = db.prepare(
     `INSERT INTO ${table} (name, expires_at, record) VALUES (?, ?, ?)

@@ -131,6 +131,11 @@ export const MIGRATIONS: readonly string[] = [
     UPDATE tally SET done = done - OLD.delivered, owed = owed - 1 + OLD.delivered, uncertain = uncertain - OLD.uncertain;
   END;
   `,
+  // Whose checkout sessions are.
+  `
+  CREATE TABLE checkout_owners (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
+  CREATE INDEX checkout_owners_expiry ON checkout_owners (expires_at);
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 

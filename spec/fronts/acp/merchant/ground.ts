@@ -92,6 +92,7 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
     const text = BODIES[call.operation];
     return side.open({
       sessionId: undefined,
+      clientId: 'assistant',
       requestId: 'acp_1',
       callerRequestId: undefined,
       caller: {},
@@ -146,5 +147,6 @@ function backendAt(origin: string, { timeoutMs, headers = {}, prefix = '' }: Gro
     const rule = OPERATION_RULES[operation];
     return [operation, { path: `${prefix}${rule.path}`, timeoutMs: timeoutMs ?? rule.timeoutMs }] as const;
   });
-  return { origin, headers, operations: Object.fromEntries(entries) as unknown as AcpBackend['operations'] };
+  const operations = Object.fromEntries(entries) as unknown as AcpBackend['operations'];
+  return { origin, headers, operations, scopesByClient: false };
 }

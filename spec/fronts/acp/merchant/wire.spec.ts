@@ -51,12 +51,14 @@ describe('the headers of a call to the merchant', () => {
         accept: ['text/html'],
         'x-forwarded-for': ['1.2.3.4'],
         'agent-commerce-payer': ['forged'],
+        'agent-commerce-client': ['forged'],
         te: ['trailers'],
       },
     });
     assert.deepEqual(fieldsOf(call), {
       accept: 'application/json',
       'accept-encoding': 'identity',
+      'agent-commerce-client': 'assistant',
       'api-version': '2026-04-17',
       'request-id': 'req-of-the-caller',
       'x-request-id': 'acp_1',

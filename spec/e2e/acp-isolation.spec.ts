@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { Redis } from 'ioredis';
+import type { Operation } from '../../src/checkouts/operations.ts';
+import { askAcp, assertAcpError, CART, OTHER_TOKEN, TOKEN } from '../fronts/acp/shop.ts';
+import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
+import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
+import type { ConfigObject } from '../support/config.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { documentIn, paymentWith } from './acp-assistant.ts';
+import type { Answered } from './ask.ts';
+
+/** Operations on a session, as an agent makes them. */
+const ON_SESSION = {
+  getCheckoutSession: { method: 'GET', path: '' },
+  updateCheckoutSession: { method: 'POST', path: '', body: { order_notes: 'ring twice' } },
+  cancelCheckoutSession: { method: 'POST', path: '/cancel', body: {} },
+  completeCheckoutSession: { method: 'POST', path: '/complete', body: paymentWith('tok_1') },
+} as const satisfies Partial<Record<Operation, object>>;
+type OnSession = keyof typeof ON_SESSION;
+const OPERATIONS = Object.keys(ON_SESSION) as readonly OnSession[];
+
+const TOKENS = { owner: TOKEN, other: OTHER_TOKEN, wrong: 'token-of-nobody-at-all' } as const;
+type Caller = keyof typeof TOKENS;
+
+const SHOPS = {
+  'two clients': {},
+  'two clients, of a merchant that keeps them apart': { backend: { scopesByClient: true } },
+  'one client': { auth: { clients: [{ id: 'assistant', tokens: [TOKEN] }] } },
+} as const satisfies Readonly<Record<string, ConfigObject>>;
+type ShopName = keyof typeof SHOPS;
+const SCOPED: ShopName = 'two clients, of a merchant that keeps them apart';
+
+/** What a caller is told of a session that the owner opened, and whether the merchant hears of it. */
+type Verdict = 'served' | 'absent' | 'unauthorized';
+const VERDICTS: readonly (readonly [shop: ShopName, remembered: boolean, caller: Caller, verdict: Verdict])[] = [
+  ['two clients', true, 'owner', 'served'],
+  ['two clients', true, 'other', 'absent'],
+  ['two clients', true, 'wrong', 'unauthorized'],
+  ['two clients', false, 'owner', 'absent'],
+  ['two clients', false, 'other', 'absent'],
+  ['two clients', false, 'wrong', 'unauthorized'],
+  ['two clients, of a merchant that keeps them apart', true, 'owner', 'served'],
+  ['two clients, of a merchant that keeps them apart', true, 'other', 'absent'],
+  ['two clients, of a merchant that keeps them apart', true, 'wrong', 'unauthorized'],
+  ['two clients, of a merchant that keeps them apart', false, 'owner', 'served'],
+  // The merchant is told who asks, and decides.
+  ['two clients, of a merchant that keeps them apart', false, 'other', 'absent'],
+  ['two clients, of a merchant that keeps them apart', false, 'wrong', 'unauthorized'],
+  ['one client', true, 'owner', 'served'],
+  ['one client', true, 'other', 'unauthorized'],
+  ['one client', false, 'owner', 'served'],
+  ['one client', false, 'other', 'unauthorized'],
+  ['one client', false, 'wrong', 'unauthorized'],
+];
+
+describe('a checkout session of one client, through two replicas on one Redis', () => {
+  let redis: TestRedis;
+  let admin: Redis;
+  let merchant: CheckoutMerchant;
+  const replicas = new Map<ShopName, readonly CheckoutGateway[]>();
+  /** Whose a session is for a merchant that keeps clients apart. */
+  const openedFor = new Map<string, string>();
+  let turnedAway = 0;
+  before(async () => {
+    redis = await startRedis();
+    admin = new Redis({ path: redis.socketPath });
+    // The last test ends the server.
+    admin.on('error', () => undefined);
+    merchant = await startCheckoutMerchant({ before: keepsApart });
+    for (const [name, acp] of Object.entries(SHOPS)) {
+      const parts = {
+        merchantUrl: merchant.url,
+        storage: { redis: { url: redis.url } },
+        acp,
+        // Wrong tokens are tried more often here than anybody may.
+        overrides: { merchant: { id: name.replaceAll(/[^a-z]+/g, '-') }, server: { trustProxy: 1 } },
+      };
+      replicas.set(name as ShopName, [await startCheckoutGateway(parts), await startCheckoutGateway(parts)]);
+    }
+  });
+  after(async () => {
+    for (const gateways of replicas.values()) for (const gateway of gateways) await gateway.stop();
+    await merchant?.stop();
+    admin?.disconnect();
+    await redis?.stop();
+  });
+
+  /** Answers 404 for a session that was opened for another client, as the merchant of the second shop promises. */
+  function keepsApart(request: IncomingMessage, response: ServerResponse): boolean {
+    const owner = openedFor.get(/^\/checkout_sessions\/([^/]+)/.exec(request.url ?? '')?.[1] ?? '');
+    if (owner === undefined || owner === request.headers['agent-commerce-client']) return false;
+    turnedAway += 1;
+    response.writeHead(404).end();
+    return true;
+  }
+
+  let turn = 0;
+  const ask = (name: ShopName, caller: Caller, asked: Parameters<typeof askAcp>[1]): Promise<Answered> => {
+    turn += 1;
+    const gateway = replicas.get(name)?.[turn % 2] ?? assert.fail('no gateway');
+    const headers = {
+      authorization: `Bearer ${TOKENS[caller]}`,
+      'x-forwarded-for': `203.0.${turn >> 8}.${turn & 255}`,
+      'agent-commerce-client': 'somebody-else',
+      ...asked?.headers,
+    };
+    return askAcp(gateway.url, { ...asked, headers });
+  };
+  const open = async (name: ShopName): Promise<string> => {
+    const id = String(documentIn(await ask(name, 'owner', { body: CART }), 201)['id']);
+    // Of the other shops the merchant would serve every client: there the gateway alone keeps them apart.
+    if (name === SCOPED) openedFor.set(id, 'assistant');
+    return id;
+  };
+
+  for (const [name, remembered, caller, verdict] of VERDICTS)
+    for (const operation of OPERATIONS) {
+      const who = caller === 'wrong' ? 'a wrong token' : caller === 'other' ? 'another client’s token' : 'its owner';
+      it(`${name}, ${remembered ? 'known' : 'after a loss of the store'}: ${operation} with ${who}: ${verdict}`, async () => {
+        const id = await open(name);
+        if (!remembered) await admin.flushall();
+        const { path, ...asked } = ON_SESSION[operation];
+        const before = merchant.calls.length;
+        turnedAway = 0;
+        const answer = await ask(name, caller, { ...asked, path: `/checkout_sessions/${id}${path}` });
+        const calls = merchant.calls.slice(before);
+        if (verdict === 'served') {
+          assert.equal(documentIn(answer, 200)['id'], id);
+          assert.equal(calls.length, 1);
+          assert.equal(
+            calls[0]?.headers['agent-commerce-client'],
+            'assistant',
+            'the configured id, not the caller’s word',
+          );
+          return;
+        }
+        if (verdict === 'unauthorized') assertAcpError(answer, 401, 'unauthorized');
+        else assertAcpError(answer, 404, 'checkout_session_not_found');
+        const decides = name === SCOPED && !remembered && caller === 'other';
+        assert.equal(turnedAway, decides ? 1 : 0);
+        assert.deepEqual(calls, [], 'the merchant does nothing of it');
+        assert.equal(merchant.orders(id), 0);
+        assert.equal(merchant.session(id)?.status, 'ready_for_payment');
+      });
+    }
+
+  it('what another client is told is what it is told of a session that there never was, byte for byte', async () => {
+    const id = await open('two clients');
+    for (const operation of OPERATIONS) {
+      const { path, ...asked } = ON_SESSION[operation];
+      const headers = { 'idempotency-key': asked.method === 'POST' ? 'one-key' : undefined };
+      const [foreign, none] = [
+        await ask('two clients', 'other', { ...asked, path: `/checkout_sessions/${id}${path}`, headers }),
+        await ask('two clients', 'other', { ...asked, path: `/checkout_sessions/cs_never${path}`, headers }),
+      ];
+      const comparable = ({ status, text, headers: got }: Answered) => {
+        const { date: _date, 'x-request-id': _id, ...others } = got;
+        return { status, text, others };
+      };
+      assert.deepEqual(comparable(foreign), comparable(none));
+    }
+  });
+
+  it('a refused call keeps nothing: the owner’s session, and the key of the other client, are as before', async () => {
+    const id = await open('two clients');
+    const body = paymentWith('tok_1');
+    const headers = { 'idempotency-key': 'of-both' };
+    const path = `/checkout_sessions/${id}/complete`;
+    assertAcpError(await ask('two clients', 'other', { path, body, headers }), 404, 'checkout_session_not_found');
+    assert.equal(documentIn(await ask('two clients', 'owner', { path, body, headers }), 200)['status'], 'completed');
+    assertAcpError(await ask('two clients', 'other', { path, body, headers }), 404, 'checkout_session_not_found');
+    assert.equal(merchant.orders(id), 1);
+  });
+
+  it('a repeated create is answered by what is kept, on whichever replica, and the session is still its client’s', async () => {
+    const headers = { 'idempotency-key': 'created-once' };
+    const [first, second] = [
+      await ask('two clients', 'owner', { body: CART, headers }),
+      await ask('two clients', 'owner', { body: CART, headers }),
+    ];
+    assert.equal(second.headers['idempotent-replayed'], 'true');
+    assert.equal(second.text, first.text);
+    const path = `/checkout_sessions/${String(documentIn(second, 201)['id'])}`;
+    assert.equal((await ask('two clients', 'owner', { method: 'GET', path })).status, 200);
+    assertAcpError(await ask('two clients', 'other', { method: 'GET', path }), 404, 'checkout_session_not_found');
+  });
+
+  it('a create whose answer was lost belongs to who repeats it, and to no other', async () => {
+    const body = { ...CART, line_items: [{ id: 'item_lost' }] };
+    merchant.misbehave({ kind: 'reset', acts: true }, { operation: 'createCheckoutSession', text: 'item_lost' });
+    const headers = { 'idempotency-key': 'lost' };
+    assertAcpError(await ask('two clients', 'owner', { body, headers }), 502, 'processing_error');
+    const { id } = documentIn(await ask('two clients', 'owner', { body, headers }), 201);
+    const path = `/checkout_sessions/${String(id)}`;
+    assert.equal((await ask('two clients', 'owner', { method: 'GET', path })).status, 200);
+    assertAcpError(await ask('two clients', 'other', { method: 'GET', path }), 404, 'checkout_session_not_found');
+  });
+
+  it('a merchant that gives one client another one’s session is not passed on', async () => {
+    const id = await open('two clients');
+    merchant.misbehave({ kind: 'document', edit: (document) => ({ ...document, id }) });
+    assertAcpError(await ask('two clients', 'other', { body: CART }), 502, 'processing_error');
+    assertAcpError(
+      await ask('two clients', 'other', { method: 'GET', path: `/checkout_sessions/${id}` }),
+      404,
+      'checkout_session_not_found',
+    );
+    const { managementUrl } = replicas.get('two clients')?.[turn % 2 === 0 ? 1 : 0] ?? assert.fail();
+    const metrics = await (await fetch(`${managementUrl}/metrics`)).text();
+    assert.match(metrics, /^acg_checkout_foreign_sessions_total 1$/m);
+  });
+
+  it('nothing in the store names a session or a client', async () => {
+    const id = await open('two clients');
+    const dump = (await admin.keys('*')).filter((key) => key.includes(':acp:own:'));
+    assert.ok(dump.length > 0);
+    for (const key of dump) {
+      const text = `${key} ${JSON.stringify(await admin.hgetall(key))}`;
+      assert.doesNotMatch(text, new RegExp(`${id}|assistant|other`));
+    }
+  });
+
+  it('a store that is away: with several clients nothing is guessed, one client reads on', async () => {
+    const [shared, alone] = [await open('two clients'), await open('one client')];
+    await redis.stop();
+    const read = (name: ShopName, id: string) =>
+      ask(name, 'owner', { method: 'GET', path: `/checkout_sessions/${id}` });
+    const refused = await read('two clients', shared);
+    assertAcpError(refused, 503, 'service_unavailable');
+    assert.ok(Number(refused.headers['retry-after']) >= 1);
+    assert.equal(documentIn(await read('one client', alone), 200)['id'], alone);
+  });
+});

@@ -1,0 +1,78 @@
+import type { Time } from '../time.ts';
+import type { CheckoutClaims, Owning } from './claims.ts';
+import { unknownKeepMs } from './lease.ts';
+import { ownershipNamesOf } from './names.ts';
+import type { IdempotencySettings } from './settings.ts';
+
+/** What decides whose sessions are. */
+export interface SessionOptions {
+  readonly claims: Pick<CheckoutClaims, 'own' | 'ownership'>;
+  readonly settings: Pick<IdempotencySettings, 'secret' | 'retentionMs' | 'sessionKeepMs'>;
+  readonly deploymentId: string;
+  /**
+   * Whether a session that nobody is known to own may be asked of the merchant: where there is one client, it is his; where the merchant
+   * is told the client and looks at it, the merchant decides.
+   */
+  readonly servesUnknown: boolean;
+  readonly time: Time;
+}
+
+/** What a client may do with a session. */
+export type Access =
+  | { readonly kind: 'granted' }
+  /** For this client there is no such session: `other`: it is another client's; `none`: it is not known whose it is. */
+  | { readonly kind: 'absent'; readonly whose: 'other' | 'none' }
+  /** The store gave no answer, and it must not be guessed. */
+  | { readonly kind: 'unavailable'; readonly cause: unknown };
+
+/** What came of a session that the merchant opened. */
+export type Opened =
+  | { readonly kind: 'owned' }
+  /** It is another client's, so this one must not see it. */
+  | { readonly kind: 'foreign' }
+  /** Nobody could ever use it: the store did not take whose it is. */
+  | { readonly kind: 'unavailable'; readonly cause: unknown };
+
+/** Whose checkout sessions are. A session belongs to the client that opened it, and for others there is none. Nothing here rejects. */
+export interface Sessions {
+  access(clientId: string, sessionId: string): Promise<Access>;
+  /** Before the client hears of the session: who has heard of it must be able to use it. */
+  open(clientId: string, sessionId: string): Promise<Opened>;
+}
+
+/** Before the second try, milliseconds: long enough for a connection that broke to be back. */
+const PAUSE_MS = 200;
+
+export function createSessions({ claims, settings, deploymentId, servesUnknown, time }: SessionOptions): Sessions {
+  // A call that is given again must find its session, and so must one whose end is not known yet.
+  const keepMs = unknownKeepMs(settings.retentionMs) + settings.sessionKeepMs;
+  const owningOf = (clientId: string, sessionId: string): Owning => {
+    const { session, owner } = ownershipNamesOf(settings.secret, deploymentId, { clientId, sessionId });
+    return { session, owner, keepMs };
+  };
+  /** Each command may be repeated. */
+  const asked = async <Answer>(
+    command: () => Promise<Answer>,
+  ): Promise<{ readonly answer: Answer } | { readonly cause: unknown }> => {
+    for (let again = false; ; again = true)
+      try {
+        return { answer: await command() };
+      } catch (cause) {
+        if (again) return { cause };
+        await time.sleep(PAUSE_MS);
+      }
+  };
+  return {
+    async access(clientId, sessionId) {
+      const found = await asked(() => claims.ownership(owningOf(clientId, sessionId)));
+      if ('cause' in found) return servesUnknown ? { kind: 'granted' } : { kind: 'unavailable', cause: found.cause };
+      if (found.answer === 'own' || (found.answer === 'none' && servesUnknown)) return { kind: 'granted' };
+      return { kind: 'absent', whose: found.answer };
+    },
+    async open(clientId, sessionId) {
+      const found = await asked(() => claims.own(owningOf(clientId, sessionId)));
+      if ('cause' in found) return servesUnknown ? { kind: 'owned' } : { kind: 'unavailable', cause: found.cause };
+      return { kind: found.answer ? 'owned' : 'foreign' };
+    },
+  };
+}

@@ -1,0 +1,11 @@
+-- KEYS: the owner of a session. The twin of `ownershipOf` in owner-record.ts.
+local now = clock()
+local found = read_hash(KEYS[1])
+
+if not found or tonumber(found.ends) <= now then return { 'none' } end
+if found.owner ~= plan.owner then return { 'other' } end
+if tonumber(found.ends) - now < plan.keepMs / 2 then
+  redis.call('HSET', KEYS[1], 'ends', whole(now + plan.keepMs))
+  redis.call('PEXPIRE', KEYS[1], whole(plan.keepMs))
+end
+return { 'own' }
