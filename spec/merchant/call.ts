@@ -22,7 +22,11 @@ export const POST: BackendRequest = { method: 'POST', path: '/orders', headers: 
 export const LIMITS: ExchangeLimits = { timeoutMs: 2_000, maxResponseBytes: 65_536 };
 
 /** Makes the call and reads the answer to its end. */
-export async function call(hop: MerchantHop, request = GET, limits: Partial<ExchangeLimits> = {}): Promise<Got> {
+export async function call(
+  hop: Pick<MerchantHop, 'exchange'>,
+  request = GET,
+  limits: Partial<ExchangeLimits> = {},
+): Promise<Got> {
   let at: 'head' | 'body' = 'head';
   try {
     const { status, body } = await hop.exchange(request, { ...LIMITS, ...limits });

@@ -27,10 +27,13 @@ export interface RawBackend {
   settledTo(count: number): Promise<void>;
   /** Resolves with the next request. */
   nextRequest(): Promise<RawRequest>;
+  /** Closes every open connection in order, and goes on accepting. */
+  closeAll(): void;
   close(): Promise<void>;
 }
 
-export async function rawBackend(script: Script): Promise<RawBackend> {
+/** `port` 0 takes a free one. */
+export async function rawBackend(script: Script, port = 0): Promise<RawBackend> {
   const sockets = new Set<Socket>();
   const requests: RawRequest[] = [];
   const signals = new EventEmitter();
@@ -50,7 +53,7 @@ export async function rawBackend(script: Script): Promise<RawBackend> {
       signals.emit('request', request);
     });
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no TCP address');
@@ -65,6 +68,9 @@ export async function rawBackend(script: Script): Promise<RawBackend> {
     async nextRequest() {
       const [request] = await once(signals, 'request');
       return request;
+    },
+    closeAll() {
+      for (const socket of sockets) socket.end();
     },
     async close() {
       for (const socket of sockets) socket.destroy();

@@ -1,5 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { AnswerBody } from './answer-body.ts';
+import { type Health, Unanswered } from './breaker.ts';
+import type { ConnectionPool } from './connection-pool.ts';
 import { Deadline, READER_HOLD_MS } from './deadline.ts';
 import { HeldBack, type HeldBackAnswers } from './held-back.ts';
 import type { SocketQueue } from './socket-queue.ts';
@@ -11,20 +13,31 @@ import {
   type ExchangeLimits,
   type ReceivedHeaders,
 } from './types.ts';
-import { Passenger } from './wire.ts';
+import { type Connection, Passenger } from './wire.ts';
 
 /** How a connection ends under a request, as undici and the operating system say it. */
 const RESET_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 /** The request itself cannot be written as HTTP. */
 const UNWRITABLE_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH']);
 
+/** The gateway closed its own side. */
+const CLOSED_CODES: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
+/** Between two attempts of a hop that must connect before its deadline, milliseconds. */
+const CONNECT_AGAIN_MS = 50;
+
 /** What a hop needs from the exchange it belongs to. */
 export interface Road {
+  /** Who has a place there takes a connection of the pool. */
   readonly sockets: SocketQueue;
+  readonly pool: ConnectionPool;
+  /** Told what became of the request. */
+  readonly health: Health;
+  /** Whether a request that nothing is lost by should wait: the merchant takes connections and does not answer. */
+  readonly mute: () => boolean;
   /** Free calls only: what was paid for may be fetched as slowly as it takes. */
   readonly heldBack: HeldBackAnswers;
-  /** Puts the hop on the wire; answers come through the hop's handler methods. */
-  readonly send: (hop: Hop) => void;
+  /** Puts the hop on its connection; answers come through the hop's handler methods. */
+  readonly send: (hop: Hop, connection: Connection) => void;
   /** The hop needs nothing any more. Called once. */
   readonly ended: () => void;
 }
@@ -53,20 +66,34 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   #retried = false;
   #reader: HeldBack | undefined;
   #ended = false;
+  #connection: Connection | undefined;
+  /** It came with a connection, which is opened again for it until the deadline. */
+  readonly #isHeld: boolean;
+  #again: NodeJS.Timeout | undefined;
+  /** Why its connection could not be opened the last time. */
+  #refusedWith: unknown;
 
-  constructor(request: BackendRequest, limits: ExchangeLimits, road: Road) {
+  /** `held`: a connection that was taken from the pool for this hop, in a place of its own. */
+  constructor(request: BackendRequest, limits: ExchangeLimits, road: Road, held?: Connection) {
     super();
+    this.#connection = held;
+    this.#isHeld = held !== undefined;
     this.request = request;
     this.answer = this.#head.promise;
     this.#limits = limits;
     this.#road = road;
     const left = { merchant: limits.timeoutMs, reader: limits.readerHoldMs ?? READER_HOLD_MS };
-    this.#deadline = new Deadline(left, () => this.fail('timeout'));
+    this.#deadline = new Deadline(left, this.#late);
     limits.signal?.addEventListener('abort', this.#abort);
   }
 
-  /** Gets in line for a socket. Called once. */
+  /** Gets in line for a socket, unless it came with one. Called once. */
   begin(): void {
+    if (this.#isHeld) {
+      // The library does not look at a socket that was never used: what the merchant did to it meanwhile is read within a turn.
+      setImmediate(this.#attempt);
+      return;
+    }
     const { sockets, heldBack } = this.#road;
     sockets.take(this.#start);
     if (sockets.wanted) heldBack.relieve();
@@ -83,15 +110,47 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   }
 
   readonly #abort = (): void => this.fail('aborted');
-  readonly #start = (): void => this.#road.send(this);
+  readonly #late = (): void => {
+    if (this.#unanswered && this.#deadline.turn === 'merchant')
+      this.#road.health.silent(new Unanswered('no answer in time'));
+    if (this.#isHeld && !this.#written) this.fail('unreachable', this.#refusedWith);
+    else this.fail('timeout');
+  };
+  readonly #start = (): void => {
+    this.#connection = this.#road.pool.take();
+    this.#send();
+  };
+  readonly #attempt = (): void => {
+    if (this.#ended) return;
+    // Nothing is lost yet: a request that is not written can be sent later, whatever its method.
+    if (this.#road.mute()) this.#attemptAgain();
+    else this.#send();
+  };
+
+  #send(): void {
+    if (this.#connection !== undefined) this.#road.send(this, this.#connection);
+  }
+
+  #attemptAgain(): void {
+    this.#again = setTimeout(this.#attempt, CONNECT_AGAIN_MS);
+  }
+
+  /** Whether it is a paid request that the merchant may have and has not answered. Free ones are cheap to lose, so anyone could lose many. */
+  get #unanswered(): boolean {
+    return this.#written && !this.#answered && this.#limits.signal === undefined;
+  }
 
   #end(): void {
     this.#ended = true;
     this.#deadline.stop();
+    clearTimeout(this.#again);
     this.#limits.signal?.removeEventListener('abort', this.#abort);
-    const { sockets, heldBack, ended } = this.#road;
+    const { sockets, pool, heldBack, ended } = this.#road;
     if (this.#reader !== undefined) heldBack.release(this.#reader);
-    if (!sockets.leave(this.#start)) sockets.release();
+    if (!sockets.leave(this.#start)) {
+      if (this.#connection !== undefined) pool.giveBack(this.#connection);
+      sockets.release();
+    }
     ended();
   }
 
@@ -112,6 +171,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
     const length = headers['content-length'];
     const empty = status === 204 || status === 304;
+    this.#road.health.answered();
     // Interim answers are ignored; the library itself refuses 101 and an unasked 100.
     if (status < 200) return;
     if (!empty && Number(length ?? 0) > this.#limits.maxResponseBytes) {
@@ -146,10 +206,19 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     if (this.#mayTryAgain(code)) {
       this.#retried = true;
       this.#controller = undefined;
-      this.#road.send(this);
+      this.#send();
       return;
     }
     const connected = this.#controller !== undefined || UNWRITABLE_CODES.has(code);
+    if (!connected && !CLOSED_CODES.has(code)) {
+      this.#road.health.unreachable(error);
+      if (this.#isHeld && !this.#written) {
+        this.#refusedWith = error;
+        this.#attemptAgain();
+        return;
+      }
+    }
+    if (this.#unanswered && !this.#onReusedWire) this.#road.health.silent(new Unanswered('no answer', error));
     this.fail(connected ? 'transport' : 'unreachable', error);
   }
 

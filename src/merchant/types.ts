@@ -35,6 +35,17 @@ export interface BackendAnswer {
 /** Sends one request to the merchant. Rejects with BackendError only. */
 export type Exchange = (request: BackendRequest, limits: ExchangeLimits) => Promise<BackendAnswer>;
 
+/** An open connection to the merchant, kept for one call. Either `exchange` or `release` is called, once. */
+export interface HeldConnection {
+  /** As `Exchange`; while nothing was written it connects again and again until the deadline, whatever the method. */
+  readonly exchange: Exchange;
+  /** The call does not need it. */
+  release(): void;
+}
+
+/** Opens a connection for one call and keeps it. Undefined: the merchant cannot be reached now. Never rejects. */
+export type ReserveBackend = () => Promise<HeldConnection | undefined>;
+
 /**
  * Why no usable answer came:
  * `unreachable` no connection (nothing was written), `timeout` the total deadline passed, `transport` the connection broke or

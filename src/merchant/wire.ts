@@ -9,6 +9,16 @@ export const CONNECT_TIMEOUT_MS = 2_000;
 export const MAX_ANSWER_HEADER_BYTES = 16_384;
 /** How long a socket is kept for reuse when the merchant gives no `Keep-Alive: timeout=` hint, milliseconds. */
 const IDLE_SOCKET_MS = 4_000;
+/** The library closes a socket on which nothing runs after this, milliseconds: longer than a settlement, through which one is held. */
+const HELD_SOCKET_MS = 70_000;
+
+/** Nobody accepted a connection in time. */
+export class ConnectLate extends Error {
+  constructor() {
+    super('connect deadline passed');
+    this.name = 'ConnectLate';
+  }
+}
 
 /** What an exchange may know of the socket it travels on. */
 export class Wire {
@@ -28,7 +38,7 @@ export class Wire {
       clearTimeout(deadline);
       callback(error, null);
     };
-    const deadline = setTimeout(() => socket.destroy(new Error('connect deadline passed')), CONNECT_TIMEOUT_MS);
+    const deadline = setTimeout(() => socket.destroy(new ConnectLate()), CONNECT_TIMEOUT_MS);
     socket.once('error', refuse);
     socket.once(options.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
       clearTimeout(deadline);
@@ -43,6 +53,17 @@ export class Wire {
   begin(): boolean {
     this.#exchanges += 1;
     return this.#exchanges > 1;
+  }
+
+  /** The socket is open, for all that is known in this turn of the event loop. */
+  get live(): boolean {
+    return this.#socket !== undefined && !this.#socket.destroyed && !this.#socket.readableEnded;
+  }
+
+  /** Closes the socket. */
+  drop(): void {
+    this.#socket?.destroy();
+    this.#socket = undefined;
   }
 
   /** The socket ended by an error, not by the merchant closing it in order. */
@@ -63,9 +84,13 @@ export abstract class Passenger {
   wire: Wire | undefined;
 }
 
+/** Thrown to withdraw a request before it is written. */
+const WITHDRAWN = new Error('withdrawn');
+
 /** One connection of the pool: undici's client, telling its passengers which wire they travel on. */
 export class Connection extends Client {
   readonly #wire: Wire;
+  #idle: NodeJS.Timeout | undefined;
 
   /** `reuse`: false closes the socket behind each exchange. */
   constructor(origin: string | URL, wire: Wire = new Wire(), reuse = true) {
@@ -74,7 +99,7 @@ export class Connection extends Client {
       // Time and size are bounded by the hop, in total and exactly; the library's timers measure inactivity.
       headersTimeout: 0,
       bodyTimeout: 0,
-      keepAliveTimeout: IDLE_SOCKET_MS,
+      keepAliveTimeout: HELD_SOCKET_MS,
       maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
       pipelining: reuse ? 1 : 0,
       allowH2: false,
@@ -82,8 +107,47 @@ export class Connection extends Client {
     this.#wire = wire;
   }
 
+  /** Whether its socket is open. */
+  get live(): boolean {
+    return this.#wire.live;
+  }
+
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     if (handler instanceof Passenger) handler.wire = this.#wire;
     return super.dispatch(options, handler);
+  }
+
+  /**
+   * Opens the socket unless it is open: the library connects for a request that is withdrawn before its first byte.
+   * @throws why it could not be opened
+   */
+  opened(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const withdrawn: Dispatcher.DispatchHandler = {
+        onRequestStart() {
+          throw WITHDRAWN;
+        },
+        onResponseError: (_, error) => (error === WITHDRAWN ? resolve() : reject(error)),
+        onResponseStart: () => {},
+        onResponseData: () => {},
+        onResponseEnd: () => {},
+      };
+      super.dispatch({ method: 'GET', path: '/' }, withdrawn);
+    });
+  }
+
+  /** Closes the socket: the next request travels on a new one. */
+  drop(): void {
+    this.#wire.drop();
+  }
+
+  /** Nothing needs it now: its socket is closed unless `busy` is called in time. */
+  rest(): void {
+    this.#idle = setTimeout(() => this.drop(), IDLE_SOCKET_MS);
+    this.#idle.unref();
+  }
+
+  busy(): void {
+    clearTimeout(this.#idle);
   }
 }

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it, mock } from 'node:test';
+import {
+  Breaker,
+  FIRST_PERIOD_MS,
+  LONGEST_PERIOD_MS,
+  SILENCES_TO_OPEN,
+  type Trial,
+  Unanswered,
+} from '../../src/merchant/breaker.ts';
+import { ConnectLate } from '../../src/merchant/wire.ts';
+
+const REFUSED = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+const LATE = new ConnectLate();
+/** With the longest jitter. */
+const LONGEST_PART = 0.95;
+
+describe('the breaker', () => {
+  let hears: () => ReturnType<Trial>;
+  let trials: number;
+  let told: string[];
+  let breaker: Breaker;
+  afterEach(() => mock.timers.reset());
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    hears = async () => 'connected';
+    trials = 0;
+    told = [];
+    breaker = new Breaker(
+      () => {
+        trials += 1;
+        return hears();
+      },
+      (reach) => told.push(reach.reachable ? 'reachable' : reach.trouble),
+      () => 0.999_999,
+    );
+  });
+  const silences = (count: number): void => {
+    for (let i = 0; i < count; i += 1) breaker.silent(new Unanswered('nothing'));
+  };
+  /** Trials that are under way come to their end. */
+  const rest = async (): Promise<void> => {
+    for (let turns = 0; turns < 5; turns += 1) await Promise.resolve();
+  };
+
+  it('opens with one refusal, and says so once', () => {
+    breaker.unreachable(REFUSED);
+    breaker.unreachable(REFUSED);
+    assert.equal(breaker.state, 'open');
+    assert.deepEqual(told, ['refused']);
+    assert.deepEqual(breaker.opened, { refused: 1, silent: 0 });
+    assert.equal(breaker.mute, false);
+  });
+
+  it('opens with the third silence in a row; an answer in between begins the count anew', () => {
+    silences(SILENCES_TO_OPEN - 1);
+    breaker.answered();
+    silences(SILENCES_TO_OPEN - 1);
+    assert.equal(breaker.state, 'closed');
+    silences(1);
+    assert.equal(breaker.state, 'open');
+    assert.equal(breaker.mute, true);
+    assert.deepEqual(told, ['silent']);
+  });
+
+  it('counts a connection that is not accepted in time as a silence', () => {
+    for (let i = 1; i < SILENCES_TO_OPEN; i += 1) breaker.unreachable(LATE);
+    assert.equal(breaker.state, 'closed');
+    breaker.unreachable(LATE);
+    assert.equal(breaker.state, 'open');
+  });
+
+  it('is closed at once by any answer', () => {
+    breaker.unreachable(REFUSED);
+    breaker.answered();
+    assert.equal(breaker.state, 'closed');
+    assert.deepEqual(told, ['refused', 'reachable']);
+  });
+
+  it('behind a refusal, is closed by a trial that connects', async () => {
+    breaker.unreachable(REFUSED);
+    mock.timers.tick(FIRST_PERIOD_MS);
+    await rest();
+    assert.deepEqual([trials, breaker.state], [1, 'closed']);
+  });
+
+  it('behind silences, a connection alone brings probation: the next silence opens it again, an answer closes it', async () => {
+    silences(SILENCES_TO_OPEN);
+    mock.timers.tick(FIRST_PERIOD_MS);
+    await rest();
+    assert.equal(breaker.state, 'probation');
+    silences(1);
+    assert.equal(breaker.state, 'open');
+    mock.timers.tick(2 * FIRST_PERIOD_MS);
+    await rest();
+    assert.equal(breaker.state, 'probation');
+    breaker.answered();
+    assert.equal(breaker.state, 'closed');
+    assert.deepEqual(told, ['silent', 'reachable', 'silent', 'reachable']);
+  });
+
+  it('behind silences, is closed by a trial that is answered', async () => {
+    silences(SILENCES_TO_OPEN);
+    hears = async () => 'answered';
+    mock.timers.tick(FIRST_PERIOD_MS);
+    await rest();
+    assert.equal(breaker.state, 'closed');
+  });
+
+  it('tries again after periods that double up to the longest, and is never slower than that', async () => {
+    hears = async () => {
+      throw REFUSED;
+    };
+    breaker.unreachable(REFUSED);
+    for (const period of [250, 500, 1_000, 2_000, 2_000, 2_000]) {
+      const before = trials;
+      mock.timers.tick(Math.floor(period * LONGEST_PART) - 1);
+      await rest();
+      assert.equal(trials, before, `before ${period} ms`);
+      mock.timers.tick(2);
+      await rest();
+      assert.equal(trials, before + 1, `after ${period} ms`);
+    }
+    hears = async () => 'connected';
+    mock.timers.tick(LONGEST_PERIOD_MS);
+    await rest();
+    assert.equal(breaker.state, 'closed');
+  });
+
+  it('an answer makes the next period a short one again', async () => {
+    hears = async () => {
+      throw REFUSED;
+    };
+    breaker.unreachable(REFUSED);
+    for (let i = 0; i < 4; i += 1) {
+      mock.timers.tick(LONGEST_PERIOD_MS);
+      await rest();
+    }
+    breaker.answered();
+    trials = 0;
+    breaker.unreachable(REFUSED);
+    mock.timers.tick(FIRST_PERIOD_MS);
+    await rest();
+    assert.equal(trials, 1);
+  });
+
+  it('who was silent and now refuses is gone: a connection to his successor is enough', async () => {
+    silences(SILENCES_TO_OPEN);
+    hears = async () => {
+      throw REFUSED;
+    };
+    mock.timers.tick(FIRST_PERIOD_MS);
+    await rest();
+    hears = async () => 'connected';
+    mock.timers.tick(LONGEST_PERIOD_MS);
+    await rest();
+    assert.equal(breaker.state, 'closed');
+  });
+
+  it('a probe without an answer opens it, and a connection brings no trust then', async () => {
+    hears = async () => {
+      throw new Unanswered('no answer to the probe');
+    };
+    await breaker.look();
+    assert.deepEqual(told, ['silent']);
+    assert.equal(breaker.mute, true);
+  });
+
+  it('looks that meet share one trial', async () => {
+    await Promise.all([breaker.look(), breaker.look(), breaker.look()]);
+    assert.equal(trials, 1);
+  });
+
+  it('tries no more when it is stopped, whatever is said to it', async () => {
+    breaker.unreachable(REFUSED);
+    breaker.stop();
+    mock.timers.tick(LONGEST_PERIOD_MS);
+    await rest();
+    assert.equal(trials, 0);
+  });
+});
