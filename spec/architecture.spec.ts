@@ -96,6 +96,7 @@ const ROOTS = new Set([
   'housekeeping',
   'vital-signs',
   'edges',
+  'open-backend',
 ]);
 const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
 

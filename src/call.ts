@@ -8,7 +8,7 @@ import type { JsonObject } from './json/types.ts';
 import type { CarriedMandate } from './mandates/ap2/envelope.ts';
 import { reasonOfRefusal } from './mandates/ap2/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from './mandates/ap2/verdict.ts';
-import type { BackendAnswer, BackendError, BackendRequest } from './merchant/types.ts';
+import type { BackendAnswer, BackendError, BackendRequest, HeldConnection } from './merchant/types.ts';
 import type { Lease } from './payments/leases.ts';
 import type { PaymentRecord } from './payments/ledger/ledger.ts';
 import type { CarriedProof } from './payments/verifier.ts';
@@ -105,6 +105,8 @@ export type Funding =
       readonly record: PaymentRecord;
       /** Ends with the delivery. */
       readonly lease: Lease;
+      /** The connection that was opened before the money moved, and is used once; undefined where it moved earlier. */
+      readonly held: HeldConnection | undefined;
       readonly response: PaymentResponse;
     };
 

@@ -25,7 +25,7 @@ import { resolve } from './layers/resolve.ts';
 import { validate } from './layers/validate.ts';
 import { managementApp } from './management.ts';
 import { openMandateDesk } from './mandate-desk.ts';
-import { createExchange } from './merchant/exchange.ts';
+import { openBackend } from './open-backend.ts';
 import { operatorRoutes } from './operator/routes.ts';
 import { openEventStream } from './operator/stream.ts';
 import { createAnswerBudget } from './overload/answer-budget.ts';
@@ -91,13 +91,14 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const edges = openEdges(config, log, metrics);
   const mandates = openMandateDesk(config, store.mandates);
   const { desk: mandateDesk } = mandates ?? {};
+  const merchant = openBackend(config, log, metrics);
   const monitor = startMonitor({
     ...watched({ ...parts, trust: mandates?.trust }),
     gate: lifecycle,
     bypassed: edges.bypassed,
+    backendReachable: merchant.reachable,
     onChange: healthLog(log),
   });
-  const merchant = createExchange({ origin: config.backend.origin });
   const desk = createDeliveryDesk(ledger, (facts) => {
     metrics.dropped('delivery', 1);
     log.error(facts, 'a delivery is not written');
@@ -107,7 +108,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     ledger,
     offers,
     events,
-    exchange: merchant.exchange,
+    merchant,
     desk,
     mandateDesk,
     lifecycle,
@@ -132,6 +133,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   showVitalSigns(metrics, {
     lifecycle,
     monitor,
+    degraded: { bypass: edges.bypassed, backend: () => !merchant.reachable() },
     tracing,
     waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
     stream,

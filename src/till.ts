@@ -7,7 +7,7 @@ import { repeatable } from './layers/repeat.ts';
 import { settle } from './layers/settle.ts';
 import { verify } from './layers/verify.ts';
 import type { MandateDesk } from './mandates/desk.ts';
-import type { Exchange } from './merchant/types.ts';
+import type { WatchedMerchant } from './merchant/exchange.ts';
 import { createCashier, type StoreLossPolicy } from './payments/cashier.ts';
 import type { DeliveryDesk } from './payments/delivery.ts';
 import { joining } from './payments/join.ts';
@@ -31,7 +31,7 @@ export interface TillParts {
   readonly resources: readonly ResourceConfig[];
   readonly offers: Offers;
   readonly events: EventSink;
-  readonly exchange: Exchange;
+  readonly merchant: Pick<WatchedMerchant, 'exchange' | 'reserve'>;
   readonly desk: DeliveryDesk;
   /** Undefined: no mandates are accepted. */
   readonly mandateDesk: MandateDesk | undefined;
@@ -67,7 +67,7 @@ export function openTillFor(
 
 /** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
 function openTill(parts: TillParts): Till {
-  const { ledger, onStoreLoss, offers, mandateDesk, lifecycle, log, metrics } = parts;
+  const { ledger, onStoreLoss, offers, mandateDesk, merchant, lifecycle, log, metrics } = parts;
   const rail = metrics.payments.rail(parts.rail);
   showRail(metrics, rail);
   const waits = reconcileLog(log);
@@ -82,17 +82,19 @@ function openTill(parts: TillParts): Till {
     journalOf: (record) => journalOf(record, parts.events),
     deliverable: ({ resourceId }) => resources.get(resourceId) ?? NOT_SOLD,
     deliver: (paid, journal) =>
-      fetchForBuyer(paid, resources.get(paid.record.resourceId), journal, parts.exchange, parts.desk),
+      fetchForBuyer(paid, resources.get(paid.record.resourceId), journal, merchant.exchange, parts.desk),
+    reserveBackend: merchant.reserve,
     warn: (facts) => {
       metrics.notReconciled();
       waits(facts);
     },
   });
   reconciler.start();
+  const gate = { accepting: () => lifecycle.accepting(), reserveBackend: merchant.reserve };
   return {
     layers: {
       verify: counted(lifecycle, verify(offers, verifier, mandateDesk)),
-      settle: counted(lifecycle, settle(offers, joining(cashier, ledger), lifecycle, mandateDesk)),
+      settle: counted(lifecycle, settle(offers, joining(cashier, ledger), gate, mandateDesk)),
     },
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
     releaseLeases: () => leases.releaseAll(),

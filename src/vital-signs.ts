@@ -11,6 +11,8 @@ import type { Tracing } from './telemetry/tracing.ts';
 export interface VitalSigns {
   readonly lifecycle: Pick<Lifecycle, 'draining'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
+  /** Why the first front warns: the merchant can be called past the gateway, or cannot be reached. */
+  readonly degraded: Readonly<Record<'bypass' | 'backend', () => boolean>>;
   readonly tracing: Pick<Tracing, 'lost'>;
   /** Entries that wait for the store. */
   readonly waiting: Readonly<Record<'event' | 'receipt', () => number>>;
@@ -24,7 +26,7 @@ const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 
 /** Shows them at `/metrics`. */
 export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): void {
-  const { lifecycle, monitor, tracing, waiting, stream, doorway, budget } = signs;
+  const { lifecycle, monitor, degraded, tracing, waiting, stream, doorway, budget } = signs;
   const loadedAt = Date.now() / 1_000;
   gauge({
     name: 'acg_build_info',
@@ -55,6 +57,12 @@ export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): 
         ]),
       );
     },
+  });
+  gauge({
+    name: 'acg_adapter_degraded',
+    help: '1 for each cause that makes /ready warn of its first adapter. bypass: see acg_merchant_exposed; backend: acg_backend_reachable.',
+    label: 'cause',
+    read: () => ({ bypass: degraded.bypass() ? 1 : 0, backend: degraded.backend() ? 1 : 0 }),
   });
   gauge({
     name: 'acg_waiting_entries',

@@ -103,6 +103,7 @@ describe('alerts and dashboard', () => {
       'acg_ledger_failures_total',
       'acg_shed_total',
       'acg_merchant_exposed',
+      'acg_backend_reachable',
     ])
       assert.ok(asked.includes(name), name);
   });

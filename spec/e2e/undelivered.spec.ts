@@ -163,18 +163,4 @@ describe('a merchant who fails after the payment', () => {
     );
     assert.deepEqual([open?.delivered, open?.metadata], [false, { backendErrorCode: 'BACKEND_ERROR' }]);
   });
-
-  it('a request that certainly never left is sent again, whatever the method', async () => {
-    const closed = await openSeller({ overrides: { backend: { baseUrl: 'http://127.0.0.1:1' } } });
-    try {
-      const proof = await closed.proof('held_post');
-      for (let attempt = 0; attempt < 2; attempt += 1) {
-        const body = failure(await bring(closed.shop, 'held_post', {}, { proof }), 502, 'BACKEND_ERROR');
-        assert.deepEqual([body.retryable, body.details.reason], [true, 'transport']);
-      }
-      assert.equal(await closed.income(), 1_000n);
-    } finally {
-      await closed.close();
-    }
-  });
 });

@@ -87,7 +87,11 @@ describe('a purchase with a mandate', () => {
     assert.deepEqual([await state(), await left()], ['refused', 100]);
   });
 
-  it('has it back when the rail gives no verdict, and when the gate closes', async () => {
+  it('has it back when the rail gives no verdict, the merchant cannot be reached, and the gate closes', async () => {
+    till.reachable = false;
+    assert.equal((await take()).kind, 'postponed');
+    assert.equal(await left(), 100);
+    till.reachable = true;
     till.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'down' });
     assert.equal((await take()).kind, 'unavailable');
     assert.equal(await left(), 100);

@@ -48,6 +48,17 @@ describe('an uncertain settlement', () => {
     ]);
   });
 
+  it('still open, and the merchant cannot be reached: nothing more is sent, and the proof may ask again', async () => {
+    till.reachable = false;
+    till.peer.script.settle = async () => PAID;
+    assert.equal((await take()).kind, 'uncertain');
+    assert.deepEqual(till.peer.names(), ['reconcile']);
+    assert.equal((await record())?.leaseUntil, 0);
+    till.reachable = true;
+    assert.equal((await take()).kind, 'paid');
+    assert.equal(till.connections, 1, 'held for the delivery');
+  });
+
   it('the chain is silent: uncertain however long ago its window ended, until the chain shows it unspent', async () => {
     till.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no answer' });
     for (const ms of [0, 121_000, 3_600_000]) {

@@ -67,6 +67,10 @@ export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench 
           await fetchForBuyer(paid, bench.sold ? resource : undefined, journal, exchange, till.desk(through));
         },
         gateOpen: () => till.gateOpen,
+        reserveBackend: async () => {
+          const connection = await till.reserveBackend();
+          return connection === undefined ? undefined : { ...connection, exchange };
+        },
         warn: (facts) => void bench.warnings.push(facts),
         time,
         random: () => random,

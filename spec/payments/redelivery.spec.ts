@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { createExchange, type MerchantHop } from '../../src/merchant/exchange.ts';
-import type { BackendRequest } from '../../src/merchant/types.ts';
+import type { BackendRequest, HeldConnection } from '../../src/merchant/types.ts';
 import { type Deliverable, fetchForBuyer } from '../../src/payments/redelivery.ts';
 import type { Paid } from '../../src/payments/sale.ts';
 import { storedRequest } from '../../src/payments/stored-request.ts';
@@ -39,7 +39,8 @@ describe('a call that is finished without its buyer', () => {
       ...more,
     } as const;
     till.terms = { ...freshTerms(), backendRequest: storedRequest(request) };
-    return pay();
+    // Its money moved in an earlier attempt, which holds no connection any more.
+    return { ...(await pay()), held: undefined };
   };
   const fetchIt = async (paid: Paid, resource: Deliverable | undefined = RESOURCE): Promise<void> => {
     merchant.forget();
@@ -66,6 +67,24 @@ describe('a call that is finished without its buyer', () => {
       status: 200,
     });
     assert.equal((await types()).at(-1), 'backend.called');
+  });
+
+  it('travels on the connection that was held while its money moved, and gives it back when the resource is no longer sold', async () => {
+    const paid = await bought('/noisy');
+    const away = createExchange({ origin: 'http://127.0.0.1:9' });
+    const used: string[] = [];
+    const held: HeldConnection = {
+      exchange(request, limits) {
+        used.push('exchange');
+        return hop.exchange(request, limits);
+      },
+      release: () => void used.push('release'),
+    };
+    await fetchForBuyer({ ...paid, held }, RESOURCE, journal(), away.exchange, desk());
+    assert.equal((await till.ledger.kept(till.terms.payId))?.status, 200);
+    await fetchForBuyer({ ...(await bought('/noisy')), held }, undefined, journal(), away.exchange, desk());
+    assert.deepEqual(used, ['exchange', 'release']);
+    await away.close();
   });
 
   it('the merchant sees the same request under the same key, with the headers that are configured now', async () => {

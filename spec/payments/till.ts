@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { beforeEach } from 'node:test';
 import type { EventDraft } from '../../src/events/event.ts';
 import { type Journal, openJournal } from '../../src/events/journal.ts';
+import type { HeldConnection } from '../../src/merchant/types.ts';
 import { createCashier, type StoreLossPolicy } from '../../src/payments/cashier.ts';
 import { createDeliveryDesk, type DeliveryDesk, type DeliveryFacts } from '../../src/payments/delivery.ts';
 import type { Lease } from '../../src/payments/leases.ts';
@@ -40,6 +41,9 @@ export function tillOfEachTest() {
   const till = {
     clock: 0,
     gateOpen: true,
+    reachable: true,
+    /** Connections to the merchant that are held and neither used nor given back. */
+    connections: 0,
     onStoreLoss: 'deliver' as StoreLossPolicy,
     store: undefined as unknown as Store,
     ledger: undefined as unknown as PaymentLedger,
@@ -61,6 +65,8 @@ export function tillOfEachTest() {
     till.peer = scriptedRail();
     till.time = skippedTime();
     till.gateOpen = true;
+    till.reachable = true;
+    till.connections = 0;
     till.onStoreLoss = 'deliver';
     till.flushed = [];
     till.held = new Set();
@@ -78,6 +84,18 @@ export function tillOfEachTest() {
     const call = { requestId: till.terms.requestId, resourceId: till.terms.resourceId, adapter: 'http' } as const;
     return openJournal(call, { push: (event) => void till.flushed.push(event), withdraw: () => [] });
   };
+  const reserveBackend = async (): Promise<HeldConnection | undefined> => {
+    if (!till.reachable) return undefined;
+    till.connections += 1;
+    return {
+      exchange: async () => {
+        throw new Error('nothing is delivered here');
+      },
+      release: () => {
+        till.connections -= 1;
+      },
+    };
+  };
   const order = (changes: Partial<Order> = {}): Order => {
     const opened = journal();
     opened.record('resource.requested');
@@ -89,6 +107,7 @@ export function tillOfEachTest() {
       backendTimeoutMs: 10_000,
       elapsedMs: () => 1,
       gateOpen: () => till.gateOpen,
+      reserveBackend,
       ...changes,
     };
   };
@@ -145,7 +164,22 @@ export function tillOfEachTest() {
     throw new StoreError('gone');
   };
   return Object.assign(till, {
-    ...{ leases, journal, order, cashier, take, pay, desk, facts, later, record, state, types, receipts },
+    ...{
+      leases,
+      journal,
+      reserveBackend,
+      order,
+      cashier,
+      take,
+      pay,
+      desk,
+      facts,
+      later,
+      record,
+      state,
+      types,
+      receipts,
+    },
     ...{ broken, silent },
   });
 }

@@ -8,10 +8,18 @@ export interface BackendBase {
   readonly headers: HeaderMap;
 }
 
+/** The shop's own backend. */
+export interface Backend extends BackendBase {
+  /** With `pathPrefix`; undefined: the merchant is tried by opening a connection. */
+  readonly probePath: string | undefined;
+}
+
 /** `backend`: its URL has passed the rules of `fields.ts`. */
-export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): BackendBase {
+export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): Backend {
+  const base = backendBase(backend.baseUrl);
   return {
-    ...backendBase(backend.baseUrl),
+    ...base,
+    probePath: backend.probe === undefined ? undefined : base.pathPrefix + backend.probe.path,
     headers: lowerHeaders(backend.headers ?? {}, 'backend.headers', problems),
   };
 }

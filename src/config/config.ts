@@ -41,7 +41,12 @@ export interface GatewayConfig {
     readonly trustProxy: number;
   };
   readonly management: { readonly host: string; readonly port: number };
-  readonly backend: { readonly origin: string; readonly headers: Readonly<Record<string, string>> };
+  readonly backend: {
+    readonly origin: string;
+    readonly headers: Readonly<Record<string, string>>;
+    /** What the merchant may be asked at any time without being paid, with the prefix of every path; undefined: nothing. */
+    readonly probePath: string | undefined;
+  };
   readonly storage: StorageConfig;
   readonly protocols: {
     readonly http: { readonly enabled: boolean };

@@ -57,7 +57,7 @@ export function deriveConfig(
     merchant,
     server,
     management,
-    backend: { origin: backend.origin, headers: backend.headers },
+    backend: { origin: backend.origin, headers: backend.headers, probePath: backend.probePath },
     storage,
     protocols,
     x402: payments?.x402,

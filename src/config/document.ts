@@ -16,7 +16,12 @@ export interface ConfigDocument {
     readonly trustProxy?: number;
   };
   readonly management?: { readonly host?: string; readonly port?: number };
-  readonly backend: { readonly baseUrl: string; readonly allowNonLoopback?: boolean; readonly headers?: HeaderMap };
+  readonly backend: {
+    readonly baseUrl: string;
+    readonly allowNonLoopback?: boolean;
+    readonly headers?: HeaderMap;
+    readonly probe?: { readonly path: string };
+  };
   readonly storage: {
     readonly redis?: RedisDocument;
     readonly sqlite?: { readonly path: string };

@@ -22,8 +22,9 @@ export function forward(exchange: Exchange, desk: DeliveryDesk): RequestHandler 
     const atMost = Math.min(maxResponseBytes, call.presenter.maxAnswerBytes);
     const limits = { timeoutMs, maxResponseBytes: atMost, ...(free ? { signal: call.left } : {}) };
     if (call.funding.kind === 'paid') passed('forwarding', call.funding.record.payId);
+    const send = (call.funding.kind === 'paid' ? call.funding.held?.exchange : undefined) ?? exchange;
     try {
-      const answer = await exchange(requestToMerchant(call), limits);
+      const answer = await send(requestToMerchant(call), limits);
       void call.authorization?.finish?.('commit');
       const outcome = classify(answer.status, free ? relayStatuses : []);
       if (outcome.kind === 'deliver') {

@@ -3,6 +3,7 @@ import { advanceCall, callAt, type ProvenCall, type Said } from '../call.ts';
 import { GatewayError } from '../errors.ts';
 import { elapsedMs } from '../http/elapsed.ts';
 import type { MandateDesk } from '../mandates/desk.ts';
+import type { ReserveBackend } from '../merchant/types.ts';
 import type { Cashier } from '../payments/cashier.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
@@ -18,6 +19,8 @@ import { throwStorageError } from './storage-error.ts';
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
 export interface SettlementGate {
   accepting(): boolean;
+  /** A way to the merchant that is open: no money moves without one. */
+  readonly reserveBackend: ReserveBackend;
 }
 
 /** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (CONTRACT 4.2 and 4.3). */
@@ -39,10 +42,16 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
         backendTimeoutMs: call.resource.backend.timeoutMs,
         elapsedMs: () => elapsedMs(call),
         gateOpen: () => gate.accepting(),
+        reserveBackend: gate.reserveBackend,
       })
       .catch(throwStorageError);
     if (sale.kind === 'paid') {
-      fund(res, call, sale, desk);
+      try {
+        fund(res, call, sale, desk);
+      } catch (bug) {
+        sale.held?.release();
+        throw bug;
+      }
       next();
       return;
     }
@@ -58,9 +67,14 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
   };
 }
 
-function fund(res: Response, call: ProvenCall, { record, lease, kept }: Paid, desk: MandateDesk | undefined): void {
+function fund(
+  res: Response,
+  call: ProvenCall,
+  { record, lease, kept, held }: Paid,
+  desk: MandateDesk | undefined,
+): void {
   const { payment: _proof, refusal: _refusal, said: _said, mandated: _mandated, ...prepared } = call;
-  const funding = { kind: 'paid', record, lease, response: settledResponse(record, call.requestId) } as const;
+  const funding = { kind: 'paid', record, lease, held, response: settledResponse(record, call.requestId) } as const;
   const authorization = usedMandate(call, record, desk);
   const funded = { ...prepared, funding, ...(authorization === undefined ? {} : { authorization }) };
   if (kept === undefined) advanceCall(res, { ...funded, stage: 'funded' });
@@ -115,6 +129,8 @@ const GUARDED =
 const POSTPONED: Readonly<Record<PostponedFor, string>> = {
   relayer_unfunded:
     'Payments cannot be sent just now, so none was taken. Send the same request again, with the same proof.',
+  backend_unreachable:
+    'The merchant backend cannot be reached just now, so no payment was taken. Send the same request again, with the same proof.',
 };
 
 /** The answers of the table in CONTRACT 4.3 that are neither a delivery nor a 402. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { HeldConnection } from '../merchant/types.ts';
 import { REAL_TIME, type Time } from '../time.ts';
 import { beginSettling, orUncertain } from './begin-settling.ts';
 import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
@@ -21,6 +22,12 @@ import type { PaymentRail, RailVerdict, SettlementHistory } from './x402/rail.ts
 
 /** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
 const SALE_BOUND_MS = 205_000;
+
+const NOT_REACHED = {
+  kind: 'postponed',
+  reason: 'backend_unreachable',
+  cause: 'no connection to the merchant',
+} as const;
 
 /** What becomes of an authorization that has no record although the chain shows that it paid us (CONTRACT 4.3, `onStoreLoss`). */
 export type StoreLossPolicy = 'deliver' | 'refuse';
@@ -60,6 +67,7 @@ class Till {
   readonly #onStoreLoss: StoreLossPolicy;
   readonly #places: SettlementPlaces;
   readonly #order: Order;
+  #held: HeldConnection | undefined;
 
   constructor(
     { ledger, rail, leases, onStoreLoss, time = REAL_TIME }: CashierParts,
@@ -89,9 +97,12 @@ class Till {
     try {
       made = await this.#work(record, joined);
     } finally {
-      if (made?.kind !== 'paid') lease.drop();
+      if (made?.kind !== 'paid') {
+        lease.drop();
+        this.#held?.release();
+      }
     }
-    return made.kind === 'paid' ? { ...made, lease } : made;
+    return made.kind === 'paid' ? { ...made, lease, held: this.#held } : made;
   }
 
   #work(record: PaymentRecord, joined: boolean): Promise<Made> {
@@ -133,6 +144,7 @@ class Till {
       return this.#perhapsForgotten(record, verdict.reason, 'spent');
     if (verdict.kind === 'refused') return this.#refuse(record, verdict.reason);
     passed('verified', record.payId);
+    if (!(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
     // The gate may have closed while the rail verified. From the next write on another process may settle this.
     if (!this.#order.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
     return beginSettling(this.#books, this.#order, record, true, (settling) =>
@@ -163,6 +175,7 @@ class Till {
     if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
     if (verdict.kind === 'refused') return notBegun(verdict.reason);
     if (verdict.kind === 'unavailable') return notBegun(verdict.cause);
+    if (!(await this.#holdsBackend())) return this.#putBack(record, NOT_REACHED);
     if (!order.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
     return beginSettling(this.#books, order, record, true, (settling) =>
       this.#settle(settling, { sentBefore: false, withdrawnBefore: true }),
@@ -173,6 +186,12 @@ class Till {
   async #putBack(record: PaymentRecord, made: Made): Promise<Made> {
     const noted = await this.#ledger.note({ ...holder(record), leaseMs: 0, againMs: windowEndMs(record) });
     return noted.kind === 'done' ? made : { kind: 'in_flight' };
+  }
+
+  /** Holds a connection to the merchant for what may be paid now. False: there is none, so nothing may be. */
+  async #holdsBackend(): Promise<boolean> {
+    this.#held = await this.#order.reserveBackend();
+    return this.#held !== undefined;
   }
 
   #refuse(record: PaymentRecord, reason: string): Promise<Made> {
@@ -229,6 +248,8 @@ class Till {
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
     if (shown.kind === 'unknown') return leaveUncertain(this.#books, record, shown.cause);
     if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);
+    // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be delivered: a later look decides.
+    if (!(await this.#holdsBackend())) return leaveUncertain(this.#books, record, NOT_REACHED.cause);
     return this.#places.within(
       record.payer,
       () => this.#settle(record, { sentBefore: true }),

@@ -1,4 +1,5 @@
 import type { Journal } from '../events/journal.ts';
+import type { ReserveBackend } from '../merchant/types.ts';
 import { REAL_TIME, type Time } from '../time.ts';
 import type { Cashier } from './cashier.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
@@ -22,7 +23,9 @@ export interface ReconcilerParts {
   readonly journalOf: (record: PaymentRecord) => Journal;
   /** Whether the merchant may be sent this record's request again, and for how long it may take, milliseconds. */
   readonly deliverable: (record: PaymentRecord) => { readonly repeatable: boolean; readonly timeoutMs: number };
-  /** Delivers what is paid and has no buyer waiting. Ends the lease. */
+  /** As of an order. */
+  readonly reserveBackend: ReserveBackend;
+  /** Delivers what is paid and has no buyer waiting, over the connection it holds. Ends the lease. */
   readonly deliver: (paid: Paid, journal: Journal) => Promise<void>;
   readonly gateOpen: () => boolean;
   /** Told what went wrong with one record; it will be looked at again. */
@@ -117,7 +120,11 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
   }
 }
 
-function orderFrom({ deliverable, gateOpen }: ReconcilerParts, record: PaymentRecord, journal: Journal): Order {
+function orderFrom(
+  { deliverable, gateOpen, reserveBackend }: ReconcilerParts,
+  record: PaymentRecord,
+  journal: Journal,
+): Order {
   const { repeatable, timeoutMs } = deliverable(record);
   const began = performance.now();
   return {
@@ -129,5 +136,6 @@ function orderFrom({ deliverable, gateOpen }: ReconcilerParts, record: PaymentRe
     elapsedMs: () => Math.round(performance.now() - began),
     gateOpen,
     endsOnly: true,
+    reserveBackend,
   };
 }

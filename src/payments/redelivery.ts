@@ -22,14 +22,15 @@ export interface Deliverable {
  * Idempotency-Key as before, so one that honours it does the work once. `resource` is undefined when it is no longer sold.
  */
 export async function fetchForBuyer(
-  { record, lease }: Paid,
+  { record, lease, held }: Paid,
   resource: Deliverable | undefined,
   journal: Journal,
   exchange: Exchange,
   desk: Pick<DeliveryDesk, 'undelivered'>,
 ): Promise<void> {
   const began = performance.now();
-  const fetched = resource === undefined ? NOT_SOLD : await fetchAnswer(record, resource, exchange);
+  if (resource === undefined) held?.release();
+  const fetched = resource === undefined ? NOT_SOLD : await fetchAnswer(record, resource, held?.exchange ?? exchange);
   const durationMs = Math.round(performance.now() - began);
   const repeatable = resource?.repeatable ?? false;
   const facts = { requestId: record.requestId, durationMs, journal, lease, repeatable };

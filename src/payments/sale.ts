@@ -1,5 +1,6 @@
 import type { Journal } from '../events/journal.ts';
 import type { UseRefusal } from '../mandates/register.ts';
+import type { HeldConnection, ReserveBackend } from '../merchant/types.ts';
 import type { Lease } from './leases.ts';
 import type { KeptAnswer, PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
 import type { NothingOwed } from './nothing-owed.ts';
@@ -20,13 +21,15 @@ export interface Order {
   readonly gateOpen: () => boolean;
   /** A reconciler's: it brings to an end what was begun, and begins nothing that no buyer asks for. */
   readonly endsOnly?: true;
+  /** Holds an open connection to the merchant for this call; asked right before money may move, which without one it does not. */
+  readonly reserveBackend: ReserveBackend;
 }
 
 /**
  * Why a sale is put off although nothing is wrong with it, as `details.reason` says it. `relayer_unfunded`: who has to send the payment
- * cannot pay the gas.
+ * cannot pay the gas. `backend_unreachable`: the merchant could not be sent the call.
  */
-export type PostponedFor = 'relayer_unfunded';
+export type PostponedFor = 'relayer_unfunded' | 'backend_unreachable';
 
 /** The money has moved; the call may be delivered. */
 export interface Paid {
@@ -36,6 +39,8 @@ export interface Paid {
   readonly lease: Lease;
   /** The merchant's answer, when an earlier attempt got it and could not hand it over. */
   readonly kept: KeptAnswer | undefined;
+  /** What the delivery travels on, where money moved in this attempt: `exchange` or `release` is still to be called. */
+  readonly held: HeldConnection | undefined;
 }
 
 /**
@@ -78,5 +83,5 @@ export type Sale =
   | { readonly kind: 'crowded' }
   | { readonly kind: 'gate_closed' };
 
-/** A sale as the steps of a till make it: the lease is the till's own business until the end. */
-export type Made = Exclude<Sale, Paid> | Omit<Paid, 'lease'>;
+/** A sale as the steps of a till make it: lease and connection are the till's own business until the end. */
+export type Made = Exclude<Sale, Paid> | Omit<Paid, 'lease' | 'held'>;

@@ -49,6 +49,8 @@ export function startMonitor(options: {
   readonly gate: { readonly draining: () => boolean };
   /** Whether the merchant can be called past the gateway: that degrades the first front, and nothing fails for it. */
   readonly bypassed?: () => boolean;
+  /** Whether the merchant can be reached. Without him nothing paid is sold; that too degrades the first front and fails nothing. */
+  readonly backendReachable?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {
   const watched = [options.store, ...options.paymentProviders, ...options.authorizationProviders];
@@ -90,8 +92,10 @@ export function startMonitor(options: {
     if (options.gate.draining()) return { name, status: 'fail', detail: 'draining' };
     if (!started) return { name, status: 'fail', detail: 'starting' };
     // One warning is enough: it is about the merchant, not about a protocol.
-    const bypassed = name === options.adapters[0] && options.bypassed?.() === true;
-    return bypassed ? { name, status: 'warn', detail: 'adapter-degraded' } : { name, status: 'pass' };
+    const degraded = options.bypassed?.() === true || options.backendReachable?.() === false;
+    return degraded && name === options.adapters[0]
+      ? { name, status: 'warn', detail: 'adapter-degraded' }
+      : { name, status: 'pass' };
   };
   return {
     async readiness() {

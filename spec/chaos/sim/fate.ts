@@ -20,6 +20,8 @@ export interface Fate extends Wire, RailFaults {
   /** Whether a request that had left arrives although its sender is dead or stands still. */
   leftAlready(): boolean;
   merchant(): MerchantFault;
+  /** Whether the merchant cannot be reached when a call asks for a connection. */
+  merchantAway(): boolean;
   /** Whether bytes that the operating system has are lost on the way to the buyer. */
   lineIsCut(): boolean;
   /** How long a buyer waits before it hangs up, milliseconds. */

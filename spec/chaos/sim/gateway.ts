@@ -9,7 +9,7 @@ import { present } from '../../../src/layers/present.ts';
 import { repeatable } from '../../../src/layers/repeat.ts';
 import { settle } from '../../../src/layers/settle.ts';
 import { verify } from '../../../src/layers/verify.ts';
-import type { Exchange } from '../../../src/merchant/types.ts';
+import type { Exchange, ReserveBackend } from '../../../src/merchant/types.ts';
 import { createCashier, type StoreLossPolicy } from '../../../src/payments/cashier.ts';
 import { createDeliveryDesk } from '../../../src/payments/delivery.ts';
 import { joining } from '../../../src/payments/join.ts';
@@ -31,6 +31,7 @@ export interface GatewayPorts {
   readonly watched: Pick<PaymentLedger, 'read'>;
   readonly rail: PaymentRail;
   readonly exchange: Exchange;
+  readonly reserveBackend: ReserveBackend;
   readonly resource: Resource;
   readonly onStoreLoss: StoreLossPolicy;
   readonly sink: EventSink;
@@ -70,9 +71,9 @@ export function requestIdOf(place: number): string {
 }
 
 export function createSimGateway(ports: GatewayPorts): SimGateway {
-  const { process, ledger, rail, exchange, resource, onStoreLoss, sink, onBug } = ports;
+  const { process, ledger, rail, exchange, reserveBackend, resource, onStoreLoss, sink, onBug } = ports;
   const { time } = process;
-  const gate = { accepting: () => true };
+  const gate = { accepting: () => true, reserveBackend };
   const leases = createLeases(ledger, time);
   const cashier = createCashier({ ledger, rail, leases, onStoreLoss, time });
   const desk = createDeliveryDesk(ledger, () => undefined, time);
@@ -84,6 +85,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
     gateOpen: gate.accepting,
     journalOf: ({ requestId }) => journalOf(requestId, sink),
     deliverable: () => deliverable,
+    reserveBackend,
     deliver: (paid, journal) => fetchForBuyer(paid, deliverable, journal, exchange, desk),
     warn: ({ err }) => {
       if (!isExpected(err)) onBug(err);

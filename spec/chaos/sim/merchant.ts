@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
-import { BackendError, type BackendRequest, type Exchange } from '../../../src/merchant/types.ts';
+import { BackendError, type BackendRequest, type Exchange, type ReserveBackend } from '../../../src/merchant/types.ts';
+import type { Fate } from './fate.ts';
 import type { Process } from './process.ts';
 
 /**
@@ -20,17 +21,26 @@ export class SimMerchant {
   /** By the key that the gateway derives from the payment. */
   readonly work = new Map<string, Work>();
   readonly #honoursKeys: boolean;
-  readonly #fault: () => MerchantFault;
+  readonly #fate: Pick<Fate, 'merchant' | 'merchantAway'>;
 
-  constructor(honoursKeys: boolean, fault: () => MerchantFault) {
+  constructor(honoursKeys: boolean, fate: Pick<Fate, 'merchant' | 'merchantAway'>) {
     this.#honoursKeys = honoursKeys;
-    this.#fault = fault;
+    this.#fate = fate;
+  }
+
+  /** Connections of one process, each for one call. */
+  reserve(process: Process): ReserveBackend {
+    return async () => {
+      const away = this.#fate.merchantAway();
+      await process.call('merchant.reserve', () => undefined);
+      return away ? undefined : { exchange: this.exchange(process), release: () => undefined };
+    };
   }
 
   /** The port of one process. */
   exchange(process: Process): Exchange {
     return async (request, { timeoutMs }) => {
-      const fault = this.#fault();
+      const fault = this.#fate.merchant();
       await process.call('merchant.connect', () => undefined);
       if (fault === 'unwritten') throw new BackendError('unreachable', false);
       const slowMs = fault === 'slow' ? timeoutMs : 0;

@@ -10,6 +10,8 @@ export interface Script {
   readonly settle?: readonly SettleFault[];
   /** What becomes of the first requests to the merchant. */
   readonly merchant?: readonly MerchantFault[];
+  /** So many times the merchant cannot be reached when a call asks for a connection. */
+  readonly away?: number;
   /** So many readings of the chain fail. */
   readonly silentReadings?: number;
   /** So many verdicts fail. */
@@ -32,6 +34,7 @@ export function plannedFate(script: Script): PlannedFate {
   const settle = [...(script.settle ?? [])];
   const merchant = [...(script.merchant ?? [])];
   let silent = script.silentReadings ?? 0;
+  let away = script.away ?? 0;
   let failing = script.failedVerdicts ?? 0;
   let points = 0;
   let healed = false;
@@ -61,6 +64,11 @@ export function plannedFate(script: Script): PlannedFate {
     chainLagMs: () => 0,
     lateMs: () => LATE_MS,
     merchant: () => (healed ? 'ok' : (merchant.shift() ?? 'ok')),
+    merchantAway() {
+      if (!takes(away)) return false;
+      away -= 1;
+      return true;
+    },
     lineIsCut: () => false,
     patienceMs: () => PATIENCE_MS,
     restartMs: () => RESTART_MS,

@@ -14,6 +14,7 @@ interface Weather {
   readonly store: number;
   readonly settle: number;
   readonly merchant: number;
+  readonly away: number;
   readonly verdict: number;
   readonly chain: number;
   readonly line: number;
@@ -73,6 +74,7 @@ export function seededFate(
     chainLagMs: () => (healed ? 0 : chance.below(weather.lagMs + 1)),
     lateMs: () => 500 + chance.below(40_000),
     merchant: () => (comesTrue(weather.merchant) ? chance.pick(MERCHANT_FAULTS) : 'ok'),
+    merchantAway: () => comesTrue(weather.away),
     lineIsCut: () => comesTrue(weather.line),
     patienceMs: () => (comesTrue(weather.hangUp) ? chance.below(2_000) : PATIENCE_MS),
     restartMs: () => 500 + chance.below(10_000),
@@ -101,6 +103,7 @@ function weatherOf(chance: Chance, rail: RailKind): Weather {
     hangUp: chance.pick([0, 0.1, 0.3]),
     lagMs: chance.pick([0, 0, 2_500]),
     hops: chance.pick(['even', 'uneven', 'wild']),
+    away: chance.pick([0, 0, 0.3]),
   };
 }
 

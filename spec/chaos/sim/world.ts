@@ -60,7 +60,7 @@ export class World implements Conductor {
     // The clock of a real store counts whole milliseconds.
     this.store = new SimStore(() => Math.floor(this.schedule.now), changed, mutant.table);
     this.#facilitator = new Facilitator(this.chain, this.schedule, fate);
-    this.merchant = new SimMerchant(setting.honoursKeys, () => fate.merchant());
+    this.merchant = new SimMerchant(setting.honoursKeys, fate);
     this.#pods = new Pods({
       schedule: this.schedule,
       start: (name) => this.#start(name),
@@ -168,6 +168,7 @@ export class World implements Conductor {
       watched: { read: (payId) => process.ask('look', () => this.store.records.get(payId)) },
       rail: mutant.rail?.(rail, this.chain) ?? rail,
       exchange: this.merchant.exchange(process),
+      reserveBackend: this.merchant.reserve(process),
       resource: resourceOf(this.setting),
       onStoreLoss: this.setting.onStoreLoss,
       sink: { push: (event) => void this.flushed.push(event), withdraw: () => [] },
