@@ -125,12 +125,12 @@ describe('a settlement that was withdrawn', () => {
     const kinds: string[] = [];
     for (const ms of [0, 121_000, 600_000]) {
       later(ms);
-      kinds.push((await take({ endsOnly: true })).kind);
+      kinds.push((await take({ left: undefined })).kind);
     }
     assert.deepEqual(kinds, ['unavailable', 'unavailable', 'unavailable']);
     assert.deepEqual(new Set(till.peer.names()), new Set(['reconcile']));
     till.peer.script.reconcile = async () => EXPIRED;
-    assert.equal((await take({ endsOnly: true })).kind, 'refused');
+    assert.equal((await take({ left: undefined })).kind, 'refused');
   });
 
   it('an attempt that died with it leaves it to the next one', async () => {

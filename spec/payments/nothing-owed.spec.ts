@@ -75,6 +75,7 @@ describe('the doors of a 402, in the sources', () => {
   it('each way to a witness has one user, who holds what it stands for', () => {
     assert.deepEqual(using(/NothingOwed\.unreserved\(/), ['src/layers/verify.ts']);
     assert.deepEqual(using(/NothingOwed\.discarded\(/), ['src/payments/cashier.ts']);
+    assert.deepEqual(using(/NothingOwed\.refusedBefore\(/), ['src/payments/standing.ts']);
     assert.deepEqual(using(/NothingOwed\.refused\(/), ['src/payments/closing.ts', 'src/payments/standing.ts']);
   });
 

@@ -102,6 +102,7 @@ export function tillOfEachTest() {
     return {
       terms: till.terms,
       refusal: undefined,
+      left: new AbortController().signal,
       journal: opened,
       repeatable: true,
       backendTimeoutMs: 10_000,

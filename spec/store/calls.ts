@@ -16,6 +16,7 @@ import type {
   Reservation,
   Reserve,
 } from '../../src/payments/ledger/ledger.ts';
+import type { Refusal } from '../../src/payments/ledger/refusals.ts';
 import { mandateText } from '../mandates/register-map.ts';
 import { event, keptAnswer, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { drawnClaim } from './claims.ts';
@@ -33,7 +34,12 @@ export type Call =
   | { readonly kind: 'advance'; readonly command: Advance }
   | { readonly kind: 'note'; readonly command: Note }
   | { readonly kind: 'renew'; readonly claim: Claim; readonly leaseMs: number }
-  | { readonly kind: 'discard'; readonly holder: Holder; readonly events: readonly EventDraft[] };
+  | {
+      readonly kind: 'discard';
+      readonly holder: Holder;
+      readonly events: readonly EventDraft[];
+      readonly refusal?: Refusal;
+    };
 
 /** What a store answers to a call. */
 export type Answer = Reservation | Advanced | Discarded | boolean;
@@ -55,14 +61,26 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
       command.mandate === undefined ? {} : { mandate: mandateText(drawnClaim(requestId, command.mandate)) };
     return {
       kind: 'reserve',
-      command: { terms: { ...subject, ...key, ...hint, ...mandate, bind }, owner: command.owner, leaseMs },
+      command: {
+        terms: { ...subject, ...key, ...hint, ...mandate, bind },
+        owner: command.owner,
+        leaseMs,
+        ...(command.proof === 'none' ? {} : { proof: proofOf(subject, command.proof) }),
+      },
     };
   }
   const claim = { payId: subject.payId, ...writerOf(command.writer, record) };
   const holder = { ...claim, step: command.step };
   const events = [event('backend.called', requestId, { data: { step: command.step } })];
   if (command.kind === 'renew') return { kind: 'renew', claim, leaseMs };
-  if (command.kind === 'discard') return { kind: 'discard', holder, events };
+  if (command.kind === 'discard') {
+    const { refusal } = command;
+    if (refusal === undefined) return { kind: 'discard', holder, events };
+    const reason = `because-${command.step}`;
+    const proof = proofOf(subject, refusal.proof);
+    const until = subject.validBefore * 1_000;
+    return { kind: 'discard', holder, events, refusal: { proof, reason, until, atMostMs: refusal.forMs } };
+  }
   const { againMs, keeping } = command;
   const to = command.kind === 'advance' ? command.to : undefined;
   const writing = {
@@ -76,6 +94,10 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
   const told = receipt(subject.receiptId, requestId, { backendStatus: command.serial });
   const carried = command.receipt ? { receipt: told } : {};
   return { kind: 'advance', command: { ...writing, to: command.to, events, ...carried } };
+}
+
+function proofOf({ payId }: PaymentTerms, which: 'good' | 'forged'): string {
+  return sha256(`${payId}-${which}`).slice(0, 22);
 }
 
 export function payIdOf(call: Call): string {
@@ -103,7 +125,7 @@ export function send(ledger: PaymentLedger, call: Call): Promise<Answer> {
     case 'renew':
       return ledger.renew(call.claim, call.leaseMs);
     case 'discard':
-      return ledger.discard(call.holder, call.events);
+      return ledger.discard(call.holder, call.events, call.refusal);
   }
 }
 

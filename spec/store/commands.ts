@@ -42,6 +42,7 @@ export type Command =
       readonly otherBind: boolean;
       readonly key: 'none' | 'first' | 'other';
       readonly hint: boolean;
+      readonly proof: 'none' | 'good' | 'forged';
       readonly mandate: DrawnClaim | undefined;
     })
   | (Written & {
@@ -52,7 +53,10 @@ export type Command =
     })
   | (Written & { readonly kind: 'note'; readonly events: boolean })
   | (Held & { readonly kind: 'renew' })
-  | (Held & { readonly kind: 'discard' });
+  | (Held & {
+      readonly kind: 'discard';
+      readonly refusal: { readonly proof: 'good' | 'forged'; readonly forMs: number } | undefined;
+    });
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
 const EVIDENCE: readonly Evidence[] = ['logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'];
@@ -106,15 +110,24 @@ const reserve = {
   otherBind: rarely(6),
   key: fc.constantFrom('none', 'first', 'first', 'other'),
   hint: rarely(3),
+  proof: fc.constantFrom('none' as const, 'good' as const, 'good' as const, 'forged' as const),
   mandate: fc.option(drawnClaims, { nil: undefined }),
 };
+
+const refusal = fc.option(
+  fc.record({
+    proof: fc.constantFrom('good' as const, 'forged' as const),
+    forMs: fc.constantFrom(SPAN.none, SPAN.short, SPAN.long),
+  }),
+  { nil: undefined },
+);
 
 const one: fc.Arbitrary<Command> = fc.oneof(
   { weight: 5, arbitrary: fc.record(reserve) },
   { weight: 5, arbitrary: fc.record({ ...advance, to: fc.constantFrom(...STATES) }) },
   { weight: 3, arbitrary: fc.record({ ...written, kind: fc.constant('note' as const), events: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ ...held, kind: fc.constant('renew' as const) }) },
-  { weight: 1, arbitrary: fc.record({ ...held, kind: fc.constant('discard' as const) }) },
+  { weight: 1, arbitrary: fc.record({ ...held, kind: fc.constant('discard' as const), refusal }) },
 );
 
 /** Steps of a whole life, so that late states are reached in every run of the suite; chance alone seldom gets there. */

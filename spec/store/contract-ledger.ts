@@ -2,7 +2,17 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { event, holder, keptAnswer, move, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import {
+  event,
+  holder,
+  keptAnswer,
+  move,
+  receipt,
+  recordIn,
+  sha256,
+  TRANSACTION,
+  terms,
+} from '../payments/ledger/samples.ts';
 import { LEASE_MS, type OpenStore, opened } from './opened.ts';
 
 const CORRUPT = { name: 'LedgerCorruption' };
@@ -118,6 +128,25 @@ export function ledgerContract(name: string, open: OpenStore): void {
       assert.deepEqual(await ledger.discard(held, events), { kind: 'gone' });
       assert.equal(await ledger.read(record.payId), undefined);
       assert.equal((await feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
+    });
+
+    it('remembers what the provider refused, for this very proof, with its first reason and until its time', async () => {
+      const { ledger } = store();
+      const record = await reserved();
+      const [proof, forged] = [record.payId.slice(0, 22), record.payId.slice(22, 44)];
+      const refusal = { proof, reason: 'insufficient_funds', until: record.validBefore * 1_000, atMostMs: 600_000 };
+      assert.deepEqual(await ledger.discard(holder(record), [], refusal), { kind: 'gone' });
+      assert.deepEqual(await ledger.discard(holder(record), [], { ...refusal, reason: 'later' }), { kind: 'gone' });
+      const again = { terms: record, owner: 'copy', leaseMs: LEASE_MS };
+      assert.deepEqual(await ledger.reserve({ ...again, proof }), { kind: 'refused', reason: 'insufficient_funds' });
+      assert.equal(await ledger.read(record.payId), undefined);
+      // A stranger's bad copy of an authorization says nothing of the good one.
+      const other = recordIn(await ledger.reserve({ ...again, proof: forged }));
+      const over = { ...refusal, proof: forged, atMostMs: 0 };
+      assert.deepEqual(await ledger.discard(holder(other), [], over), { kind: 'gone' });
+      assert.equal((await ledger.reserve({ ...again, proof: forged })).kind, 'run');
+      // Whoever holds a record is asked about the record.
+      assert.equal((await ledger.reserve({ ...again, proof })).kind, 'run');
     });
 
     it('hands a released record to the next caller at once, fenced from the last', async () => {

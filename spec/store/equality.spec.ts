@@ -61,6 +61,7 @@ const EXPECTED = [
     'run after take-over',
     'busy',
     'used',
+    'refused',
     'guarded',
     'ended',
     'replayed',

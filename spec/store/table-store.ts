@@ -5,6 +5,7 @@ import { finishUses, reserveUses } from '../../src/mandates/register-table.ts';
 import { countOpen } from '../../src/payments/ledger/census.ts';
 import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { admitted, endedUses } from '../../src/payments/ledger/mandate-use.ts';
+import { refusalEnds, unlessRefused } from '../../src/payments/ledger/refusals.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
 import { MAX_PARKED_CALLS, type ParkedCalls } from '../../src/payments/parked-calls.ts';
 import { listsOf, type ReceiptList } from '../../src/receipts/lists.ts';
@@ -27,6 +28,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
   const receipts = new Map<string, Receipt>();
   const events: EventDraft[] = [];
 
+  const refusals = new Map<string, { readonly reason: string; readonly until: number }>();
   const answers = new Map<string, { readonly answer: KeptAnswer; readonly until: number }>();
 
   const settle = <Answer>(payId: string, outcome: Outcome<Answer>, carried: Carried = {}): Answer => {
@@ -46,16 +48,26 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
     reserve: async (command) => {
       const { payId } = command.terms;
       const before = records.get(payId);
-      const outcome = reserve(before, command, now());
+      const taken = unlessRefused(reserve(before, command, now()), before, command, (proof) => {
+        const found = refusals.get(proof);
+        return found !== undefined && found.until > now() ? found.reason : undefined;
+      });
       return settle(
         payId,
-        admitted(outcome, before, (claim) => reserveUses(uses, claim, now())),
+        admitted(taken, before, (claim) => reserveUses(uses, claim, now())),
       );
     },
     advance: async (command) => settle(command.payId, advance(records.get(command.payId), command, now()), command),
     note: async (command) => settle(command.payId, note(records.get(command.payId), command, now()), command),
     renew: async (claim, leaseMs) => settle(claim.payId, renew(records.get(claim.payId), { ...claim, leaseMs }, now())),
-    discard: async (held, more) => settle(held.payId, discard(records.get(held.payId), held), { events: more }),
+    discard: async (held, more, refusal) => {
+      const discarded = settle(held.payId, discard(records.get(held.payId), held), { events: more });
+      if (refusal === undefined || discarded.kind !== 'gone') return discarded;
+      const { proof, reason } = refusal;
+      if ((refusals.get(proof)?.until ?? 0) <= now())
+        refusals.set(proof, { reason, until: refusalEnds(refusal, now()) });
+      return discarded;
+    },
     read: async (payId) => records.get(payId),
     kept: async (payId) => {
       const kept = answers.get(payId);

@@ -9,6 +9,7 @@ import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
 import type { Paid, PostponedFor, Sale } from '../payments/sale.ts';
 import { paymentTerms } from '../payments/terms.ts';
+import { proofDigest } from '../payments/x402/proof-digest.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { paidAndNot } from './backend-failed.ts';
 import { asAnswer } from './keep.ts';
@@ -37,6 +38,8 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
       .take({
         terms: { ...paymentTerms(call, offer), ...terms },
         refusal,
+        proof: proofDigest(call.payment),
+        left: call.left,
         journal,
         repeatable: repeatable(call.resource),
         backendTimeoutMs: call.resource.backend.timeoutMs,
@@ -192,6 +195,9 @@ function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): Ga
         message: 'Too many settlements are under way, of this payer or of all. Send the same request again.',
         headers: { 'retry-after': '1' },
       });
+    case 'gone':
+      // No client reads it; the log and the metrics still want a word for what happened.
+      return new GatewayError('GATEWAY_BUSY', { message: 'The caller left before its payment was begun.' });
     case 'gate_closed':
       return new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
   }

@@ -6,6 +6,7 @@ import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import type { Refusal } from './ledger/refusals.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { NothingOwed } from './nothing-owed.ts';
 import { windowEndMs } from './patience.ts';
@@ -19,6 +20,7 @@ import { tooLate } from './too-late.ts';
 import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';
 import type { PaymentRail, RailVerdict, SettlementHistory } from './x402/rail.ts';
+import { VALID_BEFORE_EXCESS_SECONDS } from './x402/window.ts';
 
 /** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
 const SALE_BOUND_MS = 205_000;
@@ -85,10 +87,16 @@ class Till {
 
   async take(joined: boolean): Promise<Sale> {
     if (!this.#order.gateOpen()) return { kind: 'gate_closed' };
-    const { terms, backendTimeoutMs } = this.#order;
+    if (this.#order.left?.aborted === true) return { kind: 'gone' };
+    const { terms, backendTimeoutMs, proof } = this.#order;
     // Before the store is asked: the way of its reply is no waiting for somebody's answer.
     const waitedMs = this.#order.elapsedMs();
-    const reservation = await this.#ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
+    const reservation = await this.#ledger.reserve({
+      terms,
+      owner: randomUUID(),
+      leaseMs: LEASE_MS,
+      ...(proof === undefined ? {} : { proof }),
+    });
     if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, terms, { joined, waitedMs });
     const { record } = reservation;
     passed('reserved', record.payId);
@@ -128,6 +136,7 @@ class Till {
   }
 
   #begin(record: PaymentRecord): Promise<Made> {
+    if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
     if (isUnderOtherMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
     // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
     const refusal = this.#order.refusal ?? tooLate(record);
@@ -142,11 +151,13 @@ class Till {
     if (verdict.kind === 'unfunded') return this.#giveUp(record, () => unfunded(verdict));
     if (verdict.kind === 'refused' && verdict.nonceSpent)
       return this.#perhapsForgotten(record, verdict.reason, 'spent');
-    if (verdict.kind === 'refused') return this.#refuse(record, verdict.reason);
+    if (verdict.kind === 'refused')
+      return this.#refuse(record, verdict.reason, this.#remembered(record, verdict.reason));
     passed('verified', record.payId);
     if (!(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
     // The gate may have closed while the rail verified. From the next write on another process may settle this.
     if (!this.#order.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
+    if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
     return beginSettling(this.#books, this.#order, record, true, (settling) =>
       this.#settle(settling, { sentBefore: false }),
     );
@@ -168,7 +179,7 @@ class Till {
       );
     const notBegun = (why: string): Promise<Made> =>
       this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
-    if (order.endsOnly === true) return notBegun('no buyer asks for it');
+    if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
     const refusal = order.refusal ?? tooLate({ ...record, reservedAt: record.changedAt });
     if (refusal !== undefined) return notBegun(refusal);
     const verdict = await this.#rail.verify(proof, requirements);
@@ -177,6 +188,7 @@ class Till {
     if (verdict.kind === 'unavailable') return notBegun(verdict.cause);
     if (!(await this.#holdsBackend())) return this.#putBack(record, NOT_REACHED);
     if (!order.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
+    if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
     return beginSettling(this.#books, order, record, true, (settling) =>
       this.#settle(settling, { sentBefore: false, withdrawnBefore: true }),
     );
@@ -194,13 +206,34 @@ class Till {
     return this.#held !== undefined;
   }
 
-  #refuse(record: PaymentRecord, reason: string): Promise<Made> {
-    return this.#giveUp(record, (gone) => ({ kind: 'refused', owed: NothingOwed.discarded(gone, reason) }));
+  /** A call whose client is gone starts no money: a copy of it may have been refused, and its buyer may be paying anew. */
+  #buyerIsHere(): boolean {
+    return this.#order.left?.aborted === false;
+  }
+
+  #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<Made> {
+    const refused = (gone: { readonly kind: 'gone' }): Made => ({
+      kind: 'refused',
+      owed: NothingOwed.discarded(gone, reason),
+    });
+    return this.#giveUp(record, refused, remembered);
+  }
+
+  /** What the provider said of this proof, for the copies of it that are still to come: they must not hear anything else. */
+  #remembered(record: PaymentRecord, reason: string): Refusal | undefined {
+    const { proof } = this.#order;
+    if (proof === undefined) return undefined;
+    const atMostMs = (recall(record).requirements.maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS) * 1_000;
+    return { proof, reason, until: record.validBefore * 1_000, atMostMs };
   }
 
   /** Deletes the reservation. Whoever lost it to another attempt must not say what that attempt has to say. */
-  async #giveUp(record: PaymentRecord, sale: (gone: { readonly kind: 'gone' }) => Made): Promise<Made> {
-    const discarded = await this.#ledger.discard(holder(record), []);
+  async #giveUp(
+    record: PaymentRecord,
+    sale: (gone: { readonly kind: 'gone' }) => Made,
+    remembered?: Refusal,
+  ): Promise<Made> {
+    const discarded = await this.#ledger.discard(holder(record), [], remembered);
     return discarded.kind === 'gone' ? sale(discarded) : { kind: 'in_flight' };
   }
 
@@ -217,7 +250,9 @@ class Till {
     const { proof, requirements } = recall(record);
     const shown = await this.#rail.reconcile(proof, requirements, undefined);
     if (shown.kind === 'settled') return this.#recover(record, shown);
-    if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late')) return this.#refuse(record, reason);
+    if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late'))
+      // What the local checks have against it they will say again.
+      return this.#refuse(record, reason, why === 'spent' ? this.#remembered(record, reason) : undefined);
     const cause = shown.kind === 'unknown' ? shown.cause : 'said to be spent, the chain shows it unspent';
     return this.#giveUp(record, () => ({ kind: 'unavailable', cause: `${reason}: ${cause}` }));
   }

@@ -27,11 +27,13 @@ export function joining(cashier: Cashier, ledger: Pick<PaymentLedger, 'read'>, t
   return {
     async take(order): Promise<Sale> {
       const ends = time.now() + JOIN_MS;
+      const { left: leaving } = order;
+      const gone = new Promise<void>((resolve) => leaving?.addEventListener('abort', () => resolve(), { once: true }));
       for (let takes = 0; ; takes += 1) {
         const sale = await cashier.take(order, takes > 0);
         const left = ends - time.now();
         if (sale.kind !== 'in_flight' || sale.alone === true || left <= 0) return sale;
-        await Promise.race([look(order.terms.payId, takes), time.sleep(left)]);
+        await Promise.race([look(order.terms.payId, takes), time.sleep(left), gone]);
       }
     },
   };

@@ -27,8 +27,8 @@ export async function deliveredAfterAll(
       await time.sleep(PAUSE_MS);
       continue;
     }
-    // The store lost the record and knows the mandate.
-    if (reservation.kind === 'mandate') return undefined;
+    // The store lost the record, and knows the mandate or a refusal.
+    if (reservation.kind === 'mandate' || reservation.kind === 'refused') return undefined;
     const { record } = reservation;
     if (reservation.kind !== 'run')
       return record.state === 'delivered' ? { kind: 'illegal', state: record.state } : undefined;

@@ -40,6 +40,11 @@ export class NothingOwed {
     return new NothingOwed({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
+  /** The ledger answered that there is no record, and that the provider refused this very proof: it will not be taken again. */
+  static refusedBefore({ reason }: { readonly kind: 'refused'; readonly reason: string }): NothingOwed {
+    return new NothingOwed({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  }
+
   /** @throws Error for a record that the ledger does not call refused: the caller has a bug, the buyer must not sign again. */
   static refused(record: PaymentRecord, recorded: boolean): NothingOwed {
     const { state, evidence, reason = 'payment_refused', transaction } = record;

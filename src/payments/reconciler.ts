@@ -130,12 +130,12 @@ function orderFrom(
   return {
     terms: record,
     refusal: undefined,
+    left: undefined,
     journal,
     repeatable,
     backendTimeoutMs: timeoutMs,
     elapsedMs: () => Math.round(performance.now() - began),
     gateOpen,
-    endsOnly: true,
     reserveBackend,
   };
 }

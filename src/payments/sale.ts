@@ -10,6 +10,10 @@ export interface Order {
   readonly terms: PaymentTerms;
   /** What the local checks have against the proof; it counts unless a record has to be answered. */
   readonly refusal: string | undefined;
+  /** The proof that was brought, as refusals are remembered by; absent when none was. */
+  readonly proof?: string;
+  /** Aborted when the buyer leaves; undefined when there is none: then what was begun is finished, and nothing new begun. */
+  readonly left: AbortSignal | undefined;
   readonly journal: Journal;
   /** Whether the merchant may be sent this request a second time. */
   readonly repeatable: boolean;
@@ -19,8 +23,6 @@ export interface Order {
   readonly elapsedMs: () => number;
   /** The settlement gate: false while the gateway must not start to move money (draining). */
   readonly gateOpen: () => boolean;
-  /** A reconciler's: it brings to an end what was begun, and begins nothing that no buyer asks for. */
-  readonly endsOnly?: true;
   /** Holds an open connection to the merchant for this call; asked right before money may move, which without one it does not. */
   readonly reserveBackend: ReserveBackend;
 }
@@ -81,7 +83,9 @@ export type Sale =
   | { readonly kind: 'postponed'; readonly reason: PostponedFor; readonly cause: string }
   /** This payer, or all payers together, have as many settlements under way as there may be. Nothing was asked or sent. */
   | { readonly kind: 'crowded' }
-  | { readonly kind: 'gate_closed' };
+  | { readonly kind: 'gate_closed' }
+  /** The buyer left before anything was sent, so nothing is, and all that was reserved is given back. */
+  | { readonly kind: 'gone' };
 
 /** A sale as the steps of a till make it: lease and connection are the till's own business until the end. */
 export type Made = Exclude<Sale, Paid> | Omit<Paid, 'lease' | 'held'>;

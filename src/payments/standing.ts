@@ -18,6 +18,7 @@ export async function answerStanding(
   { keyDigest, hintDigest }: Pick<PaymentTerms, 'keyDigest' | 'hintDigest'>,
   call: { readonly joined: boolean; readonly waitedMs: number },
 ): Promise<Sale> {
+  if (reservation.kind === 'refused') return { kind: 'refused', owed: NothingOwed.refusedBefore(reservation) };
   if (reservation.kind === 'mandate') return { kind: 'mandate_used', reason: reservation.reason };
   const { kind, record } = reservation;
   const hasKey = keyDigest !== undefined && keyDigest === record.keyDigest;

@@ -83,7 +83,7 @@ export function paymentMetrics(
         },
         note: timedLedger('note', (command) => ledger.note(command)),
         renew: timedLedger('renew', (claim, leaseMs) => ledger.renew(claim, leaseMs)),
-        discard: timedLedger('discard', (holder, events) => ledger.discard(holder, events)),
+        discard: timedLedger('discard', (...discard) => ledger.discard(...discard)),
         read: timedLedger('read', (payId) => ledger.read(payId)),
         kept: timedLedger('kept', (payId) => ledger.kept(payId)),
         due: timedLedger('due', (limit) => ledger.due(limit)),

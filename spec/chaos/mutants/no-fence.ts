@@ -11,7 +11,7 @@ function unfenced(ledger: PaymentLedger): PaymentLedger {
     ...ledger,
     advance: async (command) => ledger.advance(await asOwner(command)),
     note: async (command) => ledger.note(await asOwner(command)),
-    discard: async (command, events) => ledger.discard(await asOwner(command), events),
+    discard: async (command, ...more) => ledger.discard(await asOwner(command), ...more),
   };
 }
 

@@ -39,8 +39,8 @@ function late(ledger: PaymentLedger): PaymentLedger {
     },
     note: async (command: Note) =>
       apply(command, (record) => note(record, command, Date.now())) ?? ledger.note(command),
-    async discard(command, events) {
-      return own.delete(command.owner) ? { kind: 'gone' } : ledger.discard(command, events);
+    async discard(command, ...more) {
+      return own.delete(command.owner) ? { kind: 'gone' } : ledger.discard(command, ...more);
     },
   };
 }

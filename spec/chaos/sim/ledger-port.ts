@@ -34,7 +34,7 @@ export function ledgerPort(
     advance: (command) => ask(`advance ${command.to}`, () => store.advance(command)),
     note: (command) => ask('note', () => store.note(command)),
     renew: (claim, leaseMs) => ask('renew', () => store.renew(claim, leaseMs)),
-    discard: (holder, events) => ask('discard', () => store.discard(holder, events)),
+    discard: (...discard) => ask('discard', () => store.discard(...discard)),
     read: (payId) => ask('read', () => store.records.get(payId)),
     kept: (payId) => ask('kept', () => store.kept(payId)),
     due: (limit) => ask('due', () => store.due(limit)),

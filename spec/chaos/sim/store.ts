@@ -11,6 +11,7 @@ import type {
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
 import { admitted } from '../../../src/payments/ledger/mandate-use.ts';
+import { type Refusal, refusalEnds, unlessRefused } from '../../../src/payments/ledger/refusals.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { SimUses } from './mandate.ts';
@@ -44,6 +45,7 @@ export class SimStore {
   /** Payments of which the store has lost something. */
   readonly damaged = new Set<string>();
   readonly #answers = new Map<string, { readonly answer: KeptAnswer; readonly until: number }>();
+  readonly #refusals = new Map<string, { readonly reason: string; readonly until: number }>();
   readonly #versions = new Map<string, Version[]>();
   readonly #now: () => number;
   readonly #table: Table;
@@ -59,9 +61,13 @@ export class SimStore {
     const { payId } = command.terms;
     const before = this.records.get(payId);
     const outcome = this.#table.reserve(before, command, this.#now() + skewMs);
+    const taken = unlessRefused(outcome, before, command, (proof) => {
+      const found = this.#refusals.get(proof);
+      return found !== undefined && found.until > this.#now() ? found.reason : undefined;
+    });
     return this.#settle(
       payId,
-      admitted(outcome, before, (claim) => this.uses.reserve(claim, this.#now())),
+      admitted(taken, before, (claim) => this.uses.reserve(claim, this.#now())),
     );
   }
 
@@ -80,8 +86,12 @@ export class SimStore {
     return this.#settle(payId, this.#table.renew(this.records.get(payId), { ...claim, leaseMs }, this.#now()));
   }
 
-  discard(held: Holder, events: readonly EventDraft[]) {
-    return this.#settle(held.payId, this.#table.discard(this.records.get(held.payId), held), { events });
+  discard(held: Holder, events: readonly EventDraft[], refusal?: Refusal) {
+    const discarded = this.#settle(held.payId, this.#table.discard(this.records.get(held.payId), held), { events });
+    const known = this.#refusals.get(refusal?.proof ?? '');
+    if (refusal !== undefined && discarded.kind === 'gone' && (known?.until ?? 0) <= this.#now())
+      this.#refusals.set(refusal.proof, { reason: refusal.reason, until: refusalEnds(refusal, this.#now()) });
+    return discarded;
   }
 
   kept(payId: string): KeptAnswer | undefined {

@@ -72,9 +72,10 @@ export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {
   });
 }
 
-/** The record that a reservation speaks of; without a mandate there is always one. */
+/** The record that a reservation speaks of; where nothing stands against the mandate or the proof there is always one. */
 export function recordIn(reservation: Reservation): PaymentRecord {
   if (reservation.kind === 'mandate') throw new Error(`the mandate is ${reservation.reason}`);
+  if (reservation.kind === 'refused') throw new Error(`the proof was refused: ${reservation.reason}`);
   return reservation.record;
 }
 

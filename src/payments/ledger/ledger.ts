@@ -1,6 +1,7 @@
 import type { Channel, EventDraft } from '../../events/event.ts';
 import type { UseRefusal } from '../../mandates/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
+import type { Refusal } from './refusals.ts';
 
 /** CONTRACT 4.3. `settling` with an expired lease is *uncertain*: derived from the lease, never stored. */
 export type PaymentState =
@@ -112,6 +113,8 @@ export interface Reserve {
   readonly terms: PaymentTerms;
   readonly owner: string;
   readonly leaseMs: number;
+  /** The proof as refusals are remembered by (`proofDigest`); absent where none was brought. */
+  readonly proof?: string;
 }
 
 /**
@@ -120,6 +123,7 @@ export interface Reserve {
  * milliseconds.
  * `guarded`: there is something left, but only for who brings the key that came first.
  * `mandate`: there was no record, and the mandate cannot be used; nothing was written.
+ * `refused`: there was no record, and the provider refused this very proof before; nothing was written.
  */
 export type Reservation =
   | { readonly kind: 'run'; readonly record: PaymentRecord }
@@ -127,7 +131,8 @@ export type Reservation =
   | { readonly kind: 'used'; readonly record: PaymentRecord }
   | { readonly kind: 'guarded'; readonly record: PaymentRecord }
   | { readonly kind: 'ended'; readonly record: PaymentRecord; readonly endedMs: number }
-  | { readonly kind: 'mandate'; readonly reason: UseRefusal };
+  | { readonly kind: 'mandate'; readonly reason: UseRefusal }
+  | { readonly kind: 'refused'; readonly reason: string };
 
 /** Who works on a record. */
 export interface Claim {
@@ -191,8 +196,11 @@ export interface PaymentLedger {
   note(command: Note): Promise<Advanced>;
   /** Makes a lease that still runs last longer. False: it is over, given up or another's; nothing was changed then. */
   renew(claim: Claim, leaseMs: number): Promise<boolean>;
-  /** Deletes a record that is still `reserved`: nothing was sent, the proof may be used again. Events ride along. */
-  discard(holder: Holder, events: readonly EventDraft[]): Promise<Discarded>;
+  /**
+   * Deletes a record that is still `reserved`: nothing was sent, the proof may be used again, unless the provider refused it: then the
+   * refusal is remembered in the same write. Events ride along.
+   */
+  discard(holder: Holder, events: readonly EventDraft[], refusal?: Refusal): Promise<Discarded>;
   read(payId: string): Promise<PaymentRecord | undefined>;
   /** The answer that was kept with a payment, while it is kept. */
   kept(payId: string): Promise<KeptAnswer | undefined>;

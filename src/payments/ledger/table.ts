@@ -193,6 +193,6 @@ function running(record: PaymentRecord): Outcome<Reservation> {
   return { answer: { kind: 'run', record: kept }, record: kept, changed: true };
 }
 
-function standing(answer: Exclude<Reservation, { kind: 'mandate' }>): Outcome<Reservation> {
+function standing(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>): Outcome<Reservation> {
   return { answer, record: answer.record, changed: false };
 }

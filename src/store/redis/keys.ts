@@ -4,6 +4,10 @@ export interface RedisKeys {
   readonly payment: (payId: string) => string;
   /** String: the answer kept with a payment, gone after its own time. */
   readonly kept: (payId: string) => string;
+  /** Hash: refused proof to `until reason`, milliseconds. */
+  readonly refusals: string;
+  /** Sorted set: refused proofs by the time at which they are forgotten, milliseconds. */
+  readonly refusalEnds: string;
   /** Sorted set: payId by the time at which a reconciler should look, milliseconds. */
   readonly open: string;
   /** Stream: events as JSON in field `e`. */
@@ -67,6 +71,8 @@ export function redisKeys(merchantId: string): RedisKeys {
   return {
     payment: (payId) => `${tag}:pay:${payId}`,
     kept: (payId) => `${tag}:res:${payId}`,
+    refusals: `${tag}:refused`,
+    refusalEnds: `${tag}:refused:ends`,
     open: `${tag}:open`,
     events: `${tag}:ev`,
     receipts: `${tag}:rcpt`,

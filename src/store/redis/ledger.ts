@@ -9,6 +9,7 @@ import type {
   PaymentState,
 } from '../../payments/ledger/ledger.ts';
 import { ENDS_USES } from '../../payments/ledger/mandate-use.ts';
+import { MAX_REFUSALS, SWEPT_REFUSALS } from '../../payments/ledger/refusals.ts';
 import { RECORD_RETENTION_MS, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
 import { FORGOTTEN_IN } from '../../payments/ledger/table.ts';
 import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/transitions.ts';
@@ -60,14 +61,14 @@ export function redisLedger(
   };
 
   return {
-    async reserve({ terms: given, owner, leaseMs }) {
+    async reserve({ terms: given, owner, leaseMs, proof }) {
       assertLease(leaseMs);
       const terms = assertTerms(given);
       const { payId } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
       const sweep = { workRetentionMs: WORK_RETENTION_MS, sweptAtOnce: SWEPT_AT_ONCE };
-      const plan = { ...shared, ...sweep, payId, owner, leaseMs, terms, ...states };
-      const payment = [keys.payment(payId), keys.open];
+      const plan = { ...shared, ...sweep, payId, owner, leaseMs, proof, terms, ...states };
+      const payment = [keys.payment(payId), keys.open, keys.refusals];
       const execution = { keys: terms.mandate === undefined ? payment : [...payment, ...register], plan };
       const reservation = reservationOf(await run(redis, RESERVE, execution));
       // Who takes an uncertain settlement over may send it: that it is `settling` must be safe first, whoever wrote it.
@@ -86,11 +87,11 @@ export function redisLedger(
         })) === 1
       );
     },
-    async discard({ payId, owner, fence }, events) {
-      const plan = { ...shared, payId, owner, fence, events: events.map(eventJson) };
-      const [kind, detail] = parts(
-        await run(redis, DISCARD, { keys: [keys.payment(payId), keys.open, keys.events, ...register], plan }),
-      );
+    async discard({ payId, owner, fence }, events, refusal) {
+      const room = { maxRefusals: MAX_REFUSALS, sweptRefusals: SWEPT_REFUSALS };
+      const plan = { ...shared, ...room, payId, owner, fence, events: events.map(eventJson), refusal };
+      const touched = [keys.payment(payId), keys.open, keys.events, keys.refusals, keys.refusalEnds, ...register];
+      const [kind, detail] = parts(await run(redis, DISCARD, { keys: touched, plan }));
       if (kind === 'gone') return { kind };
       const standing = standingOf(kind, detail);
       return standing.kind === 'lost' ? { kind: 'gone' } : standing;

@@ -29,10 +29,11 @@ export function recordFrom(fields: readonly (readonly [string, unknown])[]): Pay
   );
 }
 
-/** The reply of reserve.lua: kind, clock, record; of a mandate its kind and why. @throws LedgerCorruption */
+/** The reply of reserve.lua: kind, clock, record; of a mandate or a refusal its kind and why. @throws LedgerCorruption */
 export function reservationOf(reply: unknown): Reservation {
   const [kind, clock, flat] = parts(reply);
   if (kind === 'mandate') return { kind, reason: refusalOf(clock) };
+  if (kind === 'refused') return { kind, reason: String(clock) };
   const record = recordOf(flat);
   switch (kind) {
     case 'run':

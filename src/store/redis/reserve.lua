@@ -1,4 +1,4 @@
--- KEYS: payment, open, and with a mandate the register (4). Claims an authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
+-- KEYS: payment, open, refusals, and with a mandate the register (4). Claims an authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
 local key, open = KEYS[1], KEYS[2]
 local now = clock()
 local record = read_hash(key)
@@ -15,9 +15,14 @@ local function claim(fields)
 end
 
 if record == nil then
+  local refused = plan.proof and redis.call('HGET', KEYS[3], plan.proof)
+  if refused then
+    local until_ms, reason = string.match(refused, '^(%d+) (.*)$')
+    if tonumber(until_ms) > now then return { 'refused', reason } end
+  end
   local fields = plan.terms
   if fields.mandate then
-    local refusal = register_at(3).reserve(cjson.decode(fields.mandate).claim, now)
+    local refusal = register_at(4).reserve(cjson.decode(fields.mandate).claim, now)
     if refusal then return { 'mandate', refusal } end
   end
   fields.validBefore = whole(fields.validBefore)

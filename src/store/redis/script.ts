@@ -39,7 +39,7 @@ function script(body: string): Script {
   return made;
 }
 
-/** payment, open, and with a mandate the register (4) */
+/** payment, open, refusals, and with a mandate the register (4) */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
 /** payment, open, events, kept answer, book (5), and where uses are ended the register (4) */
 export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
@@ -51,7 +51,7 @@ export const DUE = script(readFileSync(new URL('./due.lua', import.meta.url), 'u
 export const CENSUS = script(readFileSync(new URL('./census.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const FORGET = script(readFileSync(new URL('./forget.lua', import.meta.url), 'utf8'));
-/** payment, open, events, register (4) */
+/** payment, open, events, refusals, their ends, register (4) */
 export const DISCARD = script(MANDATES + readFileSync(new URL('./discard.lua', import.meta.url), 'utf8'));
 /** events, batch */
 export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.url), 'utf8'));

@@ -1,12 +1,14 @@
 import { finishUses, reserveUses } from '../../mandates/register-table.ts';
 import type { Keeping, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { admitted, endedUses } from '../../payments/ledger/mandate-use.ts';
+import { unlessRefused } from '../../payments/ledger/refusals.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../payments/ledger/table.ts';
 import { answerRows } from './answers.ts';
 import type { Database } from './database.ts';
 import type { AppendEvents } from './feed.ts';
 import type { PutReceipts } from './receipts.ts';
 import { paymentRows } from './records.ts';
+import { refusalRows } from './refusals.ts';
 import type { SqliteRegister } from './register.ts';
 
 /** What becomes true in the same transaction as a change of a record. */
@@ -20,6 +22,7 @@ interface LedgerParts {
 export function sqliteLedger(database: Database, { append, put, register }: LedgerParts): PaymentLedger {
   const rows = paymentRows(database);
   const answers = answerRows(database);
+  const refusals = refusalRows(database);
   /** Applies a pure command; `and` is what becomes true with it, and only when the command changed something. */
   const apply = <Answer>(
     payId: string,
@@ -45,7 +48,11 @@ export function sqliteLedger(database: Database, { append, put, register }: Ledg
     reserve: (command) =>
       apply(
         command.terms.payId,
-        (record, now) => admitted(reserve(record, command, now), record, (claim) => reserveUses(register, claim, now)),
+        (record, now) => {
+          const outcome = reserve(record, command, now);
+          const taken = unlessRefused(outcome, record, command, (proof) => refusals.reason(proof, now));
+          return admitted(taken, record, (claim) => reserveUses(register, claim, now));
+        },
         (now) => {
           rows.purge(now);
           answers.purge(now);
@@ -72,10 +79,14 @@ export function sqliteLedger(database: Database, { append, put, register }: Ledg
         },
       ),
     renew: (claim, leaseMs) => apply(claim.payId, (record, now) => renew(record, { ...claim, leaseMs }, now)),
-    discard: (held, events) =>
+    discard: (held, events, refusal) =>
       apply(
         held.payId,
-        (record) => discard(record, held),
+        (record, now) => {
+          const outcome = discard(record, held);
+          if (refusal !== undefined && outcome.answer.kind === 'gone') refusals.put(refusal, now);
+          return outcome;
+        },
         (now) => append(events, now),
       ),
     read: (payId) => database.read((now) => rows.read(payId, now)),

@@ -136,6 +136,11 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE checkout_owners (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX checkout_owners_expiry ON checkout_owners (expires_at);
   `,
+  // Proofs that the provider refused and that have no record.
+  `
+  CREATE TABLE refusals (proof TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
+  CREATE INDEX refusals_expiry ON refusals (expires_at);
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 
