@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { privateKeyToAddress } from 'viem/accounts';
+import { replayKey } from '../../src/payments/x402/payid.ts';
+import { eventually } from '../support/books.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { INPUT, message, TOOL, tool } from '../telemetry/callers.ts';
+import { scrape } from '../telemetry/scrape.ts';
+import { decode } from './proofs.ts';
+
+/** How long there is no gas, seconds: `SECONDS=30 node --test spec/e2e/unfunded.spec.ts` for the whole measurement. */
+const OUTAGE_MS = Number(process.env['SECONDS'] ?? 3) * 1_000;
+const BUYERS = 4;
+const CHANNELS = ['http', 'mcp', 'a2a'] as const;
+type Channel = (typeof CHANNELS)[number];
+/** What `market_report` costs. */
+const PRICE_UNITS = 10_000n;
+/** Between two calls of a buyer who was told to come again, milliseconds. */
+const RETRY_AFTER_MS = 1_000;
+/** Between two calls of one who never listens. */
+const IMPATIENT_MS = 100;
+
+interface Said {
+  readonly status: number;
+  readonly text: string;
+  readonly retryAfter: string | null;
+  readonly hasPaymentResponse: boolean;
+}
+
+describe('a relayer without gas under buyers', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
+  });
+  after(() => seller.close());
+
+  const relayer = (): string => privateKeyToAddress(seller.chain.relayerKey);
+  const call = async (channel: Channel, proof: string): Promise<Said> => {
+    const { shop } = seller;
+    const post = (path: string, body: string) =>
+      fetch(`${shop.url}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+        body,
+      });
+    const answer = await (channel === 'http'
+      ? shop.invoke(TOOL, INPUT, { 'payment-signature': proof })
+      : channel === 'mcp'
+        ? post('/mcp', tool(TOOL, INPUT, proof))
+        : post('/a2a', message(TOOL, INPUT, proof)));
+    const text = await answer.text();
+    const { status, headers } = answer;
+    const hasPaymentResponse = headers.has('payment-response') || text.includes('payment-response');
+    return { status, text, retryAfter: headers.get('retry-after'), hasPaymentResponse };
+  };
+  const isDelivered = ({ text }: Said): boolean => text.includes('12.50');
+  /** The answer of every channel to a payment that cannot be sent. */
+  const assertPostponed = (channel: Channel, said: Said): void => {
+    assert.match(said.text, /GATEWAY_BUSY/, `${channel}: ${said.text}`);
+    assert.match(said.text, /relayer_unfunded/);
+    assert.equal(said.hasPaymentResponse, false, 'nothing was paid');
+    if (channel === 'http') assert.deepEqual([said.status, said.retryAfter], [503, '1']);
+  };
+  const stateOf = async (proof: string): Promise<string | undefined> => {
+    const { from, nonce } = decode(proof).payload.authorization as { readonly from: string; readonly nonce: string };
+    const { chainId, asset = '' } = seller.shop.config.x402 ?? {};
+    const payId = replayKey({ chainId: chainId ?? 0, asset, from, nonce });
+    return (await seller.shop.store.ledger.read(payId))?.state;
+  };
+
+  for (const channel of CHANNELS)
+    it(`over ${channel}: 503 and come again, then the same proof is served`, async () => {
+      const before = await seller.income();
+      const proof = await seller.proof(TOOL, INPUT);
+      await seller.chain.request('anvil_setBalance', [relayer(), '0x0']);
+      assertPostponed(channel, await call(channel, proof));
+      await seller.chain.fundGas(relayer());
+      const served = await eventually(async () => {
+        const said = await call(channel, proof);
+        if (isDelivered(said)) return said;
+        assertPostponed(channel, said);
+        return undefined;
+      }, 'an answer');
+      assert.equal(served.status, 200);
+      assert.equal((await seller.income()) - before, PRICE_UNITS);
+    });
+
+  it('readiness warns and stays ready, and the metrics say how long the gas lasts', async () => {
+    const look = async (status: string): Promise<number> =>
+      eventually(async () => {
+        const answer = await fetch(`${seller.shop.managementUrl}/ready`);
+        const { paymentProviders } = (await answer.json()) as { readonly paymentProviders: readonly object[] };
+        assert.equal(answer.status, 200);
+        const detail = status === 'warn' ? { detail: 'payment-provider-degraded' } : {};
+        const [found] = paymentProviders as readonly [{ readonly status: string }];
+        if (found.status !== status) return undefined;
+        assert.deepEqual(found, { name: 'x402', status, ...detail });
+        return (await scrape(seller.shop.managementUrl)).get('acg_relayer_transfers_left') ?? Number.NaN;
+      }, `status ${status}`);
+    await seller.chain.request('anvil_setBalance', [relayer(), '0x0']);
+    assert.equal(await look('warn'), 0);
+    await seller.chain.fundGas(relayer());
+    assert.ok((await look('pass')) > 100);
+  });
+
+  it(`${OUTAGE_MS / 1_000} s without gas under ${BUYERS} buyers: no payment beyond what was delivered`, async (t) => {
+    const before = await seller.income();
+    const counts = { calls: 0, postponed: 0, delivered: 0 };
+    const abandoned: string[] = [];
+    let hasGas = true;
+    /** Who listens keeps the proof; who does not signs anew for each call, as the official client does. */
+    const buy = async (channel: Channel, listens: boolean): Promise<void> => {
+      for (let done = false; !done; ) {
+        const proof = await seller.proof(TOOL, INPUT);
+        for (;;) {
+          const endedBefore = hasGas;
+          const said = await call(channel, proof);
+          counts.calls += 1;
+          if (isDelivered(said)) {
+            counts.delivered += 1;
+            // Everybody buys on until the gas has gone and come back.
+            done = endedBefore && counts.postponed > 0;
+            break;
+          }
+          assertPostponed(channel, said);
+          counts.postponed += 1;
+          await delay(listens ? RETRY_AFTER_MS : IMPATIENT_MS);
+          if (listens) continue;
+          abandoned.push(proof);
+          break;
+        }
+      }
+    };
+    const buyers = Array.from({ length: BUYERS }, (_, n) => buy(CHANNELS[n % CHANNELS.length] ?? 'http', n % 2 === 0));
+    hasGas = false;
+    await seller.chain.request('anvil_setBalance', [relayer(), '0x0']);
+    await delay(OUTAGE_MS);
+    await seller.chain.fundGas(relayer());
+    hasGas = true;
+    await Promise.all(buyers);
+    // Nothing is left that anybody would send: what a reconciler sends is `settling`.
+    const states = await Promise.all(abandoned.map(stateOf));
+    for (const state of states) assert.ok(state === undefined || state === 'withdrawn', `left as ${state}`);
+    assert.equal((await seller.shop.store.census()).uncertain, 0);
+    const withdrawn = states.filter((state) => state === 'withdrawn').length;
+    t.diagnostic(`${JSON.stringify(counts)}, ${abandoned.length} proofs abandoned, ${withdrawn} of them withdrawn`);
+    assert.ok(counts.postponed > BUYERS && abandoned.length > 0);
+    assert.equal((await seller.income()) - before, BigInt(counts.delivered) * PRICE_UNITS);
+  });
+});
