@@ -48,6 +48,8 @@ const RAIL_FAULTS: Readonly<Record<string, Omit<Script, 'blows'>>> = {
   'sent, mined much later': { settle: ['late'] },
   'hangs for a minute': { settle: ['hang'] },
   'refused for good': { settle: ['refused'] },
+  'no node takes it at first': { settle: ['excluded', 'excluded'] },
+  'no node takes it, and it is mined all the same': { settle: ['lied'] },
   'sent, the answer lost, the chain silent for a while': { settle: ['after'], silentReadings: 4 },
   'no verdict at first': { failedVerdicts: 1 },
 };

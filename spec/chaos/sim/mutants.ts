@@ -16,6 +16,18 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
+    name: '402 when no node took the transaction',
+    shows: /one call paid \d times|402 for/,
+    rail: (rail) => ({
+      ...rail,
+      async settle(...asked) {
+        const settlement = await rail.settle(...asked);
+        if (settlement.kind !== 'withdrawn') return settlement;
+        return { kind: 'refused', reason: settlement.cause, evidence: 'unsent' };
+      },
+    }),
+  },
+  {
     name: 'a nonce that is used counts as paid',
     shows: /an answer without a payment|the chain shows no payment/,
     rail: (rail, chain) => ({

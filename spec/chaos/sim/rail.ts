@@ -1,13 +1,21 @@
-import type { PaymentRail, Proof, RailVerdict, Reading, Settlement } from '../../../src/payments/x402/rail.ts';
+import type {
+  PaymentRail,
+  Proof,
+  RailVerdict,
+  Reading,
+  Settlement,
+  SettlementHistory,
+} from '../../../src/payments/x402/rail.ts';
 import { type SimChain, transactionOf } from './chain.ts';
 import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
 
 /**
  * What becomes of one attempt to settle. `before`: lost before it was sent. `after`: sent, the answer is lost. `late`: sent, mined much
- * later, the answer is lost. `hang`: no answer for a minute, nothing sent. `refused`: a definite no, now and ever.
+ * later, the answer is lost. `hang`: no answer for a minute, nothing sent. `refused`: a definite no, now and ever. `excluded`: the node
+ * says that it keeps nothing of it, `lied`: and mines it much later all the same; a facilitator says neither.
  */
-export type SettleFault = 'ok' | 'before' | 'after' | 'late' | 'hang' | 'refused';
+export type SettleFault = 'ok' | 'before' | 'after' | 'late' | 'hang' | 'refused' | 'excluded' | 'lied';
 /** `local`: signs and sends itself. `remote`: a facilitator sends, a chain is asked. `blind`: a facilitator and no chain to ask. */
 export type RailKind = 'local' | 'remote' | 'blind';
 
@@ -55,9 +63,10 @@ export class Facilitator {
   settle(nonce: string, fault: SettleFault): Answer {
     if (fault === 'refused') this.ban(nonce);
     const refusal = this.#chain.used(nonce) ? 'used' : this.#banned.has(nonce) ? 'denied' : undefined;
-    if (fault === 'before' || fault === 'hang') return 'none';
-    if (refusal !== undefined) return fault === 'after' || fault === 'late' ? 'none' : refusal;
-    if (fault === 'late') {
+    if (fault === 'before' || fault === 'hang' || fault === 'excluded') return 'none';
+    const late = fault === 'late' || fault === 'lied';
+    if (refusal !== undefined) return fault === 'after' || late ? 'none' : refusal;
+    if (late) {
       this.#pending.add(nonce);
       this.#schedule.after(this.#faults.lateMs(), {
         kind: 'world',
@@ -107,14 +116,15 @@ export function createSimRail(
   const settleLocally = async (
     proof: Proof,
     writeAhead: Parameters<PaymentRail['settle']>[2],
-    sentBefore: boolean,
+    { sentBefore, withdrawnBefore = false }: SettlementHistory,
   ): Promise<Settlement> => {
     const nonce = nonceOf(proof);
     const fault = faults.settle();
     const verdict = fault === 'refused' ? refusedNow(facilitator, nonce) : await verify(proof);
-    if (verdict.kind === 'unavailable') return { kind: 'uncertain', cause: verdict.cause };
+    if (verdict.kind === 'unavailable' || verdict.kind === 'unfunded')
+      return { kind: 'uncertain', cause: verdict.cause };
     if (verdict.kind === 'refused')
-      return sentBefore || verdict.nonceSpent
+      return sentBefore || withdrawnBefore || verdict.nonceSpent
         ? confirm(nonce, 1)
         : { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
     const hash = transactionOf(nonce);
@@ -124,6 +134,8 @@ export function createSimRail(
       return { kind: 'uncertain', cause: `nothing was sent: ${String(cause)}` };
     }
     const answer = await process.call('rail.send', () => facilitator.settle(nonce, fault), hangMs(fault));
+    if (!sentBefore && (fault === 'excluded' || fault === 'lied'))
+      return { kind: 'withdrawn', cause: 'no node took it', transaction: hash };
     if (answer === 'none') return { kind: 'uncertain', cause: 'the broadcast failed', transaction: hash };
     return confirm(nonce, LOOKS);
   };
@@ -144,8 +156,8 @@ export function createSimRail(
     facilitator: kind === 'local' ? 'local' : 'remote',
     seesChain: kind !== 'blind',
     verify,
-    settle: (proof, _offer, writeAhead, { sentBefore } = { sentBefore: false }) =>
-      kind === 'local' ? settleLocally(proof, writeAhead, sentBefore) : settleRemotely(proof, sentBefore),
+    settle: (proof, _offer, writeAhead, history = { sentBefore: false }) =>
+      kind === 'local' ? settleLocally(proof, writeAhead, history) : settleRemotely(proof, history.sentBefore),
     async reconcile(proof, _offer, _known, { sentBefore } = { sentBefore: false }) {
       const nonce = nonceOf(proof);
       if (kind !== 'blind') return read(nonce);

@@ -24,7 +24,16 @@ interface Weather {
 }
 
 const PAUSES_MS = [400, 3_000, 8_000, 20_000, 70_000] as const;
-const SETTLE_FAULTS: readonly SettleFault[] = ['before', 'after', 'late', 'late', 'hang', 'refused'];
+const SETTLE_FAULTS: readonly SettleFault[] = [
+  'before',
+  'after',
+  'late',
+  'late',
+  'hang',
+  'refused',
+  'excluded',
+  'lied',
+];
 const MERCHANT_FAULTS: readonly MerchantFault[] = ['fails', 'cut', 'breaks', 'unwritten', 'slow'];
 const STORE_FAULTS: readonly StoreFault[] = ['unheard', 'unanswered', 'late'];
 const PATIENCE_MS = 30_000;
