@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { getAddress, type Hex } from 'viem';
+import { wasLost } from '../../src/cli/reconcile.ts';
+import { receiptId } from '../../src/receipts/id.ts';
 import { RECEIPT_ID, type Receipt } from '../../src/receipts/receipt.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { terms as paymentTerms } from '../payments/ledger/samples.ts';
+import { move, terms as paymentTerms, recordIn } from '../payments/ledger/samples.ts';
 import type { Terms } from '../payments/x402/signing.ts';
 import type { Chain } from '../support/chain.ts';
 import { CURRENCY, worldConfig, writeConfig } from '../support/config.ts';
@@ -77,7 +79,7 @@ describe('acg reconcile --from-chain', () => {
     assert.deepEqual([dry.code, keys(dry.receipts)], [0, [...paid.keys()]], dry.errors);
     assert.deepEqual(await bookOf(sqlite), []);
 
-    // One of them the book still knows; an authorization with a record gets its receipt from the ledger.
+    // One of them the book still knows, under another id; one was delivered, and its receipt dropped for the bounds.
     const known = [...paid.keys()].at(-1);
     const remembered = dry.receipts.find(({ payment }) => payment?.replayKey === known) ?? assert.fail('not found');
     const [inLedger = ''] = paid.keys();
@@ -85,7 +87,12 @@ describe('acg reconcile --from-chain', () => {
       await receipts.write([
         { ...remembered, id: remembered.id.replace(/.$/, 'f'), requestId: 'req_1', delivered: true },
       ]);
-      await ledger.reserve({ terms: { ...paymentTerms(), payId: inLedger }, owner: 'o', leaseMs: 1_000 });
+      const terms = { ...paymentTerms(), payId: inLedger };
+      const record = recordIn(await ledger.reserve({ terms, owner: 'o', leaseMs: 60_000 }));
+      for (const to of ['settling', 'settled', 'delivered'] as const) await ledger.advance(move(record, to));
+      // One that only began says nothing: it may be given up, and the money has moved.
+      const [, begun = ''] = paid.keys();
+      await ledger.reserve({ terms: { ...paymentTerms(), payId: begun }, owner: 'o', leaseMs: 60_000 });
     });
     const first = await reconcile('--config', path);
     const expected = [...paid.keys()].filter((key) => key !== known && key !== inLedger);
@@ -181,4 +188,20 @@ describe('acg reconcile --from-chain', () => {
       await redis.stop();
     }
   });
+});
+
+describe('a payment whose receipt is not in the book', () => {
+  const NOW_MS = 1_800_000_000_000;
+  const at = (ageHours: number): number => NOW_MS - ageHours * 3_600_000;
+  const range = { from: receiptId(at(300)), to: receiptId(at(10)) };
+  for (const [what, ageHours, trimmed, lost] of [
+    ['younger than all that was dropped', 5, range, true],
+    ['as old as what was dropped, and the ledger would know of its delivery', 20, range, true],
+    ['as old as what was dropped', 30, range, false],
+    ['older than all that was dropped: the store was lost after it', 400, range, true],
+    ['of any age, and nothing was dropped', 400, undefined, true],
+  ] as const)
+    it(`was ${lost ? 'lost' : 'perhaps delivered and dropped'} when it is ${what}`, () => {
+      assert.equal(wasLost(receiptId(at(ageHours)), at(ageHours), trimmed, NOW_MS), lost);
+    });
 });

@@ -4,7 +4,9 @@ import { hintDigest, keyDigest } from '../../src/payments/key.ts';
 import { assertTerms } from '../../src/payments/ledger/invariants.ts';
 import type { PaymentTerms } from '../../src/payments/ledger/ledger.ts';
 import { compileOffers } from '../../src/payments/offers.ts';
+import { paymentReceiptId } from '../../src/payments/receipt-id.ts';
 import { paymentTerms } from '../../src/payments/terms.ts';
+import { RECEIPT_ID } from '../../src/receipts/receipt.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, termsFor } from './x402/signing.ts';
 
 const x402 = termsFor();
@@ -21,6 +23,24 @@ function termsOf(names: { readonly idempotencyKey?: string; readonly retryHint?:
   // What no ledger would take is no terms.
   return assertTerms(terms);
 }
+
+describe('the receipt of a purchase', () => {
+  it('has the id that follows from the authorization, whoever computes it', () => {
+    const { authorization } = payment.payload.payload;
+    const expected = paymentReceiptId(payment.payId, Number(authorization.validBefore), x402.maxTimeoutSeconds);
+    assert.equal(termsOf({}).receiptId, expected);
+    assert.equal(termsOf({ idempotencyKey: 'another call' }).receiptId, expected);
+    assert.match(expected, RECEIPT_ID);
+  });
+
+  it('sorts by the time of the authorization, whatever that says', () => {
+    const ids = [0, 1, 1_800_000_000, 1_800_000_001, 2 ** 50].map((validBefore) =>
+      paymentReceiptId(payment.payId, validBefore, 120),
+    );
+    assert.deepEqual(ids.toSorted(), ids);
+    for (const id of ids) assert.match(id, RECEIPT_ID);
+  });
+});
 
 describe('how a purchase is recognised when it is asked for again', () => {
   const { payId } = payment;

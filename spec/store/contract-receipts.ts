@@ -3,12 +3,17 @@ import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { receiptId } from '../../src/receipts/id.ts';
 import { listsOf } from '../../src/receipts/lists.ts';
-import type { Receipt, ReceiptBook, ReceiptQuery } from '../../src/receipts/receipt.ts';
+import type { Receipt, ReceiptBook, ReceiptPayment, ReceiptQuery } from '../../src/receipts/receipt.ts';
 import { TRIMMED_AT_ONCE } from '../../src/store/store.ts';
-import { holder, move, PAYMENT, receipt, TRANSACTION } from '../payments/ledger/samples.ts';
+import { holder, move, PAYMENT, receipt, sha256, TRANSACTION } from '../payments/ledger/samples.ts';
 import { LEASE_MS, LIMITS, type OpenStore, opened } from './opened.ts';
 
 const DELIVERED = { delivered: true } as const;
+
+/** A payment of its own for each receipt. */
+function paid(id: string, more: Partial<ReceiptPayment> = {}): { readonly payment: ReceiptPayment } {
+  return { payment: { ...PAYMENT, replayKey: sha256(id), ...more } };
+}
 
 export function receiptContract(name: string, open: OpenStore): void {
   /** A book of its own for a test that fills it. */
@@ -89,16 +94,15 @@ export function receiptContract(name: string, open: OpenStore): void {
     it('lists what is uncertain apart, until it is known', async () => {
       const { receipts } = store();
       const [payment, delivery] = [id(5), id(4)];
-      const unknown: Partial<Receipt> = { payment: { ...PAYMENT, status: 'unknown' } };
-      await receipts.write([receipt(payment, 'u', unknown)]);
-      await receipts.write([receipt(delivery, 'u', { payment: PAYMENT, metadata: { deliveryUncertain: true } })]);
+      await receipts.write([receipt(payment, 'u', paid(payment, { status: 'unknown' }))]);
+      await receipts.write([receipt(delivery, 'u', { ...paid(delivery), metadata: { deliveryUncertain: true } })]);
       assert.deepEqual(await found({ uncertain: 'payment' }), [payment]);
       assert.deepEqual(await found({ uncertain: 'delivery' }), [delivery]);
       const both = await found({ delivered: false, requestId: 'u' });
       assert.deepEqual(both, [delivery, payment]);
       assert.equal((await receipts.counts()).uncertain, 2);
-      await receipts.write([receipt(payment, 'u', { payment: PAYMENT })]);
-      await receipts.write([receipt(delivery, 'u', { payment: PAYMENT, ...DELIVERED })]);
+      await receipts.write([receipt(payment, 'u', paid(payment))]);
+      await receipts.write([receipt(delivery, 'u', { ...paid(delivery), ...DELIVERED })]);
       assert.deepEqual(await found({ uncertain: 'payment' }), []);
       assert.deepEqual(await found({ uncertain: 'delivery' }), []);
       assert.equal((await receipts.counts()).uncertain, 0);
@@ -118,6 +122,23 @@ export function receiptContract(name: string, open: OpenStore): void {
         ],
       );
     });
+
+    it('has one receipt of a payment, under whichever ids it is written', async () => {
+      const { receipts } = store();
+      const [rebuilt, own, late] = [id(9), id(8), id(7)];
+      const once = paid('one payment');
+      const one = async () => (await receipts.page({ limit: 5, payment: once.payment.replayKey })).receipts;
+      assert.deepEqual(await receipts.add([receipt(rebuilt, 'chain', once)]), [rebuilt]);
+      assert.deepEqual(await receipts.add([receipt(late, 'chain', once)]), []);
+      await receipts.write([receipt(own, 'buyer', { ...once, ...DELIVERED })]);
+      assert.deepEqual(await receipts.add([receipt(rebuilt, 'chain', once)]), []);
+      assert.deepEqual(
+        (await one()).map((found) => [found.id, found.delivered]),
+        [[own, true]],
+      );
+      assert.deepEqual(await found({ requestId: 'chain' }), []);
+      assert.ok(!(await found({ delivered: false })).includes(rebuilt));
+    });
   });
 
   describe(`${name}: the bounds of the book`, () => {
@@ -134,6 +155,8 @@ export function receiptContract(name: string, open: OpenStore): void {
         );
         assert.equal(page.receipts.filter((one) => one.requestId === 'again').length, 5);
         assert.deepEqual(receipts.trimmed(), { length: 15, age: 0 });
+        const range = (await receipts.trimmedRange()) ?? assert.fail();
+        assert.ok(range.from <= range.to && range.to < (ids.at(-LIMITS.receiptsMaxLength) ?? ''));
         const dropped = await receipts.page({ limit: 100, requestId: 'cap' });
         assert.equal(dropped.receipts.length, LIMITS.receiptsMaxLength - 5);
       }));
@@ -176,7 +199,7 @@ export function receiptContract(name: string, open: OpenStore): void {
           const one = ids[(step * 7 + (step >> 3)) % ids.length] ?? assert.fail();
           const written = receipt(one, `r${step % 7}`, {
             delivered: step % 3 === 0,
-            payment: { ...PAYMENT, status: step % 5 === 0 ? 'unknown' : 'settled' },
+            ...paid(one, { status: step % 5 === 0 ? 'unknown' : 'settled' }),
             ...(step % 4 === 0
               ? { metadata: { deliveryUncertain: true, resumedFrom: `r${step % 5}`, callId: `c${step % 6}` } }
               : {}),

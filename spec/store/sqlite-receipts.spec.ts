@@ -58,6 +58,7 @@ describe('the book of receipts in SQLite', () => {
       ['delivered = ?', 'receipts_delivered (delivered=? AND id<?)'],
       ['uncertain = 1', 'receipts_uncertain (uncertain=? AND id<?)'],
       ['call_id = ?', 'receipts_call (call_id=? AND id<?)'],
+      ['replay_key = ?', 'receipts_payment (replay_key=? AND id<?)'],
       ['request_id = ?', 'receipts_request (request_id=? AND id<?)'],
       ['resumed_from = ?', 'receipts_resumed (resumed_from=? AND id<?)'],
     ] as const;

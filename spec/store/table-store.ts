@@ -117,7 +117,10 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
           .sort((a, b) => (a.id < b.id ? 1 : -1)),
       }),
       async add(written) {
-        const fresh = written.filter(({ id }) => !receipts.has(id));
+        const paid = new Set([...receipts.values()].map(({ payment }) => payment?.replayKey));
+        const fresh = written.filter(
+          ({ id, payment }) => !receipts.has(id) && !(payment && paid.has(payment.replayKey)),
+        );
         for (const receipt of fresh) receipts.set(receipt.id, receipt);
         return fresh.map(({ id }) => id);
       },
@@ -127,6 +130,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
         return { done: on('done'), owed: on('owed'), uncertain: on('uncertain') };
       },
       trimmed: () => ({ length: 0, age: 0 }),
+      trimmedRange: async () => undefined,
     },
     parked: parkedCalls(now),
     mandates: mapRegister(uses, now),

@@ -1,5 +1,6 @@
 import type { GatewayConfig } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
+import { RECORD_RETENTION_MS } from '../payments/ledger/retention.ts';
 import { checkAsset } from '../payments/x402/asset-check.ts';
 import { type Head, readHead } from '../payments/x402/chain-answers.ts';
 import { type Price, receiptFromChain } from '../payments/x402/chain-receipt.ts';
@@ -18,8 +19,6 @@ import { UsageError } from './usage-error.ts';
 const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;
 /** Receipts written at once; what was written before a failure stays. */
 const BATCH = 100;
-/** The largest page of the book. */
-const PAGE = 500;
 /** Between two lines of progress, milliseconds. */
 const PROGRESS_EVERY_MS = 2_000;
 
@@ -32,8 +31,9 @@ export interface ReconcileArgs {
 }
 
 /**
- * `acg reconcile --from-chain`: after a loss of the store, writes a receipt for every payment that the chain shows and neither the
- * book nor the ledger knows. One JSON line each on stdout; a second run finds nothing left to do.
+ * `acg reconcile --from-chain`: after a loss of the store, writes a receipt for every payment that the chain shows and the book does not
+ * know. One JSON line each on stdout; a second run finds nothing left to do. It may run while the gateways do: a payment has one receipt,
+ * what it writes never replaces what a gateway wrote, and a gateway's word replaces it.
  * @throws UsageError, ConfigError; Error when node or store do not answer
  */
 export async function reconcile(args: ReconcileArgs): Promise<void> {
@@ -71,13 +71,17 @@ interface Rebuilding {
 async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): Promise<void> {
   const head = await blockAt(rpc, 'latest');
   const first = await firstBlock(rpc, head, since);
-  const known = await replayKeysOf(store);
+  // Who says from when knows what was lost since.
+  const trimmed = since === undefined ? await store.receipts.trimmedRange() : undefined;
   const prices = pricesOf(config);
-  const counts = { found: 0, known: 0, missing: 0 };
+  const counts = { found: 0, known: 0, trimmed: 0, missing: 0 };
   let batch: Receipt[] = [];
   const flush = async (): Promise<void> => {
-    if (write && batch.length > 0) await store.receipts.write(batch);
-    for (const receipt of batch) process.stdout.write(`${JSON.stringify(receipt)}\n`);
+    if (batch.length === 0) return;
+    const missing = write ? await added(store, batch) : await unknown(store, batch);
+    for (const receipt of missing) process.stdout.write(`${JSON.stringify(receipt)}\n`);
+    counts.missing += missing.length;
+    counts.known += batch.length - missing.length;
     batch = [];
   };
   const { asset, payTo } = x402;
@@ -85,39 +89,56 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
   for await (const payment of paymentsTo(rpc, search, progress(head.number))) {
     counts.found += 1;
     const receipt = receiptFromChain(payment, x402, prices, new Date());
-    if (await isKnown(receipt, known, store)) counts.known += 1;
-    else {
-      counts.missing += 1;
-      batch.push(receipt);
-    }
+    if (wasLost(receipt.id, payment.time * 1_000, trimmed, Date.now())) batch.push(receipt);
+    else counts.trimmed += 1;
     if (batch.length === BATCH) await flush();
   }
   await flush();
   const did = write ? 'written' : 'missing (dry run, nothing was written)';
+  const old =
+    counts.trimmed === 0
+      ? ''
+      : `, ${counts.trimmed} that the book may have dropped once delivered (--since writes them)`;
   process.stderr.write(
-    `blocks ${first} to ${head.number}: ${counts.found} payments, ${counts.known} known already, ${counts.missing} receipts ${did}\n`,
+    `blocks ${first} to ${head.number}: ${counts.found} payments, ${counts.known} known already${old}, ${counts.missing} receipts ${did}\n`,
   );
 }
 
-/** A record in the ledger has its own receipt, or gets it with its next change of state. */
-async function isKnown({ payment }: Receipt, book: ReadonlySet<string>, { ledger }: Store): Promise<boolean> {
-  const replayKey = payment?.replayKey ?? '';
-  if (book.has(replayKey)) return true;
-  const record = await ledger.read(replayKey);
-  if (record?.state === 'refused')
-    process.stderr.write(`warning: ${replayKey} was refused, and the chain shows it paid\n`);
-  return record !== undefined && record.state !== 'refused';
+/**
+ * Whether the receipt of a payment that is not in the book was lost. A book over its bounds drops delivered ones, and those must not come
+ * back as owed. While the ledger remembers payments it says which were delivered; after that, what was dropped and what was lost look
+ * alike. `paidMs`: milliseconds, of its block. `trimmed`: the oldest and newest ids that were dropped.
+ */
+export function wasLost(
+  id: string,
+  paidMs: number,
+  trimmed: { readonly from: string; readonly to: string } | undefined,
+  nowMs: number,
+): boolean {
+  return trimmed === undefined || id < trimmed.from || id > trimmed.to || paidMs > nowMs - RECORD_RETENTION_MS;
 }
 
-async function replayKeysOf({ receipts }: Store): Promise<ReadonlySet<string>> {
-  const keys = new Set<string>();
-  let cursor: string | undefined;
-  do {
-    const page = await receipts.page({ limit: PAGE, ...(cursor === undefined ? {} : { cursor }) });
-    for (const { payment } of page.receipts) if (payment !== undefined) keys.add(payment.replayKey);
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
-  return keys;
+/** Writes what the store does not know; answers what that was. */
+async function added(store: Store, batch: readonly Receipt[]): Promise<readonly Receipt[]> {
+  const missing = await unknown(store, batch);
+  // A gateway may have been faster.
+  const ids = new Set(await store.receipts.add(missing));
+  return missing.filter(({ id }) => ids.has(id));
+}
+
+async function unknown({ receipts, ledger }: Store, batch: readonly Receipt[]): Promise<readonly Receipt[]> {
+  const missing: Receipt[] = [];
+  for (const receipt of batch) {
+    const replayKey = receipt.payment?.replayKey ?? '';
+    const found = await receipts.page({ limit: 1, payment: replayKey });
+    if (found.receipts.length > 0) continue;
+    const state = (await ledger.read(replayKey))?.state;
+    // Its receipt was dropped for the bounds of the book.
+    if (state === 'delivered') continue;
+    if (state === 'refused') process.stderr.write(`warning: ${replayKey} was refused, and the chain shows it paid\n`);
+    missing.push(receipt);
+  }
+  return missing;
 }
 
 function pricesOf({ resources }: GatewayConfig): readonly Price[] {

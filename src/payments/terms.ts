@@ -3,11 +3,11 @@ import type { Channel } from '../events/event.ts';
 import { canonicalJson } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
-import { receiptId } from '../receipts/id.ts';
 import { hintDigest, keyDigest } from './key.ts';
 import type { PaymentTerms } from './ledger/ledger.ts';
 import type { Offer } from './offers.ts';
 import { storedProof } from './recall.ts';
+import { paymentReceiptId } from './receipt-id.ts';
 import { storedRequest } from './stored-request.ts';
 import type { Proof } from './x402/rail.ts';
 
@@ -30,6 +30,8 @@ export function paymentTerms(
   const { requestId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;
   const { requirements, amount, currency } = offer;
+  // A second authorization under a known nonce may say anything; the ledger wants a number all the same.
+  const validBefore = Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER);
   return {
     payId: payment.payId,
     ...howToAskAgain(payment.payId, call),
@@ -37,7 +39,7 @@ export function paymentTerms(
     requestId,
     resourceId: resource.id,
     channel,
-    receiptId: receiptId(),
+    receiptId: paymentReceiptId(payment.payId, validBefore, requirements.maxTimeoutSeconds),
     payer: authorization.from,
     payee: requirements.payTo,
     asset: requirements.asset,
@@ -46,8 +48,7 @@ export function paymentTerms(
     amount,
     currency,
     nonce: authorization.nonce,
-    // A second authorization under a known nonce may say anything; the ledger wants a number all the same.
-    validBefore: Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER),
+    validBefore,
     proof: storedProof(payment, requirements),
     backendRequest: storedRequest(request),
   };

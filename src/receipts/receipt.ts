@@ -75,6 +75,8 @@ export interface ReceiptQuery {
   readonly resourceId?: string;
   readonly delivered?: boolean;
   readonly callId?: string;
+  /** The replay key of a payment: it has one receipt. */
+  readonly payment?: string;
   /** Only those of which it is not known whether the money moved (`payment`) or the answer arrived (`delivery`). */
   readonly uncertain?: 'payment' | 'delivery';
 }
@@ -94,16 +96,19 @@ export interface TrimmedReceipts {
 
 /**
  * The book of receipts. Receipts of payments are written by the payment's own transition, not through `write`. Over its bounds it drops
- * the oldest *delivered* ones: what is owed to a buyer stays until it is delivered.
+ * the oldest *delivered* ones: what is owed to a buyer stays until it is delivered. A payment has one receipt: whatever is written of it
+ * replaces what stood there, also under another id.
  */
 export interface ReceiptBook {
   /** Writes all or none; a receipt whose id is there already is replaced. */
   write(receipts: readonly Receipt[]): Promise<void>;
-  /** Writes those whose id is not there yet, so that what is known better is never replaced. Answers the ids that are new. */
+  /** Writes those of which neither id nor payment is there yet: what is known better is never replaced. Answers the ids that are new. */
   add(receipts: readonly Receipt[]): Promise<readonly string[]>;
-  /** `delivered`, `uncertain`, `requestId` and `callId` are answered from an index, whatever lies around. */
+  /** `delivered`, `uncertain`, `requestId`, `callId` and `payment` are answered from an index, whatever lies around. */
   page(query: ReceiptQuery): Promise<ReceiptPage>;
   /** Receipts on each list. */
   counts(): Promise<Readonly<Record<ReceiptList, number>>>;
   trimmed(): TrimmedReceipts;
+  /** The oldest and the newest id that were ever dropped for the bounds: what lies between and is not in the book may have been there. */
+  trimmedRange(): Promise<{ readonly from: string; readonly to: string } | undefined>;
 }

@@ -15,11 +15,13 @@ export function parseReceipt(json: string): Receipt | undefined {
 export type ReceiptIndex =
   | { readonly kind: 'call'; readonly callId: string }
   | { readonly kind: 'request'; readonly requestId: string }
+  | { readonly kind: 'payment'; readonly payment: string }
   | { readonly kind: 'uncertain' }
   | { readonly kind: 'delivered'; readonly delivered: boolean }
   | { readonly kind: 'all' };
 
-export function indexFor({ callId, requestId, uncertain, delivered }: ReceiptQuery): ReceiptIndex {
+export function indexFor({ payment, callId, requestId, uncertain, delivered }: ReceiptQuery): ReceiptIndex {
+  if (payment !== undefined) return { kind: 'payment', payment };
   if (callId !== undefined) return { kind: 'call', callId };
   if (requestId !== undefined) return { kind: 'request', requestId };
   if (uncertain !== undefined) return { kind: 'uncertain' };
@@ -31,11 +33,12 @@ export function indexFor({ callId, requestId, uncertain, delivered }: ReceiptQue
  * stand for what it said a moment ago.
  */
 export async function receiptPage(query: ReceiptQuery, older: Older<Receipt>): Promise<ReceiptPage> {
-  const { limit, cursor, requestId, callId, resourceId, delivered, uncertain } = query;
+  const { limit, cursor, requestId, callId, payment, resourceId, delivered, uncertain } = query;
   const same = sameFields<Receipt>({ resourceId, delivered });
   const matches = (receipt: Receipt): boolean =>
     (same?.(receipt) ?? true) &&
     (requestId === undefined || requestsOf(receipt).includes(requestId)) &&
+    (payment === undefined || receipt.payment?.replayKey === payment) &&
     (callId === undefined || receipt.metadata?.callId === callId) &&
     (uncertain === undefined || uncertaintyOf(receipt) === uncertain);
   // A resource is looked for among what the index gives.

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encodeFunctionData, parseAbi, parseSignature } from 'viem';
-import { authorizationStateCall, balanceCall, SELECTORS, transferCall } from '../../../src/payments/x402/calldata.ts';
+import {
+  authorizationStateCall,
+  balanceCall,
+  SELECTORS,
+  transferCall,
+  validBeforeIn,
+} from '../../../src/payments/x402/calldata.ts';
+import { MULTICALL3_ABI } from '../../support/contracts.ts';
 import { freshAccount, payloadFor, termsFor } from './signing.ts';
 
 const ABI = parseAbi([
@@ -35,6 +42,18 @@ describe('calldata by concatenation', () => {
       const expected = encodeFunctionData({ abi: ABI, functionName: 'transferWithAuthorization', args });
       assert.equal(transferCall(authorization, long, 'contract'), expected);
     });
+
+  it('shows until when an authorization is valid, also behind a lane that makes many calls of one', () => {
+    const payment = { from, payTo: to, units: BigInt(authorization.value), nonce };
+    const expected = BigInt(authorization.validBefore);
+    const call = transferCall(authorization, signature, 'account') as Hex;
+    const other = transferCall({ ...authorization, nonce: `0x${'0'.repeat(64)}` }, signature, 'account') as Hex;
+    const calls = [other, call].map((callData) => ({ target: to, allowFailure: true, callData }));
+    const many = encodeFunctionData({ abi: MULTICALL3_ABI, functionName: 'aggregate3', args: [calls] });
+    for (const input of [call, many]) assert.equal(validBeforeIn(input, payment), expected);
+    for (const input of [other, '0x', call.slice(0, 300)]) assert.equal(validBeforeIn(input, payment), undefined);
+    assert.equal(validBeforeIn(call, { ...payment, units: 1n }), undefined);
+  });
 
   it('equals the reference for the questions to a token', () => {
     const ask = (functionName: 'name' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>

@@ -33,6 +33,30 @@ export function transferCall(
     : `${SELECTORS.transferByContract}${members}${bytesArgument(signature)}`;
 }
 
+/**
+ * Until when the authorization of a payment is valid, Unix seconds, as the calldata of its transaction spells it: payer, payee, value,
+ * validAfter, validBefore and nonce stand there one after another, also where a settlement lane calls the token for many payments or
+ * through a contract of its own. Undefined where they do not.
+ */
+export function validBeforeIn(
+  calldata: string,
+  {
+    from,
+    payTo,
+    units,
+    nonce,
+  }: { readonly from: string; readonly payTo: string; readonly units: bigint; readonly nonce: string },
+): bigint | undefined {
+  const head = `${hexWord(from)}${hexWord(payTo)}${uintWord(units)}`;
+  const [word, last] = [2 * WORD_BYTES, hexWord(nonce)];
+  for (let at = calldata.indexOf(head); at !== -1; at = calldata.indexOf(head, at + 1)) {
+    const members = at + head.length;
+    if (calldata.startsWith(last, members + 2 * word))
+      return BigInt(`0x${calldata.slice(members + word, members + 2 * word)}`);
+  }
+  return undefined;
+}
+
 /** v, r and s, one word each. */
 function splitSignature(signature: string): string {
   const digits = signature.slice(2);

@@ -60,6 +60,11 @@ export function readReceipt(value: Json): TransactionReceipt | undefined {
   };
 }
 
+/** The calldata of a transaction; empty for one that the node does not show. */
+export function readInput(value: Json): string {
+  return value === null ? '0x' : readHex(readObject(value, 'transaction')['input'], 'calldata');
+}
+
 /** Logs, each with the transaction it belongs to. */
 export function readLogs(value: Json | undefined): readonly { readonly log: Log; readonly transactionHash: string }[] {
   if (!Array.isArray(value)) throw new UnreadableAnswer('logs');

@@ -1,7 +1,7 @@
 import { getAddress } from 'viem/utils';
-import { receiptId } from '../../receipts/id.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import { formatAmount } from '../amount.ts';
+import { paymentReceiptId } from '../receipt-id.ts';
 import { replayKey } from './payid.ts';
 import type { ChainPayment } from './payment-logs.ts';
 import type { X402Config } from './settings.ts';
@@ -16,22 +16,31 @@ export interface Price {
 /** `resourceId` of a payment that fits no price, or more than one. */
 export const UNKNOWN_RESOURCE = 'unknown';
 
+/** No purchase here has an authorization that lives longer after its block than an offer asks for and this, seconds (contract 4.2). */
+const ACCEPTED_BEYOND_SECONDS = 600;
+
 /**
- * The receipt of a payment that only the chain remembers. Its id follows from block time and replay key, so the same payment gets the
- * same receipt however often it is found. What the chain does not know is left open: the delivery, the channel, the request.
+ * The receipt of a payment that only the chain remembers. Its id is the one that the gateway gives the same payment. What the chain does
+ * not know is left open: the delivery, the channel, the request.
  * @param at when it is written
  */
 export function receiptFromChain(
   payment: ChainPayment,
-  terms: Pick<X402Config, 'network' | 'chainId' | 'asset' | 'assetName' | 'assetDecimals' | 'payTo'>,
+  terms: Pick<
+    X402Config,
+    'network' | 'chainId' | 'asset' | 'assetName' | 'assetDecimals' | 'payTo' | 'maxTimeoutSeconds'
+  >,
   prices: readonly Price[],
   at: Date,
 ): Receipt {
-  const { from, nonce, units, transaction, time } = payment;
+  const { from, nonce, units, transaction, time, validBefore } = payment;
   const payId = replayKey({ chainId: terms.chainId, asset: terms.asset, from, nonce });
   const [price, another] = prices.filter((candidate) => candidate.units === units);
+  const { maxTimeoutSeconds } = terms;
+  const latest = BigInt(time + maxTimeoutSeconds + ACCEPTED_BEYOND_SECONDS);
+  const end = validBefore !== undefined && validBefore <= latest ? Number(validBefore) : time + maxTimeoutSeconds;
   return {
-    id: receiptId(time * 1_000, Buffer.from(payId, 'hex').subarray(0, 16)),
+    id: paymentReceiptId(payId, end, maxTimeoutSeconds),
     requestId: `chain_${payId.slice(0, 32)}`,
     resourceId: price !== undefined && another === undefined ? price.resourceId : UNKNOWN_RESOURCE,
     protocol: 'http',

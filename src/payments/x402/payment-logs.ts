@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from '../../json/types.ts';
-import { readHead, readLogPlaces, readReceipt } from './chain-answers.ts';
+import { validBeforeIn } from './calldata.ts';
+import { readHead, readInput, readLogPlaces, readReceipt } from './chain-answers.ts';
 import { paymentsIn, type ShownPayment, TRANSFER, topic } from './evidence.ts';
 import { OversizedAnswer } from './http-json.ts';
 import { BLOCKS_PER_QUERY, quantity } from './log-range.ts';
@@ -15,6 +16,8 @@ const PAUSES_MS: readonly number[] = [200, 1_000, 5_000];
 export interface ChainPayment extends ShownPayment {
   readonly transaction: string;
   readonly time: number;
+  /** Until when it was authorized, Unix seconds; undefined where the transaction does not spell the authorization out. */
+  readonly validBefore: bigint | undefined;
 }
 
 /** What to search: from block to block, both included. */
@@ -76,7 +79,9 @@ async function* paymentsOf(
     if (shown.length === 0) continue;
     const time = times.get(number) ?? readHead(await ask('eth_getBlockByNumber', [quantity(number), false])).timestamp;
     times.set(number, time);
-    for (const payment of shown) yield { ...payment, transaction, time };
+    const input = readInput(await ask('eth_getTransactionByHash', [transaction]));
+    for (const payment of shown)
+      yield { ...payment, transaction, time, validBefore: validBeforeIn(input, { ...payment, payTo: terms.payTo }) };
   }
 }
 

@@ -1,6 +1,6 @@
--- The book of receipts, put before the scripts that write to it: five keys from `first` on, the hash of receipts and the sorted sets of the
--- delivered, the owed, the uncertain ones and of the names that receipts are found by. All scores are 0, so the order is that of the ids,
--- which is time. What a receipt stands on follows from its own JSON, here and in lists.ts.
+-- The book of receipts, put before the scripts that write to it: six keys from `first` on, the hash of receipts, the sorted sets of the
+-- delivered, the owed, the uncertain ones and of the names that receipts are found by, and what the book was trimmed of. All scores are 0,
+-- so the order is that of the ids, which is time. What a receipt stands on follows from its own JSON, here and in lists.ts.
 local NAME_LENGTH = 22
 
 -- The beginning of an entry among the names; a caller chose the value, so it is not there as it is.
@@ -16,6 +16,12 @@ local function read_receipt(json)
   return nil
 end
 
+-- The payment that a receipt is of, or nil.
+local function payment_of(receipt)
+  if receipt == nil or type(receipt.payment) ~= 'table' or type(receipt.payment.replayKey) ~= 'string' then return nil end
+  return receipt.payment.replayKey
+end
+
 local function names_of(receipt, id)
   local names = {}
   if receipt == nil then return names end
@@ -23,6 +29,7 @@ local function names_of(receipt, id)
     if type(value) == 'string' then names[name_of(kind, value) .. id] = true end
   end
   add('request', receipt.requestId)
+  add('payment', payment_of(receipt))
   if type(receipt.metadata) == 'table' then
     add('request', receipt.metadata.resumedFrom)
     add('call', receipt.metadata.callId)
@@ -41,7 +48,7 @@ local function is_uncertain(receipt)
 end
 
 local function book_at(first)
-  local receipts, done, owed, uncertain, names = unpack(KEYS, first, first + 4)
+  local receipts, done, owed, uncertain, names, trimmed = unpack(KEYS, first, first + 5)
   local book = {}
 
   local function list(key, id, belongs)
@@ -64,33 +71,55 @@ local function book_at(first)
   local function drop(id)
     for name in pairs(names_of(read_receipt(redis.call('HGET', receipts, id)), id)) do redis.call('ZREM', names, name) end
     redis.call('HDEL', receipts, id)
-    redis.call('ZREM', done, id)
+    for _, key in ipairs({ done, owed, uncertain }) do redis.call('ZREM', key, id) end
+  end
+
+  -- Ids in their order.
+  local function drop_all(ids)
+    for _, id in ipairs(ids) do drop(id) end
+    if #ids == 0 then return 0 end
+    local range = redis.call('HMGET', trimmed, 'from', 'to')
+    if not range[1] or ids[1] < range[1] then redis.call('HSET', trimmed, 'from', ids[1]) end
+    if not range[2] or ids[#ids] > range[2] then redis.call('HSET', trimmed, 'to', ids[#ids]) end
+    return #ids
+  end
+
+  -- The receipts of the payment that this one is of.
+  local function same_payment(receipt)
+    local payment = payment_of(receipt)
+    if payment == nil then return {} end
+    local name = name_of('payment', payment)
+    local found = redis.call('ZRANGEBYLEX', names, '[' .. name, '[' .. name .. '~')
+    for at, entry in ipairs(found) do found[at] = string.sub(entry, NAME_LENGTH + 1) end
+    return found
   end
 
   -- Drops delivered receipts, the oldest first: at most `most` of those over `length`. Answers how many.
   function book.trim(length, most)
     local over = math.min(redis.call('ZCARD', done) - length, most)
     if over <= 0 then return 0 end
-    for _, id in ipairs(redis.call('ZRANGE', done, 0, over - 1)) do drop(id) end
-    return over
+    return drop_all(redis.call('ZRANGE', done, 0, over - 1))
   end
 
   -- The same of those whose ids stand before `bound`.
   function book.age(bound, most)
-    local old = redis.call('ZRANGEBYLEX', done, '-', '(' .. bound, 'LIMIT', 0, most)
-    for _, id in ipairs(old) do drop(id) end
-    return #old
+    return drop_all(redis.call('ZRANGEBYLEX', done, '-', '(' .. bound, 'LIMIT', 0, most))
   end
 
-  -- Writes a receipt; the same id again replaces one.
+  -- Writes a receipt; it replaces the one of the same id, and any other of the same payment: what was rebuilt from the chain under
+  -- another id gives way to what the gateway itself knows.
   function book.put(receipt)
     local before = redis.call('HGET', receipts, receipt.id)
+    if not before then
+      for _, id in ipairs(same_payment(read_receipt(receipt.json))) do drop(id) end
+    end
     redis.call('HSET', receipts, receipt.id, receipt.json)
     book.enter(receipt.id, receipt.json, before)
   end
 
-  function book.has(id)
-    return redis.call('HGET', receipts, id) ~= false
+  -- Whether the book has this receipt, or another one of its payment.
+  function book.has(receipt)
+    return redis.call('HGET', receipts, receipt.id) ~= false or #same_payment(read_receipt(receipt.json)) > 0
   end
   return book
 end

@@ -20,8 +20,10 @@ export interface RedisKeys {
   readonly receiptsOwed: string;
   /** Of those among them of which something is not known (lists.ts). */
   readonly receiptsUncertain: string;
-  /** Sorted set, all scores 0: 22 characters of a digest over a request or call, and the id of a receipt that belongs to it. */
+  /** Sorted set, all scores 0: 22 characters of a digest over a request, call or payment, and the id of a receipt that belongs to it. */
   readonly receiptNames: string;
+  /** Hash: the oldest and the newest receipt id that were ever trimmed, as `from` and `to`. */
+  readonly receiptsTrimmed: string;
   /** Sorted set: ids that an earlier release wrote and that stand on no list yet. Gone once they all do. */
   readonly receiptsUnlisted: string;
   /** Hash: parked calls by name, as `claimant\ncall`; the claimant is empty while a call waits for one. */
@@ -59,9 +61,10 @@ export function registerKeys(keys: RedisKeys): readonly string[] {
   return [keys.mandatesOnce, keys.mandatesOpen, keys.mandatesOpenEnds, keys.mandatesEpoch];
 }
 
-/** The book of receipts, as scripts that write to it want it: five keys in this order. */
+/** The book of receipts, as scripts that write to it want it: six keys in this order. */
 export function bookKeys(keys: RedisKeys): readonly string[] {
-  return [keys.receipts, keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain, keys.receiptNames];
+  const lists = [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain];
+  return [keys.receipts, ...lists, keys.receiptNames, keys.receiptsTrimmed];
 }
 
 /** @throws Error for a merchant id that would break the hash tag. */
@@ -80,6 +83,7 @@ export function redisKeys(merchantId: string): RedisKeys {
     receiptsOwed: `${tag}:rcpt:owed`,
     receiptsUncertain: `${tag}:rcpt:uncertain`,
     receiptNames: `${tag}:rcpt:names`,
+    receiptsTrimmed: `${tag}:rcpt:trimmed`,
     receiptsUnlisted: `${tag}:rcpt:ids`,
     parked: `${tag}:parked`,
     parkedWaiting: `${tag}:parked:waiting`,

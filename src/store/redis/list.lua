@@ -1,8 +1,8 @@
--- KEYS: book (5), what is not on the lists yet. Puts some receipts of an earlier release on their lists; answers how many are left.
+-- KEYS: book (6), what is not on the lists yet. Puts some receipts of an earlier release on their lists; answers how many are left.
 local book = book_at(1)
-for _, id in ipairs(redis.call('ZRANGE', KEYS[6], 0, plan.count - 1)) do
+for _, id in ipairs(redis.call('ZRANGE', KEYS[7], 0, plan.count - 1)) do
   local json = redis.call('HGET', KEYS[1], id)
   if json then book.enter(id, json, json) end
-  redis.call('ZREM', KEYS[6], id)
+  redis.call('ZREM', KEYS[7], id)
 end
-return redis.call('ZCARD', KEYS[6])
+return redis.call('ZCARD', KEYS[7])

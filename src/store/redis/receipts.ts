@@ -82,7 +82,11 @@ export function redisReceipts(
     async write(receipts) {
       await put(receipts, false);
     },
-    add: (receipts) => put(receipts, true),
+    async add(receipts) {
+      // What no list has yet is found by no payment.
+      await listOnce();
+      return put(receipts, true);
+    },
     page: (query) => receiptPage(query, older(indexFor(query))),
     async counts() {
       const sizes = [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain].map((key) => redis.zcard(key));
@@ -90,6 +94,10 @@ export function redisReceipts(
       return { done, owed, uncertain };
     },
     trimmed: () => trimmed.inAll(),
+    async trimmedRange() {
+      const [from, to] = await answered(redis.hmget(keys.receiptsTrimmed, 'from', 'to'));
+      return typeof from === 'string' && typeof to === 'string' ? { from, to } : undefined;
+    },
     async tidy() {
       const age = receiptsMaxAgeMs === undefined ? {} : { maxAgeMs: receiptsMaxAgeMs };
       const [over = 0, old = 0] = parts(await run(redis, TIDY, { keys: book, plan: { ...bounds, ...age } })).map(
@@ -112,6 +120,8 @@ function rangeOf(index: ReceiptIndex, keys: RedisKeys): { readonly sources: read
       return { sources: [keys.receiptNames], name: nameOf('call', index.callId) };
     case 'request':
       return { sources: [keys.receiptNames], name: nameOf('request', index.requestId) };
+    case 'payment':
+      return { sources: [keys.receiptNames], name: nameOf('payment', index.payment) };
     case 'uncertain':
       return { sources: [keys.receiptsUncertain], name: '' };
     case 'delivered':
@@ -122,7 +132,7 @@ function rangeOf(index: ReceiptIndex, keys: RedisKeys): { readonly sources: read
 }
 
 /** The twin of `name_of` in book.lua. */
-function nameOf(kind: 'call' | 'request', value: string): string {
+function nameOf(kind: 'call' | 'payment' | 'request', value: string): string {
   return createHash('sha1').update(`${kind}:${value}`).digest('hex').slice(0, NAME_LENGTH);
 }
 

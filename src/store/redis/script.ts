@@ -41,7 +41,7 @@ function script(body: string): Script {
 
 /** payment, open, refusals, and with a mandate the register (4) */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
-/** payment, open, events, kept answer, book (5), and where uses are ended the register (4) */
+/** payment, open, events, kept answer, book (6), and where uses are ended the register (4) */
 export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const RENEW = script(readFileSync(new URL('./renew.lua', import.meta.url), 'utf8'));
@@ -55,13 +55,13 @@ export const FORGET = script(readFileSync(new URL('./forget.lua', import.meta.ur
 export const DISCARD = script(MANDATES + readFileSync(new URL('./discard.lua', import.meta.url), 'utf8'));
 /** events, batch */
 export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.url), 'utf8'));
-/** book (5) */
+/** book (6) */
 export const RECEIPT = script(BOOK + readFileSync(new URL('./receipt.lua', import.meta.url), 'utf8'));
 /** receipts, what is not on the lists yet, and the sorted sets to read */
 export const RECEIPT_PAGE = script(readFileSync(new URL('./receipt-page.lua', import.meta.url), 'utf8'));
-/** book (5), what is not on the lists yet */
+/** book (6), what is not on the lists yet */
 export const LIST = script(BOOK + readFileSync(new URL('./list.lua', import.meta.url), 'utf8'));
-/** book (5) */
+/** book (6) */
 export const TIDY = script(BOOK + readFileSync(new URL('./tidy.lua', import.meta.url), 'utf8'));
 /** parked calls, ends of those that wait, ends of those that are claimed */
 export const PARK = script(PARKED + readFileSync(new URL('./park.lua', import.meta.url), 'utf8'));

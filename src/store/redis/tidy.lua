@@ -1,4 +1,4 @@
--- KEYS: book (5). Drops some delivered receipts over the bound and some that are too old. Answers how many of each.
+-- KEYS: book (6). Drops some delivered receipts over the bound and some that are too old. Answers how many of each.
 local book = book_at(1)
 local over = book.trim(plan.receiptsMaxLength, plan.trimmedAtOnce)
 local old = 0

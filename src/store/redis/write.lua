@@ -1,4 +1,4 @@
--- KEYS: payment, open, events, kept answer, book (5), and where `plan.uses` says what becomes of a mandate's uses the register (4). ARGV[2]: the bytes of an answer to keep. A guarded change of
+-- KEYS: payment, open, events, kept answer, book (6), and where `plan.uses` says what becomes of a mandate's uses the register (4). ARGV[2]: the bytes of an answer to keep. A guarded change of
 -- one record with everything that must become true with it; the twin of `advance` and `note` in table.ts. Without `plan.to` the
 -- record stays in its state.
 local key, open = KEYS[1], KEYS[2]
@@ -43,7 +43,7 @@ for _, name in ipairs(plan.required) do
 end
 
 if plan.uses and record.mandate then
-  register_at(10).finish(cjson.decode(record.mandate).claim, plan.uses, now)
+  register_at(11).finish(cjson.decode(record.mandate).claim, plan.uses, now)
 end
 save(key, fields)
 keep_alive(key, now, record.validBefore)

@@ -23,35 +23,55 @@ export function receiptRows({ db }: Database, limits: StoreLimits, trimmed: Trim
   const upsert = db.prepare(
     'INSERT INTO receipts (id, receipt) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET receipt = excluded.receipt',
   );
-  const insert = db.prepare('INSERT INTO receipts (id, receipt) VALUES (?, ?) ON CONFLICT (id) DO NOTHING');
+  const insert = db.prepare(
+    `INSERT INTO receipts (id, receipt) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM receipts WHERE replay_key = ?3)
+     ON CONFLICT (id) DO NOTHING`,
+  );
+  // What was rebuilt from the chain under another id gives way to what the gateway itself knows.
+  const replaced = db.prepare('DELETE FROM receipts WHERE replay_key = ? AND id <> ?');
+  const reached = db.prepare(
+    'UPDATE tally SET trimmed_from = min(coalesce(trimmed_from, ?1), ?1), trimmed_to = max(coalesce(trimmed_to, ?2), ?2)',
+  );
   const done = db.prepare('SELECT done FROM tally');
   const oldest = db.prepare(
-    'DELETE FROM receipts WHERE id IN (SELECT id FROM receipts WHERE delivered = 1 ORDER BY id LIMIT ?)',
+    'DELETE FROM receipts WHERE id IN (SELECT id FROM receipts WHERE delivered = 1 ORDER BY id LIMIT ?) RETURNING id',
   );
   const older = db.prepare(
-    'DELETE FROM receipts WHERE id IN (SELECT id FROM receipts WHERE delivered = 1 AND id < ? ORDER BY id LIMIT ?)',
+    'DELETE FROM receipts WHERE id IN (SELECT id FROM receipts WHERE delivered = 1 AND id < ? ORDER BY id LIMIT ?) RETURNING id',
   );
   const trim = (): number => {
     const over = Math.min(Number(done.get()?.['done'] ?? 0) - receiptsMaxLength, TRIMMED_AT_ONCE);
     if (over <= 0) return 0;
-    oldest.run(over);
+    remember(oldest.all(over));
     trimmed.add({ length: over });
     return over;
   };
+  const remember = (dropped: readonly Readonly<Record<string, unknown>>[]): void => {
+    const ids = dropped.map(({ id }) => String(id)).toSorted();
+    const [oldest, newest] = [ids[0], ids.at(-1)];
+    if (oldest !== undefined && newest !== undefined) reached.run(oldest, newest);
+  };
   return {
     put(receipts) {
-      for (const receipt of receipts) upsert.run(receipt.id, JSON.stringify(receipt));
+      for (const receipt of receipts) {
+        if (receipt.payment !== undefined) replaced.run(receipt.payment.replayKey, receipt.id);
+        upsert.run(receipt.id, JSON.stringify(receipt));
+      }
       trim();
     },
     add(receipts) {
-      const added = receipts.filter((receipt) => insert.run(receipt.id, JSON.stringify(receipt)).changes === 1);
+      const added = receipts.filter(
+        (one) => insert.run(one.id, JSON.stringify(one), one.payment?.replayKey ?? null).changes === 1,
+      );
       trim();
       return added.map(({ id }) => id);
     },
     tidy(now) {
       const over = trim();
       if (receiptsMaxAgeMs === undefined) return over === TRIMMED_AT_ONCE;
-      const old = Number(older.run(receiptIdsBefore(now - receiptsMaxAgeMs), TRIMMED_AT_ONCE).changes);
+      const dropped = older.all(receiptIdsBefore(now - receiptsMaxAgeMs), TRIMMED_AT_ONCE);
+      remember(dropped);
+      const old = dropped.length;
       trimmed.add({ age: old });
       return over === TRIMMED_AT_ONCE || old === TRIMMED_AT_ONCE;
     },
@@ -68,6 +88,7 @@ export function sqliteReceipts(database: Database, rows: ReceiptRows, trimmed: T
   const all = db.prepare('SELECT id, receipt FROM receipts WHERE id < ? ORDER BY id DESC LIMIT ?');
   const byDelivery = select('delivered = ?');
   const byCall = select('call_id = ?');
+  const byPayment = select('replay_key = ?');
   const uncertain = select('uncertain = 1');
   // Two indexes, each read no further than the page: a request may have paid, or collected what another paid.
   const byRequest = db.prepare(
@@ -76,11 +97,14 @@ export function sqliteReceipts(database: Database, rows: ReceiptRows, trimmed: T
      ORDER BY id DESC LIMIT ?3`,
   );
   const counts = db.prepare('SELECT done, owed, uncertain FROM tally');
+  const trimmedRange = db.prepare('SELECT trimmed_from, trimmed_to FROM tally');
 
   const read = (index: ReceiptIndex, than: string, count: number) => {
     switch (index.kind) {
       case 'call':
         return byCall.all(index.callId, than, count);
+      case 'payment':
+        return byPayment.all(index.payment, than, count);
       case 'request':
         return byRequest.all(index.requestId, than, count);
       case 'uncertain':
@@ -112,5 +136,10 @@ export function sqliteReceipts(database: Database, rows: ReceiptRows, trimmed: T
         return { done: of('done'), owed: of('owed'), uncertain: of('uncertain') };
       }),
     trimmed: () => trimmed.inAll(),
+    trimmedRange: () =>
+      database.read(() => {
+        const { trimmed_from: from, trimmed_to: to } = trimmedRange.get() ?? {};
+        return typeof from === 'string' && typeof to === 'string' ? { from, to } : undefined;
+      }),
   };
 }

@@ -107,16 +107,22 @@ export const MIGRATIONS: readonly string[] = [
     AS (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.metadata.resumedFrom') END) VIRTUAL;
   ALTER TABLE receipts ADD COLUMN call_id TEXT
     AS (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.metadata.callId') END) VIRTUAL;
+  ALTER TABLE receipts ADD COLUMN replay_key TEXT
+    AS (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.payment.replayKey') END) VIRTUAL;
   -- Each ends with the id, which is the key of the table, so what it finds is in order.
   CREATE INDEX receipts_delivered ON receipts (delivered);
   CREATE INDEX receipts_uncertain ON receipts (uncertain) WHERE uncertain = 1;
   CREATE INDEX receipts_request ON receipts (request_id);
   CREATE INDEX receipts_resumed ON receipts (resumed_from) WHERE resumed_from IS NOT NULL;
   CREATE INDEX receipts_call ON receipts (call_id) WHERE call_id IS NOT NULL;
+  CREATE INDEX receipts_payment ON receipts (replay_key) WHERE replay_key IS NOT NULL;
 
   ALTER TABLE tally RENAME COLUMN receipts TO done;
   ALTER TABLE tally ADD COLUMN owed INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE tally ADD COLUMN uncertain INTEGER NOT NULL DEFAULT 0;
+  -- The oldest and the newest id that were dropped for the bounds.
+  ALTER TABLE tally ADD COLUMN trimmed_from TEXT;
+  ALTER TABLE tally ADD COLUMN trimmed_to TEXT;
   UPDATE tally SET (done, owed, uncertain) =
     (SELECT coalesce(sum(delivered), 0), coalesce(sum(1 - delivered), 0), coalesce(sum(uncertain), 0) FROM receipts);
   CREATE TRIGGER receipt_added AFTER INSERT ON receipts BEGIN
