@@ -205,14 +205,15 @@ describe('what the merchant answers reaches the agent', () => {
     );
   });
 
-  it('a merchant that is not there is a transport failure, and after settlement any method may try again', async () => {
+  it('a merchant that is not there is a transport failure of a free call, and no money is taken for a paid one', async () => {
     const nowhere = await openSeller({ overrides: { backend: { baseUrl: 'http://127.0.0.1:1' } } });
     try {
       const free = await nowhere.shop.invoke('free_echo');
       assert.equal(free.status, 502);
       const paid = await nowhere.shop.invoke('echo', {}, { 'payment-signature': await nowhere.proof('echo') });
       const body = (await paid.json()) as { code: string; retryable: boolean };
-      assert.deepEqual([paid.status, body.code, body.retryable], [502, 'BACKEND_ERROR', true]);
+      assert.deepEqual([paid.status, body.code, body.retryable], [503, 'GATEWAY_BUSY', true]);
+      assert.equal(await nowhere.income(), 0n);
     } finally {
       await nowhere.close();
     }

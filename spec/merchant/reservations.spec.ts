@@ -118,15 +118,18 @@ describe('a connection that is held for a call', () => {
     (await held()).release();
   });
 
-  it('is not had of a merchant who closes what he accepts', async () => {
+  it('is not had of a merchant who closes what he accepts, as soon as that is known', async (t) => {
     const closing = createServer((socket) => socket.destroy());
+    t.after(() => closing.close());
     closing.listen(0, '127.0.0.1');
     await once(closing, 'listening');
     const address = closing.address();
     assert.ok(address !== null && typeof address === 'object');
     await watch({ origin: `http://127.0.0.1:${address.port}` });
-    for (let i = 0; i < 10; i += 1) assert.equal(await merchant.reserve(), undefined);
-    closing.close();
+    // How soon a close is seen is up to the machine; nothing but silences is ever seen of this one.
+    while (merchant.facts().state !== 'open') (await merchant.reserve())?.release();
+    assert.equal(await merchant.reserve(), undefined);
+    assert.deepEqual(told, ['silent']);
   });
 
   it('is opened again when the merchant closes it, and then carries a POST', async () => {
@@ -161,12 +164,29 @@ describe('a connection that is held for a call', () => {
     assert.equal(merchant.inFlight(), 0);
   });
 
-  it('that breaks with the request on it is not tried again, because the request may have arrived', async () => {
+  for (const [request, sent] of [
+    [POST, 1],
+    [GET, 2],
+  ] as const)
+    it(`that breaks with a ${request.method} on it: the request may have arrived, so it is sent ${sent === 1 ? 'no more' : 'once more'}`, async () => {
+      await watch();
+      script = (socket) => void socket.resetAndDestroy();
+      const got = await send(await held(), request);
+      assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'transport', requestWritten: true });
+      assert.equal(backend.requests.length, sent);
+    });
+
+  it('whose merchant dies with a GET in his hands: he gets it once more when he is back', async () => {
     await watch();
-    script = (socket) => void socket.resetAndDestroy();
-    const got = await send(await held());
-    assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'transport', requestWritten: true });
-    assert.equal(backend.requests.length, 1);
+    script = hang;
+    const sent = send(await held(), GET, { timeoutMs: 10_000 });
+    while (backend.requests.length === 0) await pause(1);
+    const back = await away();
+    await pause(120);
+    script = (socket) => answer(socket);
+    await back();
+    assert.equal((await sent).kind, 'answer');
+    assert.equal(backend.requests.length, 1, 'of the one who came back');
   });
 
   it('takes a place among the sockets, of which at most half are held', async () => {

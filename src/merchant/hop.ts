@@ -204,15 +204,13 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     if (this.#ended) return;
     const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
     if (this.#mayTryAgain(code)) {
-      this.#retried = true;
-      this.#controller = undefined;
-      this.#send();
+      this.#tryAgain(error);
       return;
     }
     const connected = this.#controller !== undefined || UNWRITABLE_CODES.has(code);
     if (!connected && !CLOSED_CODES.has(code)) {
       this.#road.health.unreachable(error);
-      if (this.#isHeld && !this.#written) {
+      if (this.#isHeld && (!this.#written || this.#retried)) {
         this.#refusedWith = error;
         this.#attemptAgain();
         return;
@@ -222,10 +220,25 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     this.fail(connected ? 'transport' : 'unreachable', error);
   }
 
-  /** The merchant may close an idle socket in the same moment we write to it. Only for GET can that be told from a failed call. */
+  /**
+   * The merchant may close an idle socket in the same moment we write to it, or die with what was paid for in his hands. Only a GET can
+   * be sent again then, once.
+   */
   #mayTryAgain(code: string): boolean {
-    const staleWire = this.#controller !== undefined && this.#onReusedWire && !this.#answered;
-    return staleWire && !this.#retried && this.request.method === 'GET' && RESET_CODES.has(code);
+    const broken = this.#controller !== undefined && (this.#onReusedWire || this.#isHeld) && !this.#answered;
+    return broken && !this.#retried && this.request.method === 'GET' && RESET_CODES.has(code);
+  }
+
+  #tryAgain(error: Error): void {
+    this.#retried = true;
+    this.#controller = undefined;
+    if (this.#onReusedWire) {
+      this.#send();
+      return;
+    }
+    // On a new connection a broken exchange is no stale socket: he closes what he reads, or he has died and may come back.
+    this.#road.health.silent(new Unanswered('no answer', error));
+    this.#attemptAgain();
   }
 
   /** The reader has enough for now. */

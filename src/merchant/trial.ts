@@ -1,6 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Trial, Unanswered } from './breaker.ts';
 import type { Connection } from './wire.ts';
 
+/** How long a connection that opened is watched, milliseconds: one that is closed right behind its accept is no way. */
+const WATCHED_MS = 20;
 /** How long the merchant may take to answer a probe, milliseconds. */
 const PROBE_TIMEOUT_MS = 1_000;
 
@@ -20,7 +23,11 @@ export function createTrial(connection: Connection, host: string, probe: Probe |
   return async () => {
     try {
       await connection.opened();
-      if (probe === undefined) return 'connected';
+      if (probe === undefined) {
+        await pause(WATCHED_MS);
+        if (!connection.live) throw new Unanswered('a new connection was closed at once');
+        return 'connected';
+      }
       await asked(connection, host, probe);
       return 'answered';
     } finally {
