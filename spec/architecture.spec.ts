@@ -18,7 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   receipts: ['events'],
   merchant: ['events', 'errors'],
   mandates: ['digest', 'json', 'keys', 'limits', 'merchant'],
-  payments: ['digest', 'errors', 'events', 'json', 'mandates', 'merchant', 'receipts', 'time'],
+  payments: ['digest', 'errors', 'events', 'json', 'limits', 'mandates', 'merchant', 'receipts', 'time'],
   checkouts: ['events', 'json', 'time'],
   store: ['checkouts', 'events', 'in-time', 'mandates', 'payments', 'receipts'],
   catalogue: ['errors', 'events', 'json', 'keys', 'mandates', 'merchant', 'payments', 'problems'],

@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import type { GatewayConfig } from './config/config.ts';
 import { isLoopbackUrl } from './config/endpoints.ts';
 import { countUnlessPaid, rateLimit } from './layers/rate-limit.ts';
-import { clientNetwork } from './limits/client.ts';
+import { type ClientOf, clientNetwork } from './limits/client.ts';
 import { createTokenBuckets } from './limits/token-buckets.ts';
 import type { Guesses } from './limits/wrong-tries.ts';
 import { type Exposure, watchBypass } from './sidecar/bypass.ts';
@@ -15,6 +15,8 @@ export interface Edges {
   readonly entrance: readonly RequestHandler[];
   /** A layer that delivers: what it delivers to those who pay is not counted. */
   readonly unlessPaid: (layer: RequestHandler) => RequestHandler;
+  /** Who sends a request, for counting. */
+  readonly clientOf: ClientOf;
   /** Where wrong operator tokens are counted. */
   readonly guesses: Guesses;
   /** Where wrong tokens of checkout clients are. */
@@ -56,6 +58,7 @@ export function openEdges(
   return {
     entrance: buckets === undefined ? [] : [rateLimit(buckets, clientOf, count('call'))],
     unlessPaid: buckets === undefined ? (layer) => layer : countUnlessPaid,
+    clientOf,
     guesses: { clientOf, onLimited: count('operator_token') },
     checkoutGuesses: { clientOf, onLimited: count('acp_token') },
     bypassed,

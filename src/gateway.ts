@@ -112,6 +112,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     desk,
     mandateDesk,
     lifecycle,
+    clientOf: edges.clientOf,
     log,
     metrics,
   });

@@ -6,6 +6,7 @@ import { counted } from './layers/counted.ts';
 import { repeatable } from './layers/repeat.ts';
 import { settle } from './layers/settle.ts';
 import { verify } from './layers/verify.ts';
+import { type ClientOf, wideNetwork } from './limits/client.ts';
 import type { MandateDesk } from './mandates/desk.ts';
 import type { WatchedMerchant } from './merchant/exchange.ts';
 import { createCashier, type StoreLossPolicy } from './payments/cashier.ts';
@@ -16,6 +17,7 @@ import type { PaymentLedger, PaymentRecord } from './payments/ledger/ledger.ts';
 import type { Offers } from './payments/offers.ts';
 import { createReconciler } from './payments/reconciler.ts';
 import { type Deliverable, fetchForBuyer } from './payments/redelivery.ts';
+import { createUnprovenSignatures } from './payments/unproven.ts';
 import { createProofVerifier } from './payments/verifier.ts';
 import type { X402Rail } from './payments/x402/create-rail.ts';
 import type { Lifecycle } from './sidecar/lifecycle.ts';
@@ -36,6 +38,8 @@ export interface TillParts {
   /** Undefined: no mandates are accepted. */
   readonly mandateDesk: MandateDesk | undefined;
   readonly lifecycle: Lifecycle;
+  /** Who sends a request. */
+  readonly clientOf: ClientOf;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -73,7 +77,16 @@ function openTill(parts: TillParts): Till {
   const waits = reconcileLog(log);
   const leases = createLeases(ledger);
   const cashier = createCashier({ ledger, rail, leases, onStoreLoss });
-  const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger);
+  const unproven = createUnprovenSignatures();
+  metrics.counter({
+    name: 'acg_contract_signatures_total',
+    help:
+      'Signatures that only a chain or a facilitator can verify, by what came of them. A growth of refused or crowded is somebody who ' +
+      'sends garbage in the name of others; buyers who sign with a key are not held up by it.',
+    label: 'outcome',
+    read: () => unproven.count,
+  });
+  const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger, unproven);
   const resources = new Map(parts.resources.map((resource) => [resource.id, deliverable(resource)]));
   const reconciler = createReconciler({
     ledger,
@@ -93,7 +106,7 @@ function openTill(parts: TillParts): Till {
   const gate = { accepting: () => lifecycle.accepting(), reserveBackend: merchant.reserve };
   return {
     layers: {
-      verify: counted(lifecycle, verify(offers, verifier, mandateDesk)),
+      verify: counted(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateDesk)),
       settle: counted(lifecycle, settle(offers, joining(cashier, ledger), gate, mandateDesk)),
     },
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
-import { clientNetwork, networkOf } from '../../src/limits/client.ts';
+import { clientNetwork, networkOf, wideNetwork } from '../../src/limits/client.ts';
 
 const PEER = '10.0.0.1';
 
@@ -54,6 +54,21 @@ describe('the client of a request', () => {
   ];
   for (const [rule, hops, forwarded, expected] of CASES)
     it(rule, () => assert.equal(client(hops, forwarded), expected));
+
+  it('in the wide, the 256 addresses around an IPv4 address are one, and an IPv6 network is as wide already', () => {
+    for (const [address, wide] of [
+      ['203.0.113.7', '203.0.113.0/24'],
+      ['::ffff:203.0.113.200', '203.0.113.0/24'],
+      ['2001:db8:1:2ff::1', '2001:db8:1:200::/56'],
+    ] as const)
+      assert.equal(
+        wideNetwork(clientNetwork(0))({
+          socket: { remoteAddress: address },
+          headers: {},
+        } as unknown as IncomingMessage),
+        wide,
+      );
+  });
 
   it('a connection that is gone has a name too', () => {
     assert.equal(clientNetwork(0)({ socket: {}, headers: {} } as unknown as IncomingMessage), '-');

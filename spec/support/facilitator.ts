@@ -31,13 +31,19 @@ interface FacilitatorRequest {
 const RECEIPT_POLL_MS = 25;
 const CONFIRMATION_TIMEOUT_MS = 20_000;
 
-/** The official facilitator over HTTP, with a fresh key that holds gas. Settles on the chain it is given. */
-export async function startFacilitator(chain: ChainAccess): Promise<Facilitator> {
+/**
+ * The official facilitator over HTTP, with a fresh key that holds gas. Settles on the chain it is given. `deploysBy`: the one factory
+ * through which it deploys wallets before they pay (ERC-6492).
+ */
+export async function startFacilitator(
+  chain: ChainAccess,
+  { deploysBy }: { readonly deploysBy?: string } = {},
+): Promise<Facilitator> {
   const account = privateKeyToAccount(generatePrivateKey(), { nonceManager });
   await chain.fundGas(account.address);
   const official = new x402Facilitator().register(
     `eip155:${chain.chainId}`,
-    new ExactEvmScheme(signer(chain, account)),
+    new ExactEvmScheme(signer(chain, account), deploysBy === undefined ? {} : { eip6492AllowedFactories: [deploysBy] }),
   );
 
   const app = express();

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { advanceCall, callAt } from '../call.ts';
 import { GatewayError } from '../errors.ts';
+import type { ClientOf } from '../limits/client.ts';
 import type { MandateDesk } from '../mandates/desk.ts';
 import { NothingOwed } from '../payments/nothing-owed.ts';
 import type { Offers } from '../payments/offers.ts';
@@ -10,19 +11,29 @@ import { oneKey } from './one-key.ts';
 import { throwStorageError } from './storage-error.ts';
 
 /** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */
-export function verify(offers: Offers, verifier: ProofVerifier, desk?: MandateDesk): RequestHandler {
-  return async function verifyLayer(_req, res, next) {
+export function verify(
+  offers: Offers,
+  verifier: ProofVerifier,
+  networkOf: ClientOf,
+  desk?: MandateDesk,
+): RequestHandler {
+  return async function verifyLayer(req, res, next) {
     const call = callAt(res, 'prepared', 'funded');
     if (call.stage === 'funded') {
       next();
       return;
     }
     const offer = offerOf(offers, call.resource.id);
-    const verdict = await verifier.verify(call.proof, offer).catch(throwStorageError);
+    const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
       askForPayment(call, offer, NothingOwed.unreserved(verdict.reason), desk);
       return;
     }
+    if (verdict.kind === 'crowded')
+      throw new GatewayError('GATEWAY_BUSY', {
+        message: 'Too many signatures of contract wallets are being verified. Send the same request again.',
+        headers: { 'retry-after': '1' },
+      });
     if (verdict.kind === 'unavailable')
       throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
     const { proof, refusal, key } = verdict;

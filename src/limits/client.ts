@@ -23,6 +23,14 @@ export function clientNetwork(trustProxy: number): ClientOf {
   };
 }
 
+/** The same with IPv4 addresses by the 256 that one lease has: who causes costs to others must not do so from each of them. */
+export function wideNetwork(clientOf: ClientOf): ClientOf {
+  return function wideNetworkOf(req) {
+    const client = clientOf(req);
+    return isIPv4(client) ? `${client.slice(0, client.lastIndexOf('.'))}.0/24` : client;
+  };
+}
+
 /** Walks the list from its end, which the nearest proxy wrote; what callers put in front is never looked at. */
 function forwardedFor(field: string | string[] | undefined, hops: number, peer: string): string {
   let client = peer;

@@ -10,6 +10,14 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_exact_evm_payload_authorization_valid_after', 'validAfter is still to come'],
   ['invalid_exact_evm_payload_authorization_valid_before', 'validBefore has passed, or is too far away'],
   ['invalid_exact_evm_payload_signature', 'the signature is not that of the payer for this authorization'],
+  [
+    'contract_signature_not_supported',
+    'signatures of contract wallets cannot be verified here; pay from an account that signs with a key of its own',
+  ],
+  [
+    'eip6492_factory_not_allowed',
+    'its wallet is not deployed, and is not deployed for it here; deploy it first, or pay from another account',
+  ],
   ['invalid_exact_evm_nonce_already_used', 'its nonce is used already; sign with a new one'],
   ['insufficient_funds', 'the payer does not hold the amount'],
 ]);

@@ -1,4 +1,5 @@
-import { REAL_TIME, type Time } from '../time.ts';
+import type { Time } from '../time.ts';
+import { createPlaces, type Places } from './places.ts';
 
 /**
  * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that it takes a dozen wallets whose
@@ -12,65 +13,14 @@ export const ALL_SETTLEMENTS = 112;
 /** How long a call waits for a place, milliseconds: as long as a copy waits for its original, and more than a block of most networks. */
 export const PLACE_WAIT_MS = 3_000;
 
-/** Bounds what payers with slow settlements can hold of a peer's connections (security X18). */
-export interface SettlementPlaces {
-  /**
-   * Runs a step that asks the rail about a payment, or settles it, in a place of its own: at once or in turn. `crowded` runs instead when
-   * none came free in time, or when too many of this payer wait already.
-   */
-  within<T>(payer: string, step: () => Promise<T>, crowded: () => Promise<T>): Promise<T>;
-}
+/**
+ * Bounds what payers with slow settlements can hold of a peer's connections (security X18). A place stands in the name of its payer, so
+ * only proofs that were verified may take one: else anybody could take the places of anybody.
+ */
+export type SettlementPlaces = Places;
 
-interface Waiter {
-  readonly payer: string;
-  readonly admit: (admitted: boolean) => void;
-}
-
-export function createSettlementPlaces(time: Time = REAL_TIME): SettlementPlaces {
-  const taken = new Map<string, number>();
-  /** In the order they came. */
-  const waiting = new Set<Waiter>();
-  let all = 0;
-
-  const hasRoom = (payer: string): boolean => all < ALL_SETTLEMENTS && (taken.get(payer) ?? 0) < PAYER_SETTLEMENTS;
-  const enter = (payer: string): void => {
-    all += 1;
-    taken.set(payer, (taken.get(payer) ?? 0) + 1);
-  };
-  const leave = (payer: string): void => {
-    all -= 1;
-    const left = (taken.get(payer) ?? 0) - 1;
-    if (left > 0) taken.set(payer, left);
-    else taken.delete(payer);
-    // Past those whose payer has no room: they wait for their own settlements, and others must not wait for them.
-    const next = [...waiting].find((waiter) => hasRoom(waiter.payer));
-    if (next === undefined) return;
-    waiting.delete(next);
-    enter(next.payer);
-    next.admit(true);
-  };
-  const inTurn = (payer: string): Promise<boolean> => {
-    const before = [...waiting].filter((other) => other.payer === payer).length;
-    if (before >= PAYER_WAITERS) return Promise.resolve(false);
-    const { promise, resolve: admit } = Promise.withResolvers<boolean>();
-    const waiter = { payer, admit };
-    waiting.add(waiter);
-    void time.sleep(PLACE_WAIT_MS).then(() => {
-      if (waiting.delete(waiter)) admit(false);
-    });
-    return promise;
-  };
-
-  return {
-    async within(spelled, step, crowded) {
-      const payer = spelled.toLowerCase();
-      if (hasRoom(payer)) enter(payer);
-      else if (!(await inTurn(payer))) return crowded();
-      try {
-        return await step();
-      } finally {
-        leave(payer);
-      }
-    },
-  };
+export function createSettlementPlaces(time?: Time): SettlementPlaces {
+  const bounds = { each: PAYER_SETTLEMENTS, eachWaiting: PAYER_WAITERS, all: ALL_SETTLEMENTS, waitMs: PLACE_WAIT_MS };
+  const places = createPlaces(bounds, time);
+  return { within: (payer, step, crowded) => places.within(payer.toLowerCase(), step, crowded) };
 }

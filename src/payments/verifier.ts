@@ -1,6 +1,7 @@
 import type { PaymentLedger } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import type { Offer } from './offers.ts';
+import type { UnprovenSignatures } from './unproven.ts';
 import { decodeProof } from './x402/proof-codec.ts';
 import type { Proof } from './x402/rail.ts';
 import type { Candidate, Examination } from './x402/verify.ts';
@@ -26,21 +27,27 @@ export type ProofVerdict =
       readonly key: string | undefined;
     }
   | { readonly kind: 'refused'; readonly reason: string }
-  | { readonly kind: 'unavailable'; readonly cause: unknown };
+  | { readonly kind: 'unavailable'; readonly cause: unknown }
+  /** Too many signatures of contracts are being verified, of this network of clients or of all. */
+  | { readonly kind: 'crowded' };
 
 /** Believes a proof or not, before anything is written or paid (CONTRACT 4.2, steps 1 to 4). */
 export interface ProofVerifier {
-  /** @throws StoreError when a record had to be looked up and the store did not answer. */
-  verify(carried: CarriedProof, offer: Offer): Promise<ProofVerdict>;
+  /**
+   * `network`: where the call came from; what costs a question to others comes out of its budget.
+   * @throws StoreError when a record had to be looked up and the store did not answer.
+   */
+  verify(carried: CarriedProof, offer: Offer, network: string): Promise<ProofVerdict>;
 }
 
 export function createProofVerifier(
   examine: (candidate: Candidate) => Examination,
   ledger: Pick<PaymentLedger, 'read'>,
+  unproven: Pick<UnprovenSignatures, 'verdictOn'>,
   now: () => number = Date.now,
 ): ProofVerifier {
   return {
-    async verify(carried, offer) {
+    async verify(carried, offer, network) {
       const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
       if (decoded.kind === 'unreadable') return { kind: 'refused', reason: decoded.reason };
       const { requirements, resourceUrl } = offer;
@@ -52,11 +59,19 @@ export function createProofVerifier(
       const late = refusal?.reason === TOO_OLD && age >= -CLOCK_MARGIN_MS && age <= RETRY_WINDOW_MS;
       if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId)))
         return { kind: 'refused', reason: refusal.reason };
-      const signature = await examination.checkSignature();
+      const checked = await examination.checkSignature();
+      const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;
+      const { kind } = signature;
+      if (kind === 'crowded' || kind === 'unavailable') return signature;
+      const key = decoded.paymentIdentifier;
+      if (kind === 'genuine') return { kind, proof: signature.proof, refusal: refusal?.reason, key };
+      // A facilitator that refused for another reason has nothing against the signature: what is known here is answered by its record.
+      if (checked.kind === 'unproven' && 'ofSignature' in signature && !signature.ofSignature) {
+        if (await isKnown(ledger, examination.payId))
+          return { kind: 'genuine', proof: checked.proof, refusal: refusal?.reason ?? signature.reason, key };
+      }
       // The first check that failed is the one to name.
-      if (signature.kind === 'refused' && refusal !== undefined) return { kind: 'refused', reason: refusal.reason };
-      if (signature.kind !== 'genuine') return signature;
-      return { ...signature, refusal: refusal?.reason, key: decoded.paymentIdentifier };
+      return { kind, reason: refusal?.reason ?? signature.reason };
     },
   };
 }

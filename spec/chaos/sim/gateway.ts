@@ -17,6 +17,7 @@ import { createLeases } from '../../../src/payments/leases.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/reconciler.ts';
 import { fetchForBuyer } from '../../../src/payments/redelivery.ts';
+import { createUnprovenSignatures } from '../../../src/payments/unproven.ts';
 import { createProofVerifier } from '../../../src/payments/verifier.ts';
 import type { PaymentRail } from '../../../src/payments/x402/rail.ts';
 import { simDesk } from './mandate.ts';
@@ -77,7 +78,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const leases = createLeases(ledger, time);
   const cashier = createCashier({ ledger, rail, leases, onStoreLoss, time });
   const desk = createDeliveryDesk(ledger, () => undefined, time);
-  const verifier = createProofVerifier(examine, ledger, () => time.now());
+  const verifier = createProofVerifier(examine, ledger, createUnprovenSignatures(time), () => time.now());
   const deliverable = { ...resource.backend, repeatable: repeatable(resource), headers: {} };
   const reconciler = createReconciler({
     ledger,
@@ -96,7 +97,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const mandates = simDesk(() => time.now());
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
   const layers: readonly RequestHandler[] = [
-    verify(OFFERS, verifier),
+    verify(OFFERS, verifier, () => '-'),
     authorize(OFFERS, mandates, ledger),
     settle(OFFERS, joining(cashier, ports.watched, time), gate, mandates),
     forward(exchange, desk),

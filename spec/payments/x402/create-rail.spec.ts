@@ -80,7 +80,9 @@ describe('opening the rail', () => {
       assert.ok(decoded.kind === 'decoded');
       const offer = offerFor(terms);
       const examination = rail.examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: Date.now() });
-      outcomes.push(examination.refusal?.reason ?? (await examination.checkSignature()).kind);
+      const signature = await examination.checkSignature();
+      const { kind } = signature.kind === 'unproven' ? await signature.prove() : signature;
+      outcomes.push(examination.refusal?.reason ?? kind);
     }
     assert.deepEqual(outcomes, ['genuine', 'invalid_exact_evm_payload_authorization_valid_before', 'refused']);
     assert.equal(approving.calls.length, 0);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CODE_LOOKUPS, CODE_TTL_MS, rememberCode } from '../../../src/payments/x402/payer-code.ts';
+import { CODE_LOOKUPS, CODE_TTL_MS, NO_CODE_TTL_MS, rememberCode } from '../../../src/payments/x402/payer-code.ts';
 
 /** A chain that answers when told to. */
 function chain() {
@@ -33,6 +33,21 @@ describe('whether a payer is a contract', () => {
     now = CODE_TTL_MS;
     await hasCode('a');
     assert.equal(asked, 2);
+  });
+
+  it('that is none is asked again soon: a wallet is deployed with its first payment', async () => {
+    let now = 0;
+    let deployed = false;
+    const hasCode = rememberCode(
+      async () => deployed,
+      () => now,
+    );
+    assert.equal(await hasCode('a'), false);
+    deployed = true;
+    now = NO_CODE_TTL_MS - 1;
+    assert.equal(await hasCode('a'), false);
+    now = NO_CODE_TTL_MS;
+    assert.equal(await hasCode('a'), true);
   });
 
   it('is one question for all who ask at the same time, and a failure is not remembered', async () => {

@@ -6,13 +6,13 @@ import { decodeProof } from '../../../src/payments/x402/proof-codec.ts';
 import { prepareRecovery } from '../../../src/payments/x402/recover.ts';
 import { createExaminer } from '../../../src/payments/x402/verify.ts';
 import type { PaymentPayload } from '../../../src/payments/x402/wire.ts';
-import { freshAccount, offerFor, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
+import { freshAccount, NOBODY_TO_ASK, offerFor, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
 
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const terms = termsFor();
 const payload = await payloadFor(freshAccount(), terms);
 const { recover } = await prepareRecovery();
-const examine = createExaminer({ terms, recover, hasCode: undefined });
+const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
 
 const upper = (hex: string): string => `0x${hex.slice(2).toUpperCase()}`;
 const lower = (hex: string): string => hex.toLowerCase();

@@ -1,10 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { hashTypedData } from 'viem';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
+import type { RailVerdict } from '../../../src/payments/x402/rail.ts';
 import { prepareRecovery } from '../../../src/payments/x402/recover.ts';
 import { createExaminer, type ExaminerDeps } from '../../../src/payments/x402/verify.ts';
+import type { WalletSignatures, WalletVerdict } from '../../../src/payments/x402/wallet-signature.ts';
 import type { Eip3009Authorization, PaymentPayload } from '../../../src/payments/x402/wire.ts';
-import { freshAccount, freshAddress, offerFor, payloadFor, RESOURCE_URL, sign, termsFor } from './signing.ts';
+import {
+  freshAccount,
+  freshAddress,
+  NOBODY_TO_ASK,
+  offerFor,
+  payloadFor,
+  RESOURCE_URL,
+  sign,
+  termsFor,
+  typedData,
+} from './signing.ts';
 
 const terms = termsFor();
 const offer = offerFor(terms);
@@ -16,10 +29,11 @@ const NOW = 1_800_000_000;
 async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}, nowSeconds = NOW) {
   const decoded = decodeProof(encodeProof(payload));
   if (decoded.kind === 'unreadable') return decoded.reason;
-  const examine = createExaminer({ terms, recover, hasCode: undefined, ...deps });
+  const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, ...deps });
   const examination = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: nowSeconds * 1_000 });
   if (examination.refusal !== undefined) return examination.refusal.reason;
-  const signature = await examination.checkSignature();
+  const checked = await examination.checkSignature();
+  const signature = checked.kind === 'unproven' ? await checked.prove() : checked;
   return signature.kind === 'refused' ? signature.reason : signature.kind;
 }
 
@@ -130,27 +144,38 @@ describe('the window of an authorization', () => {
 describe('who signed', () => {
   const long = `0x${'ab'.repeat(200)}`;
   const withSignature = (signature: string): PaymentPayload => ({ ...valid, payload: { ...valid.payload, signature } });
-  const contract = async (): Promise<boolean> => true;
-  const plain = async (): Promise<boolean> => false;
-  const silent = async (): Promise<boolean> => {
-    throw new Error('no answer');
-  };
+  const wallets = (answer: WalletVerdict | 'silent'): WalletSignatures => ({
+    check: async () => {
+      if (answer === 'silent') throw new Error('no answer');
+      return answer;
+    },
+  });
+  const signed = wallets({ kind: 'signed', signature: long });
+  const unsigned = wallets({ kind: 'refused', reason: SIGNATURE });
+  const silent = wallets('silent');
+  const never = wallets('silent');
+  never.check = () => assert.fail('nobody has to be asked');
+  const leaving = (verdict: RailVerdict): Partial<ExaminerDeps> => ({
+    terms: { ...terms, localSignatureCheck: false },
+    verifyByRail: async () => verdict,
+  });
+  const says = (reason: string, nonceSpent = false): RailVerdict => ({ kind: 'refused', reason, nonceSpent });
+  const NO_NODE = 'contract_signature_not_supported';
   const rows: readonly (readonly [what: string, signature: string, deps: Partial<ExaminerDeps>, outcome: string])[] = [
-    ['a stranger, the chain unknown', stranger, {}, SIGNATURE],
-    ['a stranger for an account', stranger, { hasCode: plain }, SIGNATURE],
-    ['a stranger for a contract', stranger, { hasCode: contract }, 'genuine'],
-    ['a stranger, the chain silent', stranger, { hasCode: silent }, 'unavailable'],
-    ['a long signature, the chain unknown', long, {}, 'genuine'],
-    ['a long signature for an account', long, { hasCode: plain }, SIGNATURE],
-    ['a long signature for a contract', long, { hasCode: contract }, 'genuine'],
-    ['a short signature, the chain unknown', '0x12', {}, SIGNATURE],
-    ['the payer, the chain silent', valid.payload.signature, { hasCode: silent }, 'genuine'],
-    [
-      'anybody, with the local check off',
-      stranger,
-      { terms: { ...terms, localSignatureCheck: false }, hasCode: silent },
-      'genuine',
-    ],
+    ['a stranger, no chain to ask', stranger, {}, SIGNATURE],
+    ['a stranger, and the payer says no', stranger, { wallets: unsigned }, SIGNATURE],
+    ['a stranger, and the payer says yes', stranger, { wallets: signed }, 'genuine'],
+    ['a stranger, the chain silent', stranger, { wallets: silent }, 'unavailable'],
+    ['a long signature, no chain to ask', long, {}, NO_NODE],
+    ['a long signature, and the payer says no', long, { wallets: unsigned }, SIGNATURE],
+    ['a long signature, and the payer says yes', long, { wallets: signed }, 'genuine'],
+    ['a short signature, no chain to ask', '0x12', {}, SIGNATURE],
+    ['the payer himself', valid.payload.signature, { wallets: never }, 'genuine'],
+    ['the payer himself, signatures left to the rail', valid.payload.signature, leaving(says('x')), 'genuine'],
+    ['anybody, left to a rail that approves', stranger, leaving({ kind: 'valid' }), 'genuine'],
+    ['anybody, left to a rail that refuses', long, leaving(says(SIGNATURE)), SIGNATURE],
+    ['anybody, left to a rail that found it spent', long, leaving(says('spent', true)), 'genuine'],
+    ['anybody, left to a rail that is away', long, leaving({ kind: 'unavailable', cause: '' }), 'unavailable'],
   ];
   for (const [what, signature, deps, outcome] of rows)
     it(`${what}: ${outcome}`, async () => {
@@ -159,23 +184,37 @@ describe('who signed', () => {
 
   it('a payer in the range of precompiled contracts is refused, whatever the chain says', async () => {
     for (const from of [`0x${'0'.repeat(40)}`, `0x${'4'.padStart(40, '0')}`, `0x${'ffff'.padStart(40, '0')}`]) {
-      assert.equal(await verdict(authorizing({ from }), { hasCode: contract }), SIGNATURE);
+      assert.equal(await verdict(authorizing({ from }), { wallets: signed }), SIGNATURE);
     }
   });
 
-  it('leaves a contract to the chain and says so', async () => {
+  it('is unproven, and counts for nothing, until the wallet was asked: about the digest, in its own words', async () => {
     const decoded = decodeProof(encodeProof(withSignature(stranger)));
     assert.ok(decoded.kind === 'decoded');
-    const examine = createExaminer({ terms, recover, hasCode: contract });
-    const signature = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
-    assert.equal(signature.kind === 'genuine' && signature.proof.signedBy, 'contract');
+    const asked: string[][] = [];
+    const wallet: WalletSignatures = {
+      check: async (...question) => {
+        asked.push(question);
+        return { kind: 'signed', signature: '0x12' };
+      },
+    };
+    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, wallets: wallet });
+    const unproven = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
+    assert.ok(unproven.kind === 'unproven');
+    assert.deepEqual(asked, []);
+    const proven = await unproven.prove();
+    assert.deepEqual(asked, [
+      [account.address.toLowerCase(), hashTypedData(typedData(valid.payload.authorization, terms)), stranger],
+    ]);
+    assert.ok(proven.kind === 'genuine');
+    assert.deepEqual([proven.proof.signedBy, proven.proof.payload.payload.signature], ['contract', '0x12']);
   });
 
   it('gives the signature in the spelling of the chain', async () => {
     const bare = `${valid.payload.signature.slice(0, -2)}0${valid.payload.signature.endsWith('1b') ? 0 : 1}`;
     const decoded = decodeProof(encodeProof(withSignature(bare)));
     assert.ok(decoded.kind === 'decoded');
-    const examine = createExaminer({ terms, recover, hasCode: undefined });
+    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
     const signature = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
     assert.ok(signature.kind === 'genuine');
     assert.equal(signature.proof.payload.payload.signature, valid.payload.signature);
@@ -188,7 +227,7 @@ describe('a refusal of the cheap checks', () => {
     const payload = await payable({ validBefore: String(NOW - 3_600) });
     const decoded = decodeProof(encodeProof({ ...payload, accepted: { ...payload.accepted, amount: '20000' } }));
     assert.ok(decoded.kind === 'decoded');
-    const examine = createExaminer({ terms, recover, hasCode: undefined });
+    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
     const late = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 });
     assert.equal(late.refusal?.step, 'offer');
     assert.match(late.payId, /^[0-9a-f]{64}$/);

@@ -8,6 +8,7 @@ import { createRemoteRail } from './remote-rail.ts';
 import { createRpc, type Rpc } from './rpc.ts';
 import type { X402Config } from './settings.ts';
 import { type Candidate, createExaminer, type Examination } from './verify.ts';
+import { createWalletSignatures } from './wallet-signature.ts';
 
 /** The configured rail, open, with the local verification that stands in front of it. */
 export interface X402Rail extends PaymentRail {
@@ -62,12 +63,24 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
     log.warn({ err: error }, 'the asset could not be compared with the chain');
   });
 
-  const hasCode = chain === undefined ? undefined : rememberCode((address) => chain.hasCode(address));
   const { rail, close } = await railOf(config, rpc, chain);
+  const wallets =
+    rpc === undefined || chain === undefined
+      ? undefined
+      : createWalletSignatures({
+          rpc,
+          hasCode: rememberCode((address) => chain.hasCode(address)),
+          deploysWallets: rail.facilitator === 'remote',
+        });
   return {
     ...rail,
     recoveryEngine: engine,
-    examine: createExaminer({ terms: config, recover, hasCode }),
+    examine: createExaminer({
+      terms: config,
+      recover,
+      wallets,
+      verifyByRail: (proof, offer) => rail.verify(proof, offer),
+    }),
     async check() {
       try {
         await comparison?.();

@@ -1,5 +1,7 @@
-/** How long an answer counts, milliseconds (CONTRACT 4.2): accounts rarely become contracts. */
+/** How long it counts that an account is a contract, milliseconds (contract 4.2). */
 export const CODE_TTL_MS = 600_000;
+/** How long it counts that it is none: a wallet is deployed with its first payment, and its second may follow at once. */
+export const NO_CODE_TTL_MS = 5_000;
 /** Most accounts remembered; the oldest answer goes first. */
 export const CODE_CACHE_ENTRIES = 10_000;
 /** Most questions to the chain at a time: forged proofs with invented payers must not use up the RPC. */
@@ -14,7 +16,7 @@ export function rememberCode(lookup: HasCode, now: () => number = Date.now): Has
   const remember = (address: string, hasCode: boolean): void => {
     const oldest = known.size >= CODE_CACHE_ENTRIES ? known.keys().next().value : undefined;
     if (oldest !== undefined) known.delete(oldest);
-    known.set(address, { hasCode, until: now() + CODE_TTL_MS });
+    known.set(address, { hasCode, until: now() + (hasCode ? CODE_TTL_MS : NO_CODE_TTL_MS) });
   };
   const ask = async (address: string): Promise<boolean> => {
     try {

@@ -2,12 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { authorizationDigest } from './digest.ts';
 import { replayKey } from './payid.ts';
 import type { DecodedProof } from './payload-schema.ts';
-import type { Proof } from './rail.ts';
+import type { PaymentRail, Proof } from './rail.ts';
 import type { Recover } from './recover.ts';
 import type { X402Config } from './settings.ts';
 import { ACCOUNT_SIGNATURE_BYTES, readAccountSignature } from './signature.ts';
+import type { WalletSignatures } from './wallet-signature.ts';
 import { invalidWindow, type WindowReason } from './window.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, PaymentRequirements } from './wire.ts';
+import { bytesHex } from './words.ts';
 
 /** The first cheap check that failed, in the order of CONTRACT 4.2: step 1 `offer`, step 2 `terms`, step 3 `window`. */
 export type ProofRefusal =
@@ -23,13 +25,39 @@ export type ProofRefusal =
     }
   | { readonly step: 'window'; readonly reason: WindowReason };
 
+/** The payer signed it. */
+export interface Genuine {
+  readonly kind: 'genuine';
+  readonly proof: Proof;
+}
+
 /**
- * Step 4. `unavailable`: the signature is no account's and the chain did not say whether the payer is a contract, which is our
- * failure and not the buyer's.
+ * Step 4, as far as this process can decide it alone. A signature that no key made may be that of a contract, which only its code can
+ * say: it counts for nothing until somebody was asked, because anybody can write one in the name of anybody.
  */
 export type SignatureVerdict =
-  | { readonly kind: 'genuine'; readonly proof: Proof }
-  | { readonly kind: 'refused'; readonly reason: 'invalid_exact_evm_payload_signature' }
+  | Genuine
+  | {
+      readonly kind: 'refused';
+      readonly reason: 'invalid_exact_evm_payload_signature' | 'contract_signature_not_supported';
+    }
+  | Unproven;
+
+/** Text that claims to be a signature of its payer. */
+export interface Unproven {
+  readonly kind: 'unproven';
+  readonly proof: Proof;
+  /** Asks who can tell: the payer's code, or the facilitator where signatures are left to it. Moves nothing. Never rejects. */
+  prove(): Promise<ProvenVerdict>;
+}
+
+/**
+ * What came of asking. A refusal that is not `ofSignature` is a facilitator's for another reason, which says nothing about who signed.
+ * `unavailable`: no answer came, which is our failure and not the buyer's.
+ */
+export type ProvenVerdict =
+  | Genuine
+  | { readonly kind: 'refused'; readonly reason: string; readonly ofSignature: boolean }
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
 /**
@@ -39,7 +67,7 @@ export type SignatureVerdict =
 export interface Examination {
   readonly payId: string;
   readonly refusal: ProofRefusal | undefined;
-  /** The costly check, run only when somebody asks. Needed before a record is shown, because `payId` alone proves nothing. */
+  /** The costly check. Needed before a record is shown, because `payId` alone proves nothing. */
   checkSignature(): Promise<SignatureVerdict>;
 }
 
@@ -54,37 +82,42 @@ export interface Candidate {
 export interface ExaminerDeps {
   readonly terms: Pick<X402Config, 'chainId' | 'asset' | 'domainSeparator' | 'localSignatureCheck'>;
   readonly recover: Recover;
-  /** Whether an account is a contract; rejects when the chain does not answer. Undefined without an RPC URL. */
-  readonly hasCode: ((address: string) => Promise<boolean>) | undefined;
+  /** Asks payers that are contracts; undefined without an RPC URL. */
+  readonly wallets: WalletSignatures | undefined;
+  /** What the rail says of a proof, where signatures are left to it (`localSignatureCheck: false`). Rejects never. */
+  readonly verifyByRail: PaymentRail['verify'];
 }
 
 /** Addresses up to here belong to precompiled contracts, which answer anything (ethereum/ERCs 877). */
 const LAST_RESERVED_ADDRESS = 0xffffn;
+/** Without a node nobody here can ask a contract, and what nobody verified must not be sent on in the name of its payer. */
+const NO_NODE = { kind: 'refused', reason: 'contract_signature_not_supported' } as const;
 const BAD_SIGNATURE = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
 
-/** The local verification of proofs: pure but for the one look whether a payer is a contract. */
-export function createExaminer({ terms, recover, hasCode }: ExaminerDeps): (candidate: Candidate) => Examination {
+/** The local verification of proofs. Pure: who has to be asked is asked by `prove`, which the caller may bound. */
+export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Examination {
+  const { terms, recover, wallets, verifyByRail } = deps;
   const digest = authorizationDigest(terms.domainSeparator);
-  const checkSignature = async (payId: string, payload: PaymentPayload): Promise<SignatureVerdict> => {
+  const checkSignature = async (payId: string, { decoded, offer }: Candidate): Promise<SignatureVerdict> => {
+    const { payload } = decoded;
     const { signature, authorization } = payload.payload;
     const account = readAccountSignature(signature);
-    if (!terms.localSignatureCheck) return genuine(payId, payload, account?.canonical ?? signature, 'contract');
-    if (account !== undefined && (await recover(digest(authorization), account)) === authorization.from)
-      return genuine(payId, payload, account.canonical, 'account');
+    const signed = digest(authorization);
+    if (account !== undefined && (await recover(signed, account)) === authorization.from)
+      return { kind: 'genuine', proof: proofOf(payId, payload, account.canonical, 'account') };
     if (BigInt(authorization.from) <= LAST_RESERVED_ADDRESS) return BAD_SIGNATURE;
-    if (hasCode === undefined)
-      return isLong(signature) ? genuine(payId, payload, signature, 'contract') : BAD_SIGNATURE;
-    try {
-      return (await hasCode(authorization.from)) ? genuine(payId, payload, signature, 'contract') : BAD_SIGNATURE;
-    } catch (cause) {
-      return { kind: 'unavailable', cause };
-    }
+    const proof = proofOf(payId, payload, account?.canonical ?? signature, 'contract');
+    if (!terms.localSignatureCheck)
+      return { kind: 'unproven', proof, prove: () => provenByRail(verifyByRail, proof, offer) };
+    if (wallets === undefined) return isLong(signature) ? NO_NODE : BAD_SIGNATURE;
+    const hash = bytesHex(signed);
+    return { kind: 'unproven', proof, prove: () => provenByWallet(wallets, proof, hash) };
   };
   return function examine(candidate) {
     const { payload } = candidate.decoded;
     const { from, nonce } = payload.payload.authorization;
     const payId = replayKey({ chainId: terms.chainId, asset: terms.asset, from, nonce });
-    return { payId, refusal: firstRefusal(candidate), checkSignature: () => checkSignature(payId, payload) };
+    return { payId, refusal: firstRefusal(candidate), checkSignature: () => checkSignature(payId, candidate) };
   };
 }
 
@@ -132,15 +165,41 @@ function sameAddress(one: string, other: string): boolean {
 }
 
 /** The proof in the spelling that the chain accepts, whichever the buyer used. */
-function genuine(
-  payId: string,
-  payload: PaymentPayload,
-  signature: string,
-  signedBy: Proof['signedBy'],
-): SignatureVerdict {
+function proofOf(payId: string, payload: PaymentPayload, signature: string, signedBy: Proof['signedBy']): Proof {
   const canonical = { ...payload, payload: { ...payload.payload, signature } };
-  return { kind: 'genuine', proof: { payId, payload: canonical, signedBy } };
+  return { payId, payload: canonical, signedBy };
 }
+
+async function provenByWallet(wallets: WalletSignatures, proof: Proof, hash: string): Promise<ProvenVerdict> {
+  const { authorization, signature } = proof.payload.payload;
+  try {
+    const verdict = await wallets.check(authorization.from, hash, signature);
+    return verdict.kind === 'refused'
+      ? { ...verdict, ofSignature: true }
+      : { kind: 'genuine', proof: proofOf(proof.payId, proof.payload, verdict.signature, 'contract') };
+  } catch (cause) {
+    return { kind: 'unavailable', cause };
+  }
+}
+
+/** A spent nonce may have paid us: that is for the till to find out, and it is found behind the signature. */
+async function provenByRail(
+  verify: PaymentRail['verify'],
+  proof: Proof,
+  offer: PaymentRequirements,
+): Promise<ProvenVerdict> {
+  const verdict = await verify(proof, offer);
+  if (verdict.kind === 'unavailable') return verdict;
+  // A relayer without gas says so of a transfer that works.
+  if (verdict.kind === 'valid' || verdict.kind === 'unfunded' || verdict.nonceSpent) return { kind: 'genuine', proof };
+  return { kind: 'refused', reason: verdict.reason, ofSignature: OF_SIGNATURE.has(verdict.reason) };
+}
+
+/** Reasons of a facilitator (already inward) that say who did not sign. */
+const OF_SIGNATURE: ReadonlySet<string> = new Set([
+  'invalid_exact_evm_payload_signature',
+  'eip6492_factory_not_allowed',
+]);
 
 /** Longer than any account's signature: a contract's, or one for a wallet that is not deployed yet. */
 function isLong(signature: string): boolean {
