@@ -10,6 +10,7 @@ import { describe, it } from 'node:test';
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   json: [],
   problems: [],
+  patterns: [],
   time: [],
   'in-time': [],
   digest: [],
@@ -21,7 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   payments: ['digest', 'errors', 'events', 'json', 'limits', 'mandates', 'merchant', 'receipts', 'time'],
   checkouts: ['events', 'json', 'time'],
   store: ['checkouts', 'events', 'in-time', 'mandates', 'payments', 'receipts'],
-  catalogue: ['errors', 'events', 'json', 'keys', 'mandates', 'merchant', 'payments', 'problems'],
+  catalogue: ['errors', 'events', 'json', 'keys', 'mandates', 'merchant', 'patterns', 'payments', 'problems'],
   config: [
     'catalogue',
     'checkouts',
@@ -69,6 +70,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'mandates',
     'merchant',
     'overload',
+    'patterns',
     'payments',
     'receipts',
   ],

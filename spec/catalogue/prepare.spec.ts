@@ -115,9 +115,9 @@ describe('reserved names', () => {
 
 describe('hostile input stays cheap', () => {
   const LIMIT_MS = 100;
-  const timed = (title: string, schema: object, input: unknown, backend = {}, more = {}): Promise<void> =>
+  const timed = (title: string, schema: object, input: unknown): Promise<void> =>
     it(title, () => {
-      const resource = resourceOf(schema, backend, more);
+      const resource = resourceOf(schema);
       resource.prepare({}, undefined);
       const started = process.threadCpuUsage();
       resource.prepare(input as JsonObject, undefined);
@@ -126,13 +126,7 @@ describe('hostile input stays cheap', () => {
       assert.ok(took < LIMIT_MS, `${took} ms of CPU`);
     });
   const a = (more: object) => object({ a: { type: 'string', ...more } });
-  timed(
-    'an exponential pattern',
-    a({ pattern: '^(a+)+$' }),
-    { a: `${'a'.repeat(4_000)}!` },
-    {},
-    { allowSlowPattern: true },
-  );
+  timed('an exponential pattern', a({ pattern: '^(a+)+$' }), { a: `${'a'.repeat(4_000)}!` });
   timed('an alternation that overlaps', a({ pattern: '^(a|a)*$' }), { a: `${'a'.repeat(4_000)}!` });
   timed('a quadratic pattern', a({ pattern: 'a*b' }), { a: 'a'.repeat(4_096) });
   timed('a huge string under a pattern', a({ pattern: '^(a|a)*$' }), { a: 'a'.repeat(250_000) });

@@ -1,21 +1,12 @@
-import { setFlagsFromString } from 'node:v8';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import formatsPlugin from 'ajv-formats';
 import { canonicalJson } from '../json/canonical.ts';
 import type { Json, JsonObject } from '../json/types.ts';
+import { FORMATS } from '../patterns/formats.ts';
+import { linearRegExp } from '../patterns/linear-regexp.ts';
 import { memberPath } from '../problems/problem.ts';
 import { MAX_MATCHED_LENGTH } from './close.ts';
 import type { ResourceFault } from './fault.ts';
 import { MIRROR_KEYWORD } from './keywords.ts';
-import { urlTest } from './url-format.ts';
-
-// Before any pattern is compiled: V8 then leaves its backtracking engine for a linear one instead of running for minutes.
-setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
-// It counts anew at every place where a match may begin: the default of 50,000 is 200 ms for `.*.*=` on 4,096 characters, this is 5.
-setFlagsFromString('--regexp-backtracks-before-fallback=200');
-
-// The package is CommonJS: the function is the export itself, or its `default`.
-const addFormats = formatsPlugin.default ?? formatsPlugin;
 
 /** A string under a pattern or a format was too long to be tried. Thrown, because "no match" would let `not` accept it. */
 export class MatchLengthError extends Error {}
@@ -27,12 +18,11 @@ function bounded(test: (text: string) => boolean): (text: string) => boolean {
   };
 }
 
-/** Without the `u` flag that the validator would set: V8 cannot fall back with it. */
+/** Without the `u` flag that the validator would set: the linear engine has it not. */
 const regExp = Object.assign(
   (pattern: string) => {
-    const expression = new RegExp(pattern);
-    // The validator tells compiled patterns apart by their text.
-    return { test: bounded((text) => expression.test(text)), toString: () => String(expression) };
+    const expression = linearRegExp(pattern);
+    return { test: bounded((text) => expression.test(text)), toString: () => expression.toString() };
   },
   { code: 'new RegExp' },
 );
@@ -52,28 +42,9 @@ function createAjv(allErrors: boolean): Ajv2020 {
     allErrors,
     code: { regExp },
   });
-  addFormats(ajv);
-  const { url } = ajv.formats;
-  if (url instanceof RegExp) ajv.addFormat('url', urlTest(url));
+  for (const [name, test] of Object.entries(FORMATS)) ajv.addFormat(name, bounded(test));
   // A rule of a front about headers and a mere name: nothing to assert about a value.
   for (const keyword of [MIRROR_KEYWORD, '$anchor']) ajv.addKeyword({ keyword, schemaType: 'string' });
-  for (const [name, format] of Object.entries(ajv.formats)) {
-    if (format instanceof RegExp)
-      ajv.addFormat(
-        name,
-        bounded((text) => format.test(text)),
-      );
-    else if (typeof format === 'function') ajv.addFormat(name, bounded(format as (text: string) => boolean));
-    else if (typeof format === 'object' && format.type !== 'number') {
-      const { validate } = format;
-      if (validate instanceof RegExp)
-        ajv.addFormat(
-          name,
-          bounded((text) => validate.test(text)),
-        );
-      else if (typeof validate === 'function') ajv.addFormat(name, bounded(validate as (text: string) => boolean));
-    }
-  }
   // The original compares every pair: 130,000 small objects fit in one body.
   ajv.removeKeyword('uniqueItems');
   ajv.addKeyword({
@@ -102,10 +73,7 @@ export function compileValidators(schema: JsonObject): {
 
 /** True for the string formats that are enforced. */
 export function isKnownFormat(name: string): boolean {
-  const format = first.formats[name];
-  return (
-    Object.hasOwn(first.formats, name) && !(typeof format === 'object' && 'type' in format && format.type === 'number')
-  );
+  return Object.hasOwn(FORMATS, name);
 }
 
 /** Values of the wrong shape (`required: name`, `minLength: -1`), as the meta-schema of 2020-12 finds them. */

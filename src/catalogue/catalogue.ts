@@ -1,5 +1,7 @@
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../json/types.ts';
+import { MatchBudgetError, withMatchBudget } from '../patterns/budget.ts';
+import { proveLinearEngine } from '../patterns/linear.ts';
 import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';
 import { compileValidators, MatchLengthError } from './ajv.ts';
 import { closeSchema, EMPTY_INPUT } from './close.ts';
@@ -25,9 +27,10 @@ export interface Catalogue {
 
 /**
  * Compiles every resource. `startedAt` (ISO 8601) dates the health of fronts before their first check.
- * @throws ConfigError for whatever `loadConfig` could not see: a schema that does not compile
+ * @throws ConfigError for whatever `loadConfig` could not see: a schema that does not compile; LinearEngineMissing
  */
 export function compileCatalogue(config: CatalogueSettings, startedAt = new Date().toISOString()): Catalogue {
+  proveLinearEngine();
   const problems: ConfigProblem[] = [];
   const byId = new Map<string, Resource>();
   const listed: ListedResource[] = [];
@@ -78,9 +81,10 @@ function compiled(path: string, schema: JsonObject): ReturnType<typeof compileVa
 /** What cannot be tried does not count as fitting: too long for a pattern, or nested deeper than the stack, as no input of ours can be. */
 function fits(validate: ValidateFunction, value: Json): boolean {
   try {
-    return validate(value);
+    return withMatchBudget(() => validate(value));
   } catch (error) {
-    if (error instanceof MatchLengthError || error instanceof RangeError) return false;
+    if (error instanceof MatchLengthError || error instanceof MatchBudgetError || error instanceof RangeError)
+      return false;
     throw error;
   }
 }

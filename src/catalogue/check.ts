@@ -9,17 +9,14 @@ import { readTemplate } from './template.ts';
 
 /** Every fault of a resource's schemas, path template and bindings; paths are relative to the resource. */
 export function resourceFaults(resource: ResourceConfig): readonly ResourceFault[] {
-  const { inputSchema, outputSchema, allowSlowPattern = false } = resource;
+  const { inputSchema, outputSchema } = resource;
   const faults: ResourceFault[] = [...pathFaults(resource), ...bindingFaults(resource)];
   if (inputSchema !== undefined) {
-    faults.push(
-      ...schemaFaults(inputSchema, 'inputSchema', allowSlowPattern),
-      ...mirrorFaults(inputSchema, 'inputSchema'),
-    );
+    faults.push(...schemaFaults(inputSchema, 'inputSchema'), ...mirrorFaults(inputSchema, 'inputSchema'));
     if (inputSchema['type'] !== 'object')
       faults.push({ path: 'inputSchema.type', message: 'must be object: the input is a JSON object' });
   }
-  if (outputSchema !== undefined) faults.push(...schemaFaults(outputSchema, 'outputSchema', true));
+  if (outputSchema !== undefined) faults.push(...schemaFaults(outputSchema, 'outputSchema'));
   return faults;
 }
 

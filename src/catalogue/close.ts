@@ -1,5 +1,6 @@
 import { isObject } from '../json/object.ts';
 import type { Json, JsonObject } from '../json/types.ts';
+import { compilePattern } from '../patterns/linear.ts';
 import { sameValue, withSubschemas } from './subschemas.ts';
 
 /** Longest string that a pattern or a format is tried on, characters. */
@@ -39,10 +40,10 @@ function closeParts(schema: Json, root: JsonObject): Json {
     if (place === 'condition') return part;
     return place === 'member' ? closeValue(part, root) : closeParts(part, root);
   });
-  if (typeof closed['pattern'] !== 'string') return closed;
-  const { maxLength } = closed;
-  const bounded = typeof maxLength === 'number' && maxLength <= MAX_MATCHED_LENGTH;
-  return bounded ? closed : { ...closed, maxLength: MAX_MATCHED_LENGTH };
+  const { pattern, maxLength } = closed;
+  if (typeof pattern !== 'string') return closed;
+  const longest = Math.min(MAX_MATCHED_LENGTH, compilePattern(pattern).longest);
+  return typeof maxLength === 'number' && maxLength <= longest ? closed : { ...closed, maxLength: longest };
 }
 
 function describesObject(schema: JsonObject): boolean {

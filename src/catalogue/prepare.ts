@@ -1,5 +1,6 @@
 import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
+import { MatchBudgetError, withMatchBudget } from '../patterns/budget.ts';
 import { type compileValidators, MatchLengthError } from './ajv.ts';
 import { MAX_MATCHED_LENGTH } from './close.ts';
 import { inputProblems } from './input-problems.ts';
@@ -35,17 +36,36 @@ export function withoutReserved(input: JsonObject): JsonObject {
   return entries.length === Object.keys(input).length ? input : Object.fromEntries(entries);
 }
 
-function problemsOf({ first, all }: Validators, input: JsonObject): readonly InputProblem[] {
+function problemsOf(validators: Validators, input: JsonObject): readonly InputProblem[] {
   try {
-    if (first(input)) return [];
-    const validate = isLarge(input) ? first : all;
-    if (validate !== first) validate(input);
-    return inputProblems(validate.errors ?? [], input);
+    return withMatchBudget(() => found(validators, input));
   } catch (error) {
-    if (!(error instanceof MatchLengthError)) throw error;
-    const message = `has a text of more than ${MAX_MATCHED_LENGTH} characters where a pattern or format applies`;
+    const message = untried(error);
+    if (message === undefined) throw error;
     return [{ path: '$', message, keyword: 'maxLength' }];
   }
+}
+
+function found({ first, all }: Validators, input: JsonObject): readonly InputProblem[] {
+  if (first(input)) return [];
+  if (isLarge(input)) return inputProblems(first.errors ?? [], input);
+  try {
+    all(input);
+    return inputProblems(all.errors ?? [], input);
+  } catch (error) {
+    // The report goes through what the verdict has gone through, and further.
+    if (untried(error) === undefined) throw error;
+    return inputProblems(first.errors ?? [], input);
+  }
+}
+
+/** Why a pattern or format was not tried at all. */
+function untried(error: unknown): string | undefined {
+  if (error instanceof MatchLengthError)
+    return `has a text of more than ${MAX_MATCHED_LENGTH} characters where a pattern or format applies`;
+  if (error instanceof MatchBudgetError)
+    return 'has more text under patterns and formats than one input may have: send shorter or fewer texts';
+  return undefined;
 }
 
 function isLarge(input: JsonObject): boolean {

@@ -1,11 +1,11 @@
 import { isObject } from '../json/object.ts';
 import type { Json, JsonObject } from '../json/types.ts';
+import { patternFault } from '../patterns/linear.ts';
 import { nearest } from '../problems/nearest.ts';
 import { memberPath } from '../problems/problem.ts';
 import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
 import type { ResourceFault } from './fault.ts';
 import { IN_PLACE, KEYWORDS, type KeywordPlace } from './keywords.ts';
-import { patternFault } from './pattern.ts';
 import { resolveReference, type Subschema, subschemas } from './subschemas.ts';
 import { textFault } from './text.ts';
 
@@ -24,7 +24,7 @@ type Types = readonly string[] | undefined;
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 /** Every fault of an operator's schema. Nothing in it may be ignored silently: a keyword is enforced, or it is refused here. */
-export function schemaFaults(root: JsonObject, at: string, allowSlowPattern: boolean): readonly ResourceFault[] {
+export function schemaFaults(root: JsonObject, at: string): readonly ResourceFault[] {
   const faults: ResourceFault[] = [];
   /** Schemas being walked, outermost first: a reference to one of them is a cycle. */
   const open: Json[] = [];
@@ -36,7 +36,7 @@ export function schemaFaults(root: JsonObject, at: string, allowSlowPattern: boo
     open.push(schema);
     const types = ownTypes(schema) ?? inherited;
     for (const [keyword, value] of Object.entries(schema)) {
-      const message = keywordFault(keyword, value, types, allowSlowPattern);
+      const message = keywordFault(keyword, value, types);
       if (message !== undefined) faults.push({ path: memberPath(path, keyword), message });
     }
     for (const name of place === 'member' ? undeclared(schema) : [])
@@ -95,7 +95,7 @@ function undeclared(schema: JsonObject): readonly string[] {
   return names(required ?? null).filter((name) => !Object.hasOwn(properties, name));
 }
 
-function keywordFault(keyword: string, value: Json, types: Types, allowSlowPattern: boolean): string | undefined {
+function keywordFault(keyword: string, value: Json, types: Types): string | undefined {
   const rule = KEYWORDS.get(keyword);
   if (rule === undefined) {
     const hint = nearest(keyword, [...KEYWORDS.keys()]);
@@ -105,15 +105,15 @@ function keywordFault(keyword: string, value: Json, types: Types, allowSlowPatte
   if (wanted !== undefined && types === undefined) return `needs "type: ${wanted[0]}" beside it, else it may not apply`;
   if (wanted !== undefined && !types?.some((type) => wanted.includes(type)))
     return `has no effect here: it is for type ${wanted.join(' or ')}`;
-  return valueFault(keyword, value, allowSlowPattern);
+  return valueFault(keyword, value);
 }
 
-function valueFault(keyword: string, value: Json, allowSlowPattern: boolean): string | undefined {
+function valueFault(keyword: string, value: Json): string | undefined {
   switch (keyword) {
     case 'pattern':
-      return typeof value === 'string' ? patternFault(value, allowSlowPattern) : undefined;
+      return typeof value === 'string' ? patternFault(value) : undefined;
     case 'patternProperties':
-      return firstOf(names(value), (pattern) => patternFault(pattern, allowSlowPattern));
+      return firstOf(names(value), (pattern) => patternFault(pattern));
     case 'format':
       return typeof value !== 'string' || isKnownFormat(value) ? undefined : 'is not a format that is enforced here';
     case '$schema':

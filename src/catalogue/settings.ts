@@ -30,8 +30,6 @@ export interface ResourceConfig {
   readonly description: string | undefined;
   readonly inputSchema: JsonObject | undefined;
   readonly outputSchema: JsonObject | undefined;
-  /** Accepts patterns that may take long on hostile text; absent: refused. */
-  readonly allowSlowPattern?: boolean;
   readonly mimeType: string;
   readonly backend: {
     readonly method: BackendRequest['method'];

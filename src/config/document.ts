@@ -143,7 +143,6 @@ export interface ResourceDocument {
   readonly description?: string;
   readonly inputSchema?: JsonObject;
   readonly outputSchema?: JsonObject;
-  readonly allowSlowPattern?: boolean;
   readonly mimeType?: string;
   readonly backend: {
     readonly method: BackendRequest['method'];

@@ -1,3 +1,4 @@
+import { publishedPatternWarnings } from '../catalogue/published-patterns.ts';
 import { ProblemList } from '../problems/problem.ts';
 import { checkoutWarnings } from './acp-warnings.ts';
 import type { GatewayConfig } from './config.ts';
@@ -68,6 +69,9 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
     ...(protocols.mcp.enabled && tools.length === 0
       ? ['protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty']
       : []),
+    ...resources.flatMap((resource) =>
+      publishedPatternWarnings(resource).map(({ path, message }) => `resources.${resource.id}.${path}: ${message}`),
+    ),
     ...mandateWarnings(config),
     ...checkoutWarnings(config),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),

@@ -44,7 +44,6 @@ export function deriveResource(
     description: document.description,
     inputSchema: document.inputSchema,
     outputSchema: document.outputSchema,
-    allowSlowPattern: document.allowSlowPattern ?? RESOURCE.allowSlowPattern.default,
     mimeType: document.mimeType ?? RESOURCE.mimeType.default,
     backend: deriveOperation(document.backend, free, backend, path, problems),
     pricing: pricing ?? { type: 'free' },

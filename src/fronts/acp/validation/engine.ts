@@ -1,12 +1,18 @@
 import { _, Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
-import formatsPlugin from 'ajv-formats';
+import { FORMATS } from '../../../patterns/formats.ts';
+import { linearRegExp } from '../../../patterns/linear-regexp.ts';
 import { hasEqualItems } from './equal-items.ts';
 import { relaxed } from './relaxations.ts';
 import { SCHEMA_FILES } from './schemas.ts';
 import type { Build } from './types.ts';
 
-// The package is CommonJS: the function is the export itself, or its `default`.
-const addFormats = formatsPlugin.default ?? formatsPlugin;
+/** Documents come from callers: their texts are matched in linear time, within the budget of the document. */
+const MATCHING = {
+  regExp: Object.assign((pattern: string) => linearRegExp(pattern), {
+    code: 'require("../../../patterns/linear-regexp.ts").linearRegExp',
+  }),
+  formats: _`require("../../../patterns/formats.ts").FORMATS`,
+};
 
 /** The schemas of one build, ready to be compiled by their references. `code`: whether as source text as well, for the bundle. */
 export function createEngine(build: Build, code: CodeOptions = {}): Ajv2020 {
@@ -20,9 +26,9 @@ export function createEngine(build: Build, code: CodeOptions = {}): Ajv2020 {
     inlineRefs: false,
     // fault.ts has the words.
     messages: false,
-    code,
+    code: { ...code, ...MATCHING },
   });
-  addFormats(ajv);
+  for (const [name, test] of Object.entries(FORMATS)) ajv.addFormat(name, test);
   ajv.removeKeyword('uniqueItems');
   ajv.addKeyword({
     keyword: 'uniqueItems',

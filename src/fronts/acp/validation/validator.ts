@@ -1,10 +1,17 @@
 import type { Json } from '../../../json/types.ts';
+import { MatchBudgetError, withMatchBudget } from '../../../patterns/budget.ts';
 import { compiledOf } from './compiled.ts';
 import { faultOf } from './fault.ts';
-import { type Build, type DocumentName, REQUEST_NAMES, type Validator } from './types.ts';
+import { type Build, type DocumentName, type Fault, REQUEST_NAMES, type Validator } from './types.ts';
 
 /** Only what callers send is ever relaxed: what the merchant answers is held to the official schema. */
 const RELAXABLE: ReadonlySet<DocumentName> = new Set(REQUEST_NAMES);
+
+const TOO_MUCH_TEXT: Fault = {
+  param: '$',
+  keyword: 'maxLength',
+  message: 'must not have so much text where patterns and formats apply',
+};
 
 const validators = new Map<string, Validator>();
 
@@ -20,6 +27,11 @@ export function validatorOf(build: Build, name: DocumentName): Validator {
 function createValidator(build: Build, name: DocumentName): Validator {
   const compiled = compiledOf(build, name);
   return function validate(document: Json) {
-    return compiled(document) ? undefined : faultOf(compiled.errors ?? [], document);
+    try {
+      return withMatchBudget(() => compiled(document)) ? undefined : faultOf(compiled.errors ?? [], document);
+    } catch (error) {
+      if (error instanceof MatchBudgetError) return TOO_MUCH_TEXT;
+      throw error;
+    }
   };
 }

@@ -17,10 +17,11 @@ export function urlTest(original: RegExp): (text: string) => boolean {
     const lastSpace = lastSpaceOf(text);
     for (let from = start; from <= text.length; ) {
       const end = indexOrEnd(text.indexOf('/', from), text.length);
-      const at = text.lastIndexOf('@', end - 1);
-      const host = at >= from ? at + 1 : from;
+      // Within the piece: a search of the whole text would begin anew at every slash.
+      const at = text.slice(from, end).lastIndexOf('@');
+      const host = from + at + 1;
       const userIsSound = host === start || (host > start + 1 && host - 1 <= firstSpace);
-      const follows = host === start || at >= from;
+      const follows = host === start || at >= 0;
       if (follows && userIsSound && lastSpace < end && end - host <= MAX_HOST)
         if (original.test(scheme + text.slice(host, end))) return true;
       from = end + 1;
