@@ -7,7 +7,7 @@ import type { Plan } from './plan.ts';
 import { type SignedProof, signProof, spell } from './proof.ts';
 import type { Seed } from './seed.ts';
 import type { CallStory, Line, Target } from './story.ts';
-import { type Challenge, type Reply, send } from './wire.ts';
+import { CHANNELS, type Challenge, type Channel, type Reply, send } from './wire.ts';
 
 /** What buyers share. */
 export interface Market {
@@ -27,6 +27,8 @@ const PAUSE_MS = [40, 200] as const;
 const ABORT_WITHIN_MS = 60;
 /** New proofs for one call. */
 const MOST_PROOFS = 8;
+/** Of the attempts: by another channel than the buyer's own. */
+const DETOURS = 0.15;
 /** Of the answered lines: sent once more, out of forgetfulness. */
 const ENCORES = 0.1;
 
@@ -54,7 +56,7 @@ export class Buyer {
   /** The challenge, or undefined when there is none to be had. */
   async ask(call: CallStory, seed: Seed): Promise<Challenge | undefined> {
     while (Date.now() < this.#market.giveUpAt) {
-      const reply = await send(this.#gateway(seed), call.target, {});
+      const reply = await send(this.#gateway(seed), call.target, {}, channelOf(call, seed));
       if (reply.kind === 'challenge') return reply.challenge;
       if (reply.kind === 'answer' || reply.kind === 'told') {
         call.oddities.push(
@@ -111,7 +113,7 @@ export class Buyer {
     line.proof.firstSentAt ??= Date.now();
     const leaving = new AbortController();
     const timer = aborting ? setTimeout(() => leaving.abort(), seed.between(0, ABORT_WITHIN_MS)) : undefined;
-    const reply = await send(this.#gateway(seed), line.target, headers, leaving.signal);
+    const reply = await send(this.#gateway(seed), line.target, headers, channelOf(call, seed), leaving.signal);
     clearTimeout(timer);
     if (reply.kind === 'lost') line.proof.lostAt.push(Date.now());
     return reply;
@@ -125,6 +127,10 @@ export class Buyer {
     const told = reply.kind === 'again' ? reply.afterMs : 0;
     await delay(Math.min(told, LONGEST_PAUSE_MS) + seed.between(...PAUSE_MS));
   }
+}
+
+function channelOf({ channel }: CallStory, seed: Seed): Channel {
+  return seed.chance(DETOURS) ? seed.pick(CHANNELS) : channel;
 }
 
 function keep(line: Line, reply: Extract<Reply, { kind: 'answer' | 'challenge' | 'told' }>): void {

@@ -10,10 +10,10 @@ export interface Blow {
   readonly what: string;
 }
 
-/** Kills until it is told to stop. */
+/** Kills and pauses until it is told to stop. */
 export interface Controller {
   readonly blows: readonly Blow[];
-  readonly kills: { readonly gateway: number; readonly redis: number; readonly powerCut: number };
+  readonly kills: Readonly<Record<Kind, number>>;
   /** Whether everything that the plan wants has happened. */
   done(): boolean;
   /** Of the last blow or restart, Unix milliseconds. */
@@ -21,6 +21,9 @@ export interface Controller {
   /** No more blows; resolves when everything runs again. */
   stop(): Promise<void>;
 }
+
+/** What is done, as it is counted. */
+type Kind = 'gateway' | 'redis' | 'powerCut' | 'gatewayPause' | 'redisPause';
 
 /** How often the last gateway that stands is killed as well: a shop that is always shut sells nothing. */
 const LAST_ONE_TOO = 0.25;
@@ -31,7 +34,7 @@ const REDIS_AWAY_MS: Span = [20, 700];
 export function startController(plan: Plan, posts: readonly Post[], power: Power): Controller {
   const began = Date.now();
   const blows: Blow[] = [];
-  const kills = { gateway: 0, redis: 0, powerCut: 0 };
+  const kills = { gateway: 0, redis: 0, powerCut: 0, gatewayPause: 0, redisPause: 0 };
   const over = new AbortController();
   const restarts = new Set<Promise<void>>();
   let lastAt = began;
@@ -59,8 +62,21 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
   const killRedis = async (seed: Seed): Promise<void> => {
     const { least } = plan;
     // The kind that lags behind its share of the plan.
-    const plain = kills.redis * least.powerCuts <= kills.powerCut * least.redisKills;
-    if (plain) {
+    const behind = leastBy([
+      ['redis', kills.redis / least.redisKills],
+      ['powerCut', kills.powerCut / least.powerCuts],
+      ['redisPause', kills.redisPause / least.redisPauses],
+    ]);
+    if (behind === 'redisPause') {
+      kills.redisPause += 1;
+      note('pause redis');
+      power.pause();
+      await delay(seed.between(...plan.pauseMs));
+      power.wake();
+      note('wake redis');
+      return;
+    }
+    if (behind === 'redis') {
       kills.redis += 1;
       note('kill redis');
       await power.kill();
@@ -72,8 +88,19 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
     await power.restart();
     note('up redis');
   };
+  const pauseGateway = async (seed: Seed): Promise<void> => {
+    const post = seed.pick(posts);
+    kills.gatewayPause += 1;
+    note(`pause ${post.name}`);
+    post.pause();
+    await delay(seed.between(...plan.pauseMs));
+    // Another one may stand there by now: it was never stopped.
+    post.wake();
+    note(`wake ${post.name}`);
+  };
   const loops = Promise.all([
     every(plan.gatewayKillEveryMs, seedOf(`${plan.seed}/gateway-kills`), over.signal, killGateway),
+    every(plan.gatewayPauseEveryMs, seedOf(`${plan.seed}/gateway-pauses`), over.signal, pauseGateway),
     every(plan.redisKillEveryMs, seedOf(`${plan.seed}/redis-kills`), over.signal, killRedis),
   ]);
   // Whoever stops the controller hears of it.
@@ -85,7 +112,9 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
     done: () =>
       kills.gateway >= plan.least.gatewayKills &&
       kills.redis >= plan.least.redisKills &&
-      kills.powerCut >= plan.least.powerCuts,
+      kills.powerCut >= plan.least.powerCuts &&
+      kills.gatewayPause >= plan.least.gatewayPauses &&
+      kills.redisPause >= plan.least.redisPauses,
     get lastAt() {
       return lastAt;
     },
@@ -95,6 +124,10 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
       await Promise.all(restarts);
     },
   };
+}
+
+function leastBy<Name>(shares: readonly (readonly [Name, number])[]): Name | undefined {
+  return shares.toSorted(([, one], [, other]) => one - other)[0]?.[0];
 }
 
 async function every(span: Span, seed: Seed, over: AbortSignal, act: (seed: Seed) => Promise<void>): Promise<void> {

@@ -5,6 +5,7 @@ import { Buyer, type Market } from './buyer.ts';
 import { RESOURCES } from './fleet.ts';
 import { seedOf } from './seed.ts';
 import { ADVERSARIES, type CallStory, type Kind, type Line } from './story.ts';
+import { CHANNELS } from './wire.ts';
 
 /** All buyers and what they lived through. */
 export interface Crowd {
@@ -34,7 +35,8 @@ export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<C
     const kind: Kind = ADVERSARIES.find(() => seed.chance(plan.adversaries)) ?? 'honest';
     const key = seed.chance(plan.keys) ? `key-${seed.bytes32()}` : undefined;
     const target = { resource: seed.pick(RESOURCES), input: `call-${id}` };
-    const call: CallStory = { id, kind, target, key, proofs: [], lines: [], oddities: [] };
+    const channel = seedOf(`${plan.seed}/channel/${id}`).pick(CHANNELS);
+    const call: CallStory = { id, kind, target, channel, key, proofs: [], lines: [], oddities: [] };
     calls.push(call);
     return call;
   };

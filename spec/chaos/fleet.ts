@@ -25,6 +25,9 @@ export interface Post {
   readonly up: boolean;
   /** SIGKILL. Nothing when it is down already. */
   kill(): Promise<void>;
+  /** Stops it as a whole, as a machine that swaps does, until it is woken up. Nothing when it is down. */
+  pause(): void;
+  wake(): void;
   /** Starts it again; a start that fails is repeated, as a cluster would. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -71,15 +74,15 @@ export async function openFleet(count: number, parts: Surroundings): Promise<rea
 }
 
 function openPost(name: string, configPath: string, url: string): Post {
-  let process: GatewayProcess | undefined;
+  let running: GatewayProcess | undefined;
   let up = false;
   const complaints: string[] = [];
   const bury = (): void => {
     up = false;
-    for (const line of process?.log ?? [])
+    for (const line of running?.log ?? [])
       if (Number(line['level']) >= ERROR_LEVEL && complaints.length < MOST_COMPLAINTS)
         complaints.push(`${name}: ${JSON.stringify(line)}`);
-    process = undefined;
+    running = undefined;
   };
   return {
     name,
@@ -89,15 +92,17 @@ function openPost(name: string, configPath: string, url: string): Post {
     },
     complaints,
     async kill() {
-      const dying = process;
+      const dying = running;
       up = false;
       await dying?.kill();
       bury();
     },
+    pause: () => signal(running, 'SIGSTOP'),
+    wake: () => signal(running, 'SIGCONT'),
     async start() {
       for (let left = STARTS; !up; left -= 1) {
         try {
-          process = await startGateway({ configPath, baseUrl: url, env: { GATEWAY_DRAIN_SECONDS: '0' } });
+          running = await startGateway({ configPath, baseUrl: url, env: { GATEWAY_DRAIN_SECONDS: '0' } });
           up = true;
         } catch (error) {
           if (left <= 1) throw error;
@@ -106,10 +111,18 @@ function openPost(name: string, configPath: string, url: string): Post {
       }
     },
     async stop() {
-      await process?.stop();
+      await running?.stop();
       bury();
     },
   };
+}
+
+function signal(gateway: GatewayProcess | undefined, name: 'SIGSTOP' | 'SIGCONT'): void {
+  try {
+    if (gateway !== undefined) process.kill(gateway.pid, name);
+  } catch {
+    // It was killed meanwhile.
+  }
 }
 
 function configuration(
@@ -128,6 +141,7 @@ function configuration(
     payTo,
     overrides: {
       merchant: { id: MERCHANT_ID, publicBaseUrl },
+      protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
       storage: { eventsMaxLength: EVERYTHING, receiptsMaxLength: EVERYTHING },
       resources: { ...Object.fromEntries(samples), ...resources() },
     },
@@ -154,7 +168,7 @@ function resource(backend: object): object {
     },
     backend: { ...backend, timeoutMs: BACKEND_TIMEOUT_MS },
     pricing: { type: 'fixed', amount: '0.001', currency: CURRENCY },
-    expose: ['http'],
+    expose: ['http', 'mcp', 'a2a'],
     payments: ['x402'],
   };
 }

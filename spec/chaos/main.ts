@@ -23,6 +23,7 @@ const plan = {
   calls: Number(values.calls ?? base.calls),
   buyers: Number(values.buyers ?? base.buyers),
   least: {
+    ...base.least,
     gatewayKills: Number(values['gateway-kills'] ?? base.least.gatewayKills),
     redisKills: Number(values['redis-kills'] ?? base.least.redisKills),
     powerCuts: Number(values['power-cuts'] ?? base.least.powerCuts),

@@ -9,15 +9,27 @@ export interface Plan {
   /** Buyers at the same time. */
   readonly buyers: number;
   /** The run goes on until all of them have happened. */
-  readonly least: { readonly gatewayKills: number; readonly redisKills: number; readonly powerCuts: number };
+  readonly least: {
+    readonly gatewayKills: number;
+    readonly redisKills: number;
+    readonly powerCuts: number;
+    /** Of a gateway, and of Redis: stopped as a whole and woken up again (SIGSTOP, SIGCONT). */
+    readonly gatewayPauses: number;
+    readonly redisPauses: number;
+  };
+  /** How long a pause lasts. */
+  readonly pauseMs: Span;
   readonly gatewayKillEveryMs: Span;
+  readonly gatewayPauseEveryMs: Span;
   readonly redisKillEveryMs: Span;
-  /** Of `/settle`, of `/verify`, of the merchant and of the chain node. */
+  /** Of `/settle`, of `/verify`, of the merchant, of the chain node; of the pieces that cross the lines to Redis and to the others. */
   readonly faults: {
     readonly settle: number;
     readonly verify: number;
     readonly merchant: number;
     readonly rpc: number;
+    readonly redisLine: number;
+    readonly lines: number;
   };
   /** Of the requests with a proof: cut by the buyer, who comes again at once. */
   readonly aborts: number;
@@ -34,7 +46,7 @@ export interface Plan {
 }
 
 const FAULTS: Pick<Plan, 'faults' | 'aborts' | 'leavers' | 'keys' | 'adversaries'> = {
-  faults: { settle: 0.3, verify: 0.05, merchant: 0.3, rpc: 0.02 },
+  faults: { settle: 0.3, verify: 0.05, merchant: 0.3, rpc: 0.02, redisLine: 0.002, lines: 0.01 },
   aborts: 0.08,
   leavers: 0.4,
   keys: 0.5,
@@ -46,12 +58,14 @@ export function shortPlan(seed: number): Plan {
   return {
     ...FAULTS,
     gatewayKillEveryMs: [800, 2_000],
+    gatewayPauseEveryMs: [8_000, 16_000],
+    pauseMs: [3_000, 6_000],
     redisKillEveryMs: [3_000, 6_000],
     seed,
-    calls: 440,
+    calls: 360,
     buyers: 14,
-    least: { gatewayKills: 15, redisKills: 5, powerCuts: 2 },
-    disturbAtMostMs: 85_000,
+    least: { gatewayKills: 15, redisKills: 5, powerCuts: 2, gatewayPauses: 2, redisPauses: 1 },
+    disturbAtMostMs: 150_000,
     settleDownMs: 15_000,
   };
 }
@@ -61,11 +75,13 @@ export function longPlan(seed: number): Plan {
   return {
     ...FAULTS,
     gatewayKillEveryMs: [1_000, 4_000],
+    gatewayPauseEveryMs: [10_000, 30_000],
+    pauseMs: [3_000, 20_000],
     redisKillEveryMs: [3_000, 9_000],
     seed,
     calls: 6_000,
     buyers: 24,
-    least: { gatewayKills: 35, redisKills: 14, powerCuts: 14 },
+    least: { gatewayKills: 35, redisKills: 14, powerCuts: 14, gatewayPauses: 10, redisPauses: 8 },
     disturbAtMostMs: 3_600_000,
     settleDownMs: 60_000,
   };

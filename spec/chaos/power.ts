@@ -19,6 +19,9 @@ export interface Power {
   /** kill -9, and of the append-only file only what it had at least a second before. @returns lost bytes */
   cut(): Promise<number>;
   restart(): Promise<void>;
+  /** Stops the server as a whole until it is woken up: it keeps its connections and answers nothing. */
+  pause(): void;
+  wake(): void;
   stop(): Promise<void>;
 }
 
@@ -78,6 +81,8 @@ export async function openPower(): Promise<Power> {
       samples = [];
       sample();
     },
+    pause: () => void process.kill(redis.pid, 'SIGSTOP'),
+    wake: () => void process.kill(redis.pid, 'SIGCONT'),
     async stop() {
       clearInterval(timer);
       await redis.stop();

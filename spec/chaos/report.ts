@@ -25,6 +25,8 @@ export interface Report {
   /** Calls with a payment that the chain shows. */
   readonly paidCalls: number;
   readonly kinds: Readonly<Record<string, number>>;
+  /** Calls with an answer, by the channel of their buyer. */
+  readonly channels: Readonly<Record<string, number>>;
   /** How the calls ended for their buyers. */
   readonly endings: Readonly<Record<string, number>>;
   readonly proofs: number;
@@ -57,6 +59,7 @@ export function reportOf(plan: Plan, outcome: Outcome, tookMs: number): Report {
     calls: calls.length,
     paidCalls: calls.filter(({ proofs }) => proofs.some((proof) => isPaid(chain, proof))).length,
     kinds: counted(calls.map(({ kind }) => kind)),
+    channels: counted(calls.filter((call) => endingOf(call) === 'answered').map(({ channel }) => channel)),
     endings: counted(calls.map(endingOf)),
     proofs: calls.flatMap(({ proofs }) => proofs).length,
     settleCalls,

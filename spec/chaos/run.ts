@@ -1,4 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { NetConnectOpts } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,6 +12,7 @@ import { type Crowd, gatherCrowd } from './crowd.ts';
 import { openFacilitator } from './facilitator.ts';
 import { openFleet, PRICE_UNITS } from './fleet.ts';
 import { judge } from './judge.ts';
+import { openLine } from './line.ts';
 import { openMerchant } from './merchant.ts';
 import { openNodeLine } from './node-line.ts';
 import type { Plan } from './plan.ts';
@@ -59,9 +61,21 @@ async function play(
     openNodeLine(chain.rpcUrl, plan, weather),
   ]);
   for (const { stop } of [facilitator, merchant, nodeLine]) onEnd(stop);
+  const { lines, redisLine: redisRate } = plan.faults;
+  const [redisLine, facilitatorLine, merchantLine] = await Promise.all([
+    openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, weather),
+    openLine(peerOf(facilitator.url), 'facilitator-line', lines, weather),
+    openLine(peerOf(merchant.url), 'merchant-line', lines, weather),
+  ]);
+  for (const { stop } of [redisLine, facilitatorLine, merchantLine]) onEnd(stop);
   const payTo = privateKeyToAddress(generatePrivateKey());
-  const urls = { rpcUrl: nodeLine.url, facilitatorUrl: facilitator.url, merchantUrl: merchant.url };
-  const posts = await openFleet(GATEWAYS, { chain, ...urls, redisUrl: power.redis.url, payTo, directory });
+  const urls = {
+    rpcUrl: nodeLine.url,
+    facilitatorUrl: `http://127.0.0.1:${facilitatorLine.port}`,
+    merchantUrl: `http://127.0.0.1:${merchantLine.port}`,
+    redisUrl: `redis://127.0.0.1:${redisLine.port}`,
+  };
+  const posts = await openFleet(GATEWAYS, { chain, ...urls, payTo, directory });
   onEnd(() => Promise.all(posts.map((post) => post.stop())));
 
   const disturbUntil = Date.now() + plan.disturbAtMostMs;
@@ -107,6 +121,11 @@ async function play(
     recoveryMs: Math.max(0, lastOpenAt - lastFaultAt),
     complaints: posts.flatMap(({ complaints }) => complaints),
   };
+}
+
+function peerOf(url: string): NetConnectOpts {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
 }
 
 /** Mines now and then, so that the chain's clock goes on when nobody pays. */

@@ -1,6 +1,7 @@
 import type { Hex } from 'viem';
 import type { ResourceId } from './fleet.ts';
 import type { Delivered } from './merchant.ts';
+import type { Channel } from './wire.ts';
 
 /** Who the buyer of a call is; all but `honest` and `hasty` want something that they have not paid for. */
 export const ADVERSARIES = ['two_inputs', 'cancel', 'to_self', 'copies', 'hasty'] as const;
@@ -58,6 +59,8 @@ export interface CallStory {
   readonly id: number;
   readonly kind: Kind;
   readonly target: Target;
+  /** The one that its buyer prefers; now and then an attempt comes by another. */
+  readonly channel: Channel;
   /** The caller's own Idempotency-Key. */
   readonly key: string | undefined;
   readonly proofs: ProofStory[];

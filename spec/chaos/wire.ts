@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Target, Told } from './story.ts';
 
 /** The offer of a challenge, as far as a buyer signs it. */
@@ -24,11 +25,17 @@ export type Reply =
   /** No answer, or a part of one. */
   | { readonly kind: 'lost' };
 
+/** By which protocol a call comes. */
+export const CHANNELS = ['http', 'mcp', 'a2a'] as const;
+export type Channel = (typeof CHANNELS)[number];
+
 interface Envelope {
   readonly code?: string;
   readonly retryable?: boolean;
   readonly details?: { readonly state?: string; readonly payment?: object };
   readonly error?: { readonly reason: string };
+  /** The same over MCP, where `error` is x402's own. */
+  readonly refusal?: { readonly reason: string };
   readonly payment?: { readonly envelope: Challenge };
 }
 
@@ -38,28 +45,103 @@ const PATIENCE_MS = 20_000;
 /** Sends a call once. Never rejects. */
 export async function send(
   baseUrl: string,
-  { resource, input }: Target,
+  target: Target,
   headers: Readonly<Record<string, string>>,
+  channel: Channel,
   abort?: AbortSignal,
 ): Promise<Reply> {
   const patience = AbortSignal.timeout(PATIENCE_MS);
+  const { path, extra, body, read } = MESSAGES[channel](target);
   try {
-    const response = await fetch(`${baseUrl}/api/resources/${resource}/invoke`, {
+    const response = await fetch(`${baseUrl}${path}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify({ input }),
+      headers: { 'content-type': 'application/json', ...extra, ...headers },
+      body: JSON.stringify(body),
       signal: abort === undefined ? patience : AbortSignal.any([patience, abort]),
     });
-    return replyOf(response.status, response.headers, (await response.json()) as Envelope);
+    const answer: unknown = await response.json();
+    // What is refused before the body is read is said in the envelope of HTTP on every channel.
+    const { status, document } = response.status === 200 ? read(answer) : { status: response.status, document: answer };
+    return replyOf(status, response.headers, document as Envelope);
   } catch {
     return { kind: 'lost' };
   }
 }
 
+/** A call in the words of a protocol, and how its answer is read: as HTTP would have said it. */
+interface Message {
+  readonly path: string;
+  readonly extra: Readonly<Record<string, string>>;
+  readonly body: object;
+  read(answer: unknown): { readonly status: number; readonly document: unknown };
+}
+
+const MESSAGES: Readonly<Record<Channel, (target: Target) => Message>> = {
+  http: ({ resource, input }) => ({
+    path: `/api/resources/${resource}/invoke`,
+    extra: {},
+    body: { input },
+    read: (document) => ({ status: 200, document }),
+  }),
+  mcp: ({ resource, input }) => ({
+    path: '/mcp',
+    extra: { accept: 'application/json, text/event-stream' },
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: resource, arguments: { input } } },
+    read(answer) {
+      const { result } = answer as { result: { isError?: boolean; structuredContent: Envelope } };
+      return {
+        status: result.isError === true ? statusOf(result.structuredContent) : 200,
+        document: result.structuredContent,
+      };
+    },
+  }),
+  a2a: ({ resource, input }) => ({
+    path: '/a2a',
+    extra: { 'a2a-version': '1.0' },
+    body: {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'SendMessage',
+      params: {
+        message: {
+          role: 'ROLE_USER',
+          messageId: randomUUID(),
+          parts: [{ data: { resource, input: { input } }, mediaType: 'application/json' }],
+        },
+      },
+    },
+    read(answer) {
+      const { task } = (answer as { result: { task: Task } }).result;
+      const document = task.artifacts[0].parts[0].data;
+      return { status: task.status.state === 'TASK_STATE_COMPLETED' ? 200 : statusOf(document), document };
+    },
+  }),
+};
+
+interface Task {
+  readonly status: { readonly state: string };
+  readonly artifacts: readonly [{ readonly parts: readonly [{ readonly data: Envelope }] }];
+}
+
+/** The HTTP statuses that a buyer has to tell apart; the others say it by `retryable`. */
+const STATUSES: Readonly<Record<string, number>> = {
+  PAYMENT_REQUIRED: 402,
+  PAYMENT_REPLAYED: 409,
+  IDEMPOTENCY_CONFLICT: 409,
+  BACKEND_ERROR: 502,
+  PAYMENT_SETTLEMENT_FAILED: 502,
+};
+
+function statusOf({ code = '' }: Envelope): number {
+  return STATUSES[code] ?? 500;
+}
+
 function replyOf(status: number, headers: Headers, body: Envelope): Reply {
   if (status === 200) return { kind: 'answer', body };
-  if (status === 402 && body.payment !== undefined)
-    return { kind: 'challenge', challenge: body.payment.envelope, reason: body.error?.reason ?? '' };
+  if (status === 402 && body.payment !== undefined) {
+    const { reason = '' } = body.refusal ?? ((typeof body.error === 'object' ? body.error : {}) as { reason?: string });
+    return { kind: 'challenge', challenge: body.payment.envelope, reason };
+  }
   if (body.retryable === true) return { kind: 'again', afterMs: Number(headers.get('retry-after') ?? 0) * 1_000 };
   const { code = '', details } = body;
   const hasPayment = details?.payment !== undefined;
