@@ -99,6 +99,7 @@ const ROOTS = new Set([
   'vital-signs',
   'edges',
   'open-backend',
+  'stand-still',
 ]);
 const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
 

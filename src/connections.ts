@@ -4,15 +4,20 @@ import type { Duplex } from 'node:stream';
 import type { Express } from 'express';
 import { errorEnvelope, GatewayError } from './errors.ts';
 import { hasBody } from './http/framing.ts';
+import type { Standstill } from './stand-still.ts';
 
 /** How long a connection may stay open behind its last answer, for the rest of an upload or a caller who does not close, milliseconds. */
 const LINGER_MS = 1_000;
 
+/** Node's clock of a whole request, and the one between two looks at it, milliseconds: a standstill within them may be why it ran out. */
+const REQUEST_MS = 32_000;
+
+const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 const TOO_LARGE = 'headers_too_large';
 /** Why Node's parser gave up, in the words of `details.reason`. */
 const REASONS: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: TOO_LARGE,
-  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+  [TIMED_OUT]: 'request_timeout',
 };
 
 /** Told of requests that never became one. */
@@ -62,9 +67,11 @@ export class Connections {
   readonly #faulty = new WeakSet<Duplex>();
   readonly #ending = new WeakSet<Duplex>();
   readonly #onRefused: RefusalListener;
+  readonly #standstill: Pick<Standstill, 'within'>;
 
-  constructor(onRefused: RefusalListener) {
+  constructor(onRefused: RefusalListener, standstill: Pick<Standstill, 'within'>) {
     this.#onRefused = onRefused;
+    this.#standstill = standstill;
   }
 
   /**
@@ -98,8 +105,11 @@ export class Connections {
    */
   fault(error: NodeJS.ErrnoException, socket: Duplex): void {
     const running = [...(this.#running.get(socket) ?? [])];
+    // Node finds its timers due before it has read what came in time: that is our delay, and the same request may succeed.
+    const late = error.code === TIMED_OUT && this.#standstill.within(REQUEST_MS) ? stoodStill(error) : undefined;
     if (running.length === 0) {
-      this.refuse(socket, REASONS[error.code ?? ''] ?? 'malformed_request', error);
+      if (late === undefined) this.refuse(socket, REASONS[error.code ?? ''] ?? 'malformed_request', error);
+      else this.#answer(socket, late);
       return;
     }
     if (this.#faulty.has(socket)) return;
@@ -109,7 +119,8 @@ export class Connections {
     if (last !== undefined && !last.headersSent) last.shouldKeepAlive = false;
     last?.once('finish', () => socket.end());
     last?.once('close', () => socket.destroy());
-    for (const { req } of running) if (!req.complete && req.listenerCount('error') > 0) req.emit('error', error);
+    for (const { req } of running)
+      if (!req.complete && req.listenerCount('error') > 0) req.emit('error', late ?? error);
   }
 
   /**
@@ -138,14 +149,22 @@ export class Connections {
       details: { reason },
       cause,
     });
+    this.#answer(socket, refusal);
+  }
+
+  /** Writes the one envelope on the bare socket, and ends it. */
+  #answer(socket: Duplex, refusal: GatewayError): void {
     const requestId = `req_${randomUUID()}`;
+    // The rest of it may be on its way already, and what was refused must not be done.
+    this.#ending.add(socket);
     this.#onRefused(refusal, requestId);
     const body = JSON.stringify(errorEnvelope(refusal, requestId));
     const head = [
-      `HTTP/1.1 ${refusal.status} Bad Request`,
+      `HTTP/1.1 ${refusal.status} ${http.STATUS_CODES[refusal.status]}`,
       'content-type: application/json; charset=utf-8',
       `content-length: ${Buffer.byteLength(body)}`,
       `x-request-id: ${requestId}`,
+      ...Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`),
       'cache-control: no-store',
       'connection: close',
     ];
@@ -154,4 +173,12 @@ export class Connections {
     const lingers = setTimeout(() => socket.destroy(), LINGER_MS).unref();
     socket.once('close', () => clearTimeout(lingers));
   }
+}
+
+function stoodStill(cause: Error): GatewayError {
+  return new GatewayError('GATEWAY_BUSY', {
+    message: 'The gateway stood still while this request came in. Send it again.',
+    headers: { 'retry-after': '1' },
+    cause,
+  });
 }

@@ -4,6 +4,7 @@ import type { Express, Request } from 'express';
 import { Connections, leaveInOrder, type RefusalListener } from './connections.ts';
 import { originForm } from './http/target.ts';
 import type { Door } from './overload/door.ts';
+import { Standstill } from './stand-still.ts';
 
 /** Socket bounds of CONTRACT 3. Two proofs of 8 KiB must fit into the head. */
 const LIMITS = {
@@ -49,6 +50,9 @@ export interface ListenerParts {
   readonly door?: Door;
   readonly maxConnections?: number;
   readonly silentMs?: number;
+  /** How long the head of a request may take, and how often that is looked at, milliseconds; 10,000 and 2,000 unless given. */
+  readonly headersTimeout?: number;
+  readonly connectionsCheckingInterval?: number;
 }
 
 /**
@@ -57,7 +61,8 @@ export interface ListenerParts {
  */
 export function createListener(parts: ListenerParts): Listener {
   const { app, closing = () => false, onRefused, door = () => false } = parts;
-  const connections = new Connections(onRefused);
+  const standstill = new Standstill();
+  const connections = new Connections(onRefused, standstill);
   leaveInOrder(app, connections, closing);
   const answer: http.RequestListener = (req, res) => {
     routable(req);
@@ -69,6 +74,10 @@ export function createListener(parts: ListenerParts): Listener {
   const server = http.createServer(
     {
       ...LIMITS,
+      ...(parts.headersTimeout === undefined ? {} : { headersTimeout: parts.headersTimeout }),
+      ...(parts.connectionsCheckingInterval === undefined
+        ? {}
+        : { connectionsCheckingInterval: parts.connectionsCheckingInterval }),
       IncomingMessage: bornAs<typeof http.IncomingMessage>(http.IncomingMessage, app.request),
       ServerResponse: bornAs<typeof http.ServerResponse>(http.ServerResponse, app.response),
     },
@@ -97,6 +106,7 @@ export function createListener(parts: ListenerParts): Listener {
       server.closeIdleConnections();
     },
     destroy() {
+      standstill.close();
       server.close();
       server.closeAllConnections();
     },

@@ -20,7 +20,7 @@ export interface Counter {
 /** Opens one on loopback. `layers` stand behind the framing check; what passes them is answered 200 `{}`. */
 export async function openCounter(
   layers: readonly RequestHandler[],
-  bounds: Pick<ListenerParts, 'maxConnections' | 'silentMs'> = {},
+  bounds: Pick<ListenerParts, 'maxConnections' | 'silentMs' | 'headersTimeout' | 'connectionsCheckingInterval'> = {},
 ): Promise<Counter> {
   const served: string[] = [];
   const app = plainExpress(express());

@@ -94,7 +94,12 @@ export function readBytes(req: IncomingMessage, res: ServerResponse, mustBeEmpty
       reject(trailers);
     });
     req.once('error', (cause) =>
-      reject(new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause })),
+      // What the connection itself has to say of it is not the caller's fault.
+      reject(
+        cause instanceof GatewayError
+          ? cause
+          : new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause }),
+      ),
     );
     // Only now: a caller that waits for 100 Continue is not invited to send what would be refused.
     if (CONTINUE.test(req.headers.expect ?? '')) res.writeContinue();
