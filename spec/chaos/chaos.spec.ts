@@ -41,6 +41,7 @@ describe('money under kill -9, pauses, power cuts, broken lines and lies', () =>
     assert.ok(kills.redis >= plan.least.redisKills, `${kills.redis} kills of Redis`);
     assert.ok(kills.gatewayPause >= plan.least.gatewayPauses, `${kills.gatewayPause} pauses of a gateway`);
     assert.ok(kills.redisPause >= plan.least.redisPauses, `${kills.redisPause} pauses of Redis`);
+    assert.ok(kills.clockJump >= plan.least.clockJumps, `${kills.clockJump} jumps of a clock`);
     assert.deepEqual(Object.keys(report.channels).sort(), ['a2a', 'http', 'mcp']);
     assert.ok(cuts.filter(({ lostBytes }) => lostBytes > 0).length >= plan.least.powerCuts, JSON.stringify(cuts));
     assert.ok(Object.keys(faults).length >= 22, `faults: ${JSON.stringify(faults)}`);

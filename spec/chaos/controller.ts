@@ -23,7 +23,7 @@ export interface Controller {
 }
 
 /** What is done, as it is counted. */
-type Kind = 'gateway' | 'redis' | 'powerCut' | 'gatewayPause' | 'redisPause';
+type Kind = 'gateway' | 'redis' | 'powerCut' | 'gatewayPause' | 'redisPause' | 'clockJump';
 
 /** How often the last gateway that stands is killed as well: a shop that is always shut sells nothing. */
 const LAST_ONE_TOO = 0.25;
@@ -34,7 +34,7 @@ const REDIS_AWAY_MS: Span = [20, 700];
 export function startController(plan: Plan, posts: readonly Post[], power: Power): Controller {
   const began = Date.now();
   const blows: Blow[] = [];
-  const kills = { gateway: 0, redis: 0, powerCut: 0, gatewayPause: 0, redisPause: 0 };
+  const kills = { gateway: 0, redis: 0, powerCut: 0, gatewayPause: 0, redisPause: 0, clockJump: 0 };
   const over = new AbortController();
   const restarts = new Set<Promise<void>>();
   let lastAt = began;
@@ -98,9 +98,16 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
     post.wake();
     note(`wake ${post.name}`);
   };
+  const jumpClock = async (seed: Seed): Promise<void> => {
+    const post = seed.pick(posts);
+    kills.clockJump += 1;
+    note(`clock of ${post.name} jumps`);
+    post.jump();
+  };
   const loops = Promise.all([
     every(plan.gatewayKillEveryMs, seedOf(`${plan.seed}/gateway-kills`), over.signal, killGateway),
     every(plan.gatewayPauseEveryMs, seedOf(`${plan.seed}/gateway-pauses`), over.signal, pauseGateway),
+    every(plan.clockJumpEveryMs, seedOf(`${plan.seed}/clock-jumps`), over.signal, jumpClock),
     every(plan.redisKillEveryMs, seedOf(`${plan.seed}/redis-kills`), over.signal, killRedis),
   ]);
   // Whoever stops the controller hears of it.
@@ -114,7 +121,8 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
       kills.redis >= plan.least.redisKills &&
       kills.powerCut >= plan.least.powerCuts &&
       kills.gatewayPause >= plan.least.gatewayPauses &&
-      kills.redisPause >= plan.least.redisPauses,
+      kills.redisPause >= plan.least.redisPauses &&
+      kills.clockJump >= plan.least.clockJumps,
     get lastAt() {
       return lastAt;
     },

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import type { Chain } from '../support/chain.ts';
 import { type ConfigObject, CURRENCY, worldConfig, writeConfig } from '../support/config.ts';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
@@ -28,6 +29,8 @@ export interface Post {
   /** Stops it as a whole, as a machine that swaps does, until it is woken up. Nothing when it is down. */
   pause(): void;
   wake(): void;
+  /** Its wall clock jumps. Nothing when it is down. */
+  jump(): void;
   /** Starts it again; a start that fails is repeated, as a cluster would. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -54,6 +57,7 @@ const EVERYTHING = 1_000_000;
 const ERROR_LEVEL = 50;
 const MOST_COMPLAINTS = 20;
 const START_AGAIN_MS = 200;
+const JUMPING_CLOCK = ['--import', pathToFileURL(join(import.meta.dirname, 'jumping-clock.ts')).href];
 const STARTS = 20;
 
 /** Starts the gateways, all over one store. */
@@ -99,10 +103,17 @@ function openPost(name: string, configPath: string, url: string): Post {
     },
     pause: () => signal(running, 'SIGSTOP'),
     wake: () => signal(running, 'SIGCONT'),
+    // One that is starting has no handler yet, and would end.
+    jump: () => signal(up ? running : undefined, 'SIGUSR2'),
     async start() {
       for (let left = STARTS; !up; left -= 1) {
         try {
-          running = await startGateway({ configPath, baseUrl: url, env: { GATEWAY_DRAIN_SECONDS: '0' } });
+          running = await startGateway({
+            configPath,
+            baseUrl: url,
+            env: { GATEWAY_DRAIN_SECONDS: '0' },
+            execArgv: JUMPING_CLOCK,
+          });
           up = true;
         } catch (error) {
           if (left <= 1) throw error;
@@ -117,7 +128,7 @@ function openPost(name: string, configPath: string, url: string): Post {
   };
 }
 
-function signal(gateway: GatewayProcess | undefined, name: 'SIGSTOP' | 'SIGCONT'): void {
+function signal(gateway: GatewayProcess | undefined, name: 'SIGSTOP' | 'SIGCONT' | 'SIGUSR2'): void {
   try {
     if (gateway !== undefined) process.kill(gateway.pid, name);
   } catch {

@@ -16,11 +16,14 @@ export interface Plan {
     /** Of a gateway, and of Redis: stopped as a whole and woken up again (SIGSTOP, SIGCONT). */
     readonly gatewayPauses: number;
     readonly redisPauses: number;
+    /** Of the wall clock of a gateway. */
+    readonly clockJumps: number;
   };
   /** How long a pause lasts. */
   readonly pauseMs: Span;
   readonly gatewayKillEveryMs: Span;
   readonly gatewayPauseEveryMs: Span;
+  readonly clockJumpEveryMs: Span;
   readonly redisKillEveryMs: Span;
   /** Of `/settle`, of `/verify`, of the merchant, of the chain node; of the pieces that cross the lines to Redis and to the others. */
   readonly faults: {
@@ -59,12 +62,13 @@ export function shortPlan(seed: number): Plan {
     ...FAULTS,
     gatewayKillEveryMs: [800, 2_000],
     gatewayPauseEveryMs: [8_000, 16_000],
+    clockJumpEveryMs: [4_000, 9_000],
     pauseMs: [3_000, 6_000],
     redisKillEveryMs: [3_000, 6_000],
     seed,
     calls: 360,
     buyers: 14,
-    least: { gatewayKills: 15, redisKills: 5, powerCuts: 2, gatewayPauses: 2, redisPauses: 1 },
+    least: { gatewayKills: 15, redisKills: 5, powerCuts: 2, gatewayPauses: 2, redisPauses: 1, clockJumps: 4 },
     disturbAtMostMs: 150_000,
     settleDownMs: 15_000,
   };
@@ -76,12 +80,13 @@ export function longPlan(seed: number): Plan {
     ...FAULTS,
     gatewayKillEveryMs: [1_000, 4_000],
     gatewayPauseEveryMs: [10_000, 30_000],
+    clockJumpEveryMs: [4_000, 15_000],
     pauseMs: [3_000, 20_000],
     redisKillEveryMs: [3_000, 9_000],
     seed,
     calls: 6_000,
     buyers: 24,
-    least: { gatewayKills: 35, redisKills: 14, powerCuts: 14, gatewayPauses: 10, redisPauses: 8 },
+    least: { gatewayKills: 35, redisKills: 14, powerCuts: 14, gatewayPauses: 10, redisPauses: 8, clockJumps: 30 },
     disturbAtMostMs: 3_600_000,
     settleDownMs: 60_000,
   };
