@@ -9,6 +9,7 @@ import type { CarriedMandate } from './mandates/ap2/envelope.ts';
 import { reasonOfRefusal } from './mandates/ap2/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from './mandates/ap2/verdict.ts';
 import type { BackendAnswer, BackendError, BackendRequest, HeldConnection } from './merchant/types.ts';
+import type { ShownToken } from './payments/buyer-token.ts';
 import type { Lease } from './payments/leases.ts';
 import type { PaymentRecord } from './payments/ledger/ledger.ts';
 import type { CarriedProof } from './payments/verifier.ts';
@@ -31,11 +32,6 @@ export interface ReceivedCall {
   readonly mandate: CarriedMandate;
   /** The caller's `Idempotency-Key`, unchecked; `illegible` when it was repeated. Only paid calls look at it. */
   readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
-  /**
-   * The protocol's own name for this message, when a caller repeats it after a lost answer (A2A `messageId`): the same name gets the
-   * answer again. Unlike a key it guards nothing: a later message may collect what this one paid for.
-   */
-  readonly retryHint: string | undefined;
   readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
   readonly presenter: Presenter;
   /** Milliseconds of the monotonic clock; when the caller had shown his proof, at the earliest. */
@@ -63,6 +59,8 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   readonly payment: Proof;
   /** The one name the caller gave this payment, in whichever way (CONTRACT 4.4). */
   readonly idempotencyKey: string | undefined;
+  /** The token of a 402 that came back with the proof: a secret between buyer and gateway (contract 4.5). */
+  readonly token: ShownToken | undefined;
   /** What the local checks have against it although it belongs to a record; undefined for a proof that is right. */
   readonly refusal: string | undefined;
   /** Absent where no mandate is required, and before it was looked at. */

@@ -47,7 +47,7 @@ import { failureLog, healthLog, httpLog, type Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { PASSED_ON, type Tracing } from './telemetry/tracing.ts';
 import { watchOver } from './telemetry/watch.ts';
-import { openTillFor } from './till.ts';
+import { openBuyerTokens, openTillFor } from './till.ts';
 import { showVitalSigns } from './vital-signs.ts';
 
 /** How long the last calls may take to write down how they ended, milliseconds. */
@@ -82,7 +82,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();
-  const offers = compileOffers(config);
+  const tokens = openBuyerTokens(config, store.secrets);
+  const offers = compileOffers(config, tokens);
   const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), offers, census: () => store.census() });
   const ledger = metrics.payments.ledger(store.ledger);
   const backlog = openBacklog(store, log, metrics);
@@ -99,7 +100,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     backendReachable: merchant.reachable,
     onChange: healthLog(log),
   });
-  const desk = createDeliveryDesk(ledger, (facts) => {
+  const keepAnswerMs = (config.x402?.keepAnswerSeconds ?? 0) * 1_000;
+  const desk = createDeliveryDesk(ledger, keepAnswerMs, (facts) => {
     metrics.dropped('delivery', 1);
     log.error(facts, 'a delivery is not written');
   });
@@ -110,6 +112,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     events,
     merchant,
     desk,
+    tokens,
     mandateDesk,
     lifecycle,
     clientOf: edges.clientOf,
@@ -197,6 +200,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
       // Who is still silent has had the time of the drain; what it leaves behind is written down as undelivered.
       await Promise.all([merchant.abort(), checkouts?.abort()]);
       await lifecycle.idle(WRITE_DOWN_MS);
+      tokens?.close();
       await till?.releaseLeases();
       await mandates?.close();
       await backlog.close();

@@ -9,6 +9,7 @@ import { verify } from './layers/verify.ts';
 import { type ClientOf, wideNetwork } from './limits/client.ts';
 import type { MandateDesk } from './mandates/desk.ts';
 import type { WatchedMerchant } from './merchant/exchange.ts';
+import { type BuyerTokens, createBuyerTokens } from './payments/buyer-token.ts';
 import { createCashier, type StoreLossPolicy } from './payments/cashier.ts';
 import type { DeliveryDesk } from './payments/delivery.ts';
 import { joining } from './payments/join.ts';
@@ -17,6 +18,7 @@ import type { PaymentLedger, PaymentRecord } from './payments/ledger/ledger.ts';
 import type { Offers } from './payments/offers.ts';
 import { createReconciler } from './payments/reconciler.ts';
 import { type Deliverable, fetchForBuyer } from './payments/redelivery.ts';
+import { openTokenKeys, type SharedSecrets } from './payments/token-keys.ts';
 import { createUnprovenSignatures } from './payments/unproven.ts';
 import { createProofVerifier } from './payments/verifier.ts';
 import type { X402Rail } from './payments/x402/create-rail.ts';
@@ -35,6 +37,7 @@ export interface TillParts {
   readonly events: EventSink;
   readonly merchant: Pick<WatchedMerchant, 'exchange' | 'reserve'>;
   readonly desk: DeliveryDesk;
+  readonly tokens: BuyerTokens;
   /** Undefined: no mandates are accepted. */
   readonly mandateDesk: MandateDesk | undefined;
   readonly lifecycle: Lifecycle;
@@ -60,13 +63,28 @@ export interface Till {
   releaseLeases(): Promise<void>;
 }
 
+/** The buyers' secrets (contract 4.5); undefined where nothing can be paid. */
+export function openBuyerTokens(
+  { merchant, x402 }: Pick<GatewayConfig, 'merchant' | 'x402'>,
+  shared: SharedSecrets,
+): (BuyerTokens & { close(): void }) | undefined {
+  if (x402 === undefined) return undefined;
+  const keys = openTokenKeys(x402.buyerTokenSecrets, { ...x402, merchantId: merchant.id }, shared);
+  return { ...createBuyerTokens(keys.current, x402), close: keys.close };
+}
+
 /** No till when nothing has a price. */
 export function openTillFor(
   { config, rail }: Shop,
-  parts: Omit<TillParts, 'rail' | 'onStoreLoss' | 'resources'>,
+  {
+    tokens,
+    ...parts
+  }: Omit<TillParts, 'rail' | 'onStoreLoss' | 'resources' | 'tokens'> & {
+    readonly tokens: BuyerTokens | undefined;
+  },
 ): Till | undefined {
-  if (rail === undefined || config.x402 === undefined) return undefined;
-  return openTill({ ...parts, rail, onStoreLoss: config.x402.onStoreLoss, resources: config.resources });
+  if (rail === undefined || config.x402 === undefined || tokens === undefined) return undefined;
+  return openTill({ ...parts, tokens, rail, onStoreLoss: config.x402.onStoreLoss, resources: config.resources });
 }
 
 /** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
@@ -86,7 +104,10 @@ function openTill(parts: TillParts): Till {
     label: 'outcome',
     read: () => unproven.count,
   });
-  const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger, unproven);
+  const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger, {
+    unproven,
+    tokens: parts.tokens,
+  });
   const resources = new Map(parts.resources.map((resource) => [resource.id, deliverable(resource)]));
   const reconciler = createReconciler({
     ledger,

@@ -5,7 +5,7 @@ import { eventsUntil, receiptWhen } from '../support/books.ts';
 import { startRedis } from '../support/redis.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { type Brought, bring, failure, read, replayed } from './bring.ts';
-import { decode, encode, named } from './proofs.ts';
+import { decode, encode, found, named } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
 const KEY = 'a secret key of the buyer';
@@ -83,7 +83,7 @@ for (const [store, storage] of Object.entries({
       const proof = await seller.proof('market_report', INPUT);
       const first = await bring(seller.shop, 'market_report', INPUT, { proof });
       await receiptWhen(seller.shop, first.requestId, true);
-      replayed(await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY }), 'delivered');
+      replayed(await bring(seller.shop, 'market_report', INPUT, { proof: found(proof), key: KEY }), 'delivered');
     });
 
     it('same key and proof, another input: 409 IDEMPOTENCY_CONFLICT; with another key "used"', async () => {

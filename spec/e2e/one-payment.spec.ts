@@ -4,7 +4,7 @@ import { receiptWhen } from '../support/books.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { ask } from './ask.ts';
 import { bring, replayed } from './bring.ts';
-import { SPELLINGS, spellingsOfOneAuthorization } from './proofs.ts';
+import { found, SPELLINGS, spellingsOfOneAuthorization } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
 /** What `held` costs. */
@@ -49,11 +49,11 @@ describe('one authorization is one payment', () => {
     assert.equal(merchant.requests.length, 1);
   });
 
-  it('a copy that comes after the delivery has not joined it: 409', async () => {
+  it('a copy that comes after the delivery, without the token of the buyer: 409', async () => {
     const proof = await seller.proof('market_report', INPUT);
     const first = await bring(seller.shop, 'market_report', INPUT, { proof });
     await receiptWhen(seller.shop, first.requestId, true);
-    for (const spelling of spellingsOfOneAuthorization(proof))
+    for (const spelling of spellingsOfOneAuthorization(found(proof)))
       replayed(await bring(seller.shop, 'market_report', INPUT, { proof: spelling }), 'delivered');
   });
 });

@@ -14,6 +14,14 @@ export function named(proof: string, id: unknown): string {
   return encode({ ...decode(proof), extensions: { 'payment-identifier': { info: { required: false, id } } } });
 }
 
+/** The proof as a stranger finds it in the calldata of a block: without the buyer's token, or with `token` of a 402 that he fetched himself. */
+export function found(proof: string, token?: string): string {
+  const { extensions: _echoed, ...payload } = decode(proof);
+  return encode(
+    token === undefined ? payload : { ...payload, extensions: { 'agent-commerce-buyer': { info: { token } } } },
+  );
+}
+
 export const OTHER = `0x${'12'.repeat(20)}`;
 export const seconds = (): number => Math.floor(Date.now() / 1_000);
 

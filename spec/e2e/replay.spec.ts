@@ -5,6 +5,7 @@ import { relayTo } from '../support/hostile-facilitator.ts';
 import { type HostileSeller, openHostileSeller } from '../support/hostile-seller.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { ask } from './ask.ts';
+import { found } from './proofs.ts';
 
 interface Conflict {
   readonly code: string;
@@ -37,7 +38,7 @@ describe('the same proof again is answered by its record', () => {
     await first.arrayBuffer();
     const before = await seller.income();
     const body = await eventually(async () => {
-      const again = await conflict(await bring('market_report', INPUT, proof));
+      const again = await conflict(await bring('market_report', INPUT, found(proof)));
       return again.details.state === 'delivered' ? again : undefined;
     }, 'the delivery to be written');
     assert.equal(body.retryable, false);

@@ -20,7 +20,7 @@ import { startRedis } from '../support/redis.ts';
 import { openShop, type Shop } from '../support/shop.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { forgetfulStores } from './forgetful-stores.ts';
-import { decode, encode, seconds } from './proofs.ts';
+import { decode, encode, found, seconds } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
 const PRICE_UNITS = 10_000n;
@@ -105,7 +105,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
           events.map(({ type }) => type),
           ['resource.requested', 'payment.settled', 'backend.called', 'resource.delivered'],
         );
-        replayed(await bring(shop, 'flaky', { failures: 1 }, { proof }), 'delivered');
+        replayed(await bring(shop, 'flaky', { failures: 1 }, { proof: found(proof) }), 'delivered');
         assert.equal((await income()) - before, 1_000n);
       });
 
@@ -117,7 +117,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         const again = await bring(shop, 'market_report', INPUT, { proof });
         assert.equal(again.status, 200);
         assert.deepEqual((await receiptWhen(shop, again.requestId, true)).metadata, { recovered: 'chain' });
-        replayed(await bring(shop, 'market_report', INPUT, { proof }), 'delivered');
+        replayed(await bring(shop, 'market_report', INPUT, { proof: found(proof) }), 'delivered');
         assert.equal((await income()) - before, PRICE_UNITS);
       });
 

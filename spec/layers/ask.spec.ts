@@ -23,9 +23,10 @@ const OFFER = {
   requirements: { network: 'eip155:1', maxTimeoutSeconds: 60 },
   amount: '0.01',
   currency: 'TUSD',
+  issueToken: () => 'token',
   challenge: {
     fresh: () => challenge('fresh'),
-    refused: (_id: string, _at: string, error: object) => challenge(JSON.stringify(error)),
+    refused: (_facts: object, error: object) => challenge(JSON.stringify(error)),
   },
 } as unknown as Offer;
 
@@ -40,7 +41,8 @@ function counter(proof: PreparedCall['proof']) {
     { requestId: 'r', resourceId: 'report', adapter: 'http' },
     { push: (event) => void events.push(event), withdraw: () => [] },
   );
-  const call = { requestId: 'r', proof, journal, presenter } as unknown as PreparedCall;
+  const bought = { resource: { id: 'report' }, request: { method: 'GET' }, input: {} };
+  const call = { requestId: 'r', proof, journal, presenter, ...bought } as unknown as PreparedCall;
   return { call, asked, types: () => events.map(({ type }) => type) };
 }
 

@@ -52,6 +52,7 @@ describe('a call whose client is gone', () => {
   });
 
   it('waits for no other copy any longer', async () => {
+    till.terms = { ...till.terms, tokenDigest: 'b'.repeat(64) };
     await till.pay();
     const time = virtualTime();
     const copy = joining(till.cashier(), till.ledger, time).take(till.order({ left: leaving.signal }));

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createDeliveryDesk } from '../../src/payments/delivery.ts';
-import { MAX_KEPT_BYTES } from '../../src/payments/ledger/ledger.ts';
+import { MAX_KEPT_BYTES, type PaymentTerms } from '../../src/payments/ledger/ledger.ts';
 import { keptAnswer, sha256 } from './ledger/samples.ts';
-import { tillOfEachTest } from './till.ts';
+import { KEEP_ANSWER_MS, tillOfEachTest } from './till.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const GONE = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: true } as const;
@@ -38,10 +38,12 @@ describe('the delivery desk', () => {
     assert.equal(till.held.size, 0);
   });
 
-  const lives: readonly (readonly [string, { readonly keyDigest?: string; readonly hintDigest?: string }, number])[] = [
-    ['without a key ten seconds, for calls that wait', {}, 10_000],
-    ['with a hint ten minutes, for a client that lost it', { hintDigest: sha256('hint') }, 600_000],
+  const token = { tokenDigest: sha256('token') };
+  const lives: readonly (readonly [string, Partial<PaymentTerms>, number])[] = [
+    ['with a token for as long as is configured', token, KEEP_ANSWER_MS],
+    ['with a token ten minutes at least where tasks are asked about', { ...token, channel: 'a2a' }, 600_000],
     ['with a key for a day', { keyDigest: sha256('key') }, DAY_MS],
+    ['with a key for a day, whatever token came with it', { ...token, keyDigest: sha256('key') }, DAY_MS],
   ];
   for (const [rule, terms, ms] of lives)
     it(`a delivered answer is readable ${rule}`, async () => {
@@ -54,11 +56,18 @@ describe('the delivery desk', () => {
       assert.equal(await isKept(), false);
     });
 
+  it('a delivered answer is not kept when no secret came with its call: it would be for any onlooker', async () => {
+    const sale = await pay();
+    await desk().delivered(sale.record, facts(sale, { answer: keptAnswer() }));
+    assert.equal(await isKept(), false);
+  });
+
   for (const [bytes, kept] of [
     [MAX_KEPT_BYTES, true],
     [MAX_KEPT_BYTES + 1, false],
   ] as const)
     it(`an answer of ${bytes} bytes is ${kept ? 'kept' : 'delivered and not kept'}`, async () => {
+      till.terms = { ...till.terms, ...token };
       const sale = await pay();
       await desk().delivered(sale.record, facts(sale, { answer: keptAnswer(new Uint8Array(bytes)) }));
       assert.equal((await record())?.state, 'delivered');
@@ -115,7 +124,7 @@ describe('the delivery desk', () => {
   it('what cannot be written is told, the lease is not renewed any more, and its events still reach the feed', async () => {
     const sale = await pay();
     const told: string[] = [];
-    const mute = createDeliveryDesk(broken({ advance: silent }), ({ payId }) => void told.push(payId), till.time);
+    const mute = createDeliveryDesk(broken({ advance: silent }), 0, ({ payId }) => void told.push(payId), till.time);
     const given = facts(sale);
     given.journal.record('resource.delivered');
     await mute.delivered(sale.record, given);
@@ -131,7 +140,7 @@ describe('the delivery desk', () => {
     later(8_000);
     const second = await pay();
     const told: unknown[] = [];
-    const late = createDeliveryDesk(till.ledger, ({ err }) => void told.push(err), till.time);
+    const late = createDeliveryDesk(till.ledger, 0, ({ err }) => void told.push(err), till.time);
     await late.delivered(sale.record, facts(sale, { answer: keptAnswer() }));
     assert.match(String(told[0]), /fenced/);
     assert.deepEqual([(await record())?.state, await isKept()], ['settled', false]);

@@ -35,6 +35,8 @@ describe('copies of a proof', () => {
   beforeEach(() => {
     time = virtualTime();
     reads = 0;
+    // Copies of one buyer: a call that cannot show the secret waits for nothing.
+    till.terms = { ...till.terms, tokenDigest: 'b'.repeat(64) };
   });
 
   it('a hundred in one process share one look at the record and have the answer of the first', async () => {
@@ -137,20 +139,27 @@ describe('copies of a proof', () => {
     assert.equal((await copy).kind, 'in_flight');
   });
 
-  it('that lack the key do not wait for an answer that is not theirs', async () => {
+  it('that lack the secret do not wait for an answer that is not theirs', async () => {
     till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    till.terms = { ...till.terms, keyDigest: 'a'.repeat(64) };
     await till.take();
     let takes = 0;
     const reserve: PaymentLedger['reserve'] = (command) => {
       takes += 1;
       return till.ledger.reserve(command);
     };
-    const { keyDigest: _key, ...keyless } = till.terms;
-    const copy = joined(broken({ reserve })).take(order({ terms: keyless }));
+    const { tokenDigest: _token, ...bare } = till.terms;
+    const copy = joined(broken({ reserve })).take(order({ terms: bare }));
     await pass(JOIN_MS);
     assert.equal((await copy).kind, 'in_flight');
     assert.equal(takes, 1);
+  });
+
+  it('that came without a secret do not wait for a call that has none either: the answer would be any onlooker’s', async () => {
+    const { tokenDigest: _token, ...bare } = till.terms;
+    await pay({ terms: bare });
+    const sale = await joined().take(order({ terms: bare }));
+    assert.deepEqual(sale, { kind: 'in_flight', alone: true });
+    assert.equal(time.sleepers(), 0);
   });
 
   it('any other answer is given at once', async () => {

@@ -1,25 +1,28 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hintDigest, keyDigest } from '../../src/payments/key.ts';
+import { keyDigest, tokenDigest, tokenId } from '../../src/payments/key.ts';
 import { assertTerms } from '../../src/payments/ledger/invariants.ts';
 import type { PaymentTerms } from '../../src/payments/ledger/ledger.ts';
 import { compileOffers } from '../../src/payments/offers.ts';
 import { paymentReceiptId } from '../../src/payments/receipt-id.ts';
-import { paymentTerms } from '../../src/payments/terms.ts';
+import { newToken, paymentTerms } from '../../src/payments/terms.ts';
 import { RECEIPT_ID } from '../../src/receipts/receipt.ts';
+import { tokensUnder } from './tokens.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, termsFor } from './x402/signing.ts';
 
 const x402 = termsFor();
 const pricing = { type: 'fixed', amount: '0.01', currency: 'TUSD', units: PRICE_UNITS } as const;
 const report = { id: 'report', name: 'Report', description: undefined, mimeType: 'application/json', pricing };
 const merchant = { publicBaseUrl: 'https://shop.example' };
-const offer = compileOffers({ merchant, resources: [report], x402 }).get('report') ?? assert.fail();
+const offer = compileOffers({ merchant, resources: [report], x402 }, tokensUnder()).get('report') ?? assert.fail();
 const payment = await genuineProof(freshAccount(), x402);
 
-function termsOf(names: { readonly idempotencyKey?: string; readonly retryHint?: string }): PaymentTerms {
+function termsOf(names: { readonly idempotencyKey?: string; readonly token?: string }): PaymentTerms {
   const request = { method: 'GET', path: '/report', headers: {}, body: undefined } as const;
   const call = { requestId: 'req_1', channel: 'a2a', resource: report, request, input: {}, payment } as const;
-  const terms = paymentTerms({ ...call, idempotencyKey: undefined, retryHint: undefined, ...names }, offer);
+  const { idempotencyKey } = names;
+  const token = names.token === undefined ? undefined : { text: names.token, genuineForMs: 1 };
+  const terms = paymentTerms({ ...call, idempotencyKey, token }, offer);
   // What no ledger would take is no terms.
   return assertTerms(terms);
 }
@@ -46,29 +49,39 @@ describe('how a purchase is recognised when it is asked for again', () => {
   const { payId } = payment;
 
   it('by the key that the caller brought', () => {
-    const { keyDigest: key, hintDigest: hint } = termsOf({ idempotencyKey: 'name' });
-    assert.deepEqual([key, hint], [keyDigest(payId, 'name'), undefined]);
+    const { keyDigest: key, tokenDigest: token } = termsOf({ idempotencyKey: 'name' });
+    assert.deepEqual([key, token], [keyDigest(payId, 'name'), undefined]);
   });
 
-  it('without a key by what the protocol calls the message', () => {
-    const { keyDigest: key, hintDigest: hint } = termsOf({ retryHint: 'name' });
-    assert.deepEqual([key, hint], [undefined, hintDigest(payId, 'name')]);
+  it('by the token of the challenge that it answered', () => {
+    const { keyDigest: key, tokenDigest: token } = termsOf({ token: 'name' });
+    assert.deepEqual([key, token], [undefined, tokenDigest(payId, 'name')]);
   });
 
-  it('a key rules alone', () => {
-    const both = termsOf({ idempotencyKey: 'name', retryHint: 'a2a:1' });
-    assert.deepEqual([both.keyDigest, both.hintDigest], [keyDigest(payId, 'name'), undefined]);
+  it('by either when both came: the record may have been made with one of them', () => {
+    const both = termsOf({ idempotencyKey: 'name', token: 'token' });
+    assert.deepEqual([both.keyDigest, both.tokenDigest], [keyDigest(payId, 'name'), tokenDigest(payId, 'token')]);
   });
 
   it('by nothing when the caller brought neither', () => {
     const none = termsOf({});
-    assert.ok(!('keyDigest' in none) && !('hintDigest' in none));
+    assert.ok(!('keyDigest' in none) && !('tokenDigest' in none));
   });
 
-  it('a key and a hint of the same letters are two, of two payments four', () => {
+  it('a key and a token of the same letters are two, of two payments four', () => {
     const other = '0'.repeat(64);
-    const digests = [payId, other].flatMap((id) => [keyDigest(id, 'name'), hintDigest(id, 'name')]);
+    const digests = [payId, other].flatMap((id) => [keyDigest(id, 'name'), tokenDigest(id, 'name')]);
     assert.equal(new Set(digests).size, 4);
     for (const digest of digests) assert.match(digest, /^[0-9a-f]{64}$/);
+  });
+
+  it('a token becomes the secret of a new record while it is genuine', () => {
+    assert.deepEqual(newToken({ token: { text: 'name', genuineForMs: 7 } }), {
+      kind: 'issued',
+      id: tokenId('name'),
+      forMs: 7,
+    });
+    assert.deepEqual(newToken({ token: { text: 'name', genuineForMs: 0 } }), { kind: 'worthless' });
+    assert.equal(newToken({ token: undefined }), undefined);
   });
 });

@@ -20,6 +20,8 @@ import { skippedTime } from './virtual-time.ts';
 
 /** When every test begins, milliseconds of the store's clock. */
 export const NOON_MS = 1_800_000_000_000;
+/** How long a token opens a delivered answer, milliseconds. */
+export const KEEP_ANSWER_MS = 60_000;
 /** How long a sample proof is valid at noon, seconds. */
 const VALID_FOR_S = 120;
 
@@ -127,6 +129,7 @@ export function tillOfEachTest() {
   const desk = (through = till.ledger): DeliveryDesk =>
     createDeliveryDesk(
       through,
+      KEEP_ANSWER_MS,
       ({ err }) => {
         throw err;
       },

@@ -56,13 +56,16 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
   if (command.kind === 'reserve') {
     const bind = command.otherBind ? sha256('something else') : subject.bind;
     const key = command.key === 'none' ? {} : { keyDigest: sha256(command.key) };
-    const hint = command.hint ? { hintDigest: sha256('hint') } : {};
+    const shown =
+      command.token === 'none' ? {} : { tokenDigest: sha256(`${subject.payId} ${tokenName(command.token)}`) };
+    const token = newTokenOf(command.token, requestId);
     const mandate =
       command.mandate === undefined ? {} : { mandate: mandateText(drawnClaim(requestId, command.mandate)) };
     return {
       kind: 'reserve',
       command: {
-        terms: { ...subject, ...key, ...hint, ...mandate, bind },
+        terms: { ...subject, ...key, ...shown, ...mandate, bind },
+        ...token,
         owner: command.owner,
         leaseMs,
         ...(command.proof === 'none' ? {} : { proof: proofOf(subject, command.proof) }),
@@ -98,6 +101,20 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
 
 function proofOf({ payId }: PaymentTerms, which: 'good' | 'forged'): string {
   return sha256(`${payId}-${which}`).slice(0, 22);
+}
+
+type DrawnToken = Extract<Command, { kind: 'reserve' }>['token'];
+
+/** A stored or stale token opens what it paid for like any other. */
+function tokenName(token: DrawnToken): string {
+  return token === 'other' ? 'other' : 'first';
+}
+
+function newTokenOf(token: DrawnToken, requestId: string): Pick<Reserve, 'token'> {
+  if (token === 'none' || token === 'stored') return {};
+  if (token === 'malformed') return { token: { kind: 'issued', id: token, forMs: 600_000 } };
+  if (token === 'stale') return { token: { kind: 'worthless' } };
+  return { token: { kind: 'issued', id: sha256(`${requestId} ${tokenName(token)}`), forMs: 600_000 } };
 }
 
 export function payIdOf(call: Call): string {

@@ -41,8 +41,9 @@ export type Command =
       readonly owner: string;
       readonly otherBind: boolean;
       readonly key: 'none' | 'first' | 'other';
-      readonly hint: boolean;
       readonly proof: 'none' | 'good' | 'forged';
+      /** A token of one of few, so that two payments show the same; `stale`: no new record takes it; `malformed`: a bug of the caller. */
+      readonly token: 'none' | 'first' | 'other' | 'stale' | 'stored' | 'malformed';
       readonly mandate: DrawnClaim | undefined;
     })
   | (Written & {
@@ -109,8 +110,11 @@ const reserve = {
   owner: fc.constantFrom('ada', 'ben', 'eve'),
   otherBind: rarely(6),
   key: fc.constantFrom('none', 'first', 'first', 'other'),
-  hint: rarely(3),
   proof: fc.constantFrom('none' as const, 'good' as const, 'good' as const, 'forged' as const),
+  token: fc.oneof(
+    { weight: 40, arbitrary: fc.constantFrom('none', 'first', 'first', 'other', 'stale', 'stored') },
+    { weight: 1, arbitrary: fc.constant('malformed' as const) },
+  ),
   mandate: fc.option(drawnClaims, { nil: undefined }),
 };
 

@@ -167,7 +167,9 @@ function see(reached: Set<string>, sending: Sending, told: Told | undefined, fou
   reached.add(record.state);
   if (record.evidence !== undefined) reached.add(record.evidence);
   if (record.recovered !== undefined) reached.add('recovered');
-  if (record.hintDigest !== undefined) reached.add('a hint');
+  if (record.tokenDigest !== undefined) reached.add('a token');
+  if (before === undefined && call.kind === 'reserve' && call.command.token?.kind === 'issued')
+    if (record.keyDigest === undefined && record.tokenDigest === undefined) reached.add('a token of another payment');
   if (record.mandate !== undefined) reached.add(`a mandate, ${record.state}`);
   if (before?.keyDigest === undefined && before !== undefined && record.keyDigest !== undefined)
     reached.add('a key that was noted');

@@ -95,5 +95,5 @@ const EXPECTED = [
     'a mandate, delivered',
     'a mandate, refused',
   ],
-  ...['recovered', 'a kept answer', 'a key that was noted', 'a hint', 'something due'],
+  ...['recovered', 'a kept answer', 'a key that was noted', 'a token', 'a token of another payment', 'something due'],
 ];

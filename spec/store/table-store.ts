@@ -3,7 +3,7 @@ import { BEGINNING, comparePositions } from '../../src/events/position.ts';
 import type { RegisterEpoch } from '../../src/mandates/register.ts';
 import { finishUses, reserveUses } from '../../src/mandates/register-table.ts';
 import { countOpen } from '../../src/payments/ledger/census.ts';
-import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord, Reserve } from '../../src/payments/ledger/ledger.ts';
 import { admitted, endedUses } from '../../src/payments/ledger/mandate-use.ts';
 import { refusalEnds, unlessRefused } from '../../src/payments/ledger/refusals.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
@@ -13,6 +13,22 @@ import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/store.ts';
 import { tableClaims } from '../checkouts/table-claims.ts';
 import { mapRegister, mapRows } from '../mandates/register-map.ts';
+
+/** Which payment showed a token first, and until when that is known. */
+export type ShownTokens = Map<string, { readonly payId: string; readonly until: number }>;
+
+/** The payment that showed the command's token first. */
+export function firstShown(tokens: ShownTokens, { token }: Reserve, now: number): string | undefined {
+  const shown = token?.kind === 'issued' ? tokens.get(token.id) : undefined;
+  return shown !== undefined && shown.until > now ? shown.payId : undefined;
+}
+
+/** What a reservation that changed something leaves behind of its token. */
+export function noteToken(tokens: ShownTokens, command: Reserve, now: number): void {
+  const { token, terms } = command;
+  if (token?.kind !== 'issued' || firstShown(tokens, command, now) !== undefined) return;
+  tokens.set(token.id, { payId: terms.payId, until: now + token.forMs });
+}
 
 /** What becomes true with a change of a record. */
 interface Carried {
@@ -25,6 +41,8 @@ interface Carried {
 export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
   const records = new Map<string, PaymentRecord>();
   const uses = mapRows(epoch);
+  const tokens: ShownTokens = new Map();
+  const shared = new Map<string, string>();
   const receipts = new Map<string, Receipt>();
   const events: EventDraft[] = [];
 
@@ -48,14 +66,14 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
     reserve: async (command) => {
       const { payId } = command.terms;
       const before = records.get(payId);
-      const taken = unlessRefused(reserve(before, command, now()), before, command, (proof) => {
+      const outcome = reserve(before, command, now(), firstShown(tokens, command, now()));
+      const taken = unlessRefused(outcome, before, command, (proof) => {
         const found = refusals.get(proof);
         return found !== undefined && found.until > now() ? found.reason : undefined;
       });
-      return settle(
-        payId,
-        admitted(taken, before, (claim) => reserveUses(uses, claim, now())),
-      );
+      const allowed = admitted(taken, before, (claim) => reserveUses(uses, claim, now()));
+      if (allowed.changed) noteToken(tokens, command, now());
+      return settle(payId, allowed);
     },
     advance: async (command) => settle(command.payId, advance(records.get(command.payId), command, now()), command),
     note: async (command) => settle(command.payId, note(records.get(command.payId), command, now()), command),
@@ -135,6 +153,12 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
     parked: parkedCalls(now),
     mandates: mapRegister(uses, now),
     checkouts: tableClaims(now),
+    secrets: {
+      async agree(name, candidate) {
+        if (!shared.has(name)) shared.set(name, candidate);
+        return shared.get(name) ?? candidate;
+      },
+    },
     census: async () => {
       const open = [...records.values()].filter(({ dueAt }) => dueAt !== 0);
       return { open: open.length, ...countOpen(open, now()) };

@@ -98,6 +98,8 @@ export interface X402Document {
   readonly allowMainnet?: boolean;
   readonly localSignatureCheck?: boolean;
   readonly confirm?: 'receipt' | 'facilitator';
+  readonly buyerTokenSecrets?: readonly string[];
+  readonly keepAnswerSeconds?: number;
   readonly onStoreLoss?: 'deliver' | 'refuse';
   readonly facilitator: FacilitatorDocument;
 }

@@ -40,6 +40,8 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
     rpcUrl,
     facilitator: facilitator(document.facilitator, problems),
     confirm: confirmation(document, rpcUrl, problems),
+    buyerTokenSecrets: document.buyerTokenSecrets ?? [],
+    keepAnswerSeconds: document.keepAnswerSeconds ?? X402.keepAnswerSeconds.default,
     onStoreLoss: document.onStoreLoss ?? 'deliver',
     localSignatureCheck: document.localSignatureCheck ?? X402.localSignatureCheck.default,
     mode,

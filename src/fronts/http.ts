@@ -30,7 +30,6 @@ export function httpFront(): RequestHandler {
       proof: carriedProof(req),
       mandate: carriedMandate(req),
       idempotencyKey: carriedKey(req),
-      retryHint: undefined,
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
       presenter: httpPresenter(res, requestId),
       startedAt,

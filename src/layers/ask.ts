@@ -4,6 +4,7 @@ import { recordRefusal } from '../payments/closing.ts';
 import { NothingOwed } from '../payments/nothing-owed.ts';
 import { type Offer, refusedResponse } from '../payments/offers.ts';
 import { refusalSentence } from '../payments/refusal-words.ts';
+import { whatIsBought } from '../payments/terms.ts';
 import { needsMandate } from '../payments/x402/offer.ts';
 import { paidPurchase } from './mandate-purchase.ts';
 
@@ -28,19 +29,29 @@ export function askForPayment(
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
   const authorization =
     desk !== undefined && needsMandate(call.resource) ? desk.challenge(paidPurchase(call, offer)) : undefined;
+  const facts = { requestId, expiresAt, token: offer.issueToken(boundTo(call)), authorization };
   if (owed === undefined) {
-    presenter.paymentRequired(offer.challenge.fresh(requestId, expiresAt, authorization));
+    presenter.paymentRequired(offer.challenge.fresh(facts));
     return;
   }
   const { phase, reason, transaction } = owed;
   const code = phase === 'settle' ? 'PAYMENT_SETTLEMENT_FAILED' : 'PAYMENT_INVALID';
   const message = refusalSentence(reason);
   const refusal = { code, reason, message, retryable: false } as const;
-  const challenge = offer.challenge.refused(requestId, expiresAt, refusal, authorization);
+  const challenge = offer.challenge.refused(facts, refusal);
   presenter.paymentRequired(
     challenge,
     phase === 'settle' ? refusedResponse(offer, requestId, reason, transaction) : undefined,
   );
+}
+
+/** Inputs above this are not bound: their canonical form would cost more than all the rest of a challenge, bytes. */
+const MAX_BOUND_BYTES = 16_384;
+
+/** What a token is bound to; undefined leaves it unbound. */
+function boundTo({ resource, request, input, rawInput }: PreparedCall | ProvenCall): string | undefined {
+  const bytes = rawInput?.byteLength ?? JSON.stringify(input).length;
+  return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request.method, input);
 }
 
 /** The offer of a resource that has a price: one exists for each, or the gateway would not have started. */

@@ -8,7 +8,7 @@ import type { Cashier } from '../payments/cashier.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
 import type { Paid, PostponedFor, Sale } from '../payments/sale.ts';
-import { paymentTerms } from '../payments/terms.ts';
+import { newToken, paymentTerms } from '../payments/terms.ts';
 import { proofDigest } from '../payments/x402/proof-digest.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { paidAndNot } from './backend-failed.ts';
@@ -37,6 +37,7 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
     const sale = await cashier
       .take({
         terms: { ...paymentTerms(call, offer), ...terms },
+        token: newToken(call),
         refusal,
         proof: proofDigest(call.payment),
         left: call.left,
@@ -76,7 +77,7 @@ function fund(
   { record, lease, kept, held }: Paid,
   desk: MandateDesk | undefined,
 ): void {
-  const { payment: _proof, refusal: _refusal, said: _said, mandated: _mandated, ...prepared } = call;
+  const { payment: _proof, refusal: _refusal, token: _token, said: _said, mandated: _mandated, ...prepared } = call;
   const funding = { kind: 'paid', record, lease, held, response: settledResponse(record, call.requestId) } as const;
   const authorization = usedMandate(call, record, desk);
   const funded = { ...prepared, funding, ...(authorization === undefined ? {} : { authorization }) };
@@ -126,7 +127,8 @@ const SPENT = {
 } as const;
 
 const GUARDED =
-  'This payment was taken and its answer not delivered. Send the same call with the Idempotency-Key it was paid with.';
+  'This payment was taken and its answer not delivered. Send the same call as it was paid: with its Idempotency-Key, or else with the ' +
+  'whole payment proof, extensions included.';
 
 /** The sale would fail for us and not for the buyer, so it is not begun. */
 const POSTPONED: Readonly<Record<PostponedFor, string>> = {

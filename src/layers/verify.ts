@@ -36,9 +36,9 @@ export function verify(
       });
     if (verdict.kind === 'unavailable')
       throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
-    const { proof, refusal, key } = verdict;
+    const { proof, refusal, key, token } = verdict;
     const idempotencyKey = oneKey(call.idempotencyKey, key);
-    advanceCall(res, { ...call, stage: 'proven', payment: proof, refusal, idempotencyKey });
+    advanceCall(res, { ...call, stage: 'proven', payment: proof, refusal, idempotencyKey, token });
     next();
   };
 }

@@ -88,7 +88,7 @@ class Till {
   async take(joined: boolean): Promise<Sale> {
     if (!this.#order.gateOpen()) return { kind: 'gate_closed' };
     if (this.#order.left?.aborted === true) return { kind: 'gone' };
-    const { terms, backendTimeoutMs, proof } = this.#order;
+    const { terms, backendTimeoutMs, proof, token } = this.#order;
     // Before the store is asked: the way of its reply is no waiting for somebody's answer.
     const waitedMs = this.#order.elapsedMs();
     const reservation = await this.#ledger.reserve({
@@ -96,6 +96,7 @@ class Till {
       owner: randomUUID(),
       leaseMs: LEASE_MS,
       ...(proof === undefined ? {} : { proof }),
+      ...(token === undefined ? {} : { token }),
     });
     if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, terms, { joined, waitedMs });
     const { record } = reservation;

@@ -18,10 +18,8 @@ import { PATIENT_PAUSES_MS, persist, type Unwritten } from './persist.ts';
 import { type Delivery, receiptOf } from './receipt.ts';
 import { passed } from './steps.ts';
 
-/** How long the answer of a call without a key can be read, milliseconds: for the calls that wait for it and nobody else. */
-const JOINED_KEEP_MS = 10_000;
-/** The same for a call with a retry hint, milliseconds: time for a client that lost the answer to send its message again. */
-const HINT_KEEP_MS = 10 * 60 * 1_000;
+/** Where tasks are polled and resumed, a client that lost the answer needs this long to ask again, milliseconds (contract 4.5). */
+const A2A_KEEP_MS = 10 * 60 * 1_000;
 
 /** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
 export interface DeliveryDesk {
@@ -54,9 +52,13 @@ export interface DeliveryFacts {
   readonly answer: KeptAnswer | undefined;
 }
 
-/** `warn` is told of a delivery that could not be written: its lease will end, and the record stays collectable. */
+/**
+ * `warn` is told of a delivery that could not be written: its lease will end, and the record stays collectable. `keepAnswerMs`: how long
+ * the token of a purchase opens its delivered answer.
+ */
 export function createDeliveryDesk(
   ledger: PaymentLedger,
+  keepAnswerMs: number,
   warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
   time: Pick<Time, 'sleep'> = REAL_TIME,
 ): DeliveryDesk {
@@ -93,7 +95,10 @@ export function createDeliveryDesk(
   return {
     delivered: (record, facts) => {
       const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
-      return close(record, facts, delivery, { to: 'delivered', ...keeping(facts.answer, deliveredKeepMs(record)) });
+      return close(record, facts, delivery, {
+        to: 'delivered',
+        ...keeping(facts.answer, deliveredKeepMs(record, keepAnswerMs)),
+      });
     },
     undelivered: (record, facts) => {
       const forMs = windowLeftMs(record);
@@ -112,10 +117,11 @@ export function createDeliveryDesk(
   };
 }
 
-/** How long a delivered answer can be had again, milliseconds. */
-function deliveredKeepMs({ keyDigest, hintDigest }: PaymentRecord): number {
+/** How long a delivered answer can be had again, milliseconds: without a secret it is for nobody, and not kept. */
+function deliveredKeepMs({ keyDigest, tokenDigest, channel }: PaymentRecord, keepAnswerMs: number): number {
   if (keyDigest !== undefined) return RETRY_WINDOW_MS;
-  return hintDigest === undefined ? JOINED_KEEP_MS : HINT_KEEP_MS;
+  if (tokenDigest === undefined) return 0;
+  return channel === 'a2a' ? Math.max(keepAnswerMs, A2A_KEEP_MS) : keepAnswerMs;
 }
 
 /** An answer that is worth keeping, with its time; nothing otherwise. */

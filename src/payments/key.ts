@@ -8,10 +8,12 @@ export function keyDigest(payId: string, key: string): string {
   return createHash('sha256').update(`${payId}\0${key}`).digest('hex');
 }
 
-/**
- * What the ledger keeps of the protocol's own name for the paying message (`retryHint` of a call): SHA-256 hex, never equal to the
- * digest of a key. A name may be easy to guess, which is why it opens an answer for minutes where a key opens it for a day.
- */
-export function hintDigest(payId: string, hint: string): string {
-  return createHash('sha256').update(`hint\0${payId}\0${hint}`).digest('hex');
+/** What the ledger keeps of the token that came with the proof (contract 4.5): SHA-256 hex, never equal to the digest of a key. */
+export function tokenDigest(payId: string, token: string): string {
+  return createHash('sha256').update(`token\0${payId}\0${token}`).digest('hex');
+}
+
+/** What tells that two purchases showed one token: SHA-256 hex over the token alone. */
+export function tokenId(token: string): string {
+  return createHash('sha256').update(`token id\0${token}`).digest('hex');
 }

@@ -58,9 +58,11 @@ export async function abandon(
 }
 
 /** A record is looked at when it is due, so that is the least that the store's clock can say now. */
-export function owesRefund({ state, settledAt, dueAt, tries }: PaymentRecord): boolean {
+export function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: PaymentRecord): boolean {
   const since = dueAt - (settledAt ?? dueAt);
-  const hopeless = tries >= MOST_TRIES && since >= SHORTEST_WINDOW_MS;
+  // Without a secret any onlooker may have made the tries: they take nothing from the buyer's time.
+  const guarded = keyDigest !== undefined || tokenDigest !== undefined;
+  const hopeless = guarded && tries >= MOST_TRIES && since >= SHORTEST_WINDOW_MS;
   return state === 'undelivered' && (since >= RETRY_WINDOW_MS || hopeless);
 }
 

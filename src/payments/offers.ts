@@ -1,4 +1,5 @@
 import type { PaymentDetails } from '../errors.ts';
+import type { BuyerTokens } from './buyer-token.ts';
 import type { PaymentRecord } from './ledger/ledger.ts';
 import type { Pricing } from './pricing.ts';
 import { type ChallengeTemplate, challengeFor } from './x402/challenge.ts';
@@ -14,20 +15,25 @@ export interface Offer {
   readonly amount: string;
   readonly currency: string;
   readonly challenge: ChallengeTemplate;
+  /** Makes the token of one challenge. */
+  readonly issueToken: BuyerTokens['issue'];
 }
 
 /** The offers of all paid resources by resource id. */
 export type Offers = ReadonlyMap<string, Offer>;
 
-/** Prices every resource that has a price. */
-export function compileOffers(config: {
-  readonly merchant: { readonly publicBaseUrl: string };
-  readonly resources: readonly (Omit<PricedResource, 'pricing'> & { readonly pricing: Pricing })[];
-  readonly x402: OfferTerms | undefined;
-}): Offers {
+/** Prices every resource that has a price. `tokens`: undefined where nothing can be paid. */
+export function compileOffers(
+  config: {
+    readonly merchant: { readonly publicBaseUrl: string };
+    readonly resources: readonly (Omit<PricedResource, 'pricing'> & { readonly pricing: Pricing })[];
+    readonly x402: OfferTerms | undefined;
+  },
+  tokens: Pick<BuyerTokens, 'issue'> | undefined,
+): Offers {
   const offers = new Map<string, Offer>();
   const { x402, merchant } = config;
-  if (x402 === undefined) return offers;
+  if (x402 === undefined || tokens === undefined) return offers;
   for (const resource of config.resources) {
     const { pricing } = resource;
     if (pricing.type === 'free') continue;
@@ -38,6 +44,7 @@ export function compileOffers(config: {
       amount: pricing.amount,
       currency: pricing.currency,
       challenge: challengeFor(priced, x402, merchant.publicBaseUrl),
+      issueToken: tokens.issue,
     });
   }
   return offers;

@@ -2,12 +2,14 @@ import type { Journal } from '../events/journal.ts';
 import type { UseRefusal } from '../mandates/register.ts';
 import type { HeldConnection, ReserveBackend } from '../merchant/types.ts';
 import type { Lease } from './leases.ts';
-import type { KeptAnswer, PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
+import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
 import type { NothingOwed } from './nothing-owed.ts';
 
 /** What a buyer brings to the till. */
 export interface Order {
   readonly terms: PaymentTerms;
+  /** How the token of the terms stands with a new record; absent where the terms are a record's. */
+  readonly token?: NewToken | undefined;
   /** What the local checks have against the proof; it counts unless a record has to be answered. */
   readonly refusal: string | undefined;
   /** The proof that was brought, as refusals are remembered by; absent when none was. */
@@ -71,7 +73,7 @@ export type Sale =
   | {
       readonly kind: 'spent';
       readonly state: 'used' | 'delivered' | 'undelivered' | 'refundDue';
-      /** It waits for the key it was paid with, and this call did not bring it. */
+      /** It waits for the secret it was paid with, and this call did not bring it. */
       readonly guarded?: true;
       readonly record?: PaymentRecord;
     }

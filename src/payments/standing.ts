@@ -3,8 +3,8 @@ import { NothingOwed } from './nothing-owed.ts';
 import type { Sale } from './sale.ts';
 
 /**
- * A call that came while the answer was being made has joined it, also when its turn came only afterwards. Both clocks count whole
- * milliseconds, and a call that came right after the delivery must not pass for one that came before.
+ * A call that came while the answer was being made has joined it, also when its turn came only afterwards: it is not told that its
+ * answer is a repetition. Both clocks count whole milliseconds.
  */
 const CLOCK_GRAIN_MS = 2;
 
@@ -15,27 +15,29 @@ const CLOCK_GRAIN_MS = 2;
 export async function answerStanding(
   ledger: Pick<PaymentLedger, 'kept'>,
   reservation: Exclude<Reservation, { kind: 'run' }>,
-  { keyDigest, hintDigest }: Pick<PaymentTerms, 'keyDigest' | 'hintDigest'>,
+  { keyDigest, tokenDigest }: Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'>,
   call: { readonly joined: boolean; readonly waitedMs: number },
 ): Promise<Sale> {
   if (reservation.kind === 'refused') return { kind: 'refused', owed: NothingOwed.refusedBefore(reservation) };
   if (reservation.kind === 'mandate') return { kind: 'mandate_used', reason: reservation.reason };
   const { kind, record } = reservation;
   const hasKey = keyDigest !== undefined && keyDigest === record.keyDigest;
-  const hasHint = hintDigest !== undefined && hintDigest === record.hintDigest;
+  const hasToken = tokenDigest !== undefined && tokenDigest === record.tokenDigest;
+  const isBuyer = hasKey || hasToken;
   const wasHere = (endedMs: number): boolean => call.joined || call.waitedMs - endedMs > CLOCK_GRAIN_MS;
   switch (kind) {
     case 'busy':
-      return { kind: 'in_flight' };
+      // A proof that came without a secret joins nothing: it is public, so the answer would be any onlooker's.
+      return isBuyer ? { kind: 'in_flight' } : { kind: 'in_flight', alone: true };
     case 'used':
       return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
     case 'guarded':
-      // Somebody works on it, or it waits for its buyer; without the key this is neither.
+      // It is being worked on, or it waits for its buyer; without the secret this call is neither's.
       return record.state === 'undelivered'
         ? { kind: 'spent', state: record.state, guarded: true, record }
         : { kind: 'in_flight', alone: true };
     case 'ended':
-      return ended(ledger, record, hasKey || hasHint, wasHere(reservation.endedMs));
+      return ended(ledger, record, isBuyer, wasHere(reservation.endedMs));
   }
 }
 
@@ -49,11 +51,9 @@ async function ended(
     case 'refused':
       return { kind: 'refused', owed: NothingOwed.refused(record, false) };
     case 'delivered': {
-      // The proof is public once it is on chain: without the buyer's key or hint the answer goes only to calls that came while it was
-      // being made.
-      const mayHave = isBuyer || (joined && record.keyDigest === undefined);
-      const kept = mayHave ? await ledger.kept(record.payId) : undefined;
-      if (kept !== undefined) return { kind: 'again', record, kept, joined: joined && !isBuyer };
+      // The proof is public once it is on chain: the answer goes to the buyer's secret only.
+      const kept = isBuyer ? await ledger.kept(record.payId) : undefined;
+      if (kept !== undefined) return { kind: 'again', record, kept, joined };
       return { kind: 'spent', state: 'delivered', record };
     }
     case 'refundDue':

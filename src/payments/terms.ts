@@ -3,8 +3,9 @@ import type { Channel } from '../events/event.ts';
 import { canonicalJson } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { BackendRequest } from '../merchant/types.ts';
-import { hintDigest, keyDigest } from './key.ts';
-import type { PaymentTerms } from './ledger/ledger.ts';
+import type { ShownToken } from './buyer-token.ts';
+import { keyDigest, tokenDigest, tokenId } from './key.ts';
+import type { NewToken, PaymentTerms } from './ledger/ledger.ts';
 import type { Offer } from './offers.ts';
 import { storedProof } from './recall.ts';
 import { paymentReceiptId } from './receipt-id.ts';
@@ -22,8 +23,8 @@ export function paymentTerms(
     readonly payment: Proof;
     /** The caller's own key, when it brought one. */
     readonly idempotencyKey: string | undefined;
-    /** The protocol's own name for the message; a key makes it meaningless. */
-    readonly retryHint: string | undefined;
+    /** The token of a 402 that came back with the proof. */
+    readonly token: ShownToken | undefined;
   },
   offer: Offer,
 ): PaymentTerms {
@@ -34,7 +35,7 @@ export function paymentTerms(
   const validBefore = Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER);
   return {
     payId: payment.payId,
-    ...howToAskAgain(payment.payId, call),
+    ...secretsOf(payment.payId, call),
     bind: whatIsBought(resource.id, request.method, call.input),
     requestId,
     resourceId: resource.id,
@@ -54,17 +55,30 @@ export function paymentTerms(
   };
 }
 
-/** A key rules alone: whoever has one says who may have the answer again, and for how long. */
-function howToAskAgain(
-  payId: string,
-  { idempotencyKey, retryHint }: Record<'idempotencyKey' | 'retryHint', string | undefined>,
-): Pick<PaymentTerms, 'keyDigest' | 'hintDigest'> {
-  if (idempotencyKey !== undefined) return { keyDigest: keyDigest(payId, idempotencyKey) };
-  return retryHint === undefined ? {} : { hintDigest: hintDigest(payId, retryHint) };
+/** What a call shows beside its public proof. */
+interface Secrets {
+  readonly idempotencyKey: string | undefined;
+  readonly token: ShownToken | undefined;
+}
+
+/** Both, when both came: the record may have been made with either. */
+function secretsOf(payId: string, { idempotencyKey, token }: Secrets): Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'> {
+  return {
+    ...(idempotencyKey === undefined ? {} : { keyDigest: keyDigest(payId, idempotencyKey) }),
+    ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token.text) }),
+  };
+}
+
+/** Whether the token of a call may become the secret of a new record; undefined when none came. */
+export function newToken({ token }: Pick<Secrets, 'token'>): NewToken | undefined {
+  if (token === undefined) return undefined;
+  return token.genuineForMs > 0
+    ? { kind: 'issued', id: tokenId(token.text), forMs: token.genuineForMs }
+    : { kind: 'worthless' };
 }
 
 /** SHA-256 hex over resource, method and the canonical input: equal for every spelling of the same purchase (CONTRACT 4.3). */
-function whatIsBought(resourceId: string, method: string, input: JsonObject): string {
+export function whatIsBought(resourceId: string, method: string, input: JsonObject): string {
   return createHash('sha256')
     .update(`${resourceId}\0${method}\0${canonicalJson(input)}`)
     .digest('hex');

@@ -1,3 +1,4 @@
+import type { BuyerTokens, ShownToken } from './buyer-token.ts';
 import type { PaymentLedger } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import type { Offer } from './offers.ts';
@@ -18,13 +19,14 @@ export type CarriedProof =
 export type ProofVerdict =
   /**
    * `refusal`: what is wrong with it all the same, when it may belong to a record that has to be answered. `key`: the caller's own
-   * name for this payment, of the payment-identifier extension.
+   * name for this payment, of the payment-identifier extension. `token`: that of the 402 it was made for, when it came back.
    */
   | {
       readonly kind: 'genuine';
       readonly proof: Proof;
       readonly refusal: string | undefined;
       readonly key: string | undefined;
+      readonly token: ShownToken | undefined;
     }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'unavailable'; readonly cause: unknown }
@@ -40,10 +42,16 @@ export interface ProofVerifier {
   verify(carried: CarriedProof, offer: Offer, network: string): Promise<ProofVerdict>;
 }
 
+/** What a verifier works with beside the local checks and the ledger. */
+export interface VerifierParts {
+  readonly unproven: Pick<UnprovenSignatures, 'verdictOn'>;
+  readonly tokens: Pick<BuyerTokens, 'read'>;
+}
+
 export function createProofVerifier(
   examine: (candidate: Candidate) => Examination,
   ledger: Pick<PaymentLedger, 'read'>,
-  unproven: Pick<UnprovenSignatures, 'verdictOn'>,
+  { unproven, tokens }: VerifierParts,
   now: () => number = Date.now,
 ): ProofVerifier {
   return {
@@ -63,12 +71,13 @@ export function createProofVerifier(
       const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;
       const { kind } = signature;
       if (kind === 'crowded' || kind === 'unavailable') return signature;
-      const key = decoded.paymentIdentifier;
-      if (kind === 'genuine') return { kind, proof: signature.proof, refusal: refusal?.reason, key };
+      const { paymentIdentifier: key, buyerToken } = decoded;
+      const token = buyerToken === undefined ? undefined : tokens.read(buyerToken);
+      if (kind === 'genuine') return { kind, proof: signature.proof, refusal: refusal?.reason, key, token };
       // A facilitator that refused for another reason has nothing against the signature: what is known here is answered by its record.
       if (checked.kind === 'unproven' && 'ofSignature' in signature && !signature.ofSignature) {
         if (await isKnown(ledger, examination.payId))
-          return { kind: 'genuine', proof: checked.proof, refusal: refusal?.reason ?? signature.reason, key };
+          return { kind: 'genuine', proof: checked.proof, refusal: refusal?.reason ?? signature.reason, key, token };
       }
       // The first check that failed is the one to name.
       return { kind, reason: refusal?.reason ?? signature.reason };

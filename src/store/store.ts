@@ -4,6 +4,7 @@ import type { MandateRegister } from '../mandates/register.ts';
 import type { PaymentCensus } from '../payments/ledger/census.ts';
 import type { PaymentLedger } from '../payments/ledger/ledger.ts';
 import type { ParkedCalls } from '../payments/parked-calls.ts';
+import type { SharedSecrets } from '../payments/token-keys.ts';
 import type { ReceiptBook } from '../receipts/receipt.ts';
 
 /** `degraded` still serves (CONTRACT 2, readiness); the cause goes to the log, never to an answer. */
@@ -22,6 +23,8 @@ export interface Store {
   readonly mandates: MandateRegister;
   /** Operations of checkout sessions that are made once, whatever dies in between. */
   readonly checkouts: CheckoutClaims;
+  /** Values that all processes of the merchant share. */
+  readonly secrets: SharedSecrets;
   /** What stands open now, for whoever watches over the shop. @throws StoreError */
   census(): Promise<PaymentCensus>;
   /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */

@@ -9,6 +9,7 @@ import { redisLedger } from '../../../src/store/redis/ledger.ts';
 import { redisMandates } from '../../../src/store/redis/mandates.ts';
 import { redisParked } from '../../../src/store/redis/parked.ts';
 import { redisReceipts } from '../../../src/store/redis/receipts.ts';
+import { redisSecrets } from '../../../src/store/redis/secrets.ts';
 import { trimCount } from '../../../src/store/trim-count.ts';
 import { misbehave } from './misbehave.ts';
 
@@ -38,6 +39,7 @@ await misbehave({
       parked: redisParked(redis, keys),
       mandates: redisMandates({ redis }, keys),
       checkouts: redisCheckouts({ redis }, keys),
+      secrets: redisSecrets(redis, keys),
       census: redisCensus(redis, keys),
       check: redisHealth(redis, keys, 0, watchEpoch(undefined, undefined)),
       tidy: () => receipts.tidy(),

@@ -22,7 +22,7 @@ import { createProofVerifier } from '../../../src/payments/verifier.ts';
 import type { PaymentRail } from '../../../src/payments/x402/rail.ts';
 import { simDesk } from './mandate.ts';
 import type { Process } from './process.ts';
-import { examine, OFFER, RESOURCE_ID } from './proof.ts';
+import { examine, OFFER, RESOURCE_ID, TOKENS } from './proof.ts';
 
 /** What a simulated gateway stands on: the ports, each of which the world holds in its hand. */
 export interface GatewayPorts {
@@ -58,6 +58,9 @@ export interface SimGateway {
   serve(request: PaidRequest, presenter: Presenter): void;
 }
 
+/** How long a token opens a delivered answer, milliseconds. */
+export const KEEP_ANSWER_MS = 60_000;
+
 const OFFERS = new Map([[RESOURCE_ID, OFFER]]);
 const STAYS = new AbortController().signal;
 
@@ -77,8 +80,9 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const gate = { accepting: () => true, reserveBackend };
   const leases = createLeases(ledger, time);
   const cashier = createCashier({ ledger, rail, leases, onStoreLoss, time });
-  const desk = createDeliveryDesk(ledger, () => undefined, time);
-  const verifier = createProofVerifier(examine, ledger, createUnprovenSignatures(time), () => time.now());
+  const desk = createDeliveryDesk(ledger, KEEP_ANSWER_MS, () => undefined, time);
+  const unproven = createUnprovenSignatures(time);
+  const verifier = createProofVerifier(examine, ledger, { unproven, tokens: TOKENS }, () => time.now());
   const deliverable = { ...resource.backend, repeatable: repeatable(resource), headers: {} };
   const reconciler = createReconciler({
     ledger,
@@ -137,7 +141,6 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         proof: { kind: 'header', value: header },
         mandate: mandate === undefined ? { kind: 'none' } : { kind: 'text', value: mandate },
         idempotencyKey: key,
-        retryHint: undefined,
         trace: { traceparent: undefined, tracestate: undefined },
         presenter,
         startedAt: performance.now(),

@@ -10,8 +10,9 @@ export interface Attempt {
   readonly nonce: string;
   /** What the merchant's answer to this very input looks like. */
   readonly expected: string;
-  readonly keyDigest: string | undefined;
-  /** What the record said about a key when the attempt came in. */
+  /** Digests of what it brings beside the proof: a key, a token, both or nothing. */
+  readonly secrets: readonly string[];
+  /** The secret that the record was made with, when the attempt came in. */
   readonly guardedBy: string | undefined;
   readonly arrivedAt: number;
 }
@@ -20,6 +21,11 @@ const PAID: ReadonlySet<PaymentState> = new Set(['settled', 'delivered', 'undeli
 const LAST_SECONDS_MS = 10_000;
 /** Both clocks count whole milliseconds. */
 const CLOCK_GRAIN_MS = 2;
+
+/** What a call must bring beside the proof; undefined: nothing. */
+export function secretOf(record: PaymentRecord | undefined): string | undefined {
+  return record?.keyDigest ?? record?.tokenDigest;
+}
 
 /** What must hold at every step. It judges by the chain, which nobody under test can write to. */
 export class Laws {
@@ -73,20 +79,21 @@ export class Laws {
 
   /** The last byte of an answer is handed over. */
   answered(attempt: Attempt, body: string, store: SimStore): void {
-    const { payId, nonce, expected, keyDigest } = attempt;
+    const { payId, nonce, expected, secrets } = attempt;
     const record = store.records.get(payId);
     const damaged = store.damaged.has(payId);
     if (!this.#chain.paid(nonce)) this.broken('an answer without a payment');
     if (body !== expected) this.broken('an answer to something else');
     const { guardedBy } = attempt;
-    // A reservation that came to nothing takes its key with it.
-    if (!damaged && guardedBy !== undefined && guardedBy === record?.keyDigest && guardedBy !== keyDigest)
-      this.broken('a guarded answer to a call without its key');
+    const secret = secretOf(record);
+    // A reservation that came to nothing takes its secret with it.
+    if (!damaged && guardedBy !== undefined && guardedBy === secret && !secrets.includes(guardedBy))
+      this.broken('a guarded answer to a call without its secret');
     if (!damaged && (record === undefined || !PAID.has(record.state)))
       this.broken('an answer without a settled record');
     const late = record?.state === 'delivered' && attempt.arrivedAt > record.changedAt + CLOCK_GRAIN_MS;
-    if (late && !damaged && (keyDigest === undefined || keyDigest !== record?.keyDigest))
-      this.broken('a delivered answer once more to a call without its key');
+    if (late && !damaged && (secret === undefined || !secrets.includes(secret)))
+      this.broken('a delivered answer once more to a call without its secret');
     const handed = this.#handed.get(payId) ?? new Set();
     this.#handed.set(payId, handed.add(body));
     if (handed.size > 1 && !damaged) this.broken('two purchases answered for one payment');

@@ -1,6 +1,8 @@
 import type { Resource } from '../../../src/catalogue/resource.ts';
+import type { BuyerTokens } from '../../../src/payments/buyer-token.ts';
 import type { Offer } from '../../../src/payments/offers.ts';
 import { replayKey } from '../../../src/payments/x402/payid.ts';
+import { BUYER_TOKEN } from '../../../src/payments/x402/payload-schema.ts';
 import { encodeProof } from '../../../src/payments/x402/proof-codec.ts';
 import type { Candidate, Examination } from '../../../src/payments/x402/verify.ts';
 import { invalidWindow } from '../../../src/payments/x402/window.ts';
@@ -39,10 +41,17 @@ export const OFFER: Offer = {
   amount: '0.01',
   currency: 'USDC',
   challenge: { fresh: () => CHALLENGE, refused: () => CHALLENGE },
+  issueToken: () => '',
 };
 
-/** An authorization as the world knows it: `header` is what a buyer sends. */
+/** Every token is believed: whose it is stands in the proof, and forgeries are not what is tested here. */
+export const TOKENS: Pick<BuyerTokens, 'read'> = { read: (text) => ({ text, genuineForMs: 700_000 }) };
+
+/** An authorization as the world knows it: `header` is what a buyer sends, `found` what calldata shows of it. */
 export interface SignedProof {
+  readonly found: string;
+  /** What the buyer's 402 gave him, and no chain shows. */
+  readonly token: string;
   readonly nonce: string;
   readonly payId: string;
   /** Unix seconds. */
@@ -54,7 +63,7 @@ export interface SignedProof {
 export function signProof(number: number, nowMs: number, lifeSeconds: number): SignedProof {
   const nonce = `0x${number.toString(16).padStart(64, '0')}`;
   const validBefore = Math.floor(nowMs / 1_000) + lifeSeconds;
-  const header = encodeProof({
+  const payload = {
     x402Version: 2,
     accepted: REQUIREMENTS,
     payload: {
@@ -68,8 +77,10 @@ export function signProof(number: number, nowMs: number, lifeSeconds: number): S
         nonce,
       },
     },
-  });
-  return { nonce, payId: payIdOf(nonce), validBefore, header };
+  } as const;
+  const token = `token-${number}`;
+  const header = encodeProof({ ...payload, extensions: { [BUYER_TOKEN]: { info: { token } } } });
+  return { nonce, payId: payIdOf(nonce), validBefore, header, found: encodeProof(payload), token };
 }
 
 /** The local checks without curve and chain: the window is what time does to a proof. */

@@ -14,6 +14,7 @@ import { admitted } from '../../../src/payments/ledger/mandate-use.ts';
 import { type Refusal, refusalEnds, unlessRefused } from '../../../src/payments/ledger/refusals.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { firstShown, noteToken, type ShownTokens } from '../../store/table-store.ts';
 import { SimUses } from './mandate.ts';
 
 /** The state machine that a store runs: the real one, or a mutant of it. */
@@ -40,6 +41,7 @@ export class SimStore {
   readonly records = new Map<string, PaymentRecord>();
   readonly receipts = new Map<string, Receipt>();
   readonly uses = new SimUses();
+  readonly #tokens: ShownTokens = new Map();
   /** Of payment transitions, by payment. */
   readonly events = new Map<string, EventDraft[]>();
   /** Payments of which the store has lost something. */
@@ -60,15 +62,15 @@ export class SimStore {
   reserve(command: Reserve, skewMs = 0): Reservation {
     const { payId } = command.terms;
     const before = this.records.get(payId);
-    const outcome = this.#table.reserve(before, command, this.#now() + skewMs);
+    const now = this.#now();
+    const outcome = this.#table.reserve(before, command, now + skewMs, firstShown(this.#tokens, command, now));
     const taken = unlessRefused(outcome, before, command, (proof) => {
       const found = this.#refusals.get(proof);
-      return found !== undefined && found.until > this.#now() ? found.reason : undefined;
+      return found !== undefined && found.until > now ? found.reason : undefined;
     });
-    return this.#settle(
-      payId,
-      admitted(taken, before, (claim) => this.uses.reserve(claim, this.#now())),
-    );
+    const allowed = admitted(taken, before, (claim) => this.uses.reserve(claim, now));
+    if (allowed.changed) noteToken(this.#tokens, command, now);
+    return this.#settle(payId, allowed);
   }
 
   advance(command: Advance) {

@@ -1,12 +1,12 @@
 import type { EventDraft } from '../../../src/events/event.ts';
-import { keyDigest } from '../../../src/payments/key.ts';
+import { keyDigest, tokenDigest } from '../../../src/payments/key.ts';
 import { backendIdempotencyKey } from '../../../src/payments/terms.ts';
 import type { BuyerPlan } from './buyer.ts';
 import { SimChain } from './chain.ts';
 import { type Blow, type Fate, isPoint } from './fate.ts';
 import { Connection, connectionPresenter, type Reply } from './front.ts';
 import { createSimGateway, pathOf, requestIdOf, type SimGateway } from './gateway.ts';
-import { type Attempt, Laws } from './laws.ts';
+import { type Attempt, Laws, secretOf } from './laws.ts';
 import { ledgerPort } from './ledger-port.ts';
 import { Mandates } from './mandate.ts';
 import { SimMerchant, type Work } from './merchant.ts';
@@ -178,12 +178,16 @@ export class World implements Conductor {
   }
 
   #arrive({ serve }: SimGateway, connection: Connection, buyer: BuyerPlan, proof: SignedProof): void {
-    const { payId, nonce, header } = proof;
+    const { payId, nonce, token } = proof;
+    const header = buyer.mayPay ? proof.header : proof.found;
     const { input, key } = buyer;
     const attempt: Attempt = {
       ...{ payId, nonce, expected: pathOf(input) },
-      keyDigest: key === undefined ? undefined : keyDigest(payId, key),
-      guardedBy: this.store.records.get(payId)?.keyDigest,
+      secrets: [
+        ...(key === undefined ? [] : [keyDigest(payId, key)]),
+        ...(buyer.mayPay ? [tokenDigest(payId, token)] : []),
+      ],
+      guardedBy: secretOf(this.store.records.get(payId)),
       arrivedAt: this.schedule.now,
     };
     this.schedule.tell(`${connection.process.name} serves ${buyer.name} nonce ${Number(nonce)}`);

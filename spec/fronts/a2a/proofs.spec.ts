@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { decode, MUTATIONS, mutate } from '../../e2e/proofs.ts';
+import { decode, found, MUTATIONS, mutate } from '../../e2e/proofs.ts';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
 import { createBuyer } from '../../support/buyer.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
@@ -119,10 +119,10 @@ describe('paying for a task', () => {
 
   it('a proof that has bought its answer: DUPLICATE_NONCE, and nobody is asked to pay again', async () => {
     const proof = await paid();
-    const pay = (): Members => message('market_report', { ...CITY, _payment: proof });
-    assert.equal((await send(base, pay())).status.state, 'TASK_STATE_COMPLETED');
+    const pay = (_payment: string): Members => message('market_report', { ...CITY, _payment });
+    assert.equal((await send(base, pay(proof))).status.state, 'TASK_STATE_COMPLETED');
     const earned = await seller.income();
-    const again = await send(base, pay());
+    const again = await send(base, pay(found(proof)));
     assert.equal(dataOf(again)['code'], 'PAYMENT_REPLAYED');
     assert.deepEqual(x402Of(again), {
       'x402.payment.status': 'payment-completed',

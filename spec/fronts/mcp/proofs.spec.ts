@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { found } from '../../e2e/proofs.ts';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { type CallResult, callTool } from './post.ts';
@@ -106,7 +107,7 @@ describe('paying for a tool', () => {
     const stalled = await openRequest(base);
     const proof = await seller.proof('market_report', input);
     assert.equal((await callTool(base, 'market_report', { ...input, _payment: proof })).isError, undefined);
-    const params = { name: 'market_report', arguments: { ...input, _payment: proof } };
+    const params = { name: 'market_report', arguments: { ...input, _payment: found(proof) } };
     const answer = await stalled.finish(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
     assert.match(answer, /PAYMENT_REPLAYED/);
     assert.doesNotMatch(answer, /12\.50/);
@@ -147,11 +148,11 @@ describe('paying for a tool', () => {
   it('a proof that bought over HTTP buys nothing here, and the other way round', async () => {
     const proof = await seller.proof('market_report', CITY);
     assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': proof })).status, 200);
-    const { structuredContent } = await callTool(base, 'market_report', { ...CITY, _payment: proof });
+    const { structuredContent } = await callTool(base, 'market_report', { ...CITY, _payment: found(proof) });
     assert.equal(structuredContent?.['code'], 'PAYMENT_REPLAYED');
     const second = await seller.proof('market_report', CITY);
     assert.equal((await callTool(base, 'market_report', { ...CITY, _payment: second })).isError, undefined);
-    assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': second })).status, 409);
+    assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': found(second) })).status, 409);
   });
 
   it('the same proof and Idempotency-Key get the same answer again, and say so', async () => {

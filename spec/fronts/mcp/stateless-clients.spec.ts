@@ -59,8 +59,9 @@ for (const [name, { connect }] of Object.entries(CLIENT_MODES))
         assert.equal(receiptOf(answer)?.success, true, JSON.stringify(answer));
         const [challenged, paid] = route.visited.slice(-2);
         assert.notEqual(challenged, paid);
-        // The proof comes a second time, to the gateway that has not seen it.
-        const again = await client.callTool(withProof(WEATHER, proof));
+        // The proof comes a second time, as it stands in the block, to the gateway that has not seen it.
+        const { extensions: _token, ...found } = proof;
+        const again = await client.callTool(withProof(WEATHER, found));
         assert.equal(again.isError, true);
         assert.equal((again.structuredContent as { code?: string }).code, 'PAYMENT_REPLAYED', JSON.stringify(again));
       });

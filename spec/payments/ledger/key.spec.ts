@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LedgerCorruption } from '../../../src/payments/ledger/invariants.ts';
-import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
+import type { PaymentState, Reserve } from '../../../src/payments/ledger/ledger.ts';
 import { reserve } from '../../../src/payments/ledger/table.ts';
 import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import { ask, inState, NOW, sha256 } from './samples.ts';
@@ -40,24 +40,51 @@ describe('a record that was reserved with a key', () => {
   });
 });
 
-describe('a record that was reserved with a hint', () => {
-  const hint = sha256('hint');
+describe('a record that was reserved with a token', () => {
+  const token = sha256('token');
+  const id = sha256('token id');
+  const issued = { kind: 'issued', id, forMs: 1_000 } as const;
+  const asked = (tokenDigest?: string, more = {}) =>
+    ask('other', { ...(tokenDigest === undefined ? {} : { tokenDigest }), ...more });
+  const guarded = (state: PaymentState) => inState(state, { tokenDigest: token, leaseUntil: 0 });
+  const madeFrom = (command: Reserve, shownFor?: string) => reserve(undefined, command, NOW, shownFor).record;
 
-  for (const state of STATES.filter((one) => TRANSITIONS[one].length > 0))
-    it(`${state}: is run by anyone, and keeps the hint that came first`, () => {
-      for (const changes of [{}, { hintDigest: sha256('other hint') }, { keyDigest: sha256('key') }]) {
-        const { answer } = reserve(inState(state, { hintDigest: hint, leaseUntil: 0 }), ask('other', changes), NOW);
-        assert.equal(answer.kind, 'run');
-        assert.deepEqual([answer.record.hintDigest, answer.record.keyDigest], [hint, undefined]);
-      }
+  for (const state of STATES.filter((one) => TRANSITIONS[one].length > 0)) {
+    it(`${state}: only who brings that token runs it, with a key beside it or not`, () => {
+      const record = guarded(state);
+      for (const strange of [asked(), asked(sha256('other')), asked(undefined, { keyDigest: token })])
+        assert.deepEqual(reserve(record, strange, NOW), {
+          answer: { kind: 'guarded', record },
+          record,
+          changed: false,
+        });
+      for (const own of [asked(token), asked(token, { keyDigest: sha256('key') })])
+        assert.equal(reserve(record, own, NOW).answer.kind, 'run');
     });
-
-  it('has no key: both together are refused before anything is written', () => {
-    const both = ask('buyer', { hintDigest: hint, keyDigest: sha256('key') });
-    assert.throws(() => reserve(undefined, both, NOW), LedgerCorruption);
+    it(`${state}: first wins, a token that is shown later replaces nothing`, () => {
+      const { answer } = reserve(inState(state, { leaseUntil: 0 }), { ...asked(token), token: issued }, NOW);
+      assert.ok(answer.kind === 'run');
+      assert.equal(answer.record.tokenDigest, undefined);
+    });
+    it(`${state}: an old token still opens what it paid for`, () => {
+      const old = { ...asked(token), token: { kind: 'worthless' } as const };
+      assert.equal(reserve(guarded(state), old, NOW).answer.kind, 'run');
+    });
+  }
+  it('is made by a token of ours, or by terms that were a record', () => {
+    assert.equal(madeFrom({ ...asked(token), token: issued })?.tokenDigest, token);
+    assert.equal(madeFrom(asked(token))?.tokenDigest, token);
   });
-
-  it('keeps a digest and not the hint itself', () => {
-    assert.throws(() => reserve(undefined, ask('buyer', { hintDigest: 'a2a:1' }), NOW), LedgerCorruption);
+  it('is not made by a worthless token, nor by one that another payment showed first', () => {
+    assert.equal(madeFrom({ ...asked(token), token: { kind: 'worthless' } })?.tokenDigest, undefined);
+    assert.equal(madeFrom({ ...asked(token), token: issued }, sha256('other payment'))?.tokenDigest, undefined);
+    assert.equal(madeFrom({ ...asked(token), token: issued }, asked().terms.payId)?.tokenDigest, token);
+  });
+  it('is not made beside a key, which rules alone', () => {
+    const made = madeFrom({ ...asked(token, { keyDigest: sha256('key') }), token: issued });
+    assert.deepEqual([made?.keyDigest, made?.tokenDigest], [sha256('key'), undefined]);
+  });
+  it('keeps a digest and not the token itself', () => {
+    assert.throws(() => reserve(undefined, asked('A'.repeat(72)), NOW), LedgerCorruption);
   });
 });

@@ -33,6 +33,8 @@ describe('opening the rail', () => {
     rpcUrl: local.rpcUrl,
     facilitator: { mode: 'local', privateKey: local.relayerKey },
     confirm: 'receipt',
+    buyerTokenSecrets: [],
+    keepAnswerSeconds: 60,
     onStoreLoss: 'deliver',
     ...changes,
   });

@@ -145,13 +145,30 @@ describe('the shape of a proof', () => {
   ];
   for (const [where, path, value] of unknown)
     it(`drops an unknown member of ${where}`, () => {
-      assert.deepEqual(read(path, value), { kind: 'decoded', payload: spelledOnce(), paymentIdentifier: undefined });
+      const nothing = { paymentIdentifier: undefined, buyerToken: undefined };
+      assert.deepEqual(read(path, value), { kind: 'decoded', payload: spelledOnce(), ...nothing });
     });
 
   for (const path of ['resource', 'accepted.extra', 'extensions'])
     it(`takes null for ${path} as if it were absent`, () => {
       assert.deepEqual(read(path, null), read(path, undefined));
     });
+
+  it('takes the buyer token out of what goes on, and whatever else stands in its place for none', () => {
+    const echoed = read('extensions', { 'agent-commerce-buyer': { info: { token: 'T', ...marked }, schema: marked } });
+    assert.deepEqual(echoed, {
+      kind: 'decoded',
+      payload: spelledOnce(),
+      paymentIdentifier: undefined,
+      buyerToken: 'T',
+    });
+    const others = [null, 7, 'T', [], {}, { token: 'T' }, { info: null }, { info: 'T' }, { info: { token: 7 } }];
+    for (const other of others) {
+      const decoded = read('extensions', { 'agent-commerce-buyer': other });
+      assert.ok(decoded.kind === 'decoded', JSON.stringify(other));
+      assert.equal(decoded.buyerToken, undefined);
+    }
+  });
 
   it('keeps of a payment identifier the name only', () => {
     const id = 'order_0123456789-ABC';

@@ -69,9 +69,6 @@ export function a2aFront({ dialect, parked, parkForMs, budget }: A2aParts): Requ
   };
 }
 
-/** Shortest message id that stands for its message, characters: that of a payment-identifier. */
-const MIN_HINT_LENGTH = 16;
-
 /** What is known of a purchase whose call could not be taken out of the store. */
 const UNKNOWN = { resourceId: '', input: {}, waiting: true } as const;
 
@@ -91,7 +88,7 @@ function activate(req: Request, res: Response): boolean {
 /** A message as the shared layers know it. */
 function received(
   req: Request,
-  { messageId, proof, mandate }: SendMessage,
+  { proof, mandate }: SendMessage,
   { resourceId, input }: Pick<Purchase, 'resourceId' | 'input'>,
 ): Omit<ReceivedCall, 'requestId' | 'presenter' | 'startedAt' | 'left'> {
   return {
@@ -103,8 +100,6 @@ function received(
     proof,
     mandate,
     idempotencyKey: carriedKey(req),
-    // A name that others may guess would let them read what was bought with a proof that is public by then.
-    retryHint: messageId.length < MIN_HINT_LENGTH ? undefined : `a2a:${messageId}`,
     trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
   };
 }

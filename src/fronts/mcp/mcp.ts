@@ -115,7 +115,6 @@ export function mcpFront({ catalogue, merchant, version, budget }: McpParts): Re
         memberMandate(meta['agent-commerce/authorization']),
       ),
       idempotencyKey: carriedKey(req),
-      retryHint: undefined,
       trace: {
         traceparent: textMember(meta['traceparent']) ?? singleHeader(req, 'traceparent'),
         tracestate: textMember(meta['tracestate']) ?? singleHeader(req, 'tracestate'),

@@ -4,6 +4,7 @@ import {
   type Evidence,
   type Keeping,
   MAX_KEPT_BYTES,
+  type NewToken,
   type PaymentFacts,
   type PaymentRecord,
   type PaymentState,
@@ -74,7 +75,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   proof: text,
   backendRequest: text,
   keyDigest: optionalDigest,
-  hintDigest: optionalDigest,
+  tokenDigest: optionalDigest,
   mandate: (value) => value === undefined || (typeof value === 'string' && readStoredMandate(value) !== undefined),
 };
 
@@ -129,9 +130,6 @@ export function assertTerms(candidate: PaymentTerms): PaymentTerms {
     if (!rule(value)) throw new LedgerCorruption(`${name} is malformed`);
     if (value !== undefined) terms[name] = value;
   }
-  // It would open for anyone who guesses it what the key was meant to guard.
-  if (candidate.keyDigest !== undefined && candidate.hintDigest !== undefined)
-    throw new LedgerCorruption('hintDigest beside keyDigest');
   return terms as unknown as PaymentTerms;
 }
 
@@ -154,6 +152,13 @@ export function assertRecord(candidate: object): PaymentRecord {
 export function assertLease(leaseMs: number): void {
   if (!Number.isSafeInteger(leaseMs) || leaseMs < 0 || leaseMs > MAX_LEASE_MS)
     throw new RangeError(`a lease is 0 to ${MAX_LEASE_MS} ms`);
+}
+
+/** @throws LedgerCorruption before anything is written. */
+export function assertNewToken(token: NewToken | undefined): void {
+  if (token?.kind !== 'issued') return;
+  if (!digest(token.id)) throw new LedgerCorruption('token id is malformed');
+  if (!positive(token.forMs)) throw new LedgerCorruption('a token is remembered for whole milliseconds');
 }
 
 /** @throws RangeError a bug of the caller, before anything is written. */

@@ -44,10 +44,10 @@ export interface PaymentTerms {
   /** SHA-256 hex over payId and the caller's own idempotency key; absent when none came (CONTRACT 4.4). The key itself is a secret. */
   readonly keyDigest?: string;
   /**
-   * SHA-256 hex over payId and the protocol's own name for the message that paid; absent beside a key, and when the protocol has none.
-   * It guards nothing: only a delivered answer is given again for it.
+   * SHA-256 hex over payId and the token of a 402 that came with the proof (contract 4.5); absent when none came. The token
+   * itself is a secret. A record never has it beside a key, which rules alone; the terms of a call may bring both.
    */
-  readonly hintDigest?: string;
+  readonly tokenDigest?: string;
   /**
    * The mandate that this purchase is made under, as text (`StoredMandate`); absent where none is wanted. Its uses are reserved, committed
    * and released in the writes of this record, and only what the first reservation brought counts.
@@ -115,13 +115,23 @@ export interface Reserve {
   readonly leaseMs: number;
   /** The proof as refusals are remembered by (`proofDigest`); absent where none was brought. */
   readonly proof?: string;
+  /** Whether the token of the terms may become the secret of a new record; absent where the terms were a record before. */
+  readonly token?: NewToken;
 }
+
+/**
+ * `worthless`: it is old or not ours. `issued`: it is ours, and counts unless another payment showed it first; `id` is SHA-256 hex of the
+ * token, remembered for `forMs` milliseconds.
+ */
+export type NewToken =
+  | { readonly kind: 'worthless' }
+  | { readonly kind: 'issued'; readonly id: string; readonly forMs: number };
 
 /**
  * `run`: the caller owns the record now (new, its own again, or taken over after the lease ended) and finds its state in it.
  * `busy`: somebody else works on it. `used`: the authorization bought something else. `ended`: nothing is left to do, since `endedMs`
  * milliseconds.
- * `guarded`: there is something left, but only for who brings the key that came first.
+ * `guarded`: there is something left, but only for a call with the secret that came first.
  * `mandate`: there was no record, and the mandate cannot be used; nothing was written.
  * `refused`: there was no record, and the provider refused this very proof before; nothing was written.
  */

@@ -1,10 +1,19 @@
-import { assertFacts, assertKeeping, assertLease, assertPause, assertRecord, assertTerms } from './invariants.ts';
+import {
+  assertFacts,
+  assertKeeping,
+  assertLease,
+  assertNewToken,
+  assertPause,
+  assertRecord,
+  assertTerms,
+} from './invariants.ts';
 import type {
   Advance,
   Advanced,
   Claim,
   Discarded,
   Holder,
+  NewToken,
   Note,
   PaymentFacts,
   PaymentRecord,
@@ -26,16 +35,22 @@ export interface Outcome<Answer> {
 /**
  * Claims an authorization, or takes over one whose lease ended. A take-over changes owner and fence, never the state: what is
  * `settling` then is uncertain and must be reconciled, what is `settled` or `undelivered` is a delivery to resume.
- * Asking again with the same owner answers the same, so a lost reply is harmless.
+ * Asking again with the same owner answers the same, so a lost reply is harmless. `tokenShownFor`: the payId of the payment that showed
+ * the command's token first, undefined when none did.
  */
-export function reserve(record: PaymentRecord | undefined, command: Reserve, now: number): Outcome<Reservation> {
+export function reserve(
+  record: PaymentRecord | undefined,
+  command: Reserve,
+  now: number,
+  tokenShownFor?: string,
+): Outcome<Reservation> {
   assertLease(command.leaseMs);
+  assertNewToken(command.token);
   const terms = assertTerms(command.terms);
-  if (record === undefined) return running(freshRecord(terms, command, now));
+  if (record === undefined) return running(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now));
   if (record.bind !== terms.bind) return standing({ kind: 'used', record });
   if (isFinal(record.state)) return standing({ kind: 'ended', record, endedMs: now - record.changedAt });
-  if (record.keyDigest !== undefined && record.keyDigest !== terms.keyDigest)
-    return standing({ kind: 'guarded', record });
+  if (!opens(record, terms)) return standing({ kind: 'guarded', record });
   const live = record.leaseUntil > now;
   const lease = { ...leased(now, command.leaseMs, 0), changedAt: now };
   if (record.owner === command.owner)
@@ -141,6 +156,23 @@ function refusal(
 
 function holds(record: PaymentRecord, { owner, fence }: Pick<Claim, 'owner' | 'fence'>): boolean {
   return record.owner === owner && record.fence === fence;
+}
+
+/** Whether terms bring the secret that a record was made with; one that was made without any is open. */
+function opens(record: PaymentRecord, terms: PaymentTerms): boolean {
+  if (record.keyDigest !== undefined) return record.keyDigest === terms.keyDigest;
+  return record.tokenDigest === undefined || record.tokenDigest === terms.tokenDigest;
+}
+
+/**
+ * Terms of a new record with one secret at most. A key rules alone: a caller who chose one says how the answer is asked for again. A token
+ * that is worthless, or that another payment has shown, is no secret of this buyer.
+ */
+function withSecret(terms: PaymentTerms, token: NewToken | undefined, shownFor: string | undefined): PaymentTerms {
+  const counts = token === undefined || (token.kind === 'issued' && (shownFor ?? terms.payId) === terms.payId);
+  if (terms.tokenDigest === undefined || (counts && terms.keyDigest === undefined)) return terms;
+  const { tokenDigest: _notTheirs, ...rest } = terms;
+  return rest;
 }
 
 function freshRecord(terms: PaymentTerms, { owner, leaseMs }: Reserve, now: number): PaymentRecord {

@@ -1,5 +1,5 @@
 import { encodeHeaderText } from './header-codec.ts';
-import { needsMandate, type OfferTerms, type PricedResource, paymentRequiredFor } from './offer.ts';
+import { needsMandate, type OfferTerms, type PricedResource, paymentRequiredFor, TOKEN_PLACE } from './offer.ts';
 import type { PaymentRequired } from './wire.ts';
 
 /** A 402 in the forms that the channels need. */
@@ -28,38 +28,75 @@ export interface ChallengeError {
   readonly retryable: false;
 }
 
-/**
- * The challenge of one resource. `expiresAt` in ISO 8601. `authorization`: JSON text that says which mandate must come too (ap2.md 7.4),
- * the additive member of that name; undefined where none is required.
- */
+/** What is different in each challenge of a resource. */
+export interface ChallengeFacts {
+  readonly requestId: string;
+  /** ISO 8601. */
+  readonly expiresAt: string;
+  /** The buyer's secret, of `TOKEN_CHARACTERS` (contract 4.5). */
+  readonly token: string;
+  /** JSON text that says which mandate must come too (ap2.md 7.4); undefined where none is required. */
+  readonly authorization?: string | undefined;
+}
+
+/** The challenge of one resource. */
 export interface ChallengeTemplate {
-  fresh(requestId: string, expiresAt: string, authorization?: string): Challenge;
-  refused(requestId: string, expiresAt: string, error: ChallengeError, authorization?: string): Challenge;
+  fresh(facts: ChallengeFacts): Challenge;
+  refused(facts: ChallengeFacts, error: ChallengeError): Challenge;
 }
 
 /**
- * Builds the challenge of a resource once: all that differs between two requests is the request id, the expiry and the checkout of a
- * mandate, so a 402 costs one concatenation. Rebuilt with the configuration, never patched.
+ * Builds the challenge of a resource once: all that differs between two requests is the request id, the expiry, the buyer's token and the
+ * checkout of a mandate, so a 402 costs one concatenation. Rebuilt with the configuration, never patched.
  */
 export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
   const required = paymentRequiredFor(resource, terms, publicBaseUrl);
-  const document = JSON.stringify(required);
-  const header = encodeHeaderText(document);
+  const text = JSON.stringify(required);
+  const documentWith = splitAtToken(text);
+  const asciiWith = ASCII.test(text) ? documentWith : splitAtToken(JSON.stringify(withoutDescription(required)));
   const message = messageOf(resource);
   const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts), message);
-  const asciiDocument = ASCII.test(document) ? document : JSON.stringify(withoutDescription(required));
   return {
-    fresh(requestId, expiresAt, authorization) {
-      const envelope = frame(requestId, expiresAt, document, authorization);
-      return { body: envelope, header, document, envelope, refusal: undefined, message, asciiDocument };
+    fresh(facts) {
+      const { token } = facts;
+      const document = documentWith.text(token);
+      const envelope = frame(facts, document);
+      const forms = { body: envelope, header: documentWith.header(token), document, envelope };
+      return { ...forms, refusal: undefined, message, asciiDocument: asciiWith.text(token) };
     },
-    refused(requestId, expiresAt, refusal, authorization) {
-      const refused = withError(document, refusal.reason);
-      const envelope = frame(requestId, expiresAt, refused, authorization);
+    refused(facts, refusal) {
+      const document = withError(documentWith.text(facts.token), refusal.reason);
+      const envelope = frame(facts, document);
       const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
-      const forms = { body, header: encodeHeaderText(refused), document: refused, envelope, refusal, message };
-      return { ...forms, asciiDocument: withError(asciiDocument, refusal.reason) };
+      // The error moves the token out of its prepared place in the base64, and refusals are rare enough to be encoded whole.
+      const forms = { body, header: encodeHeaderText(document), document, envelope, refusal, message };
+      return { ...forms, asciiDocument: withError(asciiWith.text(facts.token), refusal.reason) };
     },
+  };
+}
+
+/** A document around its token: as text, and as the base64 of a header. */
+interface AroundToken {
+  text(token: string): string;
+  header(token: string): string;
+}
+
+/**
+ * Splits a document where its token belongs. Up to two spaces go before the token, which JSON does not mind: then its first byte lies at a
+ * multiple of three, and the base64 of the whole is that of its three parts in a row.
+ */
+function splitAtToken(document: string): AroundToken {
+  const at = document.lastIndexOf(TOKEN_PLACE);
+  if (at < 0) throw new Error('PaymentRequired has no place for a token');
+  const before = document.slice(0, at - 1);
+  const padding = ' '.repeat((3 - ((Buffer.byteLength(before) + 1) % 3)) % 3);
+  const head = `${before}${padding}"`;
+  const tail = document.slice(at + TOKEN_PLACE.length);
+  const head64 = encodeHeaderText(head);
+  const tail64 = encodeHeaderText(tail);
+  return {
+    text: (token) => head + token + tail,
+    header: (token) => head64 + encodeHeaderText(token) + tail64,
   };
 }
 
@@ -87,7 +124,7 @@ function messageOf(resource: PricedResource): string {
 
 const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authorization.';
 
-type Frame = (requestId: string, expiresAt: string, document: string, authorization: string | undefined) => string;
+type Frame = (facts: ChallengeFacts, document: string) => string;
 
 /** The envelope with its constant parts serialised. */
 function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: string, message: string): Frame {
@@ -104,7 +141,7 @@ function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: str
   const head = '{"status":"payment-required","code":"PAYMENT_REQUIRED","requestId":';
   const middle = `,"resourceId":${JSON.stringify(resource.id)},"message":${JSON.stringify(message)},"payment":${JSON.stringify(payment).slice(0, -1)},"expiresAt":`;
   const beforeDocument = `,"accepts":${accepts},"envelope":`;
-  return (requestId, expiresAt, document, authorization) => {
+  return ({ requestId, expiresAt, authorization }, document) => {
     const mandate = authorization === undefined ? '' : `,"authorization":${authorization}`;
     return `${head}${JSON.stringify(requestId)}${middle}${JSON.stringify(expiresAt)}${beforeDocument}${document}}${mandate}}`;
   };

@@ -1,6 +1,7 @@
+import { TOKEN_CHARACTERS } from '../buyer-token.ts';
 import type { Pricing } from '../pricing.ts';
 import { encodeHeader } from './header-codec.ts';
-import { PAYMENT_IDENTIFIER } from './payload-schema.ts';
+import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';
 import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './wire.ts';
 
@@ -57,6 +58,9 @@ const MANDATE_EXTENSION = {
   },
 } as const;
 
+/** Stands where each challenge has a token of its own. */
+export const TOKEN_PLACE = '_'.repeat(TOKEN_CHARACTERS);
+
 /** Whether a call for this resource needs a mandate. */
 export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorization'>): boolean {
   return resource.authorization?.includes('ap2') === true;
@@ -85,7 +89,7 @@ export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
   return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
 }
 
-/** The PaymentRequired document of a resource. A description that would make the header too large is left out. */
+/** The PaymentRequired document of a resource, with `TOKEN_PLACE` for the token. A description that would make the header too large is left out. */
 export function paymentRequiredFor(
   resource: PricedResource,
   terms: OfferTerms,
@@ -110,6 +114,8 @@ function documentOf(
   const extensions = {
     [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
     ...(mandate ? { [MANDATE]: MANDATE_EXTENSION } : {}),
+    // Last, so that its place in the document is known whatever a description says.
+    [BUYER_TOKEN]: { info: { token: TOKEN_PLACE }, schema: { type: 'object' } },
   };
   return { x402Version: 2, resource, accepts, extensions };
 }

@@ -12,11 +12,15 @@ export type DecodedProof =
       readonly payload: PaymentPayload;
       /** `info.id` of the payment-identifier extension, when the buyer chose one. */
       readonly paymentIdentifier: string | undefined;
+      /** What the buyer-token extension came back with. Nothing else of a proof holds it: it goes no further than its digest. */
+      readonly buyerToken: string | undefined;
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
 
 /** The extension that lets a buyer name its payment (specs/extensions/payment_identifier.md). */
 export const PAYMENT_IDENTIFIER = 'payment-identifier';
+/** The extension that carries the buyer's secret (contract 4.5). */
+export const BUYER_TOKEN = 'agent-commerce-buyer';
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const BYTES32 = /^0x[0-9a-fA-F]{64}$/;
@@ -48,7 +52,7 @@ export function readPaymentPayload(document: Json): DecodedProof {
   const resource = readResource(document['resource']);
   const identified = readExtensions(document['extensions']);
   if (!requirements || !payload || resource === 'illegible' || !identified) return unreadable('invalid_payload');
-  const { id } = identified;
+  const { id, token } = identified;
   return {
     kind: 'decoded',
     payload: {
@@ -59,6 +63,7 @@ export function readPaymentPayload(document: Json): DecodedProof {
       ...(id === undefined ? {} : { extensions: { [PAYMENT_IDENTIFIER]: { info: { id } } } }),
     },
     paymentIdentifier: id,
+    buyerToken: token,
   };
 }
 
@@ -113,19 +118,29 @@ function readResource(value: Json | undefined): ResourceInfo | undefined | 'ille
 }
 
 /**
- * Clients echo every extension they were offered, and may add their own. Only the one that we understand must be well-formed: a name
- * that is misspelled must not become no name. Undefined when it is not.
+ * Clients echo every extension they were offered, and may add their own. Only the payment identifier must be well-formed: a name that is
+ * misspelled must not become no name. Undefined when it is not.
  */
-function readExtensions(value: Json | undefined): { readonly id: string | undefined } | undefined {
-  if (value === undefined || value === null) return { id: undefined };
+function readExtensions(
+  value: Json | undefined,
+): { readonly id: string | undefined; readonly token: string | undefined } | undefined {
+  if (value === undefined || value === null) return { id: undefined, token: undefined };
   if (!isObject(value)) return undefined;
+  const token = echoedToken(value[BUYER_TOKEN]);
   const identifier = value[PAYMENT_IDENTIFIER];
-  if (identifier === undefined || identifier === null) return { id: undefined };
+  if (identifier === undefined || identifier === null) return { id: undefined, token };
   const info = isObject(identifier) ? identifier['info'] : undefined;
   if (!isObject(info)) return undefined;
   const { id } = info;
-  if (id === undefined) return { id: undefined };
-  return matches(id, IDENTIFIER) ? { id } : undefined;
+  if (id === undefined) return { id: undefined, token };
+  return matches(id, IDENTIFIER) ? { id, token } : undefined;
+}
+
+/** Whatever else came back in its place is no token, and never a fault: a sale must not fail for it. */
+function echoedToken(echoed: Json | undefined): string | undefined {
+  const info = isObject(echoed) ? echoed['info'] : undefined;
+  const token = isObject(info) ? info['token'] : undefined;
+  return typeof token === 'string' ? token : undefined;
 }
 
 function unreadable(reason: Extract<DecodedProof, { kind: 'unreadable' }>['reason']): DecodedProof {

@@ -15,6 +15,10 @@ export interface X402Config {
   readonly rpcUrl: string | undefined;
   readonly facilitator: FacilitatorConfig;
   readonly confirm: Confirmation;
+  /** What the tokens of challenges are derived from, the newest first; empty: a random one in the store (contract 4.5). */
+  readonly buyerTokenSecrets: readonly string[];
+  /** How long a token opens the answer that was delivered for it, seconds. */
+  readonly keepAnswerSeconds: number;
   /** What an authorization gets that has no record although the chain shows that it paid us (CONTRACT 4.3). */
   readonly onStoreLoss: 'deliver' | 'refuse';
   readonly localSignatureCheck: boolean;

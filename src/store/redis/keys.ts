@@ -2,6 +2,10 @@
 export interface RedisKeys {
   /** Hash: one payment record. */
   readonly payment: (payId: string) => string;
+  /** String: the payId of the payment that showed a token first, gone when the token is too old for a new purchase. */
+  readonly token: (tokenId: string) => string;
+  /** String: a value that all processes share. */
+  readonly secret: (name: string) => string;
   /** String: the answer kept with a payment, gone after its own time. */
   readonly kept: (payId: string) => string;
   /** Hash: refused proof to `until reason`, milliseconds. */
@@ -73,6 +77,8 @@ export function redisKeys(merchantId: string): RedisKeys {
   const tag = `{acg:${merchantId}}`;
   return {
     payment: (payId) => `${tag}:pay:${payId}`,
+    token: (tokenId) => `${tag}:tok:${tokenId}`,
+    secret: (name) => `${tag}:secret:${name}`,
     kept: (payId) => `${tag}:res:${payId}`,
     refusals: `${tag}:refused`,
     refusalEnds: `${tag}:refused:ends`,

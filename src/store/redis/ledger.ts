@@ -1,5 +1,12 @@
 import { SWEPT_AT_ONCE } from '../../mandates/register-table.ts';
-import { assertFacts, assertLease, assertPause, assertTerms, REQUIRED } from '../../payments/ledger/invariants.ts';
+import {
+  assertFacts,
+  assertLease,
+  assertNewToken,
+  assertPause,
+  assertTerms,
+  REQUIRED,
+} from '../../payments/ledger/invariants.ts';
 import type {
   Advance,
   Advanced,
@@ -61,15 +68,23 @@ export function redisLedger(
   };
 
   return {
-    async reserve({ terms: given, owner, leaseMs, proof }) {
+    async reserve({ terms: given, owner, leaseMs, token, proof }) {
       assertLease(leaseMs);
+      assertNewToken(token);
       const terms = assertTerms(given);
       const { payId } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
       const sweep = { workRetentionMs: WORK_RETENTION_MS, sweptAtOnce: SWEPT_AT_ONCE };
-      const plan = { ...shared, ...sweep, payId, owner, leaseMs, proof, terms, ...states };
+      const plan = { ...shared, ...sweep, payId, owner, leaseMs, proof, terms, token, ...states };
       const payment = [keys.payment(payId), keys.open, keys.refusals];
-      const execution = { keys: terms.mandate === undefined ? payment : [...payment, ...register], plan };
+      const execution = {
+        keys: [
+          ...payment,
+          ...(terms.mandate === undefined ? [] : register),
+          ...(token?.kind === 'issued' ? [keys.token(token.id)] : []),
+        ],
+        plan,
+      };
       const reservation = reservationOf(await run(redis, RESERVE, execution));
       // Who takes an uncertain settlement over may send it: that it is `settling` must be safe first, whoever wrote it.
       if (replicated === undefined || reservation.kind !== 'run' || reservation.record.state !== 'settling')

@@ -16,6 +16,7 @@ import { redisMandates } from './mandates.ts';
 import { redisParked } from './parked.ts';
 import { type RedisReceipts, redisReceipts } from './receipts.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
+import { redisSecrets } from './secrets.ts';
 import { reportWeaknesses } from './setup.ts';
 
 /**
@@ -53,6 +54,7 @@ export async function openRedisStore(
     parked: redisParked(redis, keys),
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),
+    secrets: redisSecrets(redis, keys),
     census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas, epoch),
     tidy: () => receipts.tidy(),

@@ -1,7 +1,22 @@
--- KEYS: payment, open, refusals, and with a mandate the register (4). Claims an authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
+-- KEYS: payment, open, refusals, with a mandate the register (4), and with a token of ours which payment showed it first. Claims an
+-- authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
 local key, open = KEYS[1], KEYS[2]
 local now = clock()
 local record = read_hash(key)
+
+-- Whether the token of the terms may be the secret of a new record.
+local function token_counts()
+  if plan.token == nil then return true end
+  if plan.token.kind ~= 'issued' then return false end
+  local shown_for = redis.call('GET', KEYS[#KEYS])
+  return not shown_for or shown_for == plan.payId
+end
+
+-- The first payment that shows a token has it.
+local function note_token()
+  if plan.token == nil or plan.token.kind ~= 'issued' then return end
+  redis.call('SET', KEYS[#KEYS], plan.payId, 'NX', 'PX', whole(plan.token.forMs))
+end
 
 local function claim(fields)
   lease(fields, now, plan.leaseMs, 0)
@@ -9,6 +24,7 @@ local function claim(fields)
   save(key, fields)
   keep_alive(key, now, plan.terms.validBefore)
   list_work(open, plan.payId, fields.dueAt)
+  note_token()
   -- Time takes the records away, but not their entries in the work list.
   redis.call('ZREMRANGEBYSCORE', open, '-inf', whole(now - plan.workRetentionMs))
   return answer('run', now, key)
@@ -25,6 +41,7 @@ if record == nil then
     local refusal = register_at(4).reserve(cjson.decode(fields.mandate).claim, now)
     if refusal then return { 'mandate', refusal } end
   end
+  if fields.keyDigest or not token_counts() then fields.tokenDigest = nil end
   fields.validBefore = whole(fields.validBefore)
   fields.state = 'reserved'
   fields.owner = plan.owner
@@ -38,7 +55,8 @@ end
 plan.terms.validBefore = record.validBefore
 if record.bind ~= plan.terms.bind then return answer('used', now, key) end
 if not listed(plan.openStates, record.state) then return answer('ended', now, key) end
-if record.keyDigest ~= nil and record.keyDigest ~= plan.terms.keyDigest then return answer('guarded', now, key) end
+local secret = record.keyDigest and 'keyDigest' or 'tokenDigest'
+if record[secret] ~= nil and record[secret] ~= plan.terms[secret] then return answer('guarded', now, key) end
 
 local lease_until = tonumber(record.leaseUntil)
 if record.owner == plan.owner then

@@ -39,7 +39,7 @@ function script(body: string): Script {
   return made;
 }
 
-/** payment, open, refusals, and with a mandate the register (4) */
+/** payment, open, refusals, with a mandate the register (4), and with a token of ours which payment showed it first */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
 /** payment, open, events, kept answer, book (6), and where uses are ended the register (4) */
 export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));

@@ -1,5 +1,5 @@
 import { finishUses, reserveUses } from '../../mandates/register-table.ts';
-import type { Keeping, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
+import type { Keeping, PaymentLedger, PaymentRecord, Reserve } from '../../payments/ledger/ledger.ts';
 import { admitted, endedUses } from '../../payments/ledger/mandate-use.ts';
 import { unlessRefused } from '../../payments/ledger/refusals.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../payments/ledger/table.ts';
@@ -10,6 +10,7 @@ import type { PutReceipts } from './receipts.ts';
 import { paymentRows } from './records.ts';
 import { refusalRows } from './refusals.ts';
 import type { SqliteRegister } from './register.ts';
+import { tokenRows } from './tokens.ts';
 
 /** What becomes true in the same transaction as a change of a record. */
 interface LedgerParts {
@@ -23,6 +24,7 @@ export function sqliteLedger(database: Database, { append, put, register }: Ledg
   const rows = paymentRows(database);
   const answers = answerRows(database);
   const refusals = refusalRows(database);
+  const tokens = tokenRows(database);
   /** Applies a pure command; `and` is what becomes true with it, and only when the command changed something. */
   const apply = <Answer>(
     payId: string,
@@ -44,18 +46,29 @@ export function sqliteLedger(database: Database, { append, put, register }: Ledg
     if (keeping !== undefined) answers.put(payId, keeping, now);
   };
 
+  const shownFor = ({ token }: Reserve, now: number): string | undefined =>
+    token?.kind === 'issued' ? tokens.shownFor(token.id, now) : undefined;
+  /** The first payment that shows a token has it. */
+  const noteToken = (command: Reserve, now: number): void => {
+    const { terms, token } = command;
+    if (token?.kind === 'issued' && shownFor(command, now) === undefined)
+      tokens.note(token.id, terms.payId, now + token.forMs);
+  };
+
   return {
     reserve: (command) =>
       apply(
         command.terms.payId,
         (record, now) => {
-          const outcome = reserve(record, command, now);
+          const outcome = reserve(record, command, now, shownFor(command, now));
           const taken = unlessRefused(outcome, record, command, (proof) => refusals.reason(proof, now));
           return admitted(taken, record, (claim) => reserveUses(register, claim, now));
         },
         (now) => {
+          noteToken(command, now);
           rows.purge(now);
           answers.purge(now);
+          tokens.purge(now);
           if (command.terms.mandate !== undefined) register.purge(now);
         },
       ),

@@ -11,6 +11,7 @@ import { sqliteMandates } from './mandates.ts';
 import { sqliteParked } from './parked.ts';
 import { receiptRows, sqliteReceipts } from './receipts.ts';
 import { registerRows } from './register.ts';
+import { sqliteSecrets } from './secrets.ts';
 
 /**
  * Opens the embedded store for one process. `path` is a file, whose directory is created, or `:memory:`. `now` is the store's
@@ -38,6 +39,7 @@ export function openSqliteStore(options: {
     parked: sqliteParked(database),
     mandates: sqliteMandates(database, register),
     checkouts: sqliteCheckouts(database),
+    secrets: sqliteSecrets(database),
     census: sqliteCensus(database),
     check: sqliteHealth(database),
     tidy: async () => {

@@ -147,6 +147,14 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE refusals (proof TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX refusals_expiry ON refusals (expires_at);
   `,
+  // The buyer's secret: which payment showed a token first, and what all processes derive the tokens from.
+  `
+  CREATE TABLE buyer_tokens (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, pay_id TEXT NOT NULL) WITHOUT ROWID;
+  CREATE INDEX buyer_tokens_expiry ON buyer_tokens (expires_at);
+  CREATE TABLE secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  -- Names of messages, which stood for their callers before tokens did, open nothing any more.
+  UPDATE payments SET record = json_remove(record, '$.hintDigest') WHERE json_valid(record);
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 

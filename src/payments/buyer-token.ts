@@ -1,0 +1,130 @@
+import { createHmac, hkdfSync, randomFillSync, timingSafeEqual } from 'node:crypto';
+
+/**
+ * The buyer's secret (contract 4.5): a token that every 402 carries and that official clients echo beside the proof. A proof is public
+ * calldata from its block on, the token never is, so it tells the buyer from an onlooker. 54 bytes, 72 characters of base64url:
+ *
+ * | bytes | |
+ * |---|---|
+ * | 0, 1 | version 1; id of the key |
+ * | 2..6 | when it was issued, Unix seconds, big-endian |
+ * | 7..22 | random |
+ * | 23..37 | the first 15 bytes of `bind`, what was asked for; zeros when it was not worth the cost |
+ * | 38..53 | the first 16 bytes of HMAC-SHA-256 over bytes 0..37 |
+ */
+export const TOKEN_CHARACTERS = 72;
+const TOKEN_BYTES = 54;
+const VERSION = 1;
+const ISSUED_AT = { offset: 2, bytes: 5 } as const;
+const RANDOM = { offset: 7, bytes: 16 } as const;
+const BIND = { offset: 23, bytes: 15 } as const;
+const MAC_OFFSET = 38;
+const CANONICAL = /^[A-Za-z0-9_-]{72}$/;
+const KEY_BYTES = 32;
+/** Two pods need not agree on the second, seconds. */
+const CLOCK_SKEW_SECONDS = 60;
+/** A challenge is good for maxTimeoutSeconds, and a proof may be used for this much longer (contract 4.2), seconds. */
+const AFTER_CHALLENGE_SECONDS = 600;
+/** Random bytes are drawn for this many tokens at once: a draw costs more than all the rest of a challenge. */
+const POOL_TOKENS = 256;
+
+/** What a token proves: that a 402 of this shop for this money was answered with it. */
+export interface TokenScope {
+  readonly merchantId: string;
+  readonly chainId: number;
+  readonly asset: string;
+  readonly payTo: string;
+}
+
+/** A key of tokens. */
+export interface TokenKey {
+  /** 0 to 255; says which key to try, and proves nothing. */
+  readonly id: number;
+  readonly secret: Uint8Array;
+}
+
+/** A token that came with a proof, in its canonical form. */
+export interface ShownToken {
+  readonly text: string;
+  /**
+   * How long it may still become the secret of a new purchase, milliseconds; 0: it was not issued by this shop, or is too old. Any other
+   * only opens what it paid for.
+   */
+  readonly genuineForMs: number;
+}
+
+/** Makes the tokens of challenges and reads those that come back. */
+export interface BuyerTokens {
+  /** @param bind SHA-256 hex of what is asked for; undefined leaves the token unbound. */
+  issue(bind: string | undefined): string;
+  /** Undefined for what is no token: it never spoils a proof. */
+  read(echoed: string): ShownToken | undefined;
+}
+
+/** The key of a scope, derived from a secret of any length. */
+export function tokenKey(secret: Uint8Array, { merchantId, chainId, asset, payTo }: TokenScope): TokenKey {
+  const info = `acg buyer token 1|${merchantId}|${chainId}|${asset.toLowerCase()}|${payTo.toLowerCase()}`;
+  const derived = Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), info, KEY_BYTES + 1));
+  return { id: derived[KEY_BYTES] ?? 0, secret: derived.subarray(0, KEY_BYTES) };
+}
+
+/**
+ * @param keys All that are accepted, the one that issues first. Asked for each token, because a shared key may change while the
+ * gateway runs.
+ */
+export function createBuyerTokens(
+  keys: () => readonly [TokenKey, ...TokenKey[]],
+  { maxTimeoutSeconds }: { readonly maxTimeoutSeconds: number },
+  now: () => number = Date.now,
+): BuyerTokens {
+  const oldestSeconds = maxTimeoutSeconds + AFTER_CHALLENGE_SECONDS;
+  const random = randomPool();
+  return {
+    issue(bind) {
+      const [{ id, secret }] = keys();
+      const token = Buffer.alloc(TOKEN_BYTES);
+      token[0] = VERSION;
+      token[1] = id;
+      token.writeUIntBE(Math.floor(now() / 1_000), ISSUED_AT.offset, ISSUED_AT.bytes);
+      random(token);
+      if (bind !== undefined) token.write(bind.slice(0, 2 * BIND.bytes), BIND.offset, 'hex');
+      mac(token, secret).copy(token, MAC_OFFSET);
+      return token.toString('base64url');
+    },
+    read(text) {
+      if (!CANONICAL.test(text)) return undefined;
+      const token = Buffer.from(text, 'base64url');
+      if (token[0] !== VERSION) return undefined;
+      const age = Math.floor(now() / 1_000) - token.readUIntBE(ISSUED_AT.offset, ISSUED_AT.bytes);
+      const young = age >= -CLOCK_SKEW_SECONDS && age <= oldestSeconds;
+      const genuine = young && keys().some((key) => key.id === token[1] && isSigned(token, key.secret));
+      // Another pod's clock may be behind: it would call the token genuine for a little longer.
+      return { text, genuineForMs: genuine ? (oldestSeconds - age + CLOCK_SKEW_SECONDS) * 1_000 : 0 };
+    },
+  };
+}
+
+function mac(token: Buffer, secret: Uint8Array): Buffer {
+  return createHmac('sha256', secret)
+    .update(token.subarray(0, MAC_OFFSET))
+    .digest()
+    .subarray(0, TOKEN_BYTES - MAC_OFFSET);
+}
+
+function isSigned(token: Buffer, secret: Uint8Array): boolean {
+  return timingSafeEqual(mac(token, secret), token.subarray(MAC_OFFSET));
+}
+
+/** Puts fresh random bytes into a token. Each byte of the pool is used once. */
+function randomPool(): (token: Buffer) => void {
+  const pool = Buffer.alloc(POOL_TOKENS * RANDOM.bytes);
+  let used = pool.length;
+  return function draw(token) {
+    if (used === pool.length) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    pool.copy(token, RANDOM.offset, used, used + RANDOM.bytes);
+    used += RANDOM.bytes;
+  };
+}
