@@ -28,13 +28,14 @@ export interface EvidenceQuery extends ExpectedPayment {
 /**
  * What the chain shows. `paid`: by this transaction, whoever sent it. `worthless`: spent on something else, cancelled or expired
  * unused, so it can never pay us any more. `open`: unspent and still valid at `headTime` (Unix seconds); `failed` when the known
- * transaction has had its block, at or before that time, and moved nothing. `unknown`: no reading.
+ * transaction has had its block, at or before that time, and moved nothing. `unknown`: no reading; `logsMissing` when the authorization
+ * is spent, the known transaction succeeded, and neither its receipt nor any search has the log that one of them must have.
  */
 export type Evidence =
   | { readonly kind: 'paid'; readonly transaction: string }
   | { readonly kind: 'worthless'; readonly reason: WorthlessReason; readonly transaction?: string }
   | { readonly kind: 'open'; readonly headTime: number; readonly failed?: true }
-  | { readonly kind: 'unknown'; readonly cause: string };
+  | { readonly kind: 'unknown'; readonly cause: string; readonly logsMissing?: true };
 
 export type WorthlessReason = typeof SPENT | typeof EXPIRED;
 
@@ -42,8 +43,8 @@ export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 
 /** Reads the chain. Nothing here moves money. */
 export interface Chain {
-  /** Never rejects: a node that fails gives `unknown`. */
-  readEvidence(query: EvidenceQuery, deadlineMs?: number): Promise<Evidence>;
+  /** Never rejects: a node that fails gives `unknown`. `onHead` is told the newest block that it read. */
+  readEvidence(query: EvidenceQuery, deadlineMs?: number, onHead?: (head: Head) => void): Promise<Evidence>;
   /** @throws when the node does not answer */
   hasCode(address: string): Promise<boolean>;
   /** @throws when the node does not answer */
@@ -53,11 +54,11 @@ export interface Chain {
 /** One node behind the readings. */
 export function createChain(rpc: Rpc): Chain {
   return {
-    async readEvidence(query, deadlineMs = READING_DEADLINE_MS) {
+    async readEvidence(query, deadlineMs = READING_DEADLINE_MS, onHead = () => undefined) {
       const ends = performance.now() + deadlineMs;
       const within: Rpc['call'] = (method, params) => rpc.call(method, params, Math.max(1, ends - performance.now()));
       try {
-        return await readEvidence(within, query);
+        return await readEvidence(within, query, onHead);
       } catch (error) {
         return { kind: 'unknown', cause: error instanceof Error ? error.message : 'the chain node failed' };
       }
@@ -75,7 +76,7 @@ async function headOf(call: Rpc['call']): Promise<Head> {
   return readHead(await call('eth_getBlockByNumber', ['latest', false]));
 }
 
-async function readEvidence(call: Rpc['call'], query: EvidenceQuery): Promise<Evidence> {
+async function readEvidence(call: Rpc['call'], query: EvidenceQuery, onHead: (head: Head) => void): Promise<Evidence> {
   const { asset, from, nonce, knownTransaction } = query;
   const known = knownTransaction === undefined ? undefined : await receiptOf(call, knownTransaction);
   const shown = known === undefined ? undefined : judge(known, query);
@@ -83,19 +84,28 @@ async function readEvidence(call: Rpc['call'], query: EvidenceQuery): Promise<Ev
 
   // Head first, then the state *at* that block: an unspent nonce in a block past validBefore can never be spent later.
   const head = await headOf(call);
+  onHead(head);
   const state = await call('eth_call', [
     { to: asset, data: authorizationStateCall(from, nonce) },
     `0x${head.number.toString(16)}`,
   ]);
-  if (readQuantity(state, 'authorization state') !== 0n) return findSpending(call, query, head);
+  if (readQuantity(state, 'authorization state') !== 0n) {
+    const found = await findSpending(call, query, head);
+    return found ?? { kind: 'unknown', cause: UNLOGGED, ...(known?.succeeded === true ? { logsMissing: true } : {}) };
+  }
   if (head.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
   // A head from a node that is behind does not show what else stands in the block of the receipt.
   const failed = known !== undefined && !known.succeeded && known.blockNumber <= head.number;
   return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
 }
 
-/** The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to find. */
-async function findSpending(call: Rpc['call'], query: EvidenceQuery, head: Head): Promise<Evidence> {
+const UNLOGGED = 'the nonce is spent, its log was not found';
+
+/**
+ * The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to find. Undefined when none was: the index
+ * of logs may lag behind the state, or the search may be too short, so that is no "cancelled".
+ */
+async function findSpending(call: Rpc['call'], query: EvidenceQuery, head: Head): Promise<Evidence | undefined> {
   const topics = [[AUTHORIZATION_USED, AUTHORIZATION_CANCELED], topic(query.from), topic(query.nonce)];
   for await (const range of fromBlocks(head, query.since, async (number) =>
     readHead(await call('eth_getBlockByNumber', [`0x${number.toString(16)}`, false])),
@@ -108,8 +118,7 @@ async function findSpending(call: Rpc['call'], query: EvidenceQuery, head: Head)
     const receipt = await receiptOf(call, transactionHash);
     return (receipt && judge(receipt, query)) ?? { kind: 'unknown', cause: 'a log without its receipt' };
   }
-  // Not "cancelled": the index of logs may lag behind the state, or the search may be too short.
-  return { kind: 'unknown', cause: 'the nonce is spent, its log was not found' };
+  return undefined;
 }
 
 /** Undefined when the receipt says nothing about the authorization. */

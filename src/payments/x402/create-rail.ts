@@ -1,5 +1,6 @@
 import { type AssetDifference, checkAsset } from './asset-check.ts';
 import { type Chain, createChain } from './chain.ts';
+import { watchChain } from './chain-health.ts';
 import { createLocalRail } from './local-rail.ts';
 import { rememberCode } from './payer-code.ts';
 import type { PaymentRail } from './rail.ts';
@@ -7,6 +8,7 @@ import { prepareRecovery, type RecoveryEngine } from './recover.ts';
 import { createRemoteRail } from './remote-rail.ts';
 import { createRpc, type Rpc } from './rpc.ts';
 import type { X402Config } from './settings.ts';
+import { trustingOnly, withoutWrongClock } from './trust.ts';
 import { type Candidate, createExaminer, type Examination } from './verify.ts';
 import { createWalletSignatures } from './wallet-signature.ts';
 
@@ -54,7 +56,8 @@ export async function createRail(config: X402Config, log: RailLog): Promise<X402
 }
 
 async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog): Promise<X402Rail> {
-  const chain = rpc === undefined ? undefined : createChain(rpc);
+  const health = rpc === undefined ? undefined : watchChain(createChain(rpc), { byTime: BLOCKS_BY_TIME[config.mode] });
+  const chain = health?.chain;
   const { engine, recover } = await prepareRecovery();
   log.info({ engine, facilitator: config.facilitator.mode }, 'x402 rail');
   const comparison = rpc === undefined ? undefined : assetComparison(rpc, config);
@@ -63,7 +66,8 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
     log.warn({ err: error }, 'the asset could not be compared with the chain');
   });
 
-  const { rail, close } = await railOf(config, rpc, chain);
+  const { rail: unwatched, close } = await railOf(config, rpc, chain);
+  const rail = health === undefined ? unwatched : trustingOnly(health, unwatched);
   const wallets =
     rpc === undefined || chain === undefined
       ? undefined
@@ -72,15 +76,16 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
           hasCode: rememberCode((address) => chain.hasCode(address)),
           deploysWallets: rail.facilitator === 'remote',
         });
+  const examine = createExaminer({
+    terms: config,
+    recover,
+    wallets,
+    verifyByRail: (proof, offer) => rail.verify(proof, offer),
+  });
   return {
     ...rail,
     recoveryEngine: engine,
-    examine: createExaminer({
-      terms: config,
-      recover,
-      wallets,
-      verifyByRail: (proof, offer) => rail.verify(proof, offer),
-    }),
+    examine: health === undefined ? examine : withoutWrongClock(health, examine),
     async check() {
       try {
         await comparison?.();
@@ -95,6 +100,9 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
     },
   };
 }
+
+/** Local chains make a block when there is something to put into it; every mainnet that is served makes them by time. */
+const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
 
 async function railOf(
   config: X402Config,

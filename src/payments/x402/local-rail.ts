@@ -113,7 +113,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
 
     async check() {
       try {
-        known = await funds.look();
+        [known] = await Promise.all([funds.look(), chain.head()]);
         return lowOnGas(known);
       } catch (error) {
         return { found: 'unreachable', cause: textOf(error) };

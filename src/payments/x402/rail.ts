@@ -1,4 +1,5 @@
 import type { PaidEvidence, WorthlessEvidence } from '../ledger/ledger.ts';
+import type { ChainFault } from './chain-health.ts';
 import type { PaymentPayload, PaymentRequirements } from './wire.ts';
 
 /** A proof that passed the local checks. */
@@ -78,6 +79,13 @@ export interface SettlementHistory {
   readonly withdrawnBefore?: boolean;
 }
 
+/** What the readings of a chain say of the node that gave them. */
+export interface ChainState {
+  readonly faults: readonly ChainFault[];
+  /** Milliseconds since a new head was first seen. Undefined before. */
+  readonly headAgeMs: number | undefined;
+}
+
 /** What is wrong with a provider. `degraded`: it still serves. The cause is for the log. */
 export interface RailFault {
   readonly found: 'degraded' | 'unreachable';
@@ -110,6 +118,8 @@ export interface PaymentRail {
   ): Promise<Reading>;
   /** For readiness: undefined when all is well. */
   check(): Promise<RailFault | undefined>;
+  /** What is known to be wrong with the chain's node or with our clock, and how old its newest block is. Absent without a chain. */
+  chainState?(): ChainState;
   /** How many payments the gas lasts for, as `check` found last. Undefined before, and absent where somebody else pays the gas. */
   transfersLeft?(): number | undefined;
 }
