@@ -38,7 +38,7 @@ export async function backendFailed(
     // The merchant may have done the work, so the mandate is used, and the same request would be refused for it.
     if (call.authorization !== undefined && failed.requestWritten)
       return new GatewayError(code, { message: MANDATE_USED, retryable: false, details, cause: failed.cause });
-    const retryable = code === 'BACKEND_TIMEOUT' || resource.backend.method === 'GET';
+    const retryable = code === 'BACKEND_TIMEOUT' || (resource.backend.method === 'GET' && mayPass(failed.status));
     return new GatewayError(code, { retryable, details, cause: failed.cause });
   }
   const { record, lease } = funding;
@@ -48,6 +48,11 @@ export async function backendFailed(
   await desk.undelivered(record, { ...facts, failure: code, requestWritten, repeatable: again, answer: undefined });
   const retryable = again || !requestWritten;
   return undeliveredError(record, { retryable, details, cause: failed.cause });
+}
+
+/** Whether the same request may be answered otherwise later. What is elsewhere, or nowhere, stays there. */
+function mayPass(status: number): boolean {
+  return status !== 404 && !(status >= 300 && status <= 399);
 }
 
 /** What the caller of a free resource is told when his mandate is used and he has nothing. */
