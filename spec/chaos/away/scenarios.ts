@@ -1,0 +1,155 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Manner } from './merchant.ts';
+import { type AwayWorld, openAwayWorld } from './world.ts';
+
+/** How long the merchant is away each time, milliseconds, and how long he is there in between. */
+const AWAY_MS = 1_500;
+const THERE_MS = 1_200;
+const BUYERS = 6;
+/** The backend deadline where the merchant is silent, milliseconds. */
+const SHORT_MS = 400;
+/** So long a merchant is silent, milliseconds: several periods of the breaker. */
+const SILENT_MS = 6_000;
+
+/** What one scenario showed. Every number counts calls, unless its name says otherwise. */
+export interface Shown {
+  readonly scenario: string;
+  readonly calls: number;
+  readonly delivered: number;
+  readonly refusedBeforeMoney: number;
+  readonly settled: number;
+  readonly settledAndUndelivered: number;
+  /** Of those, POSTs that the merchant had in his hands when he died. No method prevents them, and nobody may send them again. */
+  readonly inHand: number;
+  readonly others: Readonly<Record<string, number>>;
+  /** Of the undelivered: collected later with the same proof, on the list of refunds, and neither. */
+  readonly collected: number;
+  readonly due: number;
+  readonly lost: number;
+  /** Times the breaker opened. */
+  readonly opened: number;
+  /** From the merchant's return to the next delivery, milliseconds; the slowest. */
+  readonly recoveryMs?: number;
+}
+
+interface Scenario {
+  readonly name: string;
+  readonly run: (calls: number) => Promise<Shown>;
+}
+
+type Options = Parameters<typeof openAwayWorld>[0];
+
+export const SCENARIOS: readonly Scenario[] = [
+  scenario('healthy', {}, async (world, calls) => {
+    await world.merchant.start();
+    await world.sells();
+    await world.buy({ buyers: BUYERS, calls });
+    return undefined;
+  }),
+  scenario('down', {}, async (world, calls) => {
+    await world.buy({ buyers: BUYERS, calls });
+    return undefined;
+  }),
+  scenario('away for 1.5 s, again and again', {}, comingAndGoing(false)),
+  scenario('away for 1.5 s, what may be repeated', {}, comingAndGoing(true)),
+  scenario('closes what he accepts', {}, inManner('closes')),
+  scenario('cuts what he has read', {}, inManner('cuts')),
+  scenario('hangs', { timeoutMs: SHORT_MS }, silent),
+  scenario('hangs, and may be asked', { timeoutMs: SHORT_MS, probe: true }, silent),
+];
+
+function scenario(
+  name: string,
+  options: Options,
+  story: (world: AwayWorld, calls: number) => Promise<number | undefined>,
+): Scenario {
+  return {
+    name,
+    async run(calls) {
+      const world = await openAwayWorld(options);
+      try {
+        const recoveryMs = await story(world, calls);
+        const { opened } = await world.breaker();
+        const { seen } = world;
+        const settledAndUndelivered = seen.undelivered.size;
+        // What was left behind is collected from a merchant who is well.
+        await world.merchant.kill();
+        await world.merchant.start();
+        await world.sells();
+        return {
+          scenario: name,
+          calls: seen.calls,
+          delivered: seen.delivered,
+          refusedBeforeMoney: seen.refused,
+          settled: seen.settled.size,
+          settledAndUndelivered,
+          inHand: seen.inHand,
+          others: Object.fromEntries(seen.others),
+          ...(await world.collect()),
+          opened,
+          ...(recoveryMs === undefined ? {} : { recoveryMs: Math.round(recoveryMs) }),
+        };
+      } finally {
+        await world.close();
+      }
+    },
+  };
+}
+
+function comingAndGoing(repeatable: boolean): (world: AwayWorld, calls: number) => Promise<number> {
+  return async (world, calls) => {
+    await world.merchant.start();
+    await world.sells();
+    let done = false;
+    const slowest = comeAndGo(world, () => done, AWAY_MS);
+    await world.buy({ buyers: BUYERS, calls, repeatable });
+    done = true;
+    return slowest;
+  };
+}
+
+/** Kills the merchant and brings him back until it is done. Resolves with the slowest return to business. */
+async function comeAndGo(world: AwayWorld, isDone: () => boolean, awayMs: number): Promise<number> {
+  let slowest = 0;
+  while (!isDone()) {
+    await delay(THERE_MS);
+    await world.merchant.kill();
+    await delay(awayMs);
+    await world.merchant.start();
+    slowest = Math.max(slowest, await untilDelivered(world, isDone));
+  }
+  return slowest;
+}
+
+async function untilDelivered({ seen }: AwayWorld, isDone: () => boolean): Promise<number> {
+  const since = performance.now();
+  const before = seen.delivered;
+  while (seen.delivered === before && !isDone()) await delay(5);
+  return performance.now() - since;
+}
+
+function inManner(manner: Manner): (world: AwayWorld, calls: number) => Promise<undefined> {
+  return async (world, calls) => {
+    await world.merchant.start(manner);
+    await world.buy({ buyers: BUYERS, calls });
+    return undefined;
+  };
+}
+
+/** A merchant who is well, stands still for some periods of the breaker, and goes on. */
+async function silent(world: AwayWorld, calls: number): Promise<number> {
+  const { merchant, seen } = world;
+  await merchant.start();
+  await world.sells();
+  const third = Math.floor(calls / 3);
+  await world.buy({ buyers: BUYERS, calls: third });
+  merchant.stop();
+  const since = performance.now();
+  await world.buy({ buyers: BUYERS, calls: third, until: () => performance.now() - since > SILENT_MS });
+  merchant.goOn();
+  let done = false;
+  const recovery = untilDelivered(world, () => done);
+  await world.buy({ buyers: BUYERS, calls: calls - third - third, until: () => seen.calls >= calls });
+  done = true;
+  return recovery;
+}
