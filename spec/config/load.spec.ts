@@ -85,6 +85,11 @@ describe('what is derived', () => {
     assert.equal(config.backend.origin, 'http://localhost:3000');
     assert.equal(config.resources[0]?.backend.path, '/v2/reports/{city}');
   });
+  it('joins the path of the probe likewise; without one the merchant is not asked', () => {
+    const probed = load({ 'backend.baseUrl': 'http://localhost:3000/v2/', 'backend.probe': { path: '/alive?deep=1' } });
+    assert.equal(probed.backend.probePath, '/v2/alive?deep=1');
+    assert.equal(load({}).backend.probePath, undefined);
+  });
   it('lowers header names, and lets a resource overrule the backend', () => {
     const config = load({
       'backend.headers': { 'X-Key': 'all', 'X-Other': 'o' },

@@ -41,6 +41,9 @@ const SHAPE: readonly Row[] = [
   ['a name that hides text', { 'merchant.name': 'Shop\u202eevil' }, 'merchant.name', /bidirectional/],
   ['a token with a space', { 'server.adminToken': 'two words' }, 'server.adminToken', /visible ASCII/],
   ['a token that is too long', { 'server.adminToken': long(513) }, 'server.adminToken', /at most 512/],
+  ['a probe without a path', { 'backend.probe': {} }, 'backend.probe.path', /is missing: a path below the base URL/],
+  ['a probe that is no path', { 'backend.probe': { path: 'alive' } }, 'backend.probe.path', /begins with \//],
+  ['a probe with a parameter', { 'backend.probe': { path: '/a/{b}' } }, 'backend.probe.path', /without # \{ \}/],
   ['any browser origin', { 'server.allowedOrigins': ['*'] }, 'server.allowedOrigins[0]', /exact origin/],
   [
     'an origin with a slash',
