@@ -31,6 +31,13 @@ describe('a payment that the store has lost', () => {
   });
 });
 
+describe('how deep a payment must be', () => {
+  it('is one block unless the merchant wants more', () => {
+    assert.equal(load(NODE).x402?.confirmations, 1);
+    assert.equal(load({ ...NODE, [`${X}.confirmations`]: 12 }).x402?.confirmations, 12);
+  });
+});
+
 describe('several facilitators', () => {
   it('are asked in the order of the file, without credentials unless given', () => {
     const auth = { type: 'bearer', token: 'second-token' };
@@ -66,6 +73,14 @@ describe('start-up refuses (facilitators)', () => {
   const at = `${F}.fallbacks[0].url`;
   const rows: readonly (readonly [rule: string, changes: Changes, path: string, message: RegExp])[] = [
     ['receipts without a node', { [`${X}.confirm`]: 'receipt' }, `${X}.confirm`, /or set rpcUrl/],
+    ['no confirmation at all', { ...NODE, [`${X}.confirmations`]: 0 }, `${X}.confirmations`, /at least 1|1/],
+    [
+      'blocks on the word of a facilitator',
+      { ...NODE, [`${X}.confirm`]: 'facilitator', [`${X}.confirmations`]: 2 },
+      `${X}.confirmations`,
+      /must be 1, or needs rpcUrl and confirm: receipt/,
+    ],
+    ['blocks without a node', { [`${X}.confirmations`]: 2 }, `${X}.confirmations`, /needs rpcUrl/],
     ['another confirmation', { [`${X}.confirm`]: 'hope' }, `${X}.confirm`, /must be receipt .* or facilitator/],
     [
       'the word of a facilitator that is this gateway',

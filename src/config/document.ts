@@ -98,6 +98,7 @@ export interface X402Document {
   readonly allowMainnet?: boolean;
   readonly localSignatureCheck?: boolean;
   readonly confirm?: 'receipt' | 'facilitator';
+  readonly confirmations?: number;
   readonly buyerTokenSecrets?: readonly string[];
   readonly keepAnswerSeconds?: number;
   readonly onStoreLoss?: 'deliver' | 'refuse';

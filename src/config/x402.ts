@@ -40,6 +40,7 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
     rpcUrl,
     facilitator: facilitator(document.facilitator, problems),
     confirm: confirmation(document, rpcUrl, problems),
+    confirmations: confirmations(document, rpcUrl, problems),
     buyerTokenSecrets: document.buyerTokenSecrets ?? [],
     keepAnswerSeconds: document.keepAnswerSeconds ?? X402.keepAnswerSeconds.default,
     onStoreLoss: document.onStoreLoss ?? 'deliver',
@@ -116,6 +117,20 @@ function confirmation(
   if (confirm === 'facilitator' && mode === 'local')
     problems.add(`${AT}.confirm`, 'must be receipt: a local facilitator reads the outcome from the chain');
   return confirm ?? (rpcUrl === undefined ? 'facilitator' : 'receipt');
+}
+
+/** A depth is asked of the chain; a facilitator's word has none. */
+function confirmations(
+  { confirmations: wanted = X402.confirmations.default, confirm }: X402Document,
+  rpcUrl: string | undefined,
+  problems: ProblemList,
+): number {
+  if (wanted > 1 && (rpcUrl === undefined || confirm === 'facilitator'))
+    problems.add(
+      `${AT}.confirmations`,
+      'must be 1, or needs rpcUrl and confirm: receipt: the chain is asked for the blocks',
+    );
+  return wanted;
 }
 
 /** Canonical USDC with another EIP-712 domain can never be paid: every signature would be for another token. */

@@ -102,6 +102,56 @@ describe('what the chain shows', () => {
     await local.request('evm_revert', [snapshot]);
   });
 
+  describe('with three confirmations', () => {
+    const mine = (): Promise<unknown> => local.request('evm_mine', []);
+    const kinds = async (question: EvidenceQuery): Promise<readonly string[]> => {
+      const deep = createChain(rpc, 3);
+      const seen: string[] = [];
+      for (let above = 0; above < 3; above += 1) {
+        if (above > 0) await mine();
+        seen.push((await deep.readEvidence(question)).kind);
+      }
+      return seen;
+    };
+
+    it('paid once two blocks stand on its own, with and without a hint', async () => {
+      for (const isHinted of [true, false]) {
+        const { proof } = await actors.buyer();
+        const transaction = await actors.submit(proof);
+        assert.deepEqual(await kinds(about(proof, isHinted ? transaction : undefined)), ['unknown', 'unknown', 'paid']);
+      }
+    });
+
+    it('cancelled or spent elsewhere, as deep: a refusal must not be taken back either', async () => {
+      for (const spoil of [actors.cancel, actors.spendOnSelf]) {
+        const { account, proof } = await actors.buyer();
+        await spoil(account, proof);
+        assert.deepEqual(await kinds(about(proof)), ['unknown', 'unknown', 'worthless']);
+      }
+    });
+
+    it('expired once the block that stays is past its end', async () => {
+      const validBefore = nowSeconds() + 100;
+      const proof = await genuineProof(freshAccount(), terms, { validBefore: String(validBefore) });
+      const snapshot = await local.request('evm_snapshot', []);
+      await local.request('evm_setNextBlockTimestamp', [validBefore]);
+      await mine();
+      assert.deepEqual(await kinds(about(proof)), ['unknown', 'unknown', 'worthless']);
+      await local.request('evm_revert', [snapshot]);
+    });
+
+    it('a payment that a reorganisation takes back has bought nothing, where one confirmation would have believed it', async () => {
+      const { proof } = await actors.buyer();
+      const snapshot = await local.request('evm_snapshot', []);
+      const transaction = await actors.submit(proof);
+      await mine();
+      assert.equal((await chain.readEvidence(about(proof, transaction))).kind, 'paid');
+      assert.equal((await createChain(rpc, 3).readEvidence(about(proof, transaction))).kind, 'unknown');
+      await local.request('evm_revert', [snapshot]);
+      assert.equal((await createChain(rpc, 3).readEvidence(about(proof, transaction))).kind, 'open');
+    });
+  });
+
   it('unknown, not worthless, while the node cannot find the log of a spent nonce', async () => {
     const { proof } = await actors.buyer();
     await actors.submit(proof);

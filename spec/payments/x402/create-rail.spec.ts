@@ -33,6 +33,7 @@ describe('opening the rail', () => {
     rpcUrl: local.rpcUrl,
     facilitator: { mode: 'local', privateKey: local.relayerKey },
     confirm: 'receipt',
+    confirmations: 1,
     buyerTokenSecrets: [],
     keepAnswerSeconds: 60,
     onStoreLoss: 'deliver',

@@ -51,14 +51,18 @@ export interface Chain {
   head(): Promise<Head>;
 }
 
-/** One node behind the readings. */
-export function createChain(rpc: Rpc): Chain {
+/**
+ * One node behind the readings.
+ * @param confirmations Blocks that must hold what is concluded, the one it happened in included: what a reorganisation of fewer blocks
+ * can take back is `unknown` until then.
+ */
+export function createChain(rpc: Rpc, confirmations = 1): Chain {
   return {
     async readEvidence(query, deadlineMs = READING_DEADLINE_MS, onHead = () => undefined) {
       const ends = performance.now() + deadlineMs;
       const within: Rpc['call'] = (method, params) => rpc.call(method, params, Math.max(1, ends - performance.now()));
       try {
-        return await readEvidence(within, query, onHead);
+        return await readEvidence(within, query, { onHead, above: BigInt(confirmations - 1) });
       } catch (error) {
         return { kind: 'unknown', cause: error instanceof Error ? error.message : 'the chain node failed' };
       }
@@ -76,24 +80,35 @@ async function headOf(call: Rpc['call']): Promise<Head> {
   return readHead(await call('eth_getBlockByNumber', ['latest', false]));
 }
 
-async function readEvidence(call: Rpc['call'], query: EvidenceQuery, onHead: (head: Head) => void): Promise<Evidence> {
+async function blockOf(call: Rpc['call'], number: bigint): Promise<Head> {
+  return readHead(await call('eth_getBlockByNumber', [`0x${number.toString(16)}`, false]));
+}
+
+interface Depth {
+  readonly onHead: (head: Head) => void;
+  /** Blocks that must stand on the one that shows something. */
+  readonly above: bigint;
+}
+
+async function readEvidence(call: Rpc['call'], query: EvidenceQuery, { onHead, above }: Depth): Promise<Evidence> {
   const { asset, from, nonce, knownTransaction } = query;
   const known = knownTransaction === undefined ? undefined : await receiptOf(call, knownTransaction);
   const shown = known === undefined ? undefined : judge(known, query);
-  if (shown !== undefined) return shown;
+  if (shown !== undefined && above === 0n) return shown;
 
   // Head first, then the state *at* that block: an unspent nonce in a block past validBefore can never be spent later.
   const head = await headOf(call);
   onHead(head);
+  if (known !== undefined && shown !== undefined) return onceDeep(shown, known, head, above);
   const state = await call('eth_call', [
     { to: asset, data: authorizationStateCall(from, nonce) },
     `0x${head.number.toString(16)}`,
   ]);
   if (readQuantity(state, 'authorization state') !== 0n) {
-    const found = await findSpending(call, query, head);
+    const found = await findSpending(call, query, head, above);
     return found ?? { kind: 'unknown', cause: UNLOGGED, ...(known?.succeeded === true ? { logsMissing: true } : {}) };
   }
-  if (head.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
+  if (head.timestamp >= query.validBefore) return expired(call, query, head, above);
   // A head from a node that is behind does not show what else stands in the block of the receipt.
   const failed = known !== undefined && !known.succeeded && known.blockNumber <= head.number;
   return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
@@ -101,22 +116,41 @@ async function readEvidence(call: Rpc['call'], query: EvidenceQuery, onHead: (he
 
 const UNLOGGED = 'the nonce is spent, its log was not found';
 
+/** What a receipt shows, once enough blocks stand on it. */
+function onceDeep(shown: Evidence, { blockNumber }: TransactionReceipt, head: Head, above: bigint): Evidence {
+  const stand = head.number - blockNumber;
+  return stand >= above ? shown : { kind: 'unknown', cause: `shown by a block with ${stand} of ${above} above it` };
+}
+
+/** Unspent in a head past its end, once a block that stays is past it too: whatever replaces the others is later still. */
+async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, above: bigint): Promise<Evidence> {
+  const stays = above === 0n ? head : await blockOf(call, head.number > above ? head.number - above : 0n);
+  if (stays.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
+  return { kind: 'unknown', cause: 'unspent at its end, in too few blocks' };
+}
+
 /**
  * The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to find. Undefined when none was: the index
  * of logs may lag behind the state, or the search may be too short, so that is no "cancelled".
  */
-async function findSpending(call: Rpc['call'], query: EvidenceQuery, head: Head): Promise<Evidence | undefined> {
+async function findSpending(
+  call: Rpc['call'],
+  query: EvidenceQuery,
+  head: Head,
+  above: bigint,
+): Promise<Evidence | undefined> {
   const topics = [[AUTHORIZATION_USED, AUTHORIZATION_CANCELED], topic(query.from), topic(query.nonce)];
-  for await (const range of fromBlocks(head, query.since, async (number) =>
-    readHead(await call('eth_getBlockByNumber', [`0x${number.toString(16)}`, false])),
-  )) {
+  for await (const range of fromBlocks(head, query.since, (number) => blockOf(call, number))) {
     const [found] = readLogs(await call('eth_getLogs', [{ address: query.asset, topics, ...range }]));
     if (found === undefined) continue;
-    const { log, transactionHash } = found;
-    if (log.topics[0] === AUTHORIZATION_CANCELED)
-      return { kind: 'worthless', reason: SPENT, transaction: transactionHash };
-    const receipt = await receiptOf(call, transactionHash);
-    return (receipt && judge(receipt, query)) ?? { kind: 'unknown', cause: 'a log without its receipt' };
+    const { log, transactionHash: transaction } = found;
+    const isCancelled = log.topics[0] === AUTHORIZATION_CANCELED;
+    const cancelled = { kind: 'worthless', reason: SPENT, transaction } as const;
+    if (isCancelled && above === 0n) return cancelled;
+    const receipt = await receiptOf(call, transaction);
+    const shown = isCancelled ? cancelled : receipt && judge(receipt, query);
+    if (receipt === undefined || shown === undefined) return { kind: 'unknown', cause: 'a log without its receipt' };
+    return onceDeep(shown, receipt, head, above);
   }
   return undefined;
 }

@@ -56,7 +56,10 @@ export async function createRail(config: X402Config, log: RailLog): Promise<X402
 }
 
 async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog): Promise<X402Rail> {
-  const health = rpc === undefined ? undefined : watchChain(createChain(rpc), { byTime: BLOCKS_BY_TIME[config.mode] });
+  const health =
+    rpc === undefined
+      ? undefined
+      : watchChain(createChain(rpc, config.confirmations), { byTime: BLOCKS_BY_TIME[config.mode] });
   const chain = health?.chain;
   const { engine, recover } = await prepareRecovery();
   log.info({ engine, facilitator: config.facilitator.mode }, 'x402 rail');
@@ -109,9 +112,9 @@ async function railOf(
   rpc: Rpc | undefined,
   chain: Chain | undefined,
 ): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
-  const { facilitator, network, confirm } = config;
+  const { facilitator, network, confirm, confirmations } = config;
   if (facilitator.mode === 'remote') {
-    const rail = createRemoteRail({ facilitator, network, chain, confirm });
+    const rail = createRemoteRail({ facilitator, network, chain, confirm, confirmations });
     return { rail, close: () => rail.close() };
   }
   if (rpc === undefined || chain === undefined) throw new Error('a local facilitator needs an RPC URL');

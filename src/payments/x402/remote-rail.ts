@@ -27,6 +27,8 @@ export interface RemoteRailDeps {
   readonly chain: Chain | undefined;
   /** `receipt` unless given; says nothing without a chain. */
   readonly confirm?: Confirmation;
+  /** As the chain was opened with; 1 unless given. */
+  readonly confirmations?: number;
   readonly now?: () => number;
   /** Shorter in tests of deadlines. */
   readonly deadlines?: { readonly verifyMs: number; readonly settleMs: number; readonly confirmMs: number };
@@ -36,7 +38,15 @@ const DEADLINES = { verifyMs: VERIFY_DEADLINE_MS, settleMs: SETTLE_DEADLINE_MS, 
 
 /** The rail with no key in the gateway: facilitators over HTTP. They may say no; what they claim is checked where that is possible. */
 export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close(): Promise<void> } {
-  const { facilitator, network, chain, confirm = 'receipt', now = Date.now, deadlines = DEADLINES } = deps;
+  const {
+    facilitator,
+    network,
+    chain,
+    confirm = 'receipt',
+    confirmations = 1,
+    now = Date.now,
+    deadlines = DEADLINES,
+  } = deps;
   const line = createLine([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
 
   return {
@@ -78,7 +88,9 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       if (confirm === 'facilitator' && answer.kind === 'claimed')
         return { kind: 'settled', evidence: 'claim', transaction: answer.transaction };
       const { cause, maySettleSoon } = unproven(answer);
-      const waitMs = maySettleSoon ? Math.min(deadlines.confirmMs, ends - performance.now()) : 0;
+      // Further blocks take the time that they take.
+      const confirmMs = confirmations > 1 ? deadlines.settleMs : deadlines.confirmMs;
+      const waitMs = maySettleSoon ? Math.min(confirmMs, ends - performance.now()) : 0;
       return confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
     },
 

@@ -15,6 +15,8 @@ export interface X402Config {
   readonly rpcUrl: string | undefined;
   readonly facilitator: FacilitatorConfig;
   readonly confirm: Confirmation;
+  /** Blocks that must hold a payment, the one it happened in included. */
+  readonly confirmations: number;
   /** What the tokens of challenges are derived from, the newest first; empty: a random one in the store (contract 4.5). */
   readonly buyerTokenSecrets: readonly string[];
   /** How long a token opens the answer that was delivered for it, seconds. */
