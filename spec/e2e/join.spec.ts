@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { MOST_COPIES } from '../../src/payments/join.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { worldConfig, writeConfig } from '../support/config.ts';
@@ -111,20 +112,30 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
     const spellings = spellingsOfOneAuthorization(await buyer.pay(paymentRequired));
     assert.equal(new Set(spellings).size, 20);
     const arrived = merchant.nextRequest('/held');
-    const copies = Array.from({ length: COPIES }, (_, n) => {
-      const proof = spellings[n % spellings.length] ?? '';
-      return send(n, { 'payment-signature': proof, ...(key === undefined ? {} : { 'idempotency-key': key }) });
+    const headersOf = (n: number): http.OutgoingHttpHeaders => ({
+      'payment-signature': spellings[n % spellings.length] ?? '',
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
     });
+    const copies = Array.from({ length: COPIES }, (_, n) => send(n, headersOf(n)));
     await Promise.all(copies.map(({ sent }) => sent));
     // Answers before the merchant was asked are a failure to show, not one to wait for.
     await Promise.race([arrived, Promise.all(copies.map(({ seen }) => seen))]);
     // A gateway that answers a connection opened now has taken up those that were opened before it.
     for (let n = 0; n < 2 * GATEWAYS; n += 1) await knock(base(n));
     merchant.release();
-    return Promise.all(copies.map(({ seen }) => seen));
+    const seen = await Promise.all(copies.map((copy) => copy.seen));
+    const first = seen.find(({ status }) => status === 200);
+    const joined = seen.filter(({ status }) => status === 200);
+    // The first one and its copies share the places of one proof in each process.
+    assert.ok(joined.length >= 2 && joined.length <= GATEWAYS * (MOST_COPIES + 1), `${joined.length} answered`);
+    for (const { status, body } of seen) if (status !== 200) assert.match(`${status} ${body}`, /^409 .*"in_flight"/);
+    const again = seen.map(async (one, n) => (one.status === 200 ? one : send(n, headersOf(n)).seen));
+    for (const { status, body } of await Promise.all(again)) if (status === 409) assert.match(body, /"in_flight"/);
+    assert.ok(first !== undefined);
+    return joined;
   };
 
-  it(`one verification, one settlement, one execution and ${COPIES} equal answers, ${ROUNDS} rounds`, async () => {
+  it(`one verification, one settlement, one execution and equal answers to all of ${COPIES} that are answered, ${ROUNDS} rounds`, async () => {
     for (let at = 0; at < ROUNDS; at += 1) {
       const before = { verify: asked('/verify'), settle: asked('/settle'), income: await chain.balanceOf(payTo) };
       const answers = await round();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { Cashier } from '../../src/payments/cashier.ts';
-import { JOIN_MS, joining } from '../../src/payments/join.ts';
+import { JOIN_MS, joining, MOST_COPIES } from '../../src/payments/join.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
 import type { Sale } from '../../src/payments/sale.ts';
 import { StoreError } from '../../src/store/store.ts';
@@ -39,20 +39,42 @@ describe('copies of a proof', () => {
     till.terms = { ...till.terms, tokenDigest: 'b'.repeat(64) };
   });
 
-  it('a hundred in one process share one look at the record and have the answer of the first', async () => {
+  it('in one process share one look at the record and have the answer of the first', async () => {
     const first = await pay();
     const cashier = joined();
-    const copies = Array.from({ length: 100 }, () => cashier.take(order()));
+    const copies = Array.from({ length: MOST_COPIES }, () => cashier.take(order()));
     await pass(1_000);
     assert.ok(reads > 0 && reads < 12, `${reads} looks`);
     const waiting = time.sleepers();
-    assert.equal(waiting, 101, 'each copy has its bound, and one looks');
+    assert.equal(waiting, MOST_COPIES + 1, 'each copy has its bound, and one looks');
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
     await pass(200);
     const sales = await Promise.all(copies);
     assert.deepEqual(kinds(sales), ['again']);
     assert.ok(sales.every((sale) => sale.kind === 'again' && sale.joined));
     assert.deepEqual(till.peer.names(), ['verify', 'settle']);
+  });
+
+  it('beyond the eighth hear at once that it is in flight, without a question to the store; another proof is not held up', async () => {
+    const first = await pay();
+    let asked = 0;
+    const reserve: PaymentLedger['reserve'] = (command) => {
+      asked += 1;
+      return till.ledger.reserve(command);
+    };
+    const cashier = joined(broken({ reserve }));
+    const waiting = Array.from({ length: MOST_COPIES }, () => cashier.take(order()));
+    await pass(10);
+    const refused = await Promise.all(Array.from({ length: 700 }, () => cashier.take(order())));
+    assert.deepEqual(kinds(refused), ['in_flight']);
+    assert.equal(asked, MOST_COPIES);
+    const { terms } = till;
+    till.terms = freshTerms();
+    assert.equal((await cashier.take(order())).kind, 'paid');
+    await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
+    await pass(200);
+    assert.deepEqual(kinds(await Promise.all(waiting)), ['again']);
+    assert.equal((await cashier.take(order({ terms }))).kind, 'again', 'and there is room again');
   });
 
   it('look soon at first: an answer that takes 20 ms is not waited for longer', async () => {
