@@ -24,6 +24,7 @@ const UNICODE_MODE =
 const LOOK_AROUND = /^\(\?<?[=!]/;
 const GROUP = /^\((?:\?:|\?<[^>]*>|(?!\?))/;
 const QUANTIFIER = /^(?:[*+?]|\{(\d+)(,?)(\d*)\})\??/;
+const MEMBER = /^(?:\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[\s\S])|[\s\S])/;
 const SURROGATE = /[\ud800-\udfff]|\\u[dD][89a-fA-F]/;
 /** Ranges of code units that the classes with a letter stand for. */
 const ESCAPED_CLASSES: Readonly<Record<string, number>> = { d: 1, D: 2, w: 4, W: 5, s: 10, S: 11 };
@@ -110,15 +111,29 @@ class Reader {
 
   #class(): PatternNode {
     const start = this.#at;
+    // What a class leaves out is at most one range more than what it names.
     let ranges = 1;
-    this.#at += 1;
+    this.#at += this.#ahead(2) === '[^' ? 2 : 1;
     while (this.#next() !== ']') {
-      ranges += this.#next() === '\\' ? (ESCAPED_CLASSES[this.#pattern[this.#at + 1] ?? ''] ?? 1) : 1;
-      if (/^\\(?:[pP]|u\{)/.test(this.#ahead(3))) throw new PatternRefusal(UNICODE_MODE);
-      this.#at += this.#next() === '\\' ? 2 : 1;
+      const first = this.#member();
+      ranges += first;
+      if (this.#next() !== '-' || this.#ahead(2) === '-]') continue;
+      this.#at += 1;
+      const last = this.#member();
+      // Without the `u` flag `[\w-.]` is three members.
+      if (first > 1 || last > 1) ranges += last + 1;
     }
     this.#at += 1;
     return { kind: 'one', text: this.#pattern.slice(start, this.#at), ranges };
+  }
+
+  /** Passes one member of a class.  @returns of how many ranges */
+  #member(): number {
+    const ahead = this.#ahead(6);
+    if (/^\\(?:[pP]|u\{)/.test(ahead)) throw new PatternRefusal(UNICODE_MODE);
+    const text = MEMBER.exec(ahead)?.[0] ?? ahead;
+    this.#at += text.length;
+    return ESCAPED_CLASSES[text.slice(1)] ?? 1;
   }
 
   #escape(): PatternNode {
@@ -131,7 +146,7 @@ class Reader {
       this.#at += 2;
       return { kind: 'assertion', text: ahead.startsWith('\\b') ? '\\b' : '\\B' };
     }
-    const text = /^\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[\s\S])/.exec(ahead)?.[0] ?? ahead;
+    const text = MEMBER.exec(ahead)?.[0] ?? ahead;
     this.#at += text.length;
     return { kind: 'one', text, ranges: ESCAPED_CLASSES[text.slice(1)] ?? 1 };
   }
