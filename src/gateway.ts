@@ -140,6 +140,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     degraded: { bypass: edges.bypassed, backend: () => !merchant.reachable() },
     tracing,
     waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
+    unreadable: () => store.unreadable?.() ?? {},
     stream,
     doorway,
     budget,

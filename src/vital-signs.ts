@@ -16,6 +16,8 @@ export interface VitalSigns {
   readonly tracing: Pick<Tracing, 'lost'>;
   /** Entries that wait for the store. */
   readonly waiting: Readonly<Record<'event' | 'receipt', () => number>>;
+  /** How often something that was sealed could not be opened, by what it was. */
+  readonly unreadable: () => Readonly<Record<string, number>>;
   readonly stream: Pick<EventStream, 'facts'>;
   readonly doorway: Pick<Doorway, 'places' | 'shed'>;
   readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
@@ -26,7 +28,7 @@ const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 
 /** Shows them at `/metrics`. */
 export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): void {
-  const { lifecycle, monitor, degraded, tracing, waiting, stream, doorway, budget } = signs;
+  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, doorway, budget } = signs;
   const loadedAt = Date.now() / 1_000;
   gauge({
     name: 'acg_build_info',
@@ -38,6 +40,12 @@ export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): 
     name: 'acg_config_loaded_timestamp_seconds',
     help: 'When this process read its configuration. Older than your last change: it still runs the one before.',
     read: () => loadedAt,
+  });
+  counter({
+    name: 'acg_sealed_unreadable_total',
+    help: 'Reads of what is sealed in the store that no key of storage.sealing.keys opens, by what it is. The log has the payment.',
+    label: 'what',
+    read: unreadable,
   });
   gauge({
     name: 'acg_draining',

@@ -8,7 +8,7 @@ import http from 'node:http';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import { fingerprintOf } from '../../src/checkouts/fingerprint.ts';
 import { namesOf } from '../../src/checkouts/names.ts';
-import { seal } from '../../src/checkouts/seal.ts';
+import { createAnswerSeal } from '../../src/checkouts/sealed-answer.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { openStore } from '../../src/store/open.ts';
 import { type CheckoutShop, openCheckoutShop, rightHeaders } from '../fronts/acp/shop.ts';
@@ -79,7 +79,8 @@ function post(base: string, path: string, body: JsonObject, expected: number): P
 function steps(document: Buffer) {
   let claim = checkoutClaim();
   const context = { name: claim.name, fingerprint: claim.fingerprint, status: 200 };
-  let sealed = seal(document, KEY, context);
+  const ring = createAnswerSeal([KEY]);
+  let sealed = ring.seal(document, context);
   return {
     [NAMING]: () => {
       const operation = 'completeCheckoutSession' as const;
@@ -91,7 +92,7 @@ function steps(document: Buffer) {
       return store.checkouts.claim(claim);
     },
     [SEALING]: () => {
-      sealed = seal(document, KEY, context);
+      sealed = ring.seal(document, context);
     },
     finish: () => store.checkouts.finish(holdOf(claim), { status: 200, sealed, keepMs: LONG_MS }),
   } as const;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import type { SealingKey } from '../../src/checkouts/settings.ts';
+import type { SealingKey } from '../../src/crypto/seal.ts';
 import { type Bed, bytesOf, COMPLETE, openBed, said } from './bed.ts';
 
 const OLD: SealingKey = { id: 'old', key: Buffer.alloc(32, 1) };

@@ -1,9 +1,8 @@
 import { describe } from 'node:test';
-import { ACP, KEY, ON_TRIAL, refuses, SECRET, TOKEN } from './acp.ts';
+import { ACP, KEY, KEYS, ON_TRIAL, refuses, SECRET, TOKEN } from './acp.ts';
 import type { Row } from './refusals.ts';
 
 const AUTH = `${ACP}.auth`;
-const KEYS = `${ACP}.idempotency.keys`;
 const OTHER_KEY = Buffer.alloc(32, 251);
 const SHORT = 'fifteen-letters';
 
@@ -49,7 +48,12 @@ const CALLERS: readonly Row[] = [
   ],
   [
     'a short token with Redis',
-    { ...ON_TRIAL, storage: { redis: { url: 'redis://127.0.0.1' } }, [AUTH]: { token: SHORT } },
+    {
+      ...ON_TRIAL,
+      'storage.sqlite': undefined,
+      'storage.redis': { url: 'redis://127.0.0.1' },
+      [AUTH]: { token: SHORT },
+    },
     `${AUTH}.token`,
     /at least 16 characters/,
   ],

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { configWarnings, parseConfig } from '../../src/config/load.ts';
 import { secretsOf } from '../../src/config/secrets.ts';
 import { frontsSummary } from '../../src/config/summary.ts';
-import { ACP, KEY, ON_TRIAL, SECRET, selling, settings, TOKEN } from './acp.ts';
+import { ACP, KEY, KEYS, ON_TRIAL, SECRET, selling, settings, TOKEN } from './acp.ts';
 import { load, PAYEE, problems } from './document.ts';
 import { at, file } from './files.ts';
 
@@ -48,6 +48,7 @@ describe('protocols.acp', () => {
         supportedLocales: undefined,
         interventionTypes: undefined,
       },
+      oldKeys: false,
       maxInFlight: 64,
       acceptLineItemQuantity: false,
       strictSemantics: false,
@@ -59,7 +60,7 @@ describe('protocols.acp', () => {
     const found = problems({ [`${ACP}.enabled`]: true });
     assert.deepEqual(
       found.map(({ path }) => path),
-      [`${ACP}.auth`, `${ACP}.idempotency.secret`, `${ACP}.idempotency.keys`],
+      [`${ACP}.auth`, `${ACP}.idempotency.secret`, KEYS],
     );
     assert.match(found[0]?.message ?? '', /^is missing: .*ACP_TOKEN/);
     for (const { message } of found.slice(1)) assert.match(message, /^is missing: .*openssl rand -base64 32/);
@@ -92,7 +93,7 @@ describe('protocols.acp', () => {
       at(`file:${file('key', bytes.toString('base64'))}`),
     ];
     for (const key of spelled) {
-      const [first] = settings({ [`${ACP}.idempotency.keys`]: [{ id: 'k', key }] }).idempotency.keys;
+      const [first] = settings({ [KEYS]: [{ id: 'k', key }] }).idempotency.keys;
       assert.deepEqual(first, { id: 'k', key: bytes });
     }
   });
@@ -126,7 +127,11 @@ describe('protocols.acp', () => {
       .replaceAll(/^ {4}# /gm, '    ')
       .replaceAll(/"\$\{file:([^}]+)\}"/g, (_, name: string) => (name.endsWith('secret') ? SECRET : KEY));
     const env = { ACP_TOKEN: TOKEN, PAY_TO: PAYEE };
-    const { protocols } = parseConfig(sample.replace(section, shown), env);
+    const sealed = sample
+      .replace(section, shown)
+      .replace(/^ {2}# (sealing:.*)\n {2}# ( {2}keys: .*)$/m, '  $1\n  $2')
+      .replaceAll(/"\$\{file:[^}]*sealing-key\}"/g, KEY);
+    const { protocols } = parseConfig(sealed, env);
     assert.ok(protocols.acp.enabled);
     const { clients, idempotency, backend, maxInFlight, discovery } = protocols.acp;
     assert.deepEqual(clients, [{ id: 'default', tokens: [TOKEN] }]);
@@ -146,7 +151,7 @@ describe('protocols.acp', () => {
       load(
         selling({
           [`${ACP}.auth`]: { clients: [{ id: 'a', tokens: ['first-token-of-a-', 'other-token-of-a-'] }] },
-          [`${ACP}.idempotency.keys`]: [{ id: 'k', key: key.toString('base64') }],
+          [KEYS]: [{ id: 'k', key: key.toString('base64') }],
           [`${ACP}.backend.headers`]: { 'x-key': 'key-of-the-merchant' },
         }),
       ),

@@ -9,11 +9,14 @@ export const ACP = 'protocols.acp';
 export const TOKEN = 'token-of-an-assistant';
 export const SECRET = 'secret-of-this-shop-with-40-characters--';
 export const KEY = randomBytes(32).toString('base64');
+/** Where the keys are that kept answers are sealed with. */
+export const KEYS = 'storage.sealing.keys';
+const RING = [{ id: 'k1', key: KEY }];
 
 /** The smallest shop with a checkout, anew each time: rows change single members of it. */
 export function selling(changes: Changes = {}): Changes {
-  const idempotency = { secret: SECRET, keys: [{ id: 'k1', key: KEY }] };
-  return { [ACP]: { enabled: true, auth: { token: TOKEN }, idempotency }, ...changes };
+  const idempotency = { secret: SECRET };
+  return { [KEYS]: RING, [ACP]: { enabled: true, auth: { token: TOKEN }, idempotency }, ...changes };
 }
 
 /** The same as a shop that nobody outside this machine can meet. */

@@ -66,6 +66,7 @@ async function start(): Promise<Stage> {
     logPath: LOG_PATH,
     env: passedOn(),
     overrides: {
+      storage: { sealing: checkout.sealing },
       protocols: { mcp: { enabled: true }, a2a: { enabled: true, continuation: true }, acp: checkout.protocol },
       authorization: await trustTestKeys(keysFolder()),
       resources: { ...showcaseOnly(CURRENCY), members_report: membersReport(CURRENCY) },

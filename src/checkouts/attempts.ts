@@ -3,10 +3,10 @@ import { isRefusal } from './claim-table.ts';
 import type { CheckoutClaims, Claim, Claimed, Hold, Unknown } from './claims.ts';
 import type { Ending } from './ending.ts';
 import type { ClaimWatch, FinalAnswer, KeyedEnd, ReadBack, Work } from './idempotency.ts';
-import type { KeyRing } from './key-ring.ts';
 import { settleWindowMs, unknownKeepMs } from './lease.ts';
 import type { KeyedOperation } from './operations.ts';
 import { retryAfterS } from './retry-after.ts';
+import type { AnswerSeal } from './sealed-answer.ts';
 import type { Opened } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
 import { passed } from './steps.ts';
@@ -34,7 +34,7 @@ export type AttemptResult<Failure> = KeyedEnd<Failure> | { readonly kind: 'taken
 export interface AttemptTools {
   readonly claims: CheckoutClaims;
   readonly ending: Ending;
-  readonly ring: KeyRing;
+  readonly ring: AnswerSeal;
   readonly watch: ClaimWatch;
   readonly time: Time;
   readonly settings: Pick<IdempotencySettings, 'merchant' | 'retentionMs'>;

@@ -5,11 +5,11 @@ import type { CheckoutClaims, Claim, Claimed } from './claims.ts';
 import { createEnding } from './ending.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from './idempotency.ts';
-import { createKeyRing } from './key-ring.ts';
 import { leaseFor, unknownKeepMs } from './lease.ts';
 import { type CallNames, namesOf } from './names.ts';
 import type { KeyedOperation } from './operations.ts';
 import { retryAfterS } from './retry-after.ts';
+import { createAnswerSeal } from './sealed-answer.ts';
 import type { Sessions } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
 import { passed } from './steps.ts';
@@ -40,7 +40,7 @@ const ROUNDS = 3;
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const { claims, sessions, settings, deploymentId, watch, time } = options;
-  const ring = createKeyRing(settings.keys);
+  const ring = createAnswerSeal(settings.keys);
   const attempts = createAttempts({ ...options, ring, ending: createEnding(options) });
 
   const claimOf = (call: KeyedCall, { record, session }: CallNames, timeoutMs: number): Claim => ({

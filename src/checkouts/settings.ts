@@ -1,15 +1,10 @@
+import type { SealingKeys } from '../crypto/key-ring.ts';
 import type { Operation } from './operations.ts';
 
 /** Who may call. A claim belongs to a client, not to a token: tokens are changed while claims are open (acp.md 12.1). */
 export interface AcpClient {
   readonly id: string;
   readonly tokens: readonly string[];
-}
-
-/** One key of the ring that answers are sealed with: 32 bytes. */
-export interface SealingKey {
-  readonly id: string;
-  readonly key: Uint8Array;
 }
 
 /** How repetitions are told from new calls, and what is kept for them. */
@@ -21,7 +16,7 @@ export interface IdempotencySettings {
   /** Names and fingerprints are made with it. Changing it frees every open claim, and nobody knows any more whose sessions are. */
   readonly secret: Uint8Array;
   /** The first seals, all of them open. */
-  readonly keys: readonly [SealingKey, ...SealingKey[]];
+  readonly keys: SealingKeys;
   /**
    * `derived-key`: the merchant is given a key that stays the same over all attempts, and an operation whose end is unknown runs again
    * with it. `read-back-only`: for a merchant that looks at no key; for a while after a timeout only the session is read.
@@ -57,6 +52,8 @@ export interface AcpSettings {
   readonly backend: AcpBackend;
   readonly idempotency: IdempotencySettings;
   readonly discovery: AcpDiscoverySettings;
+  /** Whether keys still stand where they were before `storage.sealing.keys`. */
+  readonly oldKeys: boolean;
   /** Most calls at the same time. */
   readonly maxInFlight: number;
   /** Whether request items may have a `quantity`, which the schema forbids and agents send. */

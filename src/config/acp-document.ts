@@ -1,5 +1,6 @@
 import type { Operation } from '../checkouts/operations.ts';
 import type { AcpDiscoverySettings, IdempotencySettings } from '../checkouts/settings.ts';
+import type { SealingKeyDocument } from './document.ts';
 
 /** `protocols.acp` as the schema admits it, before defaults. What it must have once it is enabled is decided behind the schema. */
 export interface AcpDocument {
@@ -30,10 +31,4 @@ export interface AcpDocument {
 export interface AcpClientDocument {
   readonly id: string;
   readonly tokens: readonly string[];
-}
-
-/** `key`: base64 or base64url of 32 bytes. */
-export interface SealingKeyDocument {
-  readonly id: string;
-  readonly key: string;
 }

@@ -1,6 +1,7 @@
 import { longestTimeoutMs } from '../checkouts/longest-timeout.ts';
 import type { GatewayConfig } from './config.ts';
 import { isLoopbackUrl } from './endpoints.ts';
+import { OLD_SEALING_KEYS, SEALING_KEYS } from './sealing.ts';
 import { STRONG_TOKEN_LENGTH } from './strong-token.ts';
 
 /** Longest wait for the merchant that the usual shutdown outlasts, milliseconds: of its 30 s, 5 are for writing down what came. */
@@ -23,6 +24,11 @@ export function checkoutWarnings({ merchant, limits, protocols: { acp } }: Gatew
       : []),
     ...(short
       ? [`protocols.acp.auth: a token is shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random one`]
+      : []),
+    ...(acp.oldKeys
+      ? [
+          `${OLD_SEALING_KEYS}: moved to ${SEALING_KEYS}, where they seal what is stored of payments as well; deprecated, and read until the next major release`,
+        ]
       : []),
     ...(longest > USUAL_DRAIN_MS
       ? [

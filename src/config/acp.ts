@@ -1,5 +1,6 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { AcpConfig, AcpDiscoverySettings } from '../checkouts/settings.ts';
+import type { SealingKey } from '../crypto/seal.ts';
 import type { ProblemList } from '../problems/problem.ts';
 import { acpBackend } from './acp-backend.ts';
 import { acpClients } from './acp-clients.ts';
@@ -18,12 +19,14 @@ export interface AcpSurroundings {
   readonly backend: BackendBase | undefined;
   /** Whether the shop can be met by nobody outside this machine: then a short token is only warned of. */
   readonly trial: boolean;
+  /** The ring of the storage; empty where there is none. */
+  readonly sealing: readonly SealingKey[];
 }
 
 /** `protocols.acp` (acp.md 13.8). Off, nothing of it is required; on, everything that is missing is named at once. */
 export function deriveAcp(
   document: ConfigDocument,
-  { backend, trial }: AcpSurroundings,
+  { backend, trial, sealing }: AcpSurroundings,
   problems: ProblemList,
 ): AcpConfig {
   const acp = document.protocols?.acp ?? {};
@@ -32,7 +35,7 @@ export function deriveAcp(
   const uses = new SecretUses(problems);
   if (problems.sound('server')) noteOperatorTokens(document, uses);
   const clients = acpClients(acp.auth, trial, uses, problems);
-  const idempotency = acpIdempotency(acp, uses, problems);
+  const idempotency = acpIdempotency(acp, sealing, uses, problems);
   const merchant = backend && acpBackend(acp.backend, backend, problems);
   const discovery = discoveryOf(acp.discovery, problems);
   // A problem was added for whatever is not there.
@@ -44,6 +47,7 @@ export function deriveAcp(
     backend: merchant,
     idempotency,
     discovery,
+    oldKeys: acp.idempotency?.keys !== undefined,
     maxInFlight: acp.limits?.maxInFlight ?? ACP.limits.properties.maxInFlight.default,
     acceptLineItemQuantity: acp.acceptLineItemQuantity ?? ACP.acceptLineItemQuantity.default,
     strictSemantics: acp.strictSemantics ?? ACP.strictSemantics.default,

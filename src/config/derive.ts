@@ -39,7 +39,8 @@ export function deriveConfig(
   const backend = section('backend', deriveBackend);
   const storage = section('storage', deriveStorage);
   const payments = section('payments', () => derivePayments(document, fromFile, problems));
-  const checkout = { backend, trial: isTrial(document, payments?.x402, problems) };
+  const trial = isTrial(document, payments?.x402, problems);
+  const checkout = { backend, trial, sealing: storage?.sealing ?? [] };
   const protocols = section('protocols', () => deriveProtocols(document, checkout, problems));
   const asset = payments?.asset ?? ({ kind: 'unsound' } as const);
   const ap2 = merchant && section('authorization', () => deriveAp2(document, merchant, asset, problems));

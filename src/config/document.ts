@@ -29,6 +29,7 @@ export interface ConfigDocument {
     readonly eventsMaxLength?: number;
     readonly receiptsMaxLength?: number;
     readonly receiptsMaxAgeDays?: number;
+    readonly sealing?: { readonly keys?: readonly SealingKeyDocument[] };
   };
   readonly protocols?: {
     readonly http?: { readonly enabled?: boolean };
@@ -167,4 +168,10 @@ export interface ResourceDocument {
   readonly expose?: readonly ('http' | 'mcp' | 'a2a')[];
   readonly payments?: readonly 'x402'[];
   readonly authorization?: { readonly required?: readonly 'ap2'[] };
+}
+
+/** `key`: base64 or base64url of 32 bytes. */
+export interface SealingKeyDocument {
+  readonly id: string;
+  readonly key: string;
 }

@@ -7,6 +7,7 @@ import type { ConfigDocument } from './document.ts';
 import { environmentOverrides } from './environment.ts';
 import { expand } from './expand.ts';
 import { configPath, type Environment, parseConfigText, readConfigFile } from './read.ts';
+import { MAKE_A_KEY, SEALING_KEYS } from './sealing.ts';
 import { STRONG_TOKEN_LENGTH } from './strong-token.ts';
 import { validateDocument } from './validate.ts';
 
@@ -74,7 +75,17 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
     ),
     ...mandateWarnings(config),
     ...checkoutWarnings(config),
+    ...sealingWarnings(config),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
+  ];
+}
+
+/** What buyers send and are given, and what they signed, in clear. What is forgotten with the process is no file. */
+function sealingWarnings({ storage: { engine, sealing }, x402 }: GatewayConfig): readonly string[] {
+  const forgets = engine.kind === 'sqlite' && engine.path === ':memory:';
+  if (sealing !== undefined || x402 === undefined || forgets) return [];
+  return [
+    `${SEALING_KEYS}: missing, so inputs, answers and signatures of payments lie readable in the store; ${MAKE_A_KEY}`,
   ];
 }
 

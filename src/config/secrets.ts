@@ -1,3 +1,4 @@
+import type { SealingKey } from '../crypto/seal.ts';
 import type { RedisSettings } from '../store/settings.ts';
 import type { GatewayConfig } from './config.ts';
 
@@ -15,6 +16,7 @@ export function secretsOf(config: GatewayConfig): readonly string[] {
     ...server.adminTokens,
     ...headers.flatMap((named) => Object.values(named)),
     ...(storage.engine.kind === 'redis' ? redisSecrets(storage.engine) : []),
+    ...keySecrets(storage.sealing ?? []),
     ...checkoutSecrets(protocols.acp),
     ...pemSecrets(protocols.a2a.signingKey),
     ...pemSecrets(authorization.ap2?.checkout.signingKey),
@@ -24,19 +26,24 @@ export function secretsOf(config: GatewayConfig): readonly string[] {
   return [...new Set(found)].filter((secret) => secret.length >= SHORTEST_SECRET);
 }
 
-/** Tokens, the secret, what the merchant is told, and the keys in each spelling that a message may have them in. */
+/** Tokens, the secret, what the merchant is told, and the keys. */
 function checkoutSecrets(acp: GatewayConfig['protocols']['acp']): readonly string[] {
   if (!acp.enabled) return [];
   const { clients, idempotency, backend } = acp;
   return [
     ...clients.flatMap(({ tokens }) => tokens),
     Buffer.from(idempotency.secret).toString(),
-    ...idempotency.keys.flatMap(({ key }) => {
-      const bytes = Buffer.from(key);
-      return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url'), bytes.toString('hex')];
-    }),
+    ...keySecrets(idempotency.keys),
     ...Object.values(backend.headers),
   ];
+}
+
+/** Keys in each spelling that a message may have them in. */
+function keySecrets(keys: readonly SealingKey[]): readonly string[] {
+  return keys.flatMap(({ key }) => {
+    const bytes = Buffer.from(key);
+    return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url'), bytes.toString('hex')];
+  });
 }
 
 /** Line by line: what is echoed of a key is seldom the whole file. Its armour is no secret. */

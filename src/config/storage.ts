@@ -3,6 +3,7 @@ import type { ProblemList } from '../problems/problem.ts';
 import type { StorageConfig } from '../store/settings.ts';
 import type { ConfigDocument, RedisDocument } from './document.ts';
 import { deriveRedis } from './redis.ts';
+import { SEALING_KEYS, sealingKeys } from './sealing.ts';
 
 const STORAGE = schema.properties.storage.properties;
 
@@ -10,8 +11,9 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /** `storage`: an embedded database belongs to one process, so several replicas need Redis in every deployment mode. */
 export function deriveStorage(document: ConfigDocument, problems: ProblemList): StorageConfig | undefined {
-  const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, ...receipts } = document.storage;
-  const { receiptsMaxLength, receiptsMaxAgeDays } = receipts;
+  const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, ...rest } = document.storage;
+  const { receiptsMaxLength, receiptsMaxAgeDays, sealing } = rest;
+  const [first, ...others] = sealingKeys(sealing?.keys ?? [], SEALING_KEYS, problems);
   if (sqlite !== undefined && replicas > 1)
     problems.add('storage.replicas', 'must be 1 with sqlite; several replicas need storage.redis');
   const engine = redis === undefined ? sqlite && embedded(sqlite.path) : server(redis, problems);
@@ -21,6 +23,7 @@ export function deriveStorage(document: ConfigDocument, problems: ProblemList): 
       eventsMaxLength: eventsMaxLength ?? STORAGE.eventsMaxLength.default,
       receiptsMaxLength: receiptsMaxLength ?? STORAGE.receiptsMaxLength.default,
       ...(receiptsMaxAgeDays === undefined ? {} : { receiptsMaxAgeMs: receiptsMaxAgeDays * DAY_MS }),
+      ...(first === undefined ? {} : { sealing: [first, ...others] as const }),
       replicas,
     }
   );

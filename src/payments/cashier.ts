@@ -10,7 +10,7 @@ import type { Refusal } from './ledger/refusals.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { NothingOwed } from './nothing-owed.ts';
 import { windowEndMs } from './patience.ts';
-import { recall } from './recall.ts';
+import { recall, recallForChain, UNREADABLE, unreadable } from './recall.ts';
 import { resume } from './resume.ts';
 import type { Made, Order, Sale } from './sale.ts';
 import { createSettlementPlaces, type SettlementPlaces } from './settlement-places.ts';
@@ -137,6 +137,7 @@ class Till {
   }
 
   #begin(record: PaymentRecord): Promise<Made> {
+    if (unreadable(record)) return this.#giveUp(record, () => ({ kind: 'unavailable', cause: UNREADABLE }));
     if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
     if (isUnderOtherMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
     // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
@@ -171,7 +172,7 @@ class Till {
   async #beginAnew(record: PaymentRecord): Promise<Made> {
     const order = this.#order;
     if (isUnderOtherMandate(record, order.terms)) return this.#putBack(record, { kind: 'in_flight' });
-    const { proof, requirements } = recall(record);
+    const { proof, requirements } = recallForChain(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
     if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
     if (shown.kind !== 'open')
@@ -181,7 +182,7 @@ class Till {
     const notBegun = (why: string): Promise<Made> =>
       this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
     if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
-    const refusal = order.refusal ?? tooLate({ ...record, reservedAt: record.changedAt });
+    const refusal = unreadable(record) ?? order.refusal ?? tooLate({ ...record, reservedAt: record.changedAt });
     if (refusal !== undefined) return notBegun(refusal);
     const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
@@ -280,7 +281,7 @@ class Till {
 
   /** Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open authorization may be sent again. */
   async #resolve(record: PaymentRecord): Promise<Made> {
-    const { proof, requirements } = recall(record);
+    const { proof, requirements } = recallForChain(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
     if (shown.kind === 'unknown') return leaveUncertain(this.#books, record, shown.cause);
     if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);

@@ -1,9 +1,13 @@
+import { sealedLength } from '../crypto/sealed-text.ts';
+
 /** Most calls that wait unclaimed at a time: unpaid traffic must not grow the store, nor push out what others wait for. */
 export const MAX_PARKED_CALLS = 1_000;
 /** Most calls that are claimed at a time: claims are free for whoever has spent one authorization. */
 export const MAX_CLAIMED_CALLS = 5_000;
 /** Longest text of a parked call, characters; what is longer has to be sent again by its buyer. */
 export const MAX_PARKED_LENGTH = 16_384;
+/** What a store must take of one, characters: sealed, a call is base64url of its UTF-8, of which a character has three bytes at most. */
+export const MAX_STORED_PARKED_LENGTH = sealedLength(3 * MAX_PARKED_LENGTH);
 
 /** What came of a claim. `again`: the same claimant had it before. */
 export type ParkedClaim =

@@ -1,3 +1,4 @@
+import { isSealed } from '../crypto/sealed-text.ts';
 import type { Journal } from '../events/journal.ts';
 import { backendHeaders, relayedHeaders } from '../merchant/headers.ts';
 import { classify } from '../merchant/outcome.ts';
@@ -29,10 +30,15 @@ export async function fetchForBuyer(
   desk: Pick<DeliveryDesk, 'undelivered'>,
 ): Promise<void> {
   const began = performance.now();
-  if (resource === undefined) held?.release();
-  const fetched = resource === undefined ? NOT_SOLD : await fetchAnswer(record, resource, held?.exchange ?? exchange);
+  const known = resource !== undefined && !isSealed(record.backendRequest);
+  if (!known) held?.release();
+  const fetched = known
+    ? await fetchAnswer(record, resource, held?.exchange ?? exchange)
+    : resource === undefined
+      ? NOT_SOLD
+      : UNREADABLE;
   const durationMs = Math.round(performance.now() - began);
-  const repeatable = resource?.repeatable ?? false;
+  const repeatable = known && resource.repeatable;
   const facts = { requestId: record.requestId, durationMs, journal, lease, repeatable };
   if (fetched.kind === 'answer') {
     const { answer } = fetched;
@@ -68,6 +74,8 @@ type Fetched =
 
 const TOO_LARGE: BackendFailure = 'response_too_large';
 const NOT_SOLD = { kind: 'failed', status: 0, reason: 'not_sold', requestWritten: false } as const;
+/** Its buyer brings the request along. */
+const UNREADABLE = { kind: 'failed', status: 0, reason: 'request_unreadable', requestWritten: false } as const;
 
 async function fetchAnswer(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Fetched> {
   const { payId, requestId, channel, resourceId, payer, receiptId } = record;

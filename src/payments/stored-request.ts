@@ -1,4 +1,6 @@
+import { isSealed } from '../crypto/sealed-text.ts';
 import type { BackendRequest } from '../merchant/types.ts';
+import { UnreadableRecord } from './unreadable-record.ts';
 
 /** What a record keeps of the request to the merchant. Body as base64. */
 interface StoredRequest {
@@ -18,8 +20,12 @@ export function storedRequest({ method, path, headers, body }: BackendRequest): 
   } satisfies StoredRequest);
 }
 
-/** The request that was paid for, with the headers that are configured now. */
+/**
+ * The request that was paid for, with the headers that are configured now.
+ * @throws UnreadableRecord
+ */
 export function recalledRequest(stored: string, configured: Readonly<Record<string, string>>): BackendRequest {
+  if (isSealed(stored)) throw new UnreadableRecord('backendRequest');
   // Written by this gateway from a request that it had built.
   const { method, path, contentType, body } = JSON.parse(stored) as StoredRequest;
   return {

@@ -1,6 +1,7 @@
 import type { RegisterEpoch } from '../mandates/register.ts';
 import type { StoreLog } from './redis/connection.ts';
 import { openRedisStore } from './redis/open.ts';
+import { type SealLog, sealedStore } from './sealed.ts';
 import type { StorageConfig } from './settings.ts';
 import { openSqliteStore } from './sqlite/open.ts';
 import type { Store } from './store.ts';
@@ -11,8 +12,12 @@ import type { Store } from './store.ts';
  */
 export async function openStore(
   config: StorageConfig & { readonly merchantId: string; readonly epoch?: RegisterEpoch },
-  log?: StoreLog,
+  log?: StoreLog & SealLog,
 ): Promise<Store> {
+  return sealedStore(await openEngine(config, log), config.sealing ?? [], log);
+}
+
+async function openEngine(config: Parameters<typeof openStore>[0], log: StoreLog | undefined): Promise<Store> {
   const { engine, merchantId, eventsMaxLength, receiptsMaxLength, receiptsMaxAgeMs, epoch } = config;
   const age = receiptsMaxAgeMs === undefined ? {} : { receiptsMaxAgeMs };
   const limits = { eventsMaxLength, receiptsMaxLength, ...age };

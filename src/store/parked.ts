@@ -1,4 +1,5 @@
-import { MAX_PARKED_LENGTH } from '../payments/parked-calls.ts';
+import { isSealed } from '../crypto/sealed-text.ts';
+import { MAX_PARKED_LENGTH, MAX_STORED_PARKED_LENGTH } from '../payments/parked-calls.ts';
 
 /** Names that calls are parked under, and claimants. Who comes back says the name, so also what is no name is asked for. */
 const NAME = /^[A-Za-z0-9._:-]{1,256}$/;
@@ -11,8 +12,8 @@ export function isParkedName(name: string): boolean {
 /** @throws RangeError a bug of the caller, before anything is written. */
 export function assertParkable(name: string, call: string, forMs: number): void {
   if (!isParkedName(name)) throw new RangeError('a call is parked under 1 to 256 letters, digits and . _ : -');
-  if (call.length > MAX_PARKED_LENGTH)
-    throw new RangeError(`a call over ${MAX_PARKED_LENGTH} characters is not parked`);
+  const most = isSealed(call) ? MAX_STORED_PARKED_LENGTH : MAX_PARKED_LENGTH;
+  if (call.length > most) throw new RangeError(`a call over ${most} characters is not parked`);
   assertSpan(forMs);
 }
 

@@ -1,3 +1,5 @@
+import type { SealingKeys } from '../crypto/key-ring.ts';
+
 /** A server by name or address and port. */
 export interface RedisNode {
   readonly host: string;
@@ -35,6 +37,8 @@ export interface StorageConfig {
   readonly receiptsMaxLength: number;
   /** Delivered receipts older than this are dropped, milliseconds; absent: only their number counts. */
   readonly receiptsMaxAgeMs?: number;
+  /** What is stored of buyers is sealed with them: the first seals, all of them open. Absent: it lies in clear. */
+  readonly sealing?: SealingKeys;
   /** Gateway processes that share the store. */
   readonly replicas: number;
 }

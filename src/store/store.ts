@@ -29,6 +29,8 @@ export interface Store {
   census(): Promise<PaymentCensus>;
   /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */
   check(): Promise<StoreHealth>;
+  /** How often what was sealed could not be opened, by what it was; absent where nothing can be sealed. */
+  readonly unreadable?: () => Readonly<Record<string, number>>;
   /** One short step of housekeeping: drops receipts that are past their bounds, gives space back. True: there is more to do. */
   tidy(): Promise<boolean>;
   close(): Promise<void>;

@@ -67,7 +67,7 @@ export function checkoutMetrics(registry: Registry): CheckoutMetrics {
   );
   const unopened = counter(
     'acg_checkout_unopened_total',
-    'Kept answers that could not be opened. Is a sealing key gone from protocols.acp.idempotency.keys too early, or was a new one ' +
+    'Kept answers that could not be opened. Is a sealing key gone from storage.sealing.keys too early, or was a new one ' +
       'the first of one replica before it was last of all?',
   );
   const foreign = counter(

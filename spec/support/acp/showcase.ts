@@ -8,6 +8,8 @@ export interface CheckoutShowcase {
   readonly url: string;
   /** `protocols.acp` of a gateway before it. */
   readonly protocol: ConfigObject;
+  /** `storage.sealing` of that gateway. */
+  readonly sealing: ConfigObject;
   /** Commands that open a session, pay it and read it, each on its line: all they need is a shell and the address of the gateway. */
   commands(baseUrl: string): readonly string[];
   stop(): Promise<void>;
@@ -29,11 +31,12 @@ export async function startCheckoutShowcase(): Promise<CheckoutShowcase> {
   const [token = '', secret = '', key = ''] = Array.from({ length: 3 }, () => randomBytes(32).toString('base64url'));
   return {
     url,
+    sealing: { keys: [{ id: 'k1', key }] },
     protocol: {
       enabled: true,
       auth: { token },
       backend: { baseUrl: url },
-      idempotency: { secret, keys: [{ id: 'k1', key }] },
+      idempotency: { secret },
       authenticationErrors: true,
     },
     commands: (baseUrl) => commands(`${baseUrl}/acp/checkout_sessions`, token),

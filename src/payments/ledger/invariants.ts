@@ -4,11 +4,13 @@ import {
   type Evidence,
   type Keeping,
   MAX_KEPT_BYTES,
+  MAX_STORED_ANSWER_BYTES,
   type NewToken,
   type PaymentFacts,
   type PaymentRecord,
   type PaymentState,
   type PaymentTerms,
+  SEALED_ANSWER,
 } from './ledger.ts';
 
 /** Longest lease anyone may ask for, milliseconds: a mistake in a deadline must not lock a buyer out for hours. */
@@ -172,8 +174,8 @@ export function assertKeeping(keeping: Keeping | undefined): void {
   if (keeping === undefined) return;
   const { answer, forMs } = keeping;
   if (!Number.isSafeInteger(forMs) || forMs < 0) throw new RangeError('an answer is kept for whole milliseconds');
-  if (answer.body.byteLength > MAX_KEPT_BYTES)
-    throw new RangeError(`an answer over ${MAX_KEPT_BYTES} bytes is not kept`);
+  const most = answer.headers[SEALED_ANSWER] === undefined ? MAX_KEPT_BYTES : MAX_STORED_ANSWER_BYTES;
+  if (answer.body.byteLength > most) throw new RangeError(`an answer over ${most} bytes is not kept`);
 }
 
 /**

@@ -94,6 +94,10 @@ export interface PaymentRecord extends PaymentTerms {
 
 /** Largest body of an answer that is kept, bytes (CONTRACT 4.4). */
 export const MAX_KEPT_BYTES = 262_144;
+/** The one header field of an answer whose body is sealed bytes; no merchant's answer can have it here. */
+export const SEALED_ANSWER = 'acg-sealed';
+/** Largest body of such an answer, bytes: its header fields are among them. */
+export const MAX_STORED_ANSWER_BYTES = MAX_KEPT_BYTES + 65_536;
 
 /** An answer of the merchant as it was relayed: what a holder of the key gets again. Headers are those that may be relayed. */
 export interface KeptAnswer {

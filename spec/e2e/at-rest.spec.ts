@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, it } from 'node:test';
+import { Redis } from 'ioredis';
+import { ACTIVATED, CONTINUED, message, send } from '../fronts/a2a/post.ts';
+import { startRedis } from '../support/redis.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { type Canaries, everythingIn, filesIn, found, type Sinks } from './canary-sinks.ts';
+import { decode } from './proofs.ts';
+
+/** Its answer repeats the headers that the merchant was sent, and its input may be anything. */
+const RESOURCE = 'request_headers';
+const SEALING = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] };
+
+/** A secret that stands nowhere else. */
+const planted = (what: string): string => `planted-${what}-${randomBytes(12).toString('hex')}`;
+
+interface Searched {
+  /** What was looked for, and what there was to find it in. */
+  readonly canaries: Canaries;
+  readonly sinks: Sinks;
+}
+
+/** Buys, is answered again, leaves an unpaid call parked, and collects all that the store has of it by then. */
+async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<Searched> {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-at-rest-'));
+  // What is compressed could not be searched.
+  const redis = store === 'Redis' ? await startRedis({ args: ['--rdbcompression', 'no'] }) : undefined;
+  const [input, answer, waiting] = ['input', 'answer', 'waiting'].map(planted) as [string, string, string];
+  let seller: Seller | undefined;
+  try {
+    seller = await openSeller({
+      storage: redis === undefined ? { sqlite: { path: join(folder, 'gateway.db') } } : { redis: { url: redis.url } },
+      overrides: {
+        ...CONTINUED,
+        backend: { headers: { 'x-of-the-merchant': answer } },
+        ...(sealed ? { storage: { sealing: SEALING } } : {}),
+      },
+    });
+    const proof = await seller.proof(RESOURCE, { secret: input });
+    const headers = { 'payment-signature': proof, 'idempotency-key': 'one-key-of-the-buyer' };
+    const bodies: string[] = [];
+    for (const _ of ['sold', 'given again']) {
+      const delivered = await seller.shop.invoke(RESOURCE, { secret: input }, headers);
+      assert.equal(delivered.status, 200);
+      bodies.push(await delivered.text());
+    }
+    assert.ok(bodies[0]?.includes(answer), 'what is looked for was in the answer');
+    assert.equal(bodies[1], bodies[0], 'what was kept is given again byte for byte');
+    const parked = await send(seller.shop.url, message(RESOURCE, { secret: waiting }), ACTIVATED);
+    assert.equal(parked.status.state, 'TASK_STATE_INPUT_REQUIRED');
+    const { signature } = (decode(proof) as { payload: { signature: string } }).payload;
+    const sinks: Record<string, string> = {};
+    if (redis !== undefined) {
+      const admin = new Redis({ path: redis.socketPath });
+      await admin.save();
+      admin.disconnect();
+      sinks['Redis'] = (await everythingIn(redis.socketPath, '')).join('\n');
+    }
+    for (const [name, text] of await filesIn(redis === undefined ? folder : dirname(redis.socketPath)))
+      sinks[`the file ${name}`] = text;
+    assert.ok(Object.values(sinks).join('').includes(seller.buyer.address.toLowerCase()), 'the payment is in there');
+    return {
+      canaries: {
+        'the input': input,
+        'the answer': answer,
+        'the call that waits': waiting,
+        // Its two halves: the transaction has them apart from each other.
+        'the signature, r': signature.slice(2, 66),
+        'the signature, s': signature.slice(66, 130),
+      },
+      sinks,
+    };
+  } finally {
+    await seller?.close();
+    await redis?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+for (const store of ['Redis', 'SQLite'] as const)
+  describe(`what ${store} has of a sale, in its values and in its files`, () => {
+    it('tells nothing of input, answer, signature and waiting call where keys are configured', async () => {
+      const { canaries, sinks } = await afterSales(store, true);
+      assert.deepEqual(found(canaries, sinks), []);
+    });
+
+    it('tells all of it without keys, so the search can find it', async () => {
+      const { canaries, sinks } = await afterSales(store, false);
+      const hits = found(canaries, sinks);
+      for (const name of Object.keys(canaries))
+        assert.ok(
+          hits.some((hit) => hit.startsWith(`${name} is in`)),
+          `${name}: ${hits.join('; ')}`,
+        );
+    });
+  });

@@ -1,0 +1,119 @@
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { openText, sealText } from '../../crypto/sealed-text.ts';
+import { assertKeeping } from './invariants.ts';
+import {
+  type Advanced,
+  type Keeping,
+  type KeptAnswer,
+  MAX_STORED_ANSWER_BYTES,
+  type PaymentLedger,
+  type PaymentRecord,
+  type Reservation,
+  SEALED_ANSWER,
+} from './ledger.ts';
+
+/** What of a record tells what a buyer sent or signed. All of it is text, and no command of the ledger looks into it. */
+const SEALED_FIELDS = ['proof', 'backendRequest', 'rawTransaction'] as const satisfies readonly (keyof PaymentRecord)[];
+
+/** What could not be opened: a field of a record, or a kept answer. */
+export type Unreadable = (typeof SEALED_FIELDS)[number] | 'answer';
+
+const SEPARATOR = Buffer.from('\n');
+
+/**
+ * A ledger whose store sees no proof, no signature, no input and no answer in clear: they are sealed on the way in and opened on the way
+ * out, each for its record and field alone. Without a ring nothing is sealed; what was sealed before is then not readable. A field that
+ * cannot be opened stays sealed text, which `recall` and `recalledRequest` refuse; a kept answer that cannot be opened is none.
+ * `unreadable`: told of each.
+ */
+export function sealedLedger(
+  ledger: PaymentLedger,
+  ring: KeyRing | undefined,
+  unreadable: (what: Unreadable, payId: string) => void,
+): PaymentLedger {
+  const closed = <Fields extends object>(payId: string, fields: Fields): Fields =>
+    ring === undefined ? fields : mapped(fields, (name, text) => sealText(ring, text, ['payment', payId, name]));
+  const opened = (record: PaymentRecord): PaymentRecord =>
+    mapped(record, (name, text) => {
+      const clear = openText(ring, text, ['payment', record.payId, name]);
+      if (clear === undefined) unreadable(name, record.payId);
+      return clear ?? text;
+    });
+  const openedIn = <Answer extends Reservation | Advanced>(answer: Answer): Answer =>
+    'record' in answer ? { ...answer, record: opened(answer.record) } : answer;
+  const closedKeeping = (payId: string, keeping: Keeping | undefined): { readonly keeping?: Keeping } => {
+    if (keeping === undefined) return {};
+    if (ring === undefined) return { keeping };
+    assertKeeping(keeping);
+    return { keeping: { ...keeping, answer: sealedAnswer(ring, payId, keeping.answer) } };
+  };
+  return {
+    ...ledger,
+    async reserve(command) {
+      const { terms } = command;
+      return openedIn(await ledger.reserve({ ...command, terms: closed(terms.payId, terms) }));
+    },
+    async advance(command) {
+      const { payId, facts, keeping } = command;
+      const sealed = {
+        ...(facts === undefined ? {} : { facts: closed(payId, facts) }),
+        ...closedKeeping(payId, keeping),
+      };
+      return openedIn(await ledger.advance({ ...command, ...sealed }));
+    },
+    async note(command) {
+      const { payId, facts, keeping } = command;
+      const sealed = {
+        ...(facts === undefined ? {} : { facts: closed(payId, facts) }),
+        ...closedKeeping(payId, keeping),
+      };
+      return openedIn(await ledger.note({ ...command, ...sealed }));
+    },
+    async read(payId) {
+      const record = await ledger.read(payId);
+      return record && opened(record);
+    },
+    async kept(payId) {
+      const answer = await ledger.kept(payId);
+      if (answer === undefined || answer.headers[SEALED_ANSWER] === undefined) return answer;
+      const clear = ring && openedAnswer(ring, payId, answer);
+      if (clear === undefined) unreadable('answer', payId);
+      return clear;
+    },
+    due: async (limit) => (await ledger.due(limit)).map(opened),
+  };
+}
+
+/** The fields that are sealed, where an object has them, as `change` makes them. */
+function mapped<Fields extends object>(
+  fields: Fields,
+  change: (name: (typeof SEALED_FIELDS)[number], text: string) => string,
+): Fields {
+  const changed: Partial<Record<string, string>> = {};
+  for (const name of SEALED_FIELDS) {
+    const text: unknown = Reflect.get(fields, name);
+    if (typeof text === 'string') changed[name] = change(name, text);
+  }
+  return { ...fields, ...changed };
+}
+
+/** The status stands for itself; fields and body are one sealed text, the body byte for byte. */
+function sealedAnswer(ring: KeyRing, payId: string, { status, headers, body }: KeptAnswer): KeptAnswer {
+  const clear = Buffer.concat([Buffer.from(JSON.stringify(headers)), SEPARATOR, body]);
+  const sealed = ring.seal(clear, contextOf(payId, status));
+  // Fields of such a size no merchant's answer has: it is not kept.
+  if (sealed.length > MAX_STORED_ANSWER_BYTES) throw new RangeError('the fields of an answer are too long to be kept');
+  return { status, headers: { [SEALED_ANSWER]: '1' }, body: sealed };
+}
+
+function openedAnswer(ring: KeyRing, payId: string, { status, body }: KeptAnswer): KeptAnswer | undefined {
+  const clear = ring.open(body, contextOf(payId, status));
+  const end = clear?.indexOf(SEPARATOR) ?? -1;
+  if (clear === undefined || end < 0) return undefined;
+  const headers = JSON.parse(clear.toString('utf8', 0, end)) as KeptAnswer['headers'];
+  return { status, headers, body: new Uint8Array(clear.subarray(end + SEPARATOR.length)) };
+}
+
+function contextOf(payId: string, status: number): readonly (string | number)[] {
+  return ['kept', payId, status];
+}
