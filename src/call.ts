@@ -22,6 +22,8 @@ import type { ReceiptAuthorization } from './receipts/receipt.ts';
 export interface ReceivedCall {
   readonly stage: 'received';
   readonly requestId: string;
+  /** The gateway's own name for this call (call-id.ts). */
+  readonly callId: string;
   readonly channel: Channel;
   readonly resourceId: string;
   readonly input: JsonObject;

@@ -135,8 +135,8 @@ function openTill(parts: TillParts): Till {
   };
 }
 
-function journalOf({ requestId, resourceId, channel }: PaymentRecord, events: EventSink): Journal {
-  return openJournal({ requestId, resourceId, adapter: channel }, events);
+function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, events: EventSink): Journal {
+  return openJournal({ requestId, callId, resourceId, adapter: channel }, events);
 }
 
 const NOT_SOLD = { repeatable: false, timeoutMs: 0 };

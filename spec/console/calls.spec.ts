@@ -27,6 +27,32 @@ function callOf(events: readonly CommerceEvent[]) {
 
 const settled = { data: { transaction: '0xabc' } };
 
+describe('calls under one request id', () => {
+  it('are told apart by the ids of the gateway: what a stranger does under it is a call of his own', () => {
+    const own = { callId: 'call_own' };
+    const calls = createCalls();
+    calls.add([
+      event('resource.requested', { callId: 'call_challenged' }),
+      event('payment.required', { callId: 'call_challenged' }),
+      event('resource.requested', own),
+      event('payment.settled', { ...own, ...settled }),
+      event('resource.requested', { callId: 'call_stranger', resourceId: 'free' }),
+      event('backend.failed', { callId: 'call_stranger', resourceId: 'free', data: { code: 'BACKEND_ERROR' } }),
+      event('resource.delivered', own),
+    ]);
+    assert.deepEqual(
+      calls.list().map(({ key, requestId, outcome, transaction }) => [key, requestId, outcome, transaction]),
+      [
+        ['call_stranger', 'req-1', 'failed', undefined],
+        ['call_own', 'req-1', 'delivered', '0xabc'],
+        ['call_challenged', 'req-1', 'asked', undefined],
+      ],
+    );
+    const [first] = calls.list();
+    assert.ok(matches(first ?? assert.fail(), { words: 'call_stranger', outcome: '' }));
+  });
+});
+
 describe('a call as its events tell it', () => {
   const requested = () => event('resource.requested');
   for (const { outcome, after, reason, transaction } of [

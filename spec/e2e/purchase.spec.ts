@@ -5,13 +5,16 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { CALL_ID } from '../../src/events/call-id.ts';
+import type { CommerceEvent } from '../../src/events/event.ts';
+import type { Receipt } from '../../src/receipts/receipt.ts';
+import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type Merchant, startMerchant } from '../support/merchant.ts';
 import { startRedis } from '../support/redis.ts';
-import { openShop, type ShopParts } from '../support/shop.ts';
+import { openShop, type Shop, type ShopParts } from '../support/shop.ts';
 
 /** `market_report` costs 0.01 of a token with six decimals. */
 const PRICE_UNITS = 10_000n;
@@ -109,8 +112,41 @@ describe('the official x402 client buys a resource', () => {
           );
           assert.equal(new Set(events.map((event) => event.type)).size, 6);
           for (const event of events) assert.deepEqual([event.resourceId, event.adapter], ['market_report', 'http']);
+          await oneCallIsOne(shop, requestId, events, receipt);
         } finally {
           await shop.close();
         }
       });
 });
+
+/** A caller chose one request id for challenge and purchase, and a stranger chooses it too: the gateway's own ids tell them apart. */
+async function oneCallIsOne(
+  shop: Shop,
+  requestId: string,
+  events: readonly CommerceEvent[],
+  receipt: Receipt,
+): Promise<void> {
+  const [challenged, paid = '', ...others] = new Set(events.map(({ callId }) => callId));
+  assert.deepEqual([others.length, receipt.metadata?.callId], [0, paid]);
+  assert.match(paid, CALL_ID);
+  assert.deepEqual(
+    events.map(({ callId }) => callId),
+    [challenged, challenged, ...Array.from({ length: 5 }, () => paid)],
+  );
+  const stranger = await fetch(`${shop.url}/api/resources/cities/invoke`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-request-id': requestId },
+    body: '{}',
+  });
+  assert.equal(stranger.status, 200);
+  const listed = async (path: string) =>
+    (await (await shop.operator(path)).json()) as { events?: CommerceEvent[]; receipts?: Receipt[] };
+  const shared = await eventually(async () => {
+    const { receipts } = await listed(`/api/receipts?requestId=${requestId}`);
+    return receipts?.length === 2 ? receipts : undefined;
+  }, 'the receipts of both');
+  assert.equal(new Set(shared.map(({ metadata }) => metadata?.callId)).size, 2);
+  assert.deepEqual((await listed(`/api/receipts?callId=${paid}`)).receipts, [receipt]);
+  assert.deepEqual((await listed(`/api/events?callId=${paid}`)).events?.toReversed(), events.slice(2));
+  assert.equal((await shop.operator('/api/events?callId=of-mine')).status, 400);
+}

@@ -32,6 +32,15 @@ describe('the journal of a call', () => {
     ]);
   });
 
+  it('says in each event which call it belongs to, where that is known', () => {
+    const sent: EventDraft[] = [];
+    const sink = { push: (event: EventDraft) => void sent.push(event), withdraw: () => [] };
+    const pages = openJournal({ ...CALL, callId: 'call_1' }, sink);
+    pages.record('resource.requested');
+    pages.flush();
+    assert.deepEqual([sent[0]?.callId, sent[0]?.requestId], ['call_1', 'req_1']);
+  });
+
   it('a transition takes along what still waits of an earlier call under the same request id', () => {
     const { sent, journal: pages } = journal();
     pages.record('payment.required');

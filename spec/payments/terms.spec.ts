@@ -19,7 +19,15 @@ const payment = await genuineProof(freshAccount(), x402);
 
 function termsOf(names: { readonly idempotencyKey?: string; readonly token?: string }): PaymentTerms {
   const request = { method: 'GET', path: '/report', headers: {}, body: undefined } as const;
-  const call = { requestId: 'req_1', channel: 'a2a', resource: report, request, input: {}, payment } as const;
+  const call = {
+    requestId: 'req_1',
+    callId: 'call_1',
+    channel: 'a2a',
+    resource: report,
+    request,
+    input: {},
+    payment,
+  } as const;
   const { idempotencyKey } = names;
   const token = names.token === undefined ? undefined : { text: names.token, genuineForMs: 1 };
   const terms = paymentTerms({ ...call, idempotencyKey, token }, offer);

@@ -137,6 +137,7 @@ export function tillOfEachTest() {
     );
   const facts = ({ lease }: Pick<Paid, 'lease'>, more: Partial<DeliveryFacts> = {}): DeliveryFacts => ({
     requestId: till.terms.requestId,
+    callId: till.terms.callId,
     backendStatus: 200,
     durationMs: 1,
     journal: journal(),

@@ -27,6 +27,7 @@ function watched(): Watched {
 const FAULT = {
   operation: 'completeCheckoutSession',
   requestId: 'acp_1',
+  callId: 'call_1',
   reason: 'schema',
   pointer: '$.line_items[12].totals[3].type',
   keyword: 'enum',
@@ -64,7 +65,12 @@ describe('what operators see of checkouts', () => {
     const over = watch.exchanging();
     watch.exchanging();
     over();
-    watch.contradiction({ operation: 'getCheckoutSession', requestId: 'acp_1', contradiction: 'session_id' });
+    watch.contradiction({
+      operation: 'getCheckoutSession',
+      requestId: 'acp_1',
+      callId: 'call_1',
+      contradiction: 'session_id',
+    });
     const counted = await series();
     const names = [
       'acg_checkout_claims_total{outcome="again"}',

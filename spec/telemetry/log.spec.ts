@@ -46,9 +46,11 @@ describe('the log', () => {
     const lines: { readonly code?: string; readonly lines?: number }[] = [];
     const log = createLog('info', [], { write: (line) => void lines.push(JSON.parse(line)) });
     const tell = failureLog(log);
-    for (let call = 0; call < 500; call += 1) tell(new GatewayError('BACKEND_ERROR'), `req_${call}`);
-    for (let call = 0; call < 500; call += 1) tell(new GatewayError('INPUT_INVALID'), `req_${call}`);
-    tell(new GatewayError('STORAGE_ERROR'), 'req_other');
+    for (let call = 0; call < 500; call += 1)
+      tell(new GatewayError('BACKEND_ERROR'), { requestId: `req_${call}`, callId: 'call' });
+    for (let call = 0; call < 500; call += 1)
+      tell(new GatewayError('INPUT_INVALID'), { requestId: `req_${call}`, callId: 'call' });
+    tell(new GatewayError('STORAGE_ERROR'), { requestId: 'req_other', callId: 'call' });
     assert.deepEqual(
       lines.map(({ code }) => code),
       [...Array.from({ length: 10 }, () => 'BACKEND_ERROR'), 'STORAGE_ERROR'],

@@ -10,7 +10,7 @@ export const MAX_ROWS = 200;
 /**
  * Shows the calls, newest first, as they match the filter; paused, as they were.
  *
- * @param {(requestId: string) => void} open Shows one of them.
+ * @param {(key: string) => void} open Shows one of them.
  */
 export function callsView(open) {
   const body = byId('calls', HTMLTableSectionElement);
@@ -23,8 +23,8 @@ export function callsView(open) {
   /** @type {Set<string> | undefined} */
   let seen;
   const show = rows(body, {
-    fresh: ({ requestId }) => seen !== undefined && !seen.has(requestId),
-    key: ({ requestId }) => requestId,
+    fresh: ({ key }) => seen !== undefined && !seen.has(key),
+    key: ({ key }) => key,
     version: (call) => call,
     cells: (call) => cells(call, open),
   });
@@ -65,7 +65,7 @@ export function callsView(open) {
     if (newest.length === 0) held = undefined;
     render();
     // Only what comes in after the first look is news; a row that a filter brings back is none.
-    seen = newest.length === 0 ? undefined : new Set(newest.map(({ requestId }) => requestId));
+    seen = newest.length === 0 ? undefined : new Set(newest.map(({ key }) => key));
   };
 }
 
@@ -82,10 +82,10 @@ function emptiness(calls, shown) {
 
 /**
  * @param {Call} call
- * @param {(requestId: string) => void} open
+ * @param {(key: string) => void} open
  */
 function cells(call, open) {
-  const { requestId, resourceId, channel, outcome, reason, durationMs, at } = call;
+  const { key, requestId, resourceId, channel, outcome, reason, durationMs, at } = call;
   const { label, tone } = OUTCOMES[outcome];
   const when = Date.parse(at);
   const button = element(
@@ -93,7 +93,7 @@ function cells(call, open) {
     { type: 'button', class: 'id', 'data-act': 'open', 'aria-haspopup': 'dialog', tabindex: '-1' },
     resourceId,
   );
-  button.addEventListener('click', () => open(requestId));
+  button.addEventListener('click', () => open(key));
   const why = reason === undefined ? '' : element('span', { class: 'more' }, reason);
   return [
     cell('Time', 'when', time(when, clock(when, Date.now()))),

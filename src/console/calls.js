@@ -1,10 +1,12 @@
 /**
- * Calls as the events tell them: one for each request id, as far as it has come.
+ * Calls as the events tell them, as far as they have come: one for each call id, which is the gateway's own. Request ids are chosen by
+ * callers, and a stranger may choose one that somebody else has; they tell calls apart only for events of an earlier release.
  *
  * @typedef {import('../events/event.ts').CommerceEvent} CommerceEvent
  * @typedef {'requested' | 'asked' | 'refused' | 'paid' | 'answered' | 'delivered' | 'failed' | 'lost'} Outcome
  *
  * @typedef {object} Call
+ * @property {string} key The call id, or the request id where there is none.
  * @property {string} requestId
  * @property {string} resourceId
  * @property {string} channel
@@ -73,8 +75,8 @@ export function createCalls() {
     },
     /** Newest first; a call that has not changed is the same object as before. */
     list: () => [...calls.values()],
-    /** @param {string} requestId */
-    get: (requestId) => calls.get(requestId),
+    /** @param {string} key */
+    get: (key) => calls.get(key),
   };
 }
 
@@ -86,35 +88,42 @@ function grouped(events, before) {
   /** @type {Map<string, CommerceEvent[]>} */
   const groups = new Map();
   for (const event of events) {
-    const group = groups.get(event.requestId) ?? [];
+    const key = keyOf(event);
+    const group = groups.get(key) ?? [];
     group.push(event);
     // A request that begins anew under its old id is the newest call.
-    if (event.type === 'resource.requested') groups.delete(event.requestId);
-    groups.set(event.requestId, group);
+    if (event.type === 'resource.requested') groups.delete(key);
+    groups.set(key, group);
   }
   /** @type {Map<string, Call>} */
   const calls = new Map();
-  for (const [requestId, group] of [...groups].reverse()) {
-    const earlier = before.get(requestId);
+  for (const [key, group] of [...groups].reverse()) {
+    const earlier = before.get(key);
     const unchanged = earlier?.events.length === group.length && earlier.events[0]?.id === group[0]?.id;
-    calls.set(requestId, unchanged ? earlier : callOf(requestId, group));
+    calls.set(key, unchanged ? earlier : callOf(key, group));
   }
   return calls;
 }
 
+/** @param {CommerceEvent} event */
+function keyOf({ callId, requestId }) {
+  return callId ?? requestId;
+}
+
 /**
- * @param {string} requestId
+ * @param {string} key
  * @param {readonly CommerceEvent[]} events
  * @returns {Call}
  */
-function callOf(requestId, events) {
+function callOf(key, events) {
   const begun = events.findLastIndex(({ type }) => type === 'resource.requested');
   const run = events.slice(Math.max(begun, 0));
   const settled = events.findLast(({ type }) => type === 'payment.settled');
   const outcome = outcomeOf(run);
   const first = run[0];
   return {
-    requestId,
+    key,
+    requestId: first?.requestId ?? '',
     resourceId: first?.resourceId ?? '',
     channel: run.find(({ adapter }) => adapter !== undefined)?.adapter ?? '',
     outcome: settled !== undefined && SHORT_OF_DELIVERY.has(outcome) ? 'lost' : outcome,
@@ -160,8 +169,8 @@ function text(value) {
  */
 export function matches(call, { words, outcome }) {
   if (outcome !== '' && call.outcome !== outcome) return false;
-  const { requestId, resourceId, channel, reason = '', transaction = '' } = call;
-  const said = [requestId, resourceId, channel, reason, transaction, OUTCOMES[call.outcome].label].join('\n');
+  const { key, requestId, resourceId, channel, reason = '', transaction = '' } = call;
+  const said = [key, requestId, resourceId, channel, reason, transaction, OUTCOMES[call.outcome].label].join('\n');
   const haystack = said.toLowerCase();
   return words
     .toLowerCase()

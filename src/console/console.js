@@ -39,7 +39,7 @@ const views = [
   readinessView(),
   figuresView(),
   owedView((facts) => void refund.copy(facts)),
-  callsView((requestId) => details.open(open?.session.calls.get(requestId))),
+  callsView((key) => details.open(open?.session.calls.get(key))),
   revenueView(),
   details.render,
 ];

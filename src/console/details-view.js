@@ -35,7 +35,7 @@ export function detailsView() {
     },
     /** @param {import('./session.js').Session} session */
     render({ calls }) {
-      const now = shown === undefined ? undefined : calls.get(shown.requestId);
+      const now = shown === undefined ? undefined : calls.get(shown.key);
       if (dialog.open && now !== undefined && now !== shown) render(now);
     },
     /** Closes it, and forgets what it showed. */
@@ -52,12 +52,13 @@ export function detailsView() {
  * @param {Call} call
  * @returns {readonly (readonly [string, string])[]}
  */
-function factsOf({ requestId, channel, outcome, reason, transaction, durationMs, at }) {
+function factsOf({ key, requestId, channel, outcome, reason, transaction, durationMs, at }) {
   return [
     ['Outcome', OUTCOMES[outcome].label],
     ['Reason', reason ?? ''],
     ['Transaction', transaction ?? ''],
     ['Request', requestId],
+    ['Call', key === requestId ? '' : key],
     ['Via', channel],
     ['Requested', `${clock(Date.parse(at), Date.now())} (${at})`],
     ['Took', durationMs === undefined ? '' : duration(durationMs)],

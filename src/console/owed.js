@@ -75,6 +75,7 @@ export function refundFacts({ receipt, standing, until }) {
     'settled at': payment.settledAt,
     resource: receipt.resourceId,
     request: receipt.requestId,
+    ...(metadata?.callId === undefined ? {} : { call: metadata.callId }),
     receipt: receipt.id,
     ...(metadata?.backendErrorCode === undefined ? {} : { failure: metadata.backendErrorCode }),
   };

@@ -23,6 +23,8 @@ export type Channel = 'http' | 'mcp' | 'a2a' | 'acp';
 export interface EventDraft {
   readonly type: EventType;
   readonly requestId: string;
+  /** The gateway's own name for the call (call-id.ts); absent from events of calls that an earlier release took. */
+  readonly callId?: string;
   readonly resourceId: string;
   /** ISO 8601, when it happened. */
   readonly at: string;
@@ -44,6 +46,7 @@ export interface EventQuery {
   readonly limit: number;
   readonly cursor?: string;
   readonly requestId?: string;
+  readonly callId?: string;
   readonly resourceId?: string;
   readonly type?: string;
 }

@@ -4,7 +4,7 @@ import type { Channel, EventDraft, EventType } from './event.ts';
 /** Where events go that no transition takes along. */
 export interface EventSink {
   push(event: EventDraft): void;
-  /** Hands back what still waits of one request, oldest first. */
+  /** Hands back what still waits of one request, oldest first, as much as one write may carry. */
   withdraw(requestId: string): readonly EventDraft[];
 }
 
@@ -33,15 +33,21 @@ export interface Journal {
 
 /** Opens the journal of one call. */
 export function openJournal(
-  call: { readonly requestId: string; readonly resourceId: string; readonly adapter: Channel },
+  call: {
+    readonly requestId: string;
+    readonly callId?: string | undefined;
+    readonly resourceId: string;
+    readonly adapter: Channel;
+  },
   sink: EventSink,
   now: () => Date = () => new Date(),
 ): Journal {
   let waiting: EventDraft[] = [];
   return {
     record(type, facts = {}) {
-      const { requestId, resourceId, adapter } = call;
-      waiting.push({ type, requestId, resourceId, at: now().toISOString(), adapter, ...facts });
+      const { requestId, callId, resourceId, adapter } = call;
+      const ids = callId === undefined ? { requestId } : { requestId, callId };
+      waiting.push({ type, ...ids, resourceId, at: now().toISOString(), adapter, ...facts });
     },
     take() {
       // An earlier call under the same request id (the one that was answered 402) may still wait for its batch. One whose batch is on

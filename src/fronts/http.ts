@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts';
 import { readJsonBody } from '../http/body.ts';
 import { singleHeader } from '../http/headers.ts';
 import { leavingOf } from '../http/leaving.ts';
-import { requestIdOf } from '../http/request-id.ts';
+import { callIdOf, requestIdOf } from '../http/request-id.ts';
 import type { JsonObject } from '../json/types.ts';
 import { carriedKey, carriedMandate, carriedProof } from './carriers.ts';
 import { httpPresenter } from './http-presenter.ts';
@@ -23,6 +23,7 @@ export function httpFront(): RequestHandler {
     receiveCall(res, {
       stage: 'received',
       requestId,
+      callId: callIdOf(res),
       channel: 'http',
       resourceId: String(req.params['id']),
       input: body.value as JsonObject,

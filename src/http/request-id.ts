@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler, Response } from 'express';
+import { newCallId } from '../events/call-id.ts';
 import { readHeader } from './headers.ts';
 import { belowMount, rawPath } from './target.ts';
 
@@ -36,17 +37,37 @@ export function requestIdFor(req: IncomingMessage, prefix: string): string {
   return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `${prefix}_${randomUUID()}`;
 }
 
-/** Gives every request its id before anything can fail, and returns it on every status. */
+/** Gives every request its ids before anything can fail, and returns the one that its caller may know on every status. */
 export function identify(prefixes: IdPrefixes = new Map<string, string>()): RequestHandler {
   return function identifyLayer(req, res, next) {
     const requestId = requestIdFor(req, prefixes.get(rawPath(req.url)) ?? 'req');
-    (res.locals as { requestId?: string }).requestId = requestId;
+    Object.assign(res.locals, { requestId, callId: newCallId() } satisfies CallIds);
     res.setHeader('x-request-id', requestId);
     next();
   };
 }
 
+/** What a request is called: by its caller, or for him, and by the gateway itself. */
+export interface CallIds {
+  readonly requestId: string;
+  readonly callId: string;
+}
+
+/** Both names of the request that this response answers. */
+export function idsOf(res: Response): CallIds {
+  return { requestId: requestIdOf(res), callId: callIdOf(res) };
+}
+
 /** The id of the request that this response answers. */
 export function requestIdOf(res: Response): string {
-  return (res.locals as { requestId?: string }).requestId ?? `req_${randomUUID()}`;
+  return given(res).requestId ?? `req_${randomUUID()}`;
+}
+
+/** The gateway's own name for the call that this response answers; no caller chooses it, and none is told it. */
+export function callIdOf(res: Response): string {
+  return given(res).callId ?? newCallId();
+}
+
+function given(res: Response): Partial<CallIds> {
+  return (res.locals ?? {}) as Partial<CallIds>;
 }

@@ -44,7 +44,14 @@ export async function backendFailed(
   const { record, lease } = funding;
   const { requestWritten } = failed;
   const again = repeatable(resource);
-  const facts = { requestId: call.requestId, backendStatus: failed.status, durationMs, journal, lease };
+  const facts = {
+    requestId: call.requestId,
+    callId: call.callId,
+    backendStatus: failed.status,
+    durationMs,
+    journal,
+    lease,
+  };
   await desk.undelivered(record, { ...facts, failure: code, requestWritten, repeatable: again, answer: undefined });
   const retryable = again || !requestWritten;
   return undeliveredError(record, { retryable, details, cause: failed.cause });

@@ -48,7 +48,15 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     }
     const { record, lease } = funding;
     const { answer: kept, tooLarge = false } = collected?.() ?? {};
-    const facts = { requestId: call.requestId, backendStatus: answer.status, durationMs, journal, lease, answer: kept };
+    const facts = {
+      requestId: call.requestId,
+      callId: call.callId,
+      backendStatus: answer.status,
+      durationMs,
+      journal,
+      lease,
+      answer: kept,
+    };
     passed('relayed', record.payId);
     if (finished) await desk.delivered(record, facts);
     else {
@@ -80,6 +88,7 @@ function receiptOfFreeCall(call: AnsweredCall): Receipt {
     protocol: call.channel,
     backendStatus: call.answer.status,
     durationMs: elapsedMs(call),
+    metadata: { callId: call.callId },
     ...(call.authorization === undefined ? {} : { authorization: call.authorization.summary }),
   });
 }

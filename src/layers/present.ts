@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler } from 'express';
 import { type Call, currentCall, type Said } from '../call.ts';
 import { asGatewayError, GatewayError } from '../errors.ts';
-import { requestIdOf } from '../http/request-id.ts';
+import { type CallIds, idsOf } from '../http/request-id.ts';
 import { sendError } from '../http/respond.ts';
 import { saidOfFunded } from './said.ts';
 
@@ -9,7 +9,7 @@ import { saidOfFunded } from './said.ts';
 export type Failure = Pick<GatewayError, 'status' | 'message' | 'cause'> & { readonly code: string };
 
 /** Told about every failure before it is answered; the log decides what is worth a line. */
-export type FailureListener = (error: Failure, requestId: string) => void;
+export type FailureListener = (error: Failure, ids: CallIds) => void;
 
 /**
  * The last layer: whatever was thrown becomes one GatewayError, and the call's own presenter says it in its protocol's words.
@@ -19,8 +19,9 @@ export function present(onFailure: FailureListener): ErrorRequestHandler {
   // Express tells an error layer by its four parameters.
   return function presentLayer(thrown: unknown, _req, res, _next) {
     const error = fromFramework(thrown) ?? asGatewayError(thrown);
-    const requestId = requestIdOf(res);
-    onFailure(error, requestId);
+    const ids = idsOf(res);
+    const { requestId } = ids;
+    onFailure(error, ids);
     const call = currentCall(res);
     if (call === undefined || call.stage === 'received') {
       if (call === undefined) sendError(res, error, requestId);

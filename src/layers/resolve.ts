@@ -14,8 +14,8 @@ export function resolve(catalogue: Catalogue, feed: EventSink): RequestHandler {
     const resource = catalogue.byId.get(call.resourceId);
     if (resource === undefined || !resource.exposedVia.includes(call.channel))
       throw new GatewayError('RESOURCE_NOT_FOUND');
-    const { requestId, channel } = call;
-    const journal = openJournal({ requestId, resourceId: resource.id, adapter: channel }, feed);
+    const { requestId, callId, channel } = call;
+    const journal = openJournal({ requestId, callId, resourceId: resource.id, adapter: channel }, feed);
     journal.record('resource.requested');
     advanceCall(res, { ...call, stage: 'resolved', resource, journal });
     next();

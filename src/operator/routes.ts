@@ -1,5 +1,6 @@
 import { type RequestHandler, Router } from 'express';
 import { GatewayError } from '../errors.ts';
+import { CALL_ID } from '../events/call-id.ts';
 import { EVENT_TYPES, type EventFeed } from '../events/event.ts';
 import { EVENT_ID } from '../events/position.ts';
 import { allowOnly } from '../http/methods.ts';
@@ -62,11 +63,13 @@ export function operatorRoutes(
 function common(query: URLSearchParams, cursorPattern: RegExp) {
   const cursor = matching(query, 'cursor', cursorPattern, 'a nextCursor of an earlier answer');
   const requestId = matching(query, 'requestId', ID_FILTER, 'a request id');
+  const callId = matching(query, 'callId', CALL_ID, 'a call id, as events and receipts have it');
   const resourceId = matching(query, 'resourceId', ID_FILTER, 'a resource id');
   return {
     limit: limitOf(query),
     ...(cursor === undefined ? {} : { cursor }),
     ...(requestId === undefined ? {} : { requestId }),
+    ...(callId === undefined ? {} : { callId }),
     ...(resourceId === undefined ? {} : { resourceId }),
   };
 }

@@ -41,6 +41,8 @@ export interface Undelivered {
 export interface DeliveryFacts {
   /** The request that is being answered; differs from the record's when a later one collects. */
   readonly requestId: string;
+  /** The call that is being answered. */
+  readonly callId: string | undefined;
   /** 0 when no answer came. */
   readonly backendStatus: number;
   readonly durationMs: number;
@@ -71,7 +73,14 @@ export function createDeliveryDesk(
     const at = new Date();
     const resumed = facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId };
     const settledAt = new Date(record.settledAt ?? at);
-    const receipt = receiptOf(record, { settledAt, at, durationMs: facts.durationMs, delivery, ...resumed });
+    const receipt = receiptOf(record, {
+      settledAt,
+      at,
+      durationMs: facts.durationMs,
+      delivery,
+      callId: facts.callId,
+      ...resumed,
+    });
     const said = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
     const command = { ...said, ...holder(record) };
     let written: Advanced | Unwritten;

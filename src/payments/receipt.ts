@@ -24,12 +24,15 @@ export function receiptOf(
     readonly delivery: Delivery | undefined;
     /** The request that collected later what an earlier one had paid. */
     readonly resumedBy?: string;
+    /** The call that is being answered; the one that paid unless it is given. */
+    readonly callId?: string | undefined;
     /** The window is over: the merchant owes the money back. */
     readonly refundDue?: boolean;
   },
 ): Receipt {
-  const { delivery, resumedBy, refundDue } = facts;
+  const { delivery, resumedBy, refundDue, callId = terms.callId } = facts;
   const metadata = {
+    ...(callId === undefined ? {} : { callId }),
     ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
     ...(terms.evidence === 'nonce' ? { unconfirmed: true as const } : {}),
     ...(refundDue === true ? { refundDue: true as const } : {}),

@@ -39,7 +39,8 @@ export async function fetchForBuyer(
       : UNREADABLE;
   const durationMs = Math.round(performance.now() - began);
   const repeatable = known && resource.repeatable;
-  const facts = { requestId: record.requestId, durationMs, journal, lease, repeatable };
+  const { requestId, callId } = record;
+  const facts = { requestId, callId, durationMs, journal, lease, repeatable };
   if (fetched.kind === 'answer') {
     const { answer } = fetched;
     journal.record('backend.called', { status: 'ok', durationMs, data: { status: answer.status } });

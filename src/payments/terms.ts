@@ -16,6 +16,7 @@ import type { Proof } from './x402/rail.ts';
 export function paymentTerms(
   call: {
     readonly requestId: string;
+    readonly callId: string;
     readonly channel: Channel;
     readonly resource: { readonly id: string };
     readonly request: BackendRequest;
@@ -28,7 +29,7 @@ export function paymentTerms(
   },
   offer: Offer,
 ): PaymentTerms {
-  const { requestId, channel, resource, request, payment } = call;
+  const { requestId, callId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;
   const { requirements, amount, currency } = offer;
   // A second authorization under a known nonce may say anything; the ledger wants a number all the same.
@@ -38,6 +39,7 @@ export function paymentTerms(
     ...secretsOf(payment.payId, call),
     bind: whatIsBought(resource.id, request.method, call.input),
     requestId,
+    callId,
     resourceId: resource.id,
     channel,
     receiptId: paymentReceiptId(payment.payId, validBefore, requirements.maxTimeoutSeconds),

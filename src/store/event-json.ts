@@ -1,4 +1,6 @@
+import { calledAtMs } from '../events/call-id.ts';
 import type { CommerceEvent, EventDraft, EventPage, EventQuery } from '../events/event.ts';
+import { comparePositions } from '../events/position.ts';
 import { type Older, sameFields, scanPage } from './page.ts';
 
 /** Largest `data` of an event, bytes serialised (CONTRACT 6). */
@@ -20,10 +22,20 @@ export function parseEvent(id: string, json: string): CommerceEvent | undefined 
   }
 }
 
-/** A page of the feed over any store. */
+/** How far the clocks of a gateway and of its store may differ, milliseconds, before a call's events are looked for too late. */
+const CLOCKS_APART_MS = 10 * 60 * 1_000;
+
+/** Whether an event lies before everything that this call can have left behind. */
+function eventFloor(callId: string): (id: string) => boolean {
+  const floor = `evt_${Math.max(0, calledAtMs(callId) - CLOCKS_APART_MS)}-0`;
+  return (id) => comparePositions(id, floor) < 0;
+}
+
+/** A page of the feed over any store. What belongs to a call is looked for only back to when it came in. */
 export async function eventPage(query: EventQuery, older: Older<CommerceEvent>): Promise<EventPage> {
-  const { limit, cursor, requestId, resourceId, type } = query;
-  const matches = sameFields<CommerceEvent>({ requestId, resourceId, type });
-  const { items, next } = await scanPage({ limit, cursor, matches }, older);
+  const { limit, cursor, requestId, callId, resourceId, type } = query;
+  const matches = sameFields<CommerceEvent>({ requestId, callId, resourceId, type });
+  const floor = callId === undefined ? undefined : eventFloor(callId);
+  const { items, next } = await scanPage({ limit, cursor, matches, floor }, older);
   return { events: items, ...(next === undefined ? {} : { nextCursor: next }) };
 }

@@ -19,6 +19,8 @@ export interface Scan<T> {
   readonly matches: ((item: T) => boolean) | undefined;
   /** What is read comes from an index of what matches: hardly an entry is read in vain. */
   readonly indexed?: boolean;
+  /** Whether an entry, and with it everything older, lies before all that can match. */
+  readonly floor?: ((id: string) => boolean) | undefined;
 }
 
 /**
@@ -29,7 +31,7 @@ export async function scanPage<T>(
   scan: Scan<T>,
   older: Older<T>,
 ): Promise<{ readonly items: readonly T[]; readonly next: string | undefined }> {
-  const { limit, matches, indexed = false } = scan;
+  const { limit, matches, indexed = false, floor } = scan;
   let batch = matches === undefined || indexed ? limit + 1 : SCAN_BATCH;
   const items: T[] = [];
   let position = scan.cursor;
@@ -38,6 +40,7 @@ export async function scanPage<T>(
     const entries = await older(position, batch);
     scanned += batch;
     for (const { id, item } of entries) {
+      if (floor?.(id) === true) return { items, next: undefined };
       position = id;
       if (item === undefined || matches?.(item) === false) continue;
       if (items.length === limit) return { items, next: last };

@@ -22,7 +22,10 @@ export type WriteBatch<T> = (entries: readonly T[], batch: EventBatch) => Promis
 export interface WriteBehind<T extends Entry> {
   /** Never waits and never throws. */
   push(entry: T): void;
-  /** Takes back what waits of one request, oldest first, so that a transition can carry it in its own write. */
+  /**
+   * Takes back what waits of one request, oldest first, so that a transition can carry it in its own write: at most a batch, because who
+   * knows the id of a request can make many calls under it.
+   */
   withdraw(requestId: string): readonly T[];
   /**
    * Sends what waits now, without waiting for company; what comes meanwhile waits as ever. A store that fails leaves it waiting for the
@@ -101,8 +104,9 @@ class Queue<T extends Entry> implements WriteBehind<T> {
   }
 
   withdraw(requestId: string): readonly T[] {
-    const withdrawn = this.#waiting.filter((entry) => entry.requestId === requestId);
-    if (withdrawn.length > 0) this.#waiting = this.#waiting.filter((entry) => entry.requestId !== requestId);
+    const withdrawn = this.#waiting.filter((entry) => entry.requestId === requestId).slice(0, this.#batchSize);
+    const taken = new Set(withdrawn);
+    if (taken.size > 0) this.#waiting = this.#waiting.filter((entry) => !taken.has(entry));
     return withdrawn;
   }
 

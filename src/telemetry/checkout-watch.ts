@@ -8,6 +8,7 @@ import { sparing } from './sparing.ts';
 interface Asked {
   readonly operation: Operation;
   readonly requestId: string;
+  readonly callId: string;
 }
 
 /** A document of the merchant's that was refused. Nothing that stands in it is among these. */
@@ -44,16 +45,22 @@ export function watchCheckouts(metrics: { checkouts(): CheckoutMetrics }, log: L
         log.error("the merchant opened a session that is another client's: its ids must be unique"),
       );
     },
-    invalidDocument({ operation, requestId, reason, pointer, keyword }) {
+    invalidDocument({ operation, requestId, callId, reason, pointer, keyword }) {
       counts.invalidDocument(operation, pointer);
       spare('invalid_document', () =>
-        log.warn({ requestId, operation, reason, pointer, keyword }, 'the merchant answered with an invalid document'),
+        log.warn(
+          { requestId, callId, operation, reason, pointer, keyword },
+          'the merchant answered with an invalid document',
+        ),
       );
     },
-    contradiction({ operation, requestId, contradiction }) {
+    contradiction({ operation, requestId, callId, contradiction }) {
       counts.contradiction(operation, contradiction);
       spare('contradiction', () =>
-        log.warn({ requestId, operation, contradiction }, "the merchant's document contradicts itself or the call"),
+        log.warn(
+          { requestId, callId, operation, contradiction },
+          "the merchant's document contradicts itself or the call",
+        ),
       );
     },
   };

@@ -3,6 +3,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import { pinoHttp } from 'pino-http';
 import type { GatewayError } from '../errors.ts';
 import { accountOf } from '../http/account.ts';
+import { type CallIds, callIdOf } from '../http/request-id.ts';
 import { rawPath } from '../http/target.ts';
 import type { Failure } from '../layers/present.ts';
 import type { CheckState } from '../probes/readiness.ts';
@@ -47,7 +48,7 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
 /** Longest path in a line, characters: a caller may send 32 KiB of it. */
 const MAX_PATH = 512;
 /**
- * One line a request: id, method, path without query, status, milliseconds; of a message to a front also channel, resource and what
+ * One line a request: ids, method, path without query, status, milliseconds; of a message to a front also channel, resource and what
  * became of it (of a refused mandate why), and the trace it belongs to. No headers in either direction.
  * `shown`: what of a raw path may be written, where that is not all of it.
  */
@@ -56,6 +57,7 @@ export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (pat
     const path = shown(rawPath(req.originalUrl ?? req.url ?? '')).slice(0, MAX_PATH);
     return {
       requestId: res.getHeader('x-request-id'),
+      callId: callIdOf(res),
       method: req.method,
       path,
       status: res.statusCode,
@@ -104,12 +106,12 @@ function errorFields(error: unknown, depth = 0): object {
  */
 export function failureLog(log: Log) {
   const spare = sparing((code, lines) => log.warn({ code, lines }, 'as many more of these in this second'));
-  return (error: Failure, requestId: string): void => {
+  return (error: Failure, { requestId, callId }: CallIds): void => {
     const { code, status, cause, message } = error;
     if (status < 500) return;
     spare(code, () => {
-      if (code === 'INTERNAL_ERROR') log.error({ requestId, code, err: cause }, 'a bug');
-      else log.warn({ requestId, code, err: cause }, message);
+      if (code === 'INTERNAL_ERROR') log.error({ requestId, callId, code, err: cause }, 'a bug');
+      else log.warn({ requestId, callId, code, err: cause }, message);
     });
   };
 }

@@ -134,6 +134,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
       const call: Call = {
         stage: 'prepared',
         requestId,
+        callId: `call_${requestId}`,
         channel: 'http',
         resourceId: RESOURCE_ID,
         input: { for: input },

@@ -4,7 +4,7 @@ import { GatewayError } from '../../errors.ts';
 import { readJsonBytes } from '../../http/body.ts';
 import { readHeader, singleHeader } from '../../http/headers.ts';
 import { leavingOf } from '../../http/leaving.ts';
-import { requestIdOf } from '../../http/request-id.ts';
+import { callIdOf, requestIdOf } from '../../http/request-id.ts';
 import type { AnswerBudget } from '../../overload/answer-budget.ts';
 import type { ParkedCalls } from '../../payments/parked-calls.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../carriers.ts';
@@ -59,6 +59,7 @@ export function a2aFront({ dialect, parked, parkForMs, budget }: A2aParts): Requ
     receiveCall(res, {
       ...received(req, message, purchase),
       requestId,
+      callId: callIdOf(res),
       presenter: a2aPresenter(res, { ...purchase, id, requestId }, budget),
       startedAt,
       left,
@@ -90,7 +91,7 @@ function received(
   req: Request,
   { proof, mandate }: SendMessage,
   { resourceId, input }: Pick<Purchase, 'resourceId' | 'input'>,
-): Omit<ReceivedCall, 'requestId' | 'presenter' | 'startedAt' | 'left'> {
+): Omit<ReceivedCall, 'requestId' | 'callId' | 'presenter' | 'startedAt' | 'left'> {
   return {
     stage: 'received',
     channel: 'a2a',

@@ -24,8 +24,8 @@ export interface Books {
 
 /** Opens the books of one call. No payment carries these events, so each goes to the feed at once. */
 export function openBooks(call: CheckoutCall, { events, receipts }: BookParts): Books {
-  const { operation, requestId } = call;
-  const journal = openJournal({ requestId, resourceId: operation, adapter: 'acp' }, events);
+  const { operation, requestId, callId } = call;
+  const journal = openJournal({ requestId, callId, resourceId: operation, adapter: 'acp' }, events);
   const record = (type: EventType, data: JsonObject = {}, facts: EventFacts = {}): void => {
     journal.record(type, { ...facts, data: { protocol: 'acp', operation, ...data } });
     journal.flush();
@@ -55,13 +55,13 @@ export function openBooks(call: CheckoutCall, { events, receipts }: BookParts): 
 }
 
 function receiptOf(call: CheckoutCall, backendStatus: number): Receipt {
-  const { operation, requestId } = call;
+  const { operation, requestId, callId } = call;
   return unpaidReceipt({
     requestId,
     resourceId: operation,
     protocol: 'acp',
     backendStatus,
     durationMs: elapsedMs(call),
-    metadata: { operation },
+    metadata: { operation, callId },
   });
 }

@@ -10,8 +10,10 @@ export interface CheckoutCall {
   readonly sessionId: string | undefined;
   /** Whose call it is: the configured id, which the merchant is told. */
   readonly clientId: string;
-  /** The gateway's own id of the request. */
+  /** The id of the request, which the caller may have chosen. */
   readonly requestId: string;
+  /** Its own name for the call (call-id.ts). */
+  readonly callId: string;
   /** The caller's `Request-Id` as it is echoed; undefined when there is none. */
   readonly callerRequestId: string | undefined;
   /** All that the caller sent, for those headers that the merchant is told (acp.md 13.3). */

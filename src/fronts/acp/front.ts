@@ -4,7 +4,7 @@ import type { Sessions } from '../../checkouts/sessions.ts';
 import type { AcpSettings } from '../../checkouts/settings.ts';
 import { noteChannel, noteOperation } from '../../http/account.ts';
 import { leavingOf } from '../../http/leaving.ts';
-import { requestIdOf } from '../../http/request-id.ts';
+import { type CallIds, idsOf } from '../../http/request-id.ts';
 import { belowMount, rawPath } from '../../http/target.ts';
 import type { Guesses } from '../../limits/wrong-tries.ts';
 import type { Admission } from './admission.ts';
@@ -68,7 +68,7 @@ export function acpFront(parts: AcpFrontParts): RequestHandler {
         operation,
         sessionId,
         clientId,
-        requestId: requestIdOf(res),
+        ...idsOf(res),
         callerRequestId: callerRequestIdOf(req),
         caller: req.headersDistinct,
         body: bytes,
@@ -101,13 +101,16 @@ export function acpFront(parts: AcpFrontParts): RequestHandler {
  */
 export function acpFailures(
   mountPath: string,
-  onFailure: (failure: Pick<AcpError, 'status' | 'message' | 'cause'> & { readonly code: string }, id: string) => void,
+  onFailure: (
+    failure: Pick<AcpError, 'status' | 'message' | 'cause'> & { readonly code: string },
+    ids: CallIds,
+  ) => void,
 ): ErrorRequestHandler {
   return function acpFailuresLayer(thrown: unknown, req, res, next) {
     if (belowMount(mountPath, rawPath(req.url)) === undefined) return next(thrown);
     const error = asAcpError(thrown);
     const { status, message, cause } = error;
-    onFailure({ code: outcomeOfError(error.code), status, message, cause }, requestIdOf(res));
+    onFailure({ code: outcomeOfError(error.code), status, message, cause }, idsOf(res));
     sendFailure(res, error);
   };
 }

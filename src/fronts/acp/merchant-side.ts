@@ -35,7 +35,7 @@ export function createMerchantSide(parts: MerchantParts): MerchantSide {
     try {
       const heard = await callMerchant(exchange, backend, call, errand, signal);
       const outcome = outcomeOf({ operation, sessionId: call.sessionId, strictSemantics, authenticationErrors }, heard);
-      tell(watch, { operation, requestId: call.requestId }, outcome);
+      tell(watch, { operation, requestId: call.requestId, callId: call.callId }, outcome);
       return outcome;
     } catch (bug) {
       return bugOutcome(bug);
@@ -66,7 +66,11 @@ export function createMerchantSide(parts: MerchantParts): MerchantSide {
   };
 }
 
-function tell(watch: MerchantWatch, asked: Pick<CheckoutCall, 'operation' | 'requestId'>, outcome: Outcome): void {
+function tell(
+  watch: MerchantWatch,
+  asked: Pick<CheckoutCall, 'operation' | 'requestId' | 'callId'>,
+  outcome: Outcome,
+): void {
   if (outcome.kind === 'failure' && outcome.fault !== undefined) watch.invalidDocument({ ...asked, ...outcome.fault });
   if (outcome.kind === 'document')
     for (const contradiction of outcome.contradictions) watch.contradiction({ ...asked, contradiction });

@@ -6,12 +6,14 @@ import type { Contradiction } from './semantics.ts';
 export interface InvalidDocument extends DocumentFault {
   readonly operation: Operation;
   readonly requestId: string;
+  readonly callId: string;
 }
 
 /** A document that was passed on although it contradicts itself or the call. */
 export interface ContradictoryDocument {
   readonly operation: Operation;
   readonly requestId: string;
+  readonly callId: string;
   readonly contradiction: Contradiction;
 }
 

@@ -6,7 +6,7 @@ import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../catalogue/schema-che
 import { readJsonBytes } from '../../http/body.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../http/headers.ts';
 import { leavingOf } from '../../http/leaving.ts';
-import { requestIdOf } from '../../http/request-id.ts';
+import { callIdOf, requestIdOf } from '../../http/request-id.ts';
 import { isObject } from '../../json/object.ts';
 import type { Json } from '../../json/types.ts';
 import type { AnswerBudget } from '../../overload/answer-budget.ts';
@@ -104,6 +104,7 @@ export function mcpFront({ catalogue, merchant, version, budget }: McpParts): Re
     receiveCall(res, {
       stage: 'received',
       requestId,
+      callId: callIdOf(res),
       channel: 'mcp',
       resourceId: name,
       input,

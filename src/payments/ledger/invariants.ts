@@ -61,6 +61,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   payId: digest,
   bind: digest,
   requestId: text,
+  callId: optionalText,
   resourceId: text,
   channel: (value) => CHANNELS.has(value),
   // The book of receipts is ordered by this id, so its shape is not a matter of taste.

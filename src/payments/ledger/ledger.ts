@@ -25,6 +25,8 @@ export interface PaymentTerms {
   /** SHA-256 hex of (resource id, backend method, RFC 8785 form of the input): what was bought. */
   readonly bind: string;
   readonly requestId: string;
+  /** The gateway's own name for the call that reserved it (call-id.ts); absent from records of an earlier release. */
+  readonly callId?: string;
   readonly resourceId: string;
   readonly channel: Channel;
   readonly receiptId: string;

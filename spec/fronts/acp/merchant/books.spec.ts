@@ -34,7 +34,7 @@ describe('the books of a checkout call', () => {
         protocol: 'acp',
         delivered: true,
         backendStatus: 201,
-        metadata: { operation: 'createCheckoutSession' },
+        metadata: { operation: 'createCheckoutSession', callId: 'call_1' },
       });
     }));
 

@@ -145,7 +145,7 @@ describe('a document that contradicts itself or the call', () => {
       merchant.misbehave(wrongId);
       assert.equal((await write(open({ operation: 'updateCheckoutSession', sessionId }))).kind, 'answer');
       assert.deepEqual(contradictions, [
-        { operation: 'updateCheckoutSession', requestId: 'acp_1', contradiction: 'session_id' },
+        { operation: 'updateCheckoutSession', requestId: 'acp_1', callId: 'call_1', contradiction: 'session_id' },
       ]);
       assert.deepEqual(invalid, []);
     }));
@@ -159,7 +159,9 @@ describe('a document that contradicts itself or the call', () => {
         assert.ok(end.kind === 'unknown');
         assert.deepEqual([end.why, end.failure.status], ['invalid_document', 502]);
         const place = { reason: 'contradiction', pointer: '$.id', keyword: 'session_id' };
-        assert.deepEqual(invalid, [{ operation: 'updateCheckoutSession', requestId: 'acp_1', ...place }]);
+        assert.deepEqual(invalid, [
+          { operation: 'updateCheckoutSession', requestId: 'acp_1', callId: 'call_1', ...place },
+        ]);
         assert.deepEqual(contradictions, []);
       },
       { strictSemantics: true },

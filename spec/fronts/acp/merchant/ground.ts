@@ -94,6 +94,7 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
       sessionId: undefined,
       clientId: 'assistant',
       requestId: 'acp_1',
+      callId: 'call_1',
       callerRequestId: undefined,
       caller: {},
       body: text === undefined ? undefined : Buffer.from(text),
