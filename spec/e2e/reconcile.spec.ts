@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
+import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
 import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';
 import { type HostileSeller, openHostileSeller } from '../support/hostile-seller.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
@@ -114,7 +114,8 @@ describe('a call that its merchant failed', () => {
         const answer = await seller.shop.operator('/api/receipts?delivered=false');
         const { receipts } = (await answer.json()) as { receipts: Receipt[] };
         const receipt = receipts.find((one) => one.requestId === requestId);
-        return JSON.stringify(receipt?.metadata) === JSON.stringify(metadata) ? receipt : undefined;
+        const said = receipt && metadataOf(receipt);
+        return JSON.stringify(said) === JSON.stringify(metadata) ? receipt : undefined;
       },
       `a receipt with ${JSON.stringify(metadata)}`,
     );

@@ -11,7 +11,7 @@ import { backendIdempotencyKey } from '../../src/payments/terms.ts';
 import { transferCall } from '../../src/payments/x402/calldata.ts';
 import type { Eip3009Authorization } from '../../src/payments/x402/wire.ts';
 import { sign } from '../payments/x402/signing.ts';
-import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { eventsUntil, metadataOf, receiptWhen } from '../support/books.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
@@ -97,7 +97,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"delivered":true}']);
         assert.equal(collected.payment?.success, true);
         const receipt = await receiptWhen(shop, collected.requestId, true);
-        assert.deepEqual(receipt.metadata, { recovered: 'chain' });
+        assert.deepEqual(metadataOf(receipt), { recovered: 'chain' });
         assert.equal(receipt.payment?.externalReference, collected.payment?.transaction);
         assert.equal(merchant.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 2);
         const events = await eventsUntil(shop, collected.requestId, 'resource.delivered');
@@ -116,7 +116,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         await forget();
         const again = await bring(shop, 'market_report', INPUT, { proof });
         assert.equal(again.status, 200);
-        assert.deepEqual((await receiptWhen(shop, again.requestId, true)).metadata, { recovered: 'chain' });
+        assert.deepEqual(metadataOf(await receiptWhen(shop, again.requestId, true)), { recovered: 'chain' });
         replayed(await bring(shop, 'market_report', INPUT, { proof: found(proof) }), 'delivered');
         assert.equal((await income()) - before, PRICE_UNITS);
       });
@@ -160,7 +160,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         await delay(Math.max(0, validBefore - Date.now() + 10));
         const collected = await bring(shop, 'market_report', INPUT, { proof: short });
         assert.equal(collected.status, 200, collected.bytes.toString());
-        assert.deepEqual((await receiptWhen(shop, collected.requestId, true)).metadata, { recovered: 'chain' });
+        assert.deepEqual(metadataOf(await receiptWhen(shop, collected.requestId, true)), { recovered: 'chain' });
         assert.equal((await income()) - before, PRICE_UNITS);
       });
 

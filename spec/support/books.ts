@@ -37,6 +37,12 @@ export async function receiptWhen(
   }, `a receipt of ${requestId} with delivered ${delivered}`);
 }
 
+/** What the receipt of a call says beside it, without the id that the gateway gave the call. */
+export function metadataOf({ metadata }: Receipt): object {
+  const { callId: _own, ...rest } = metadata ?? {};
+  return rest;
+}
+
 /** Looks until there is something to see. */
 export async function eventually<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
   const deadline = Date.now() + BOOKS_DEADLINE_MS;

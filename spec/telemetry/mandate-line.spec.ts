@@ -10,7 +10,19 @@ const INPUT = { city: 'Berlin' };
 /** Costs nothing, so that a mandate is all there is to refuse. */
 const FREE = 'free_market_report';
 /** What may stand in the line of a refusal, beside level and time. */
-const MEMBERS = ['channel', 'method', 'ms', 'msg', 'outcome', 'path', 'reason', 'requestId', 'resource', 'status'];
+const MEMBERS = [
+  'callId',
+  'channel',
+  'method',
+  'ms',
+  'msg',
+  'outcome',
+  'path',
+  'reason',
+  'requestId',
+  'resource',
+  'status',
+];
 /** A word of the caller that no line may repeat. */
 const CANARY = 'https://canary-of-the-caller.example';
 
