@@ -80,6 +80,25 @@ describe('a connection that is held for a call', () => {
     assert.equal(merchant.facts().held, 0);
   });
 
+  it('is one that was used a moment ago, and a new one when that is longer ago, before the money moves or afterwards', async () => {
+    await watch();
+    const opened = backend.accepted();
+    for (let i = 0; i < 3; i += 1) assert.equal((await send(await held())).kind, 'answer');
+    assert.equal(backend.accepted() - opened, 1);
+    await pause(1_050);
+    const late = await held();
+    assert.equal(backend.accepted() - opened, 2);
+    assert.equal((await send(late)).kind, 'answer');
+    const long = await held();
+    assert.equal(backend.accepted() - opened, 2);
+    await pause(1_050);
+    assert.equal((await send(long)).kind, 'answer');
+    assert.deepEqual(
+      backend.requests.map(({ connection, nth }) => `${connection - opened}.${nth}`),
+      ['1.1', '1.2', '1.3', '2.1', '3.1'],
+    );
+  });
+
   it('that is given back unused is closed, and its place is free', async () => {
     await watch({ maxSockets: 2 });
     for (let i = 0; i < 5; i += 1) (await held()).release();

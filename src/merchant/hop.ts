@@ -232,13 +232,11 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   #tryAgain(error: Error): void {
     this.#retried = true;
     this.#controller = undefined;
-    if (this.#onReusedWire) {
-      this.#send();
-      return;
-    }
     // On a new connection a broken exchange is no stale socket: he closes what he reads, or he has died and may come back.
-    this.#road.health.silent(new Unanswered('no answer', error));
-    this.#attemptAgain();
+    if (!this.#onReusedWire) this.#road.health.silent(new Unanswered('no answer', error));
+    // Who is about to die still accepts: what is paid is sent when that is over.
+    if (this.#isHeld) this.#attemptAgain();
+    else this.#send();
   }
 
   /** The reader has enough for now. */

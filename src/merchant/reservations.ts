@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import { type Breaker, Unanswered } from './breaker.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { HeldBackAnswers } from './held-back.ts';
@@ -44,8 +44,9 @@ export interface Reservations {
 }
 
 /**
- * Holds a connection for each call before its money moves. It is a new one: a merchant closes a used connection after a few idle
- * seconds, which is less than a settlement may take. One that ends meanwhile is opened again, so that the call finds it open.
+ * Holds a connection for each call before its money moves: one that was used a moment ago, or a new one. A merchant closes a used
+ * connection after a few idle seconds, which is less than a settlement may take, so what became stale meanwhile is not used. One that
+ * ends is opened again, so that the call finds it open.
  */
 export function createReservations(parts: ReservationParts): Reservations {
   const { sockets, pool, breaker } = parts;
@@ -75,6 +76,11 @@ export function createReservations(parts: ReservationParts): Reservations {
     sockets.release();
   };
   const opened = async (connection: Connection): Promise<boolean> => {
+    if (connection.live && !connection.stale) {
+      // What the merchant did to it is read within a turn.
+      await turn();
+      if (connection.live) return true;
+    }
     connection.drop();
     try {
       await connection.opened();
@@ -107,11 +113,12 @@ export function createReservations(parts: ReservationParts): Reservations {
     return {
       exchange(request, limits) {
         unhold();
+        if (connection.stale) connection.drop();
         return parts.exchangeOver(connection, ended)(request, limits);
       },
       release() {
         unhold();
-        // Never used, so the library would not look whether it is still open before it writes.
+        // Perhaps never used, and then the library would not look whether it is still open before it writes.
         connection.drop();
         giveBack(connection);
         ended();

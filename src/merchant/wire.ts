@@ -9,6 +9,8 @@ export const CONNECT_TIMEOUT_MS = 2_000;
 export const MAX_ANSWER_HEADER_BYTES = 16_384;
 /** How long a socket is kept for reuse when the merchant gives no `Keep-Alive: timeout=` hint, milliseconds. */
 const IDLE_SOCKET_MS = 4_000;
+/** A socket that was used longer ago carries nothing that is paid, milliseconds: less than any usual merchant keeps one. */
+const STALE_MS = 1_000;
 /** The library closes a socket on which nothing runs after this, milliseconds: longer than a settlement, through which one is held. */
 const HELD_SOCKET_MS = 70_000;
 
@@ -60,6 +62,11 @@ export class Wire {
     return this.#socket !== undefined && !this.#socket.destroyed && !this.#socket.readableEnded;
   }
 
+  /** The socket served an exchange. */
+  get used(): boolean {
+    return this.#exchanges > 0;
+  }
+
   /** Closes the socket. */
   drop(): void {
     this.#socket?.destroy();
@@ -91,6 +98,7 @@ const WITHDRAWN = new Error('withdrawn');
 export class Connection extends Client {
   readonly #wire: Wire;
   #idle: NodeJS.Timeout | undefined;
+  #restsSince = 0;
 
   /** `reuse`: false closes the socket behind each exchange. */
   constructor(origin: string | URL, wire: Wire = new Wire(), reuse = true) {
@@ -110,6 +118,14 @@ export class Connection extends Client {
   /** Whether its socket is open. */
   get live(): boolean {
     return this.#wire.live;
+  }
+
+  /**
+   * Whether its socket was used, and so long ago that the merchant may be about to close it: a few seconds are usual, and a request that
+   * meets the end of a connection may or may not have arrived.
+   */
+  get stale(): boolean {
+    return this.#wire.used && performance.now() - this.#restsSince > STALE_MS;
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
@@ -143,6 +159,7 @@ export class Connection extends Client {
 
   /** Nothing needs it now: its socket is closed unless `busy` is called in time. */
   rest(): void {
+    this.#restsSince = performance.now();
     this.#idle = setTimeout(() => this.drop(), IDLE_SOCKET_MS);
     this.#idle.unref();
   }
