@@ -12,11 +12,20 @@ import type { BackendAnswer, BackendError, BackendRequest, HeldConnection } from
 import type { ShownToken } from './payments/buyer-token.ts';
 import type { Lease } from './payments/leases.ts';
 import type { PaymentRecord } from './payments/ledger/ledger.ts';
+import type { ClaimEnd } from './payments/task-claims.ts';
 import type { CarriedProof } from './payments/verifier.ts';
 import type { Challenge } from './payments/x402/challenge.ts';
 import type { Proof } from './payments/x402/rail.ts';
 import type { PaymentResponse } from './payments/x402/wire.ts';
 import type { ReceiptAuthorization } from './receipts/receipt.ts';
+
+/** What only one payment may buy: it belongs to the first whose proof was verified. */
+export interface Exclusive {
+  /** Claims it for the payment of this call. @throws GatewayError when another one has it, StoreError */
+  claim(): Promise<void>;
+  /** What came of the claim. Never rejects. */
+  end(how: ClaimEnd): Promise<void>;
+}
 
 /** What a front read from its protocol's message. Everything the layers need, in no protocol's words. */
 export interface ReceivedCall {
@@ -34,6 +43,8 @@ export interface ReceivedCall {
   readonly mandate: CarriedMandate;
   /** The caller's `Idempotency-Key`, unchecked; `illegible` when it was repeated. Only paid calls look at it. */
   readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
+  /** What only one payment may buy, whichever comes first; absent: nothing of the kind. */
+  readonly exclusive?: Exclusive;
   readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
   readonly presenter: Presenter;
   /** Milliseconds of the monotonic clock; when the caller had shown his proof, at the earliest. */

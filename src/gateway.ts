@@ -180,7 +180,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     layer('forward', counted(lifecycle, forward(merchant.exchange, desk))),
     layer('conclude', edges.unlessPaid(counted(lifecycle, conclude(desk, receipts)))),
   ];
-  openFronts(agents, { config, catalogue, parked: store.parked, budget, edges, checkouts }, purchase);
+  openFronts(agents, { config, catalogue, store, budget, edges, checkouts }, purchase);
 
   agents.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');

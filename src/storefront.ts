@@ -14,13 +14,13 @@ import { ofChannel } from './http/account.ts';
 import { allowOnly } from './http/methods.ts';
 import { published } from './http/published.ts';
 import type { AnswerBudget } from './overload/answer-budget.ts';
-import type { ParkedCalls } from './payments/parked-calls.ts';
+import type { Store } from './store/store.ts';
 
 /** What the fronts are made from. */
 export interface FrontParts {
-  readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'x402'>;
+  readonly config: Pick<GatewayConfig, 'protocols' | 'merchant'>;
   readonly catalogue: Catalogue;
-  readonly parked: ParkedCalls;
+  readonly store: Pick<Store, 'tasks' | 'secrets'>;
   /** The memory for answers that go into a message as a whole. */
   readonly budget: AnswerBudget;
   /** Every call passes its entrance first. */
@@ -31,8 +31,8 @@ export interface FrontParts {
 
 /** Every enabled front before the layers of a purchase. A front that is not enabled has no path at all. */
 export function openFronts(agents: Express, parts: FrontParts, purchase: readonly RequestHandler[]): void {
-  const { config, catalogue, parked, budget, edges, checkouts } = parts;
-  const { protocols, merchant, x402 } = config;
+  const { config, catalogue, store, budget, edges, checkouts } = parts;
+  const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
   const mount = (channel: Channel, paths: string[], front: RequestHandler): void => {
@@ -42,10 +42,8 @@ export function openFronts(agents: Express, parts: FrontParts, purchase: readonl
   if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpFront());
   if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpFront({ catalogue, merchant, version, budget }));
   if (a2a.enabled) {
-    // A call waits as long as its challenge is good for; where nothing has a price, nothing waits.
-    const parkForMs = (x402?.maxTimeoutSeconds ?? 0) * 1_000;
+    const front = a2aFront({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
     // Clients join the mount and an empty path in either way.
-    const front = a2aFront({ dialect: a2a, parked, parkForMs, budget });
     mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], front);
     // Behind the mount: a router in which nothing matches would hold every call back for a turn of the event loop.
     agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));

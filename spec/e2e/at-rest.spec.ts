@@ -24,7 +24,9 @@ interface Searched {
   readonly sinks: Sinks;
 }
 
-/** Buys, is answered again, leaves an unpaid call parked, and collects all that the store has of it by then. */
+const WAITING = 'the call that waits';
+
+/** Buys, is answered again, leaves an unpaid call waiting, and collects all that the store has of it by then. */
 async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<Searched> {
   const folder = mkdtempSync(join(tmpdir(), 'acg-at-rest-'));
   // What is compressed could not be searched.
@@ -50,8 +52,8 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
     }
     assert.ok(bodies[0]?.includes(answer), 'what is looked for was in the answer');
     assert.equal(bodies[1], bodies[0], 'what was kept is given again byte for byte');
-    const parked = await send(seller.shop.url, message(RESOURCE, { secret: waiting }), ACTIVATED);
-    assert.equal(parked.status.state, 'TASK_STATE_INPUT_REQUIRED');
+    const task = await send(seller.shop.url, message(RESOURCE, { secret: waiting }), ACTIVATED);
+    assert.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED');
     const { signature } = (decode(proof) as { payload: { signature: string } }).payload;
     const sinks: Record<string, string> = {};
     if (redis !== undefined) {
@@ -67,7 +69,8 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
       canaries: {
         'the input': input,
         'the answer': answer,
-        'the call that waits': waiting,
+        // Nothing is kept for who has not paid, with keys or without.
+        [WAITING]: waiting,
         // Its two halves: the transaction has them apart from each other.
         'the signature, r': signature.slice(2, 66),
         'the signature, s': signature.slice(66, 130),
@@ -88,13 +91,14 @@ for (const store of ['Redis', 'SQLite'] as const)
       assert.deepEqual(found(canaries, sinks), []);
     });
 
-    it('tells all of it without keys, so the search can find it', async () => {
+    it('tells all of it without keys but the call that waits, so the search can find it', async () => {
       const { canaries, sinks } = await afterSales(store, false);
       const hits = found(canaries, sinks);
-      for (const name of Object.keys(canaries))
+      for (const name of Object.keys(canaries).filter((name) => name !== WAITING))
         assert.ok(
           hits.some((hit) => hit.startsWith(`${name} is in`)),
           `${name}: ${hits.join('; ')}`,
         );
+      assert.ok(!hits.some((hit) => hit.startsWith(WAITING)));
     });
   });

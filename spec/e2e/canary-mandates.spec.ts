@@ -130,7 +130,7 @@ describe('what stands in mandates', () => {
       Redis: stored.join('\n'),
     };
     assert.ok(presented.length >= 19);
-    for (const name of [':ap2:once', ':parked '])
+    for (const name of [':ap2:once', ':secret:a2a-task'])
       assert.ok(
         stored.some((line) => line.includes(name)),
         name,

@@ -4,7 +4,6 @@ import { createKeyRing, type SealingKeys } from '../../src/crypto/key-ring.ts';
 import { isSealed } from '../../src/crypto/sealed-text.ts';
 import type { PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { sealedLedger } from '../../src/payments/ledger/sealed-ledger.ts';
-import { sealedParkedCalls } from '../../src/payments/sealed-parked-calls.ts';
 import { keptAnswer, move } from './ledger/samples.ts';
 import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';
@@ -125,24 +124,4 @@ describe('a ledger that is sealed', () => {
           assert.equal((await take({}, withKeys(OLD))).kind, 'paid');
         });
     });
-});
-
-describe('parked calls that are sealed', () => {
-  const till = tillOfEachTest();
-  it('one that cannot be opened is as one that is not there', async () => {
-    const told: string[] = [];
-    const parked = (keys: SealingKeys | undefined) =>
-      sealedParkedCalls(till.store.parked, keys && createKeyRing(keys), () => void told.push('parked'));
-    for (const name of ['one', 'two', 'three']) await parked(OLD).park(name, '{"secret":1}', LEASE_MS);
-    assert.deepEqual(await parked(BOTH).claim('one', 'me', LEASE_MS), {
-      kind: 'yours',
-      call: '{"secret":1}',
-      again: false,
-    });
-    for (const keys of [NEW, undefined])
-      assert.deepEqual(await parked(keys).claim('two', 'me', LEASE_MS), { kind: 'none' });
-    assert.deepEqual(told, ['parked', 'parked']);
-    const stored = await till.store.parked.claim('three', 'me', LEASE_MS);
-    assert.ok(stored.kind === 'yours' && isSealed(stored.call));
-  });
 });

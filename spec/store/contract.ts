@@ -6,10 +6,9 @@ import { feedContract } from './contract-feed.ts';
 import { freeMandateContract } from './contract-free-mandates.ts';
 import { ledgerContract } from './contract-ledger.ts';
 import { mandateContract } from './contract-mandates.ts';
-import { parkedContract } from './contract-parked.ts';
-import { parkedBoundContract } from './contract-parked-bound.ts';
 import { receiptContract } from './contract-receipts.ts';
 import { tailContract } from './contract-tail.ts';
+import { taskContract } from './contract-tasks.ts';
 import { workContract } from './contract-work.ts';
 import { type OpenStore, opened } from './opened.ts';
 
@@ -23,8 +22,7 @@ export function storeContract(name: string, open: OpenStore): void {
   receiptContract(name, open);
   mandateContract(name, open);
   freeMandateContract(name, open);
-  parkedContract(name, open);
-  parkedBoundContract(name, open);
+  taskContract(name, open);
   checkoutContract(name, open);
 
   describe(`${name}: health`, () => {

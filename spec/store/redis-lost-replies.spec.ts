@@ -22,9 +22,8 @@ async function everything(payId: string): Promise<unknown> {
     kept: await redis.get(`${TAG}res:${payId}`),
     events: await redis.xrange(`${TAG}ev`, '-', '+'),
     receipts: await redis.hgetall(`${TAG}rcpt`),
-    parked: await redis.hgetall(`${TAG}parked`),
-    waiting: await redis.zrange(`${TAG}parked:waiting`, '0', '-1'),
-    claimed: await redis.zrange(`${TAG}parked:claimed`, '0', '-1', 'WITHSCORES'),
+    task: await redis.hgetall(`${TAG}task:${payId}`),
+    declined: await redis.zrange(`${TAG}tasks:declined`, '0', '-1'),
     receiptLists: await Promise.all(
       ['done', 'owed', 'uncertain', 'names', 'ids'].map((list) => redis.zrange(`${TAG}rcpt:${list}`, '0', '-1')),
     ),
@@ -111,7 +110,8 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
     'reserved',
     (record) => () => over.store.receipts.write([receipt(record.receiptId, record.requestId)]),
   ],
-  ['a parked call', 'reserved', (record) => () => over.store.parked.park(record.requestId, 'call', LEASE_MS)],
+  ['a claimed task', 'reserved', (record) => () => over.store.tasks.claim(record.payId, 'buyer', 'attempt', LEASE_MS)],
+  ['a declined task', 'reserved', (record) => () => over.store.tasks.decline(record.payId, LEASE_MS)],
 ];
 
 describe('a command whose answer is lost, sent again', () => {
@@ -154,30 +154,5 @@ describe('a command whose answer is lost, sent again', () => {
     const now = (await over.store.ledger.read(record.payId)) ?? assert.fail('gone');
     const { leaseUntil, dueAt } = now;
     assert.deepEqual({ ...record, leaseUntil, dueAt }, now);
-  });
-
-  it('claims a parked call for who asked, who finds it again, and for nobody else', async () => {
-    const task = randomUUID();
-    const { parked } = over.store;
-    await parked.park(task, 'call', LEASE_MS);
-    await over.lost(() => parked.claim(task, 'buyer', LEASE_MS));
-    const end = () => bed.redis.zscore(`${TAG}parked:claimed`, task);
-    const once = await end();
-    assert.deepEqual(await parked.claim(task, 'other', LEASE_MS), { kind: 'taken' });
-    assert.deepEqual(await parked.claim(task, 'buyer', LEASE_MS), { kind: 'yours', call: 'call', again: true });
-    assert.equal(await end(), once);
-  });
-
-  it('releases a parked call once', async () => {
-    const task = randomUUID();
-    const { parked } = over.store;
-    const end = () => bed.redis.zscore(`${TAG}parked:waiting`, task);
-    await parked.park(task, 'call', LEASE_MS);
-    await parked.claim(task, 'buyer', LEASE_MS);
-    await over.lost(() => parked.release(task, 'buyer', LEASE_MS));
-    const once = await end();
-    assert.equal(await parked.release(task, 'buyer', LEASE_MS), true);
-    assert.equal(await end(), once);
-    assert.notEqual(once, null);
   });
 });

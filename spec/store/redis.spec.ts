@@ -23,8 +23,9 @@ describe('what lies in Redis', () => {
     const carried = { receipt: receipt(record.receiptId, record.requestId), events: [event('payment.verified', 'r')] };
     await bed.store.ledger.advance(move(record, 'settling', carried));
     await bed.store.feed.append([event('resource.requested', 'r')]);
-    for (const task of ['waiting', 'claimed']) await bed.store.parked.park(task, 'call', HOUR_MS);
-    await bed.store.parked.claim('claimed', 'buyer', HOUR_MS);
+    await bed.store.tasks.claim('claimed', 'buyer', 'attempt', HOUR_MS);
+    await bed.store.tasks.decline('declined', HOUR_MS);
+    await bed.store.secrets.agree('secret', 'value');
     await bed.store.check();
     const keys = await bed.redis.keys('*');
     assert.ok(keys.length >= 9);
@@ -160,7 +161,7 @@ describe('the rights of the gateway in Redis', () => {
       merchantId: 'shop',
       limits: { ...REDIS_LIMITS, receiptsMaxLength: 1, receiptsMaxAgeMs: HOUR_MS },
     });
-    const { ledger, feed, receipts, parked, mandates } = own;
+    const { ledger, feed, receipts, tasks, mandates, secrets } = own;
     const take = async () => {
       const answer = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
       return recordIn(answer);
@@ -187,9 +188,12 @@ describe('the rights of the gateway in Redis', () => {
     assert.equal((await receipts.page({ limit: 5, requestId: 'r' })).receipts.length, 1);
     assert.deepEqual(await receipts.counts(), { done: 1, owed: 0, uncertain: 0 });
     assert.equal(await own.tidy(), false);
-    for (const forMs of [0, HOUR_MS]) await parked.park('task', 'call', forMs);
-    assert.equal((await parked.claim('task', 'buyer', HOUR_MS)).kind, 'yours');
-    assert.equal(await parked.release('task', 'buyer', HOUR_MS), true);
+    for (const forMs of [0, HOUR_MS]) assert.equal(await tasks.claim('task', 'buyer', 'attempt', forMs), true);
+    await tasks.end('task', 'buyer', 'attempt', 'kept');
+    await tasks.end('task', 'buyer', 'attempt', 'worthless');
+    for (const forMs of [0, HOUR_MS]) assert.equal(await tasks.decline('task', forMs), true);
+    assert.equal(await tasks.holder('task'), 'declined');
+    for (const value of ['one', 'two']) assert.equal(await secrets.agree('name', value), 'one');
     assert.deepEqual(await own.check(), { status: 'ok' });
     const stranger = await openRedisStore({ url: guarded.url, merchantId: 'other', limits: REDIS_LIMITS });
     await assert.rejects(stranger.ledger.read(terms().payId), StoreError);

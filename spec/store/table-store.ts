@@ -7,7 +7,7 @@ import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord, Reserve } from 
 import { admitted, endedUses } from '../../src/payments/ledger/mandate-use.ts';
 import { refusalEnds, unlessRefused } from '../../src/payments/ledger/refusals.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
-import { MAX_PARKED_CALLS, type ParkedCalls } from '../../src/payments/parked-calls.ts';
+import { DECLINED, type TaskClaims } from '../../src/payments/task-claims.ts';
 import { listsOf, type ReceiptList } from '../../src/receipts/lists.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -150,7 +150,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
       trimmed: () => ({ length: 0, age: 0 }),
       trimmedRange: async () => undefined,
     },
-    parked: parkedCalls(now),
+    tasks: mapTasks(now),
     mandates: mapRegister(uses, now),
     checkouts: tableClaims(now),
     secrets: {
@@ -169,39 +169,37 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
   };
 }
 
-function parkedCalls(now: () => number): ParkedCalls {
-  type Parked = { readonly call: string; readonly claimant?: string; readonly shared?: true; readonly until: number };
-  const calls = new Map<string, Parked>();
-  const standing = (name: string) => {
-    for (const [other, { until }] of calls) if (until <= now()) calls.delete(other);
-    return calls.get(name);
+function mapTasks(now: () => number): TaskClaims {
+  type Held = { readonly claimant: string; readonly attempts: Set<string>; kept: boolean; until: number };
+  const held = new Map<string, Held>();
+  const declined = new Map<string, number>();
+  const standing = (task: string): Held | undefined => {
+    for (const [name, { until }] of held) if (until <= now()) held.delete(name);
+    return held.get(task);
   };
-  const isFull = () => [...calls.values()].filter((one) => one.claimant === undefined).length >= MAX_PARKED_CALLS;
+  const holderOf = (task: string): string | undefined =>
+    standing(task)?.claimant ?? ((declined.get(task) ?? 0) > now() ? DECLINED : undefined);
   return {
-    async park(name, call, forMs) {
-      const found = standing(name);
-      if (found === undefined ? isFull() : found.claimant !== undefined) return false;
-      calls.set(name, { call, until: now() + forMs });
+    holder: async (task) => holderOf(task),
+    async claim(task, claimant, attempt, forMs) {
+      if ((holderOf(task) ?? claimant) !== claimant) return false;
+      const found = standing(task) ?? { claimant, attempts: new Set<string>(), kept: false, until: 0 };
+      found.attempts.add(attempt);
+      found.until = now() + forMs;
+      held.set(task, found);
       return true;
     },
-    async claim(name, claimant, forMs) {
-      const found = standing(name);
-      if (found === undefined) return { kind: 'none' };
-      const { call, claimant: holder = claimant } = found;
-      if (holder !== claimant) return { kind: 'taken' };
-      const again = found.claimant !== undefined;
-      if (again) calls.set(name, { ...found, shared: true });
-      else calls.set(name, { call, claimant, until: now() + forMs });
-      return { kind: 'yours', call, again };
+    async end(task, claimant, attempt, how) {
+      const found = standing(task);
+      if (found?.claimant !== claimant) return;
+      found.attempts.delete(attempt);
+      found.kept ||= how === 'kept';
+      if (how === 'worthless' || (!found.kept && found.attempts.size === 0)) held.delete(task);
     },
-    async release(name, claimant, forMs) {
-      const found = standing(name);
-      if (found === undefined || found.claimant === undefined) return found !== undefined;
-      if (found.claimant !== claimant || found.shared === true) return false;
-      const full = isFull();
-      if (full) calls.delete(name);
-      else calls.set(name, { call: found.call, until: now() + forMs });
-      return !full;
+    async decline(task, forMs) {
+      if ((holderOf(task) ?? DECLINED) !== DECLINED) return false;
+      if (holderOf(task) === undefined) declined.set(task, now() + forMs);
+      return true;
     },
   };
 }

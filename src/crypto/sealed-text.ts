@@ -9,12 +9,6 @@ export function isSealed(text: string): boolean {
   return text.startsWith(MARK);
 }
 
-/** Characters of a sealed text of so many bytes, at most. */
-export function sealedLength(bytes: number): number {
-  const MOST_OVERHEAD_BYTES = 2 + 255 + 12 + 16;
-  return MARK.length + Math.ceil(((bytes + MOST_OVERHEAD_BYTES) * 4) / 3);
-}
-
 /** The text sealed; one that is sealed already stays as it is. */
 export function sealText(ring: KeyRing, text: string, context: SealContext): string {
   return isSealed(text) ? text : MARK + ring.seal(Buffer.from(text, 'utf8'), context).toString('base64url');

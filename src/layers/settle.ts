@@ -8,6 +8,7 @@ import type { Cashier } from '../payments/cashier.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../payments/offers.ts';
 import type { Paid, PostponedFor, Sale } from '../payments/sale.ts';
+import type { ClaimEnd } from '../payments/task-claims.ts';
 import { newToken, paymentTerms } from '../payments/terms.ts';
 import { proofDigest } from '../payments/x402/proof-digest.ts';
 import { askForPayment, offerOf } from './ask.ts';
@@ -34,6 +35,7 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
     }
     const offer = offerOf(offers, call.resource.id);
     const { terms, refusal, journal } = mandateOf(call);
+    await call.exclusive?.claim().catch(throwStorageError);
     const sale = await cashier
       .take({
         terms: { ...paymentTerms(call, offer), ...terms },
@@ -48,7 +50,11 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
         gateOpen: () => gate.accepting(),
         reserveBackend: gate.reserveBackend,
       })
-      .catch(throwStorageError);
+      .catch(async (thrown: unknown) => {
+        await call.exclusive?.end('nothing');
+        throwStorageError(thrown);
+      });
+    await call.exclusive?.end(claimEnd(sale));
     if (sale.kind === 'paid') {
       try {
         fund(res, call, sale, desk);
@@ -69,6 +75,24 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
       throw unsold(sale);
     }
   };
+}
+
+/** What a sale means for what it had claimed. */
+function claimEnd(sale: Sale): ClaimEnd {
+  switch (sale.kind) {
+    case 'paid':
+    case 'again':
+    case 'uncertain':
+    case 'failed':
+      return 'kept';
+    case 'spent':
+      return sale.state === 'used' ? 'nothing' : 'kept';
+    case 'refused':
+      // The chain showed it worthless. What only the provider refused may run a second time elsewhere.
+      return sale.owed.phase === 'settle' ? 'worthless' : 'nothing';
+    default:
+      return 'nothing';
+  }
 }
 
 function fund(

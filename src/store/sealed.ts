@@ -1,7 +1,6 @@
 import { createKeyRing } from '../crypto/key-ring.ts';
 import type { SealingKey } from '../crypto/seal.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
-import { sealedParkedCalls } from '../payments/sealed-parked-calls.ts';
 import type { Store } from './store.ts';
 
 /** Where it is told that something could not be opened. */
@@ -19,15 +18,14 @@ const MAX_TOLD = 1_000;
 export function sealedStore(store: Store, keys: readonly SealingKey[], log: SealLog | undefined): Store {
   const [first, ...others] = keys;
   const ring = first && createKeyRing([first, ...others]);
-  const counts: Record<Unreadable | 'parked', number> = {
+  const counts: Record<Unreadable, number> = {
     proof: 0,
     backendRequest: 0,
     rawTransaction: 0,
     answer: 0,
-    parked: 0,
   };
   const told = new Set<string>();
-  const unreadable = (what: Unreadable | 'parked', payId?: string): void => {
+  const unreadable = (what: Unreadable, payId?: string): void => {
     counts[what] += 1;
     const which = `${what} ${payId ?? ''}`;
     if (told.has(which)) return;
@@ -40,7 +38,6 @@ export function sealedStore(store: Store, keys: readonly SealingKey[], log: Seal
   return {
     ...store,
     ledger: sealedLedger(store.ledger, ring, unreadable),
-    parked: sealedParkedCalls(store.parked, ring, () => unreadable('parked')),
     unreadable: () => counts,
   };
 }

@@ -3,7 +3,7 @@ import type { EventFeed } from '../events/event.ts';
 import type { MandateRegister } from '../mandates/register.ts';
 import type { PaymentCensus } from '../payments/ledger/census.ts';
 import type { PaymentLedger } from '../payments/ledger/ledger.ts';
-import type { ParkedCalls } from '../payments/parked-calls.ts';
+import type { TaskClaims } from '../payments/task-claims.ts';
 import type { SharedSecrets } from '../payments/token-keys.ts';
 import type { ReceiptBook } from '../receipts/receipt.ts';
 
@@ -18,7 +18,8 @@ export interface Store {
   readonly ledger: PaymentLedger;
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
-  readonly parked: ParkedCalls;
+  /** Which payments have tasks of A2A that wait for one. */
+  readonly tasks: TaskClaims;
   /** Uses of mandates by calls that pay nothing; those of payments lie in the ledger. */
   readonly mandates: MandateRegister;
   /** Operations of checkout sessions that are made once, whatever dies in between. */

@@ -7,9 +7,9 @@ import { redisHealth } from '../../../src/store/redis/health.ts';
 import { redisKeys } from '../../../src/store/redis/keys.ts';
 import { redisLedger } from '../../../src/store/redis/ledger.ts';
 import { redisMandates } from '../../../src/store/redis/mandates.ts';
-import { redisParked } from '../../../src/store/redis/parked.ts';
 import { redisReceipts } from '../../../src/store/redis/receipts.ts';
 import { redisSecrets } from '../../../src/store/redis/secrets.ts';
+import { redisTaskClaims } from '../../../src/store/redis/task-claims.ts';
 import { trimCount } from '../../../src/store/trim-count.ts';
 import { misbehave } from './misbehave.ts';
 
@@ -36,7 +36,7 @@ await misbehave({
       ledger: redisLedger({ redis, replicated: undefined }, keys, limits, trimmed),
       feed: redisFeed({ redis, openTail: async () => redis.duplicate() }, keys, limits),
       receipts,
-      parked: redisParked(redis, keys),
+      tasks: redisTaskClaims(redis, keys),
       mandates: redisMandates({ redis }, keys),
       checkouts: redisCheckouts({ redis }, keys),
       secrets: redisSecrets(redis, keys),

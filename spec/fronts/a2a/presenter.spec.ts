@@ -15,11 +15,13 @@ function brokenAnswer(reason: BackendFailure): BackendAnswer {
   return { status: 200, headers: { 'content-type': 'application/json' }, body };
 }
 
+const NEW = { waiting: false, open: false, taken: () => assert.fail('no task waits') } as const;
+
 describe('the relay of an answer that breaks off', () => {
   // Whatever is touched of the response shows as a failure: nothing may have been sent.
   const untouched = new Proxy({}, { get: (_, name) => assert.fail(`res.${String(name)}`) }) as Response;
   const budget = createAnswerBudget(1_048_576);
-  const call = { id: 1, requestId: 'r', resourceId: 'cities', task: newTask(), waiting: false };
+  const call = { id: 1, requestId: 'r', resourceId: 'cities', task: newTask(), ...NEW };
 
   for (const reason of ['transport', 'timeout', 'response_too_large'] as const)
     it(`${reason}: broken, and nothing was sent`, async () => {

@@ -6,25 +6,26 @@ import { readHeader, singleHeader } from '../../http/headers.ts';
 import { leavingOf } from '../../http/leaving.ts';
 import { callIdOf, requestIdOf } from '../../http/request-id.ts';
 import type { AnswerBudget } from '../../overload/answer-budget.ts';
-import type { ParkedCalls } from '../../payments/parked-calls.ts';
+import type { TaskClaims } from '../../payments/task-claims.ts';
+import type { SharedSecrets } from '../../payments/token-keys.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../carriers.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import type { SendMessage } from './message.ts';
 import { a2aPresenter, canceledTask } from './presenter.ts';
-import { goOn, newPurchase, type Purchase } from './purchase.ts';
+import { goOn, newPurchase, type Purchase, TAKEN } from './purchase.ts';
 import { type Refusal, rpcError } from './refusal.ts';
 import { type Dialect, readRequest } from './request.ts';
-import { waitingCalls } from './waiting.ts';
+import { waitingTasks } from './waiting.ts';
 import { activated, EXTENSIONS_HEADER, OLD_EXTENSIONS_HEADER } from './x402-keys.ts';
 
 /** What the front is made of. */
 export interface A2aParts {
   readonly dialect: Dialect;
-  /** Where calls wait for their payment, when a request activates the x402 extension. */
-  readonly parked: ParkedCalls;
-  /** How long they wait, milliseconds: as long as a challenge is good for. */
-  readonly parkForMs: number;
+  /** Which payments have tasks that wait, where continuation is switched on. */
+  readonly claims: TaskClaims;
+  /** What the ids of such tasks are sealed with. */
+  readonly secrets: SharedSecrets;
   readonly budget: AnswerBudget;
 }
 
@@ -32,8 +33,8 @@ export interface A2aParts {
  * The A2A front: JSON-RPC 2.0 with the one method SendMessage (reference a2a.md). It answers what is no purchase; an order, or the
  * payment for a task that waits for it, goes on to the shared layers.
  */
-export function a2aFront({ dialect, parked, parkForMs, budget }: A2aParts): RequestHandler {
-  const waiting = waitingCalls(parked, parkForMs);
+export function a2aFront({ dialect, claims, secrets, budget }: A2aParts): RequestHandler {
+  const waiting = waitingTasks(claims, secrets);
   const refuse = (res: Response, id: RpcId | null, refusal: Refusal, status: 200 | 413 = 200): void =>
     sendRpcError(res, status, id, rpcError(refusal, dialect.errorProfile, requestIdOf(res)));
 
@@ -60,7 +61,7 @@ export function a2aFront({ dialect, parked, parkForMs, budget }: A2aParts): Requ
       ...received(req, message, purchase),
       requestId,
       callId: callIdOf(res),
-      presenter: a2aPresenter(res, { ...purchase, id, requestId }, budget),
+      presenter: a2aPresenter(res, { ...purchase, id, requestId, taken: () => refuse(res, id, TASK_TAKEN) }, budget),
       startedAt,
       left,
     });
@@ -70,8 +71,9 @@ export function a2aFront({ dialect, parked, parkForMs, budget }: A2aParts): Requ
   };
 }
 
-/** What is known of a purchase whose call could not be taken out of the store. */
-const UNKNOWN = { resourceId: '', input: {}, waiting: true } as const;
+/** What is known of a purchase whose task could not be looked up. */
+const UNKNOWN = { resourceId: '', input: {}, waiting: true, open: false } as const;
+const TASK_TAKEN: Refusal = { reason: 'TASK_NOT_FOUND', message: TAKEN };
 
 /** The one failure of a body that is answered in the words of JSON-RPC (CONTRACT 7.2). */
 function nothingWhenTooLarge(error: unknown): undefined {
@@ -90,7 +92,7 @@ function activate(req: Request, res: Response): boolean {
 function received(
   req: Request,
   { proof, mandate }: SendMessage,
-  { resourceId, input }: Pick<Purchase, 'resourceId' | 'input'>,
+  { resourceId, input, exclusive }: Pick<Purchase, 'resourceId' | 'input' | 'exclusive'>,
 ): Omit<ReceivedCall, 'requestId' | 'callId' | 'presenter' | 'startedAt' | 'left'> {
   return {
     stage: 'received',
@@ -101,6 +103,7 @@ function received(
     proof,
     mandate,
     idempotencyKey: carriedKey(req),
+    ...(exclusive === undefined ? {} : { exclusive }),
     trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
   };
 }

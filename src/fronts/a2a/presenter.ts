@@ -11,12 +11,15 @@ import { deliveredData } from './delivered.ts';
 import { askedMembers, declinedMembers, failedMembers, paidMembers } from './payment-status.ts';
 import type { Purchase } from './purchase.ts';
 import { type TaskNames, type TaskOutcome, taskResult } from './task.ts';
+import { TaskTaken } from './waiting.ts';
 import { PAYMENT_PAYLOAD } from './x402-keys.ts';
 
 /** One SendMessage as its answer needs it. */
-export interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'park' | 'waiting'> {
+export interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'wait' | 'waiting' | 'open'> {
   readonly id: RpcId;
   readonly requestId: string;
+  /** Says that the task has another payment: no task, because what became of it is not this caller's affair. */
+  readonly taken: () => void;
 }
 
 /** What a resource can be called; anything else is not said back as the name of an artifact. */
@@ -26,45 +29,45 @@ const UNNAMED = 'error';
 /** Outcomes as tasks: SPEC part 3, CONTRACT 7.2. A commerce outcome is never a JSON-RPC error. */
 export function a2aPresenter(res: Response, call: MessageCall, budget: AnswerBudget): Presenter {
   const { requestId, resourceId } = call;
-  const textOf = (outcome: TaskOutcome): string => resultText(call.id, taskResult(call.task, outcome));
+  const textOf = (outcome: TaskOutcome, task = call.task): string => resultText(call.id, taskResult(task, outcome));
   return {
     maxAnswerBytes: MAX_BUFFERED_BYTES,
     paymentRequired(challenge, payment) {
-      const ask = (waits: boolean): void =>
-        sendRpc(
-          res,
-          200,
-          textOf({
-            state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
-            said: { text: howToPay(call, challenge, waits), metadata: askedMembers(challenge, payment) },
-            artifact: { name: resourceId, data: challenge.body, metadata: paidMember(payment) },
-            metadata: requestIdMember(requestId),
-          }),
-        );
-      if (call.park === undefined) ask(false);
-      else void call.park().then(ask, () => res.destroy());
+      const ask = (waitsAs: string | undefined): void => {
+        const waits = waitsAs !== undefined;
+        const outcome: TaskOutcome = {
+          state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
+          said: { text: howToPay(call, challenge, waits), metadata: askedMembers(challenge, payment) },
+          artifact: { name: resourceId, data: challenge.body, metadata: paidMember(payment) },
+          metadata: requestIdMember(requestId),
+        };
+        sendRpc(res, 200, textOf(outcome, waits ? { ...call.task, taskId: waitsAs } : call.task));
+      };
+      if (call.wait === undefined) ask(call.open ? call.task.taskId : undefined);
+      else void call.wait().then(ask, () => res.destroy());
     },
     failed(error, { resourceId: known, payment, mandateReceipt }) {
+      if (error instanceof TaskTaken) {
+        call.taken();
+        return;
+      }
       for (const [name, value] of Object.entries(error.headers)) if (!res.headersSent) res.setHeader(name, value);
-      const tell = (waits: boolean): void =>
-        sendRpc(
-          res,
-          200,
-          textOf({
-            state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
-            said: { text: error.message, metadata: failedMembers(error, payment) },
-            artifact: {
-              name: RESOURCE_ID.test(resourceId) ? resourceId : UNNAMED,
-              data: JSON.stringify(errorEnvelope(error, requestId, known)),
-              metadata: paidMember(payment),
-            },
-            metadata: { ...requestIdMember(requestId), ...mandateReceiptMember(mandateReceipt) },
-          }),
-        );
-      // What can never pay here must not keep others from paying.
-      if (call.waiting && call.park !== undefined && isWorthless(error))
-        void call.park().then(tell, () => res.destroy());
-      else tell(call.waiting && error.retryable);
+      // What can never pay here does not keep others from paying.
+      const waits = isWorthless(error) ? call.open : call.waiting && error.retryable;
+      sendRpc(
+        res,
+        200,
+        textOf({
+          state: waits ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_FAILED',
+          said: { text: error.message, metadata: failedMembers(error, payment) },
+          artifact: {
+            name: RESOURCE_ID.test(resourceId) ? resourceId : UNNAMED,
+            data: JSON.stringify(errorEnvelope(error, requestId, known)),
+            metadata: paidMember(payment),
+          },
+          metadata: { ...requestIdMember(requestId), ...mandateReceiptMember(mandateReceipt) },
+        }),
+      );
     },
     relay(answer, answered) {
       const { payment, mandateReceipt } = answered;

@@ -1,11 +1,12 @@
-import { randomUUID } from 'node:crypto';
+import type { Exclusive } from '../../call.ts';
 import { withoutReserved } from '../../catalogue/prepare.ts';
 import { canonicalJson } from '../../json/canonical.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { FollowUp, Order } from './message.ts';
 import { badParams, type Refusal } from './refusal.ts';
+import type { WaitingCall } from './sealed-task.ts';
 import { newTask, type TaskNames } from './task.ts';
-import { authorizationOf, DECLINED, type WaitingCall, type WaitingCalls } from './waiting.ts';
+import { authorizationOf, isDeclined, type WaitingTask, type WaitingTasks } from './waiting.ts';
 
 /** What a message buys, and how its task goes on when nothing is delivered. */
 export interface Purchase {
@@ -13,10 +14,14 @@ export interface Purchase {
   readonly task: TaskNames;
   readonly resourceId: string;
   readonly input: JsonObject;
-  /** Lets the call wait for a payment under the id of its task; false when it cannot. Absent: nobody asked for that. */
-  readonly park?: () => Promise<boolean>;
+  /** Lets the call wait for a payment, as a task with this id; undefined when it cannot. Absent: nobody asked for that. */
+  readonly wait?: () => Promise<string | undefined>;
   /** The call waits already, and the same message can go on with it once more. */
   readonly waiting: boolean;
+  /** It waits, and no payment had it: another one may be brought when this one buys nothing. */
+  readonly open: boolean;
+  /** The task is for one payment. */
+  readonly exclusive?: Exclusive;
 }
 
 /** What a message leads to. `unavailable`: nobody knows what is bought, because the store did not answer. */
@@ -27,53 +32,53 @@ export type Found =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** A new order, under a task that was not there before. It may wait for its payment when the x402 extension is activated. */
-export function newPurchase(waiting: WaitingCalls, { resourceId, input }: Order, mayWait: boolean): Purchase {
+export function newPurchase(waiting: WaitingTasks, { resourceId, input }: Order, mayWait: boolean): Purchase {
   const task = newTask();
-  const { taskId, contextId } = task;
-  const park = (): Promise<boolean> => waiting.park(taskId, { contextId, resourceId, input });
-  return { kind: 'purchase', task, resourceId, input, waiting: false, ...(mayWait ? { park } : {}) };
+  const { contextId } = task;
+  const wait = (): Promise<string | undefined> => waiting.wait({ contextId, resourceId, input });
+  return { kind: 'purchase', task, resourceId, input, waiting: false, open: false, ...(mayWait ? { wait } : {}) };
 }
 
 /**
- * Goes on with a call that waits for its payment. It is claimed for the authorization that came: two payments cannot both run, and a
- * buyer whose answer got lost sends the same message again and finds it, also after the death of this process.
+ * Goes on with a task that waits for its payment. It is claimed for the authorization that came, once its proof was verified: two payments
+ * cannot both run, and a buyer whose answer got lost sends the same message again and finds it, also after the death of this process.
  */
-export async function goOn(waiting: WaitingCalls, message: FollowUp): Promise<Found> {
+export async function goOn(waiting: WaitingTasks, message: FollowUp): Promise<Found> {
   const { taskId, contextId = newTask().contextId } = message;
   try {
-    return await claimed(waiting, message);
+    return await found(waiting, message);
   } catch (cause) {
     return { kind: 'unavailable', task: { taskId, contextId }, cause };
   }
 }
 
 /** @throws StoreError */
-async function claimed(waiting: WaitingCalls, message: FollowUp): Promise<Found> {
+async function found(waiting: WaitingTasks, message: FollowUp): Promise<Found> {
   const { kind, taskId } = message;
+  const task = await waiting.find(taskId);
+  if (task === undefined) return refused({ reason: 'TASK_NOT_FOUND', message: NOT_WAITING });
+  const fault = contradiction(message, task.call);
+  if (kind === 'decline') return fault === undefined ? declined(waiting, taskId, task) : refused(fault);
   const authorization = authorizationOf(message.proof);
-  const claimant = kind === 'decline' ? DECLINED : (authorization ?? `unreadable:${randomUUID()}`);
-  const claim = await waiting.claim(taskId, claimant);
-  if (claim.kind === 'none') return refused({ reason: 'TASK_NOT_FOUND', message: NOT_WAITING });
-  if (claim.kind === 'taken')
-    return refused(
-      kind === 'decline' ? { reason: 'TASK_NOT_CANCELABLE' } : { reason: 'TASK_NOT_FOUND', message: TAKEN },
-    );
-  const { call, again } = claim;
-  const task = { taskId, contextId: call.contextId };
-  // A refused payment moves no money, so the next one may be another; but what it was claimed for before stays with its claimant.
-  const giveBack = async (): Promise<boolean> => !again && waiting.release(taskId, claimant);
-  const fault = contradiction(message, call);
-  if (fault !== undefined) {
-    await giveBack();
-    return refused(fault);
-  }
-  if (kind === 'decline') return { kind: 'declined', task };
-  const { resourceId, input } = call;
-  const purchase = { kind: 'purchase', task, resourceId, input, waiting: true } as const;
-  if (authorization !== undefined) return { ...purchase, park: giveBack };
-  // What nobody can read pays for nothing: the task waits on while its refusal is written.
-  const waits = await giveBack();
-  return { ...purchase, park: async () => waits };
+  const { holder, call } = task;
+  if (holder !== undefined && holder !== authorization) return refused({ reason: 'TASK_NOT_FOUND', message: TAKEN });
+  if (fault !== undefined) return refused(fault);
+  return {
+    kind: 'purchase',
+    task: { taskId, contextId: call.contextId },
+    resourceId: call.resourceId,
+    input: call.input,
+    waiting: true,
+    open: holder === undefined,
+    // What nobody can read pays for nothing, and is refused before anything is claimed.
+    ...(authorization === undefined ? {} : { exclusive: waiting.exclusive(task, authorization) }),
+  };
+}
+
+/** @throws StoreError */
+async function declined(waiting: WaitingTasks, taskId: string, task: WaitingTask): Promise<Found> {
+  if (!isDeclined(task) && !(await waiting.decline(task))) return refused({ reason: 'TASK_NOT_CANCELABLE' });
+  return { kind: 'declined', task: { taskId, contextId: task.call.contextId } };
 }
 
 /** What a message says of its task that is not so. */
@@ -87,7 +92,8 @@ function contradiction({ contextId, order }: FollowUp, call: WaitingCall): Refus
 
 const NOT_WAITING =
   'No such task waits here. If a payment was sent for it, send the order again with the same payment; else send a new message.';
-const TAKEN =
+/** Said of a task that another payment has. */
+export const TAKEN =
   'This task was declined, or has another payment. If that payment is yours, send it again; else send a new message.';
 
 function sameOrder(order: NonNullable<FollowUp['order']>, call: WaitingCall): boolean {

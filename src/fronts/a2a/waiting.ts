@@ -1,69 +1,111 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Exclusive } from '../../call.ts';
 import { withoutReserved } from '../../catalogue/prepare.ts';
-import { isObject } from '../../json/object.ts';
-import type { Json, JsonObject } from '../../json/types.ts';
-import { MAX_PARKED_LENGTH, type ParkedCalls } from '../../payments/parked-calls.ts';
+import { GatewayError } from '../../errors.ts';
+import { DECLINED, type TaskClaims } from '../../payments/task-claims.ts';
+import type { SharedSecrets } from '../../payments/token-keys.ts';
 import type { CarriedProof } from '../../payments/verifier.ts';
 import { decodeProof } from '../../payments/x402/proof-codec.ts';
+import {
+  keyIdOf,
+  type OpenedTask,
+  openTask,
+  sealTask,
+  type TaskKey,
+  taskKey,
+  type WaitingCall,
+} from './sealed-task.ts';
 
-/** A call whose buyer comes back with the name of the task and a payment (x402 extension of A2A). */
-export interface WaitingCall {
-  readonly contextId: string;
-  readonly resourceId: string;
-  readonly input: JsonObject;
+/** A task that waits for its payment, as a follow-up finds it. */
+export interface WaitingTask extends OpenedTask {
+  /** Who has it: the authorization of a payment, or who declined. Undefined: it is open. */
+  readonly holder: string | undefined;
 }
 
-/** What came of claiming a call; see ParkedClaim. */
-export type WaitingClaim =
-  | { readonly kind: 'yours'; readonly call: WaitingCall; readonly again: boolean }
-  | { readonly kind: 'taken' }
-  | { readonly kind: 'none' };
-
-/** Calls that wait for their payment, by the id of their task. */
-export interface WaitingCalls {
-  /** False: the call is too long, too many wait, or the store does not answer; then its buyer has to send it again. */
-  park(taskId: string, call: WaitingCall): Promise<boolean>;
-  /** A call belongs to the first who claims it. @throws StoreError */
-  claim(taskId: string, claimant: string): Promise<WaitingClaim>;
-  /** What its claimant brought is worthless: anybody may claim it again. False when it does not wait any more. */
-  release(taskId: string, claimant: string): Promise<boolean>;
+/** Tasks that wait for their payment. */
+export interface WaitingTasks {
+  /** The id of a task that waits for this call from now on. Undefined: the call is too long, or the store was never reached. */
+  wait(call: WaitingCall): Promise<string | undefined>;
+  /** Undefined for what never waited here, or does not wait any more. @throws StoreError */
+  find(taskId: string): Promise<WaitingTask | undefined>;
+  /** The task for one payment, whichever comes first. */
+  exclusive(task: WaitingTask, claimant: string): Exclusive;
+  /** False when a payment has it. @throws StoreError */
+  decline(task: WaitingTask): Promise<boolean>;
 }
 
-/** The ids that `newTask` makes: nothing else is looked up. */
-const TASK_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** How long a claimed call outlives its challenge, milliseconds: its buyer may ask again while his payment is in question. */
-const CLAIMED_FOR_MS = 600_000;
-/** How long a declined call is kept, milliseconds: for a buyer who declines twice because he was not answered. */
-const DECLINED_FOR_MS = 5_000;
-/** Who declines a task claims it as this: nobody pays for it any more, and it is forgotten a moment later. */
-export const DECLINED = 'declined';
+/** Another payment has the task: it came between the look and the claim. */
+export class TaskTaken extends GatewayError {
+  constructor() {
+    super('IDEMPOTENCY_CONFLICT');
+  }
+}
 
-/** Calls in the store, each for `forMs` milliseconds until it is claimed. */
-export function waitingCalls(parked: ParkedCalls, forMs: number): WaitingCalls {
+/** How long a task waits, milliseconds: longer than any challenge is good for, because nothing is kept for it. */
+export const WAITS_MS = 3_600_000;
+/** The name of the secret under which ids are sealed. */
+const SECRET = 'a2a-task';
+const SECRET_BYTES = 32;
+/** How long the agreed secret counts before it is asked for again, milliseconds: a store that lost it gets it back. */
+const AGREED_FOR_MS = 30_000;
+
+/** Tasks whose ids say what was ordered; of the store only claims are asked, and the one secret that all processes share. */
+export function waitingTasks(claims: TaskClaims, secrets: SharedSecrets, now: () => number = Date.now): WaitingTasks {
+  let candidate = randomBytes(SECRET_BYTES).toString('base64url');
+  let agreed: { readonly key: TaskKey; readonly at: number } | undefined;
+  const newestKey = async (atMostMs: number): Promise<TaskKey> => {
+    if (agreed !== undefined && now() - agreed.at < atMostMs) return agreed.key;
+    const last = agreed;
+    try {
+      candidate = await secrets.agree(SECRET, candidate);
+    } catch (error) {
+      // What was agreed upon stays good while the store is away.
+      if (last !== undefined) return last.key;
+      throw error;
+    }
+    agreed = { key: taskKey(candidate), at: now() };
+    return agreed.key;
+  };
+  /** The key of an id: one that is not known may have been made by another process since. */
+  const keyFor = async (id: Buffer): Promise<TaskKey | undefined> => {
+    for (const atMostMs of [AGREED_FOR_MS, SECOND_MS]) {
+      const key = await newestKey(atMostMs);
+      if (key.id.equals(id)) return key;
+    }
+    return undefined;
+  };
   return {
-    async park(taskId, call) {
-      const text = JSON.stringify({ ...call, input: withoutReserved(call.input) });
-      if (text.length > MAX_PARKED_LENGTH) return false;
+    async wait(call) {
+      const sealed = { ...call, input: withoutReserved(call.input) };
       // The plain flow does without a store; what failed shows in the readiness.
-      return parked.park(taskId, text, forMs).catch(() => false);
+      const key = await newestKey(AGREED_FOR_MS).catch(() => undefined);
+      return key === undefined ? undefined : sealTask(sealed, now() + WAITS_MS, key);
     },
-    async claim(taskId, claimant) {
-      if (!TASK_ID.test(taskId)) return { kind: 'none' };
-      const keptMs = claimant === DECLINED ? DECLINED_FOR_MS : forMs + CLAIMED_FOR_MS;
-      const claim = await parked.claim(taskId, claimant, keptMs);
-      if (claim.kind !== 'yours') return claim;
-      const call = readCall(JSON.parse(claim.call) as Json);
-      return call === undefined ? { kind: 'none' } : { kind: 'yours', call, again: claim.again };
+    async find(taskId) {
+      const id = keyIdOf(taskId);
+      const key = id === undefined ? undefined : await keyFor(id);
+      const opened = key === undefined ? undefined : openTask(taskId, now(), key);
+      return opened === undefined ? undefined : { ...opened, holder: await claims.holder(opened.name) };
     },
-    release: (taskId, claimant) => parked.release(taskId, claimant, forMs).catch(() => false),
+    exclusive({ name, until }, claimant) {
+      const attempt = randomUUID();
+      return {
+        async claim() {
+          if (!(await claims.claim(name, claimant, attempt, Math.max(1, until - now())))) throw new TaskTaken();
+        },
+        // A claim that is not ended ends with its task.
+        end: (how) => claims.end(name, claimant, attempt, how).catch(() => undefined),
+      };
+    },
+    decline: ({ name, until }) => claims.decline(name, Math.max(1, until - now())),
   };
 }
 
-/** Undefined for what another release wrote in another shape. */
-function readCall(call: Json): WaitingCall | undefined {
-  if (!isObject(call)) return undefined;
-  const { contextId, resourceId, input } = call;
-  if (typeof contextId !== 'string' || typeof resourceId !== 'string' || !isObject(input)) return undefined;
-  return { contextId, resourceId, input };
+const SECOND_MS = 1_000;
+
+/** Whether it was declined. */
+export function isDeclined({ holder }: WaitingTask): boolean {
+  return holder === DECLINED;
 }
 
 /** Who authorizes what, whatever the spelling of the proof; undefined for what can never pay. */

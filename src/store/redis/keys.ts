@@ -4,14 +4,14 @@ export interface RedisKeys {
   readonly payment: (payId: string) => string;
   /** String: the payId of the payment that showed a token first, gone when the token is too old for a new purchase. */
   readonly token: (tokenId: string) => string;
-  /** String: a value that all processes share. */
-  readonly secret: (name: string) => string;
   /** String: the answer kept with a payment, gone after its own time. */
   readonly kept: (payId: string) => string;
   /** Hash: refused proof to `until reason`, milliseconds. */
   readonly refusals: string;
   /** Sorted set: refused proofs by the time at which they are forgotten, milliseconds. */
   readonly refusalEnds: string;
+  /** String: a value that all processes share. */
+  readonly secret: (name: string) => string;
   /** Sorted set: payId by the time at which a reconciler should look, milliseconds. */
   readonly open: string;
   /** Stream: events as JSON in field `e`. */
@@ -30,12 +30,10 @@ export interface RedisKeys {
   readonly receiptsTrimmed: string;
   /** Sorted set: ids that an earlier release wrote and that stand on no list yet. Gone once they all do. */
   readonly receiptsUnlisted: string;
-  /** Hash: parked calls by name, as `claimant\ncall`; the claimant is empty while a call waits for one. */
-  readonly parked: string;
-  /** Sorted set: names of parked calls that wait, by the time at which they end, milliseconds. */
-  readonly parkedWaiting: string;
-  /** Sorted set: the same of those that are claimed. */
-  readonly parkedClaimed: string;
+  /** Hash: the claimant of one task that waited, and its attempts, gone after its own time. */
+  readonly task: (name: string) => string;
+  /** Sorted set: names of declined tasks by the time until which they count, milliseconds. */
+  readonly tasksDeclined: string;
   /** Sorted set: what may be used once, closed mandates and checkouts, by the time until which it counts, milliseconds. */
   readonly mandatesOnce: string;
   /** Hash: open mandate to its state as JSON, numbers in it as text. */
@@ -78,10 +76,10 @@ export function redisKeys(merchantId: string): RedisKeys {
   return {
     payment: (payId) => `${tag}:pay:${payId}`,
     token: (tokenId) => `${tag}:tok:${tokenId}`,
-    secret: (name) => `${tag}:secret:${name}`,
     kept: (payId) => `${tag}:res:${payId}`,
     refusals: `${tag}:refused`,
     refusalEnds: `${tag}:refused:ends`,
+    secret: (name) => `${tag}:secret:${name}`,
     open: `${tag}:open`,
     events: `${tag}:ev`,
     receipts: `${tag}:rcpt`,
@@ -91,9 +89,8 @@ export function redisKeys(merchantId: string): RedisKeys {
     receiptNames: `${tag}:rcpt:names`,
     receiptsTrimmed: `${tag}:rcpt:trimmed`,
     receiptsUnlisted: `${tag}:rcpt:ids`,
-    parked: `${tag}:parked`,
-    parkedWaiting: `${tag}:parked:waiting`,
-    parkedClaimed: `${tag}:parked:claimed`,
+    task: (name) => `${tag}:task:${name}`,
+    tasksDeclined: `${tag}:tasks:declined`,
     mandatesOnce: `${tag}:ap2:once`,
     mandatesOpen: `${tag}:ap2:open`,
     mandatesOpenEnds: `${tag}:ap2:open:ends`,

@@ -13,11 +13,11 @@ import { redisHealth, writable } from './health.ts';
 import { type RedisKeys, redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
-import { redisParked } from './parked.ts';
 import { type RedisReceipts, redisReceipts } from './receipts.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { redisSecrets } from './secrets.ts';
 import { reportWeaknesses } from './setup.ts';
+import { redisTaskClaims } from './task-claims.ts';
 
 /**
  * Opens the store of one merchant in Redis (>= 7.0) or Valkey. Resolves within about a second also when the server is down: it
@@ -51,7 +51,7 @@ export async function openRedisStore(
     ledger: redisLedger({ redis, replicated }, keys, limits, trimmed),
     feed: redisFeed({ redis, openTail }, keys, limits),
     receipts,
-    parked: redisParked(redis, keys),
+    tasks: redisTaskClaims(redis, keys),
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),
     secrets: redisSecrets(redis, keys),

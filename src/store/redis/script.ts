@@ -5,9 +5,6 @@ import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 
 const PRELUDE = readFileSync(new URL('./prelude.lua', import.meta.url), 'utf8');
-/** What the scripts of parked calls share beside it. */
-const PARKED = readFileSync(new URL('./parked.lua', import.meta.url), 'utf8');
-
 /** What the scripts that use mandates up share beside it. */
 const MANDATES = readFileSync(new URL('./mandates.lua', import.meta.url), 'utf8');
 
@@ -63,12 +60,8 @@ export const RECEIPT_PAGE = script(readFileSync(new URL('./receipt-page.lua', im
 export const LIST = script(BOOK + readFileSync(new URL('./list.lua', import.meta.url), 'utf8'));
 /** book (6) */
 export const TIDY = script(BOOK + readFileSync(new URL('./tidy.lua', import.meta.url), 'utf8'));
-/** parked calls, ends of those that wait, ends of those that are claimed */
-export const PARK = script(PARKED + readFileSync(new URL('./park.lua', import.meta.url), 'utf8'));
-/** parked calls, ends of those that wait, ends of those that are claimed */
-export const CLAIM = script(PARKED + readFileSync(new URL('./claim.lua', import.meta.url), 'utf8'));
-/** parked calls, ends of those that wait, ends of those that are claimed */
-export const RELEASE = script(PARKED + readFileSync(new URL('./release.lua', import.meta.url), 'utf8'));
+/** a task, declined tasks */
+export const TASK = script(readFileSync(new URL('./task.lua', import.meta.url), 'utf8'));
 /** held claims, their ends, register (4) */
 export const HOLD = script(MANDATES + readFileSync(new URL('./hold.lua', import.meta.url), 'utf8'));
 /** held claims, their ends, register (4) */

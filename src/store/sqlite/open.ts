@@ -8,10 +8,10 @@ import { type Database, openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
 import { sqliteMandates } from './mandates.ts';
-import { sqliteParked } from './parked.ts';
 import { receiptRows, sqliteReceipts } from './receipts.ts';
 import { registerRows } from './register.ts';
 import { sqliteSecrets } from './secrets.ts';
+import { sqliteTaskClaims } from './task-claims.ts';
 
 /**
  * Opens the embedded store for one process. `path` is a file, whose directory is created, or `:memory:`. `now` is the store's
@@ -36,7 +36,7 @@ export function openSqliteStore(options: {
     ledger: sqliteLedger(database, { append, put: rows.put, register }),
     feed: sqliteFeed(database, append),
     receipts: sqliteReceipts(database, rows, trimmed),
-    parked: sqliteParked(database),
+    tasks: sqliteTaskClaims(database),
     mandates: sqliteMandates(database, register),
     checkouts: sqliteCheckouts(database),
     secrets: sqliteSecrets(database),

@@ -155,6 +155,20 @@ export const MIGRATIONS: readonly string[] = [
   -- Names of messages, which stood for their callers before tokens did, open nothing any more.
   UPDATE payments SET record = json_remove(record, '$.hintDigest') WHERE json_valid(record);
   `,
+  // A task that waits for its payment is not kept any more, only which payment has it. What waited is asked for once more by its buyer.
+  `
+  DROP TABLE parked;
+  CREATE TABLE task_claims (
+    name       TEXT PRIMARY KEY,
+    expires_at INTEGER NOT NULL,
+    claimant   TEXT NOT NULL,
+    attempts   TEXT NOT NULL,
+    kept       INTEGER NOT NULL
+  );
+  CREATE INDEX task_claims_expiry ON task_claims (expires_at);
+  CREATE TABLE tasks_declined (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL);
+  CREATE INDEX tasks_declined_expiry ON tasks_declined (expires_at);
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 

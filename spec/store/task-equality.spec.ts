@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { ParkedClaim } from '../../src/payments/parked-calls.ts';
 import type { Store } from '../../src/store/store.ts';
 import { SPAN } from './commands.ts';
 import { type ThreeServers, threeServers } from './three.ts';
@@ -9,26 +8,28 @@ import { type ThreeServers, threeServers } from './three.ts';
 const ROUNDS = 80;
 const ENOUGH = 3;
 
-const at = {
-  name: fc.constantFrom('a', 'b'),
-  forMs: fc.constantFrom(SPAN.none, SPAN.short, SPAN.long, SPAN.long, SPAN.long, SPAN.long),
-};
-const held = { ...at, claimant: fc.constantFrom('x', 'x', 'y') };
+const task = fc.constantFrom('a', 'b');
+const forMs = fc.constantFrom(SPAN.none, SPAN.short, SPAN.long, SPAN.long, SPAN.long, SPAN.long);
+const held = { task, claimant: fc.constantFrom('x', 'x', 'x', 'y'), attempt: fc.constantFrom('1', '2') };
 const asked = fc.oneof(
-  fc.record({
-    kind: fc.constant('park' as const),
-    ...at,
-    call: fc.string({ unit: 'binary', maxLength: 8 }),
-  }),
-  fc.record({ kind: fc.constant('claim' as const), ...held }),
-  fc.record({ kind: fc.constant('release' as const), ...held }),
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('holder' as const), task }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('claim' as const), ...held, forMs }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('end' as const),
+      ...held,
+      how: fc.constantFrom('nothing', 'nothing', 'kept', 'worthless'),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('decline' as const), task, forMs }) },
 );
 type Asked = typeof asked extends fc.Arbitrary<infer T> ? T : never;
 
 /** Every way a command can end. */
 const ENDS = [
-  ...['park true', 'park false', 'release true', 'release false'],
-  ...['claim yours', 'claim yours again', 'claim taken', 'claim none'],
+  ...['holder undefined', 'holder x', 'holder y', 'holder declined'],
+  ...['claim true', 'claim false', 'decline true', 'decline false'],
 ];
 
 let servers: ThreeServers;
@@ -38,7 +39,7 @@ before(async () => {
 });
 after(() => servers.stop());
 
-describe('parked calls of a map, of Redis and of SQLite', () => {
+describe('claims of tasks of a map, of Redis and of SQLite', () => {
   it('are the same after any sequence', async (t) => {
     const told: Record<string, number> = {};
     await fc.assert(
@@ -48,7 +49,7 @@ describe('parked calls of a map, of Redis and of SQLite', () => {
           for (const one of sequence) {
             const { table, redis, sqlite } = await stores.onAll((store) => answerOf(store, one));
             assert.deepEqual([redis, sqlite], [table, table], JSON.stringify(one));
-            const end = `${one.kind} ${typeof table === 'boolean' ? table : endOf(table)}`;
+            const end = `${one.kind} ${table}`;
             told[end] = (told[end] ?? 0) + 1;
             await stores.step();
           }
@@ -63,17 +64,15 @@ describe('parked calls of a map, of Redis and of SQLite', () => {
   });
 });
 
-async function answerOf({ parked }: Store, one: Asked): Promise<boolean | ParkedClaim> {
+async function answerOf({ tasks }: Store, one: Asked): Promise<unknown> {
   switch (one.kind) {
-    case 'park':
-      return parked.park(one.name, one.call, one.forMs);
+    case 'holder':
+      return tasks.holder(one.task);
     case 'claim':
-      return parked.claim(one.name, one.claimant, one.forMs);
-    case 'release':
-      return parked.release(one.name, one.claimant, one.forMs);
+      return tasks.claim(one.task, one.claimant, one.attempt, one.forMs);
+    case 'end':
+      return tasks.end(one.task, one.claimant, one.attempt, one.how);
+    case 'decline':
+      return tasks.decline(one.task, one.forMs);
   }
-}
-
-function endOf(claim: ParkedClaim): string {
-  return claim.kind === 'yours' && claim.again ? 'yours again' : claim.kind;
 }
