@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
+import { Redis } from 'ioredis';
 import type { EventBatch } from '../../src/events/event.ts';
 import { MAX_KEPT_BYTES, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { redisKeys } from '../../src/store/redis/keys.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
+import { costs } from '../../src/store/redis/setup.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { AT, claimOf, useOf } from '../mandates/register-map.ts';
 import { event, holder, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
-import { leastRights } from './least-rights.ts';
+import { leastRights, OPTIONAL_RIGHTS } from './least-rights.ts';
 import { LEASE_MS } from './opened.ts';
 import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
 
@@ -200,6 +203,34 @@ describe('the rights of the gateway in Redis', () => {
     await Promise.all([own.close(), stranger.close()]);
     await guarded.stop();
   });
+
+  for (const [args, rights, said] of [
+    [['--appendfsync', 'everysec'], OPTIONAL_RIGHTS, /^appendfsync everysec: a power cut forgets .* the last second/],
+    [['--appendfsync', 'no'], OPTIONAL_RIGHTS, /^appendfsync no: a power cut forgets .* half a minute/],
+    [['--appendfsync', 'everysec'], [], /^appendfsync cannot be read \(CONFIG GET is not allowed\)/],
+    [['--appendfsync', 'always'], OPTIONAL_RIGHTS, undefined],
+    [['--appendonly', 'no'], OPTIONAL_RIGHTS, undefined],
+  ] as const)
+    it(`${args.join(' ')}${rights.length === 0 ? ' that CONFIG GET does not tell' : ''}: the log says ${said ?? 'nothing of it'}`, async (t) => {
+      const server = await startRedis({
+        args: [...args, '--user', 'default', 'on', 'nopass', ...leastRights('shop'), ...rights],
+      });
+      t.after(() => server.stop());
+      const redis = new Redis({ path: server.socketPath, enableReadyCheck: false });
+      t.after(() => redis.disconnect());
+      const found = await costs(redis, redisKeys('shop'));
+      assert.equal(found.length, said === undefined ? 0 : 1);
+      if (said === undefined) return;
+      assert.match(found[0] ?? '', said);
+      const lines: string[] = [];
+      const warn = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`);
+      const log = { info: () => undefined, warn };
+      const store = await openRedisStore({ url: server.url, merchantId: 'shop', limits: REDIS_LIMITS, log });
+      t.after(() => store.close());
+      while (lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      assert.deepEqual(lines, [`redis answers before it has written to disk ${JSON.stringify({ forgets: found })}`]);
+      assert.deepEqual(await store.check(), { status: 'ok' });
+    });
 
   it('a server that does not tell how it is set up is not called weak for that', async (t) => {
     const secretive = await startRedis({

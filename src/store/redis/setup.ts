@@ -24,14 +24,46 @@ export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: 
   return [...ofMemory(fieldsOf(lines)), ...ofPersistence(fieldsOf(lines)), ...ofReplicas(lines, replicas)];
 }
 
-/** Tells the log once how the server is weak, and again when a reconnect (a failover, perhaps) finds something else. */
+/**
+ * What a crash of the server's machine forgets by a setting that is a choice and no mistake, so that the one who made it knows; empty when
+ * that is nothing, or not known. Where CONFIG GET is not allowed INFO is all there is, and it does not tell. Never rejects.
+ */
+export async function costs(redis: RedisClient, keys: RedisKeys): Promise<readonly string[]> {
+  // In a cluster the key leads the others to the node that has our slot.
+  const pipeline = redis.pipeline().get(keys.ready).info('persistence').config('GET', 'appendfsync');
+  const [key, info, config] = (await answered(pipeline.exec()).catch(() => undefined)) ?? [];
+  if (key === undefined || key[0] || info === undefined || info[0]) return [];
+  if (fieldsOf(String(info[1]).split('\r\n')).get('aof_enabled') !== '1') return [];
+  const [, fsync] = config !== undefined && !config[0] && Array.isArray(config[1]) ? config[1].map(String) : [];
+  if (fsync === undefined)
+    return [
+      `appendfsync cannot be read (CONFIG GET is not allowed): unless it is always, a power cut forgets ${PAYMENTS}`,
+    ];
+  const seconds = FORGETS[fsync];
+  return seconds === undefined
+    ? []
+    : [`appendfsync ${fsync}: a power cut forgets ${PAYMENTS} of ${seconds}; always forgets none`];
+}
+
+/** What each `appendfsync` may not have on disk yet. */
+const FORGETS: Readonly<Record<string, string>> = {
+  everysec: 'the last second or two',
+  no: 'up to half a minute',
+};
+const PAYMENTS = 'payments, deliveries and receipts';
+
+/** Tells the log once how the server is weak and what it may forget, and again when a reconnect (a failover, perhaps) finds something else. */
 export function reportWeaknesses(redis: RedisClient, keys: RedisKeys, replicas: number, log: StoreLog): void {
-  let told = '';
+  const told = { weak: '', costs: '' };
   const look = async (): Promise<void> => {
     const weak = await weaknesses(redis, keys, replicas);
     const telling = weak.join('; ');
-    if (telling !== '' && telling !== told) log.warn({ weak }, 'redis may lose payments as it is set up');
-    told = telling;
+    if (telling !== '' && telling !== told.weak) log.warn({ weak }, 'redis may lose payments as it is set up');
+    told.weak = telling;
+    const forgets = await costs(redis, keys);
+    const price = forgets.join('; ');
+    if (price !== '' && price !== told.costs) log.warn({ forgets }, 'redis answers before it has written to disk');
+    told.costs = price;
   };
   redis.on('ready', () => void look());
   if (redis.status === 'ready') void look();
@@ -59,7 +91,8 @@ function ofMemory(info: ReadonlyMap<string, string>): readonly string[] {
 }
 
 function ofPersistence(info: ReadonlyMap<string, string>): readonly string[] {
-  if (info.get('aof_enabled') === '0') return ['appendonly is off: a restart forgets payments'];
+  if (info.get('aof_enabled') === '0')
+    return ['appendonly is off: a restart forgets every payment, receipt and refund that is due'];
   return info.get('aof_last_write_status') === 'err' ? ['the append-only file cannot be written'] : [];
 }
 
