@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, before, describe } from 'node:test';
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
+import { after, before, describe, mock } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
 import { MAX_WRONG_TRIES } from '../../../src/limits/wrong-tries.ts';
 import { authenticate } from '../../../src/operator/authenticate.ts';
@@ -53,6 +55,50 @@ describe('the operator token', () => {
     const spread = Math.max(...medians) / Math.min(...medians) - 1;
     assert.ok(spread < MAX_SPREAD, `medians ${medians.join(', ')} ns`);
   });
+
+  attack(
+    'O1',
+    'is compared in constant time, as a digest of one length, with every token, whatever came before',
+    () => {
+      // How long a comparison takes cannot be told from outside on tokens this short; what compares can.
+      const compared = mock.method(crypto, 'timingSafeEqual');
+      syncBuiltinESMExports();
+      try {
+        const tokens = [TOKEN, `${TOKEN}-next`];
+        const layer = authenticate(tokens, { wrongTries: { note: () => undefined } });
+        const presented = [
+          TOKEN,
+          `${TOKEN}-next`,
+          `X${TOKEN.slice(1)}`,
+          `${TOKEN.slice(0, -1)}X`,
+          TOKEN.slice(0, 8),
+          'x',
+        ];
+        for (const [at, token] of presented.entries()) {
+          const authorization = `Bearer ${token}`;
+          const request = { headers: { authorization }, rawHeaders: ['Authorization', authorization], socket: {} };
+          compared.mock.resetCalls();
+          let passed = false;
+          try {
+            layer(request as unknown as Parameters<typeof layer>[0], {} as Parameters<typeof layer>[1], () => {
+              passed = true;
+            });
+          } catch (thrown) {
+            if (!(thrown instanceof GatewayError)) throw thrown;
+          }
+          assert.equal(passed, at < tokens.length);
+          const lengths = compared.mock.calls.map(({ arguments: [one, other] }) => [one.byteLength, other.byteLength]);
+          assert.deepEqual(lengths, [
+            [32, 32],
+            [32, 32],
+          ]);
+        }
+      } finally {
+        compared.mock.restore();
+        syncBuiltinESMExports();
+      }
+    },
+  );
 
   attack('O3', 'counts in its header only: not in a query, a cookie, another header, or twice', async () => {
     const { adminToken } = target;

@@ -109,5 +109,6 @@ describe('inputs that take long', () => {
   });
 
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the title as it is spelled there.
-  proven('B11', 'spec/catalogue/pattern.spec.ts', '${pattern} is slow');
+  proven('B11', 'spec/patterns/catastrophes.spec.ts', 'hold no turn: ${catastrophe[0].slice(0, 60)}');
+  proven('B11', 'spec/patterns/linear.spec.ts', 'means what the ordinary engine means: random patterns on short texts');
 });
