@@ -19,6 +19,7 @@ describe('inputs that take long', () => {
     const properties = Object.fromEntries([
       ...FORMATS.map((format) => [`format-${format}`, { type: 'string', format }]),
       ...Object.entries(PATTERNS).map(([name, pattern]) => [`pattern-${name}`, { type: 'string', pattern }]),
+      ['many', { type: 'array', items: { type: 'string', pattern: PATTERNS['many ranges'] } }],
       ['negated', { type: 'string', not: { pattern: PATTERNS['alternatives'] } }],
     ]);
     const unique = { type: 'array', uniqueItems: true, items: { type: 'object', additionalProperties: true } };
@@ -73,6 +74,14 @@ describe('inputs that take long', () => {
       assert.ok(most <= MAX_BLOCK_MS, `${most} ms`);
     });
   }
+
+  attack('B11', 'many texts under one pattern share one budget', async (t) => {
+    const lengths = [64, 1_000, MAX_MATCHED_LENGTH];
+    const inputs = lengths.map((length) => ({ many: slowTexts(length).flatMap((text) => Array(8).fill(text)) }));
+    const most = await longest(inputs);
+    measured(t, 'longest block of the event loop, ms', most);
+    assert.ok(most <= MAX_BLOCK_MS, `${most} ms`);
+  });
 
   attack('B11', 'names under a pattern, and many of them, stay fast', async (t) => {
     const long = { [`${'x'.repeat(4_000)}y`]: '' };

@@ -12,6 +12,11 @@ export const PATTERNS: Readonly<Record<string, string>> = {
   wide: '.*.*=.*',
   classes: '[^=]*[^=]*=',
   groups: '(.*)(.*)=',
+  digest: '^(?:[a-z]|[a-z0-9]){64}$',
+  counted: '^(a?){60}a{60}$',
+  nested: '^(a+)+$',
+  lists: '^(?:.*?,){13}P',
+  'many ranges': '(?:[\\w.:-]|[^a]){200}!',
 };
 
 /** Texts that make a backtracking engine try again and again; each ends in a way that lets nothing match. */
