@@ -2,13 +2,17 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { Cashier } from '../../src/payments/cashier.ts';
 import { JOIN_MS, joining, MOST_COPIES } from '../../src/payments/join.ts';
+import { createLeases, LEASE_MS } from '../../src/payments/leases.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import type { Sale } from '../../src/payments/sale.ts';
+import type { Paid, Sale } from '../../src/payments/sale.ts';
 import { StoreError } from '../../src/store/store.ts';
 import { keptAnswer } from './ledger/samples.ts';
 import { PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 import { rest, virtualTime } from './virtual-time.ts';
+
+/** Both clocks go in steps of this many milliseconds. */
+const STEP_MS = 100;
 
 describe('copies of a proof', () => {
   const till = tillOfEachTest();
@@ -27,9 +31,13 @@ describe('copies of a proof', () => {
   };
   /** The store's clock goes with the virtual one. */
   const pass = async (ms: number): Promise<void> => {
-    till.clock += ms;
-    await time.pass(ms);
+    for (let left = ms; left > 0; left -= STEP_MS) {
+      till.clock += Math.min(left, STEP_MS);
+      await time.pass(Math.min(left, STEP_MS));
+    }
   };
+  /** Its process says that it lives. */
+  const living = ({ record }: Paid) => createLeases(till.ledger, time).hold(record, 60_000);
   const kinds = (sales: readonly Sale[]): readonly string[] => [...new Set(sales.map(({ kind }) => kind))];
 
   beforeEach(() => {
@@ -112,8 +120,17 @@ describe('copies of a proof', () => {
     assert.equal((await copy).kind, 'paid');
   });
 
-  it('are in flight after three seconds, and not a millisecond before', async () => {
+  it('go on as soon as the lease of a call that died is over', async () => {
     await pay();
+    const copy = joined().take(order());
+    await pass(LEASE_MS - 1);
+    assert.equal(time.sleepers(), 2, 'it waits, and one looks');
+    await pass(20);
+    assert.equal((await copy).kind, 'paid');
+  });
+
+  it('are in flight after three seconds, and not a millisecond before', async () => {
+    const alive = living(await pay());
     const cashier = joined();
     const answered: Sale[] = [];
     const copies = Array.from({ length: 3 }, async () => void answered.push(await cashier.take(order())));
@@ -122,6 +139,7 @@ describe('copies of a proof', () => {
     await pass(1);
     await Promise.all(copies);
     assert.deepEqual(kinds(answered), ['in_flight']);
+    alive.drop();
     await pass(JOIN_MS);
     assert.equal(time.sleepers(), 0, 'and nobody looks any more');
   });
@@ -151,7 +169,7 @@ describe('copies of a proof', () => {
   });
 
   it('of another proof do not wait for this one', async () => {
-    await pay();
+    living(await pay());
     const cashier = joined();
     const copy = cashier.take(order());
     await pass(100);

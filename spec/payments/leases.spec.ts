@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { createLeases, LEASE_MS, type Leases } from '../../src/payments/leases.ts';
+import { createLeases, LEASE_MS, type Leases, RENEW_EVERY_MS } from '../../src/payments/leases.ts';
 import type { PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { NOON_MS, tillOfEachTest } from './till.ts';
+import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
 import { virtualTime } from './virtual-time.ts';
 
 const HOUR_MS = 3_600_000;
@@ -15,9 +15,9 @@ describe('leases', () => {
 
   /** Both clocks run together; a process that is paused is one whose time stands while the store's goes on. */
   const pass = async (ms: number): Promise<void> => {
-    for (let left = ms; left > 0; left -= 500) {
-      till.clock += Math.min(left, 500);
-      await time.pass(Math.min(left, 500));
+    for (let left = ms; left > 0; left -= 100) {
+      till.clock += Math.min(left, 100);
+      await time.pass(Math.min(left, 100));
     }
   };
   const reserve = async (owner: string): Promise<PaymentRecord> => {
@@ -50,7 +50,7 @@ describe('leases', () => {
     await pass(60_000);
     assert.equal(await reservation(), 'busy');
     assert.ok(
-      ((await record())?.leaseUntil ?? 0) >= till.clock + LEASE_MS - 2_500,
+      ((await record())?.leaseUntil ?? 0) >= till.clock + LEASE_MS - 2 * RENEW_EVERY_MS,
       'and a death is found within seconds',
     );
   });
@@ -87,17 +87,17 @@ describe('leases', () => {
     assert.equal(await reservation(), 'run');
   });
 
-  it('an attempt that is younger than two seconds needs no renewal', async () => {
+  it('an attempt that is younger than the time between two renewals needs none', async () => {
     const counted = counting();
     const shared = createLeases(counted.ledger, time);
     const held = await reserve('first');
     shared.hold(held, HOUR_MS);
-    await pass(1_000);
+    await pass(RENEW_EVERY_MS / 2);
     shared.hold(held, HOUR_MS).drop();
     shared.hold(held, HOUR_MS);
-    await pass(1_000);
+    await pass(RENEW_EVERY_MS / 2);
     assert.equal(counted.renewals, 1, 'the older one only');
-    await pass(2_000);
+    await pass(RENEW_EVERY_MS);
     assert.equal(counted.renewals, 3);
   });
 
@@ -117,10 +117,52 @@ describe('leases', () => {
     createLeases(ledger, time).hold(await reserve('first'), HOUR_MS);
     await pass(4_000);
     away = true;
-    await pass(4_000);
+    await pass(2_400);
     away = false;
     await pass(30_000);
     assert.equal(await reservation(), 'busy');
+  });
+
+  it('survives two seconds in which its process stands still, whenever they begin', async () => {
+    leases.hold(await reserve('first'), HOUR_MS);
+    for (let begin = 0; begin < RENEW_EVERY_MS; begin += 50) {
+      await pass(RENEW_EVERY_MS + begin);
+      till.clock += 2_000;
+      assert.equal(await reservation(), 'busy', `${begin} ms after a renewal`);
+      await pass(50);
+    }
+  });
+
+  it('a renewal that hangs holds up no other one, and is not sent a second time meanwhile', async () => {
+    const asked: string[] = [];
+    const hung = broken({
+      renew: (claim, leaseMs) => {
+        asked.push(claim.payId);
+        return claim.payId === till.terms.payId
+          ? new Promise<boolean>(() => undefined)
+          : till.ledger.renew(claim, leaseMs);
+      },
+    });
+    const shared = createLeases(hung, time);
+    const stuck = await reserve('first');
+    shared.hold(stuck, HOUR_MS);
+    till.terms = freshTerms();
+    const other = await reserve('first');
+    shared.hold(other, HOUR_MS);
+    till.terms = { ...till.terms, payId: stuck.payId };
+    await pass(10 * RENEW_EVERY_MS);
+    assert.equal(asked.filter((payId) => payId === stuck.payId).length, 1);
+    assert.ok(asked.filter((payId) => payId === other.payId).length > 5);
+  });
+
+  it('of a store whose clock went back is cut to its length', async () => {
+    await reserve('first');
+    till.clock -= HOUR_MS;
+    const asked = { terms: till.terms, owner: 'second', leaseMs: LEASE_MS, longestMs: LEASE_MS };
+    const busy = await till.ledger.reserve(asked);
+    assert.ok(busy.kind === 'busy' && busy.leaseLeftMs === LEASE_MS);
+    till.clock += LEASE_MS;
+    assert.equal((await till.ledger.reserve(asked)).kind, 'run');
   });
 
   it('a process that ends gives everything up at once, whatever the store says', async () => {

@@ -68,6 +68,7 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
         ...token,
         owner: command.owner,
         leaseMs,
+        ...(command.longestMs === undefined ? {} : { longestMs: command.longestMs }),
         ...(command.proof === 'none' ? {} : { proof: proofOf(subject, command.proof) }),
       },
     };

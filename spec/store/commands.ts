@@ -41,6 +41,7 @@ export type Command =
       readonly owner: string;
       readonly otherBind: boolean;
       readonly key: 'none' | 'first' | 'other';
+      readonly longestMs: number | undefined;
       readonly proof: 'none' | 'good' | 'forged';
       /** A token of one of few, so that two payments show the same; `stale`: no new record takes it; `malformed`: a bug of the caller. */
       readonly token: 'none' | 'first' | 'other' | 'stale' | 'stored' | 'malformed';
@@ -110,6 +111,7 @@ const reserve = {
   owner: fc.constantFrom('ada', 'ben', 'eve'),
   otherBind: rarely(6),
   key: fc.constantFrom('none', 'first', 'first', 'other'),
+  longestMs: fc.option(span(SPAN.short, SPAN.long), { nil: undefined }),
   proof: fc.constantFrom('none' as const, 'good' as const, 'good' as const, 'forged' as const),
   token: fc.oneof(
     { weight: 40, arbitrary: fc.constantFrom('none', 'first', 'first', 'other', 'stale', 'stored') },

@@ -5,7 +5,7 @@ import { beginSettling, orUncertain } from './begin-settling.ts';
 import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
-import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
+import type { PaymentLedger, PaymentRecord, Reservation, Reserve } from './ledger/ledger.ts';
 import type { Refusal } from './ledger/refusals.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { NothingOwed } from './nothing-owed.ts';
@@ -17,6 +17,7 @@ import { createSettlementPlaces, type SettlementPlaces } from './settlement-plac
 import { answerStanding } from './standing.ts';
 import { passed } from './steps.ts';
 import { tooLate } from './too-late.ts';
+import { type UnansweredReservations, unansweredReservations } from './unanswered.ts';
 import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';
 import type { PaymentRail, RailVerdict, SettlementHistory } from './x402/rail.ts';
@@ -56,8 +57,11 @@ export interface Cashier {
 }
 
 export function createCashier(parts: CashierParts): Cashier {
-  const places = createSettlementPlaces(parts.time);
-  return { take: (order, joined = false) => new Till(parts, places, order).take(joined) };
+  const shared = {
+    places: createSettlementPlaces(parts.time),
+    unanswered: unansweredReservations(parts.ledger, parts.time),
+  };
+  return { take: (order, joined = false) => new Till(parts, shared, order).take(joined) };
 }
 
 /** One order at the till: what the steps of a sale share. */
@@ -68,12 +72,13 @@ class Till {
   readonly #leases: Leases;
   readonly #onStoreLoss: StoreLossPolicy;
   readonly #places: SettlementPlaces;
+  readonly #unanswered: UnansweredReservations;
   readonly #order: Order;
   #held: HeldConnection | undefined;
 
   constructor(
     { ledger, rail, leases, onStoreLoss, time = REAL_TIME }: CashierParts,
-    places: SettlementPlaces,
+    { places, unanswered }: { readonly places: SettlementPlaces; readonly unanswered: UnansweredReservations },
     order: Order,
   ) {
     this.#ledger = ledger;
@@ -82,6 +87,7 @@ class Till {
     this.#onStoreLoss = onStoreLoss;
     this.#books = { ledger, time };
     this.#places = places;
+    this.#unanswered = unanswered;
     this.#order = order;
   }
 
@@ -91,10 +97,11 @@ class Till {
     const { terms, backendTimeoutMs, proof, token } = this.#order;
     // Before the store is asked: the way of its reply is no waiting for somebody's answer.
     const waitedMs = this.#order.elapsedMs();
-    const reservation = await this.#ledger.reserve({
+    const reservation = await this.#reserve({
       terms,
       owner: randomUUID(),
       leaseMs: LEASE_MS,
+      longestMs: LEASE_MS,
       ...(proof === undefined ? {} : { proof }),
       ...(token === undefined ? {} : { token }),
     });
@@ -112,6 +119,15 @@ class Till {
       }
     }
     return made.kind === 'paid' ? { ...made, lease, held: this.#held } : made;
+  }
+
+  async #reserve(command: Reserve): Promise<Reservation> {
+    try {
+      return await this.#ledger.reserve(command);
+    } catch (thrown) {
+      this.#unanswered.giveBack(command, thrown);
+      throw thrown;
+    }
   }
 
   #work(record: PaymentRecord, joined: boolean): Promise<Made> {

@@ -3,6 +3,7 @@ import type { Cashier } from './cashier.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { isFinal } from './ledger/transitions.ts';
 import type { Order, Sale } from './sale.ts';
+import { CLOCK_GRAIN_MS } from './standing.ts';
 
 /** How long a call waits for another one with the same proof, milliseconds (CONTRACT 4.3). */
 export const JOIN_MS = 3_000;
@@ -39,7 +40,9 @@ export function joining(cashier: Cashier, ledger: Pick<PaymentLedger, 'read'>, t
       const sale = await cashier.take(order, takes > 0);
       const left = ends - time.now();
       if (sale.kind !== 'in_flight' || sale.alone === true || left <= 0) return sale;
-      await Promise.race([look(order.terms.payId, takes), time.sleep(left), gone]);
+      // Who works on it may have died: then nobody gives the lease up, and it is this call's turn at its end.
+      const lease = sale.leaseLeftMs === undefined ? left : sale.leaseLeftMs + CLOCK_GRAIN_MS;
+      await Promise.race([look(order.terms.payId, takes), time.sleep(Math.min(left, lease)), gone]);
     }
   };
   return {

@@ -22,7 +22,7 @@ export async function deliveredAfterAll(
   delivered: Omit<Advance, 'payId' | 'owner' | 'fence' | 'step'>,
 ): Promise<Advanced | undefined> {
   for (let look = 0; look < LOOKS; look += 1) {
-    const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
+    const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS, longestMs: LEASE_MS });
     if (reservation.kind === 'busy') {
       await time.sleep(PAUSE_MS);
       continue;

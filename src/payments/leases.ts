@@ -3,12 +3,13 @@ import { holder } from './holder.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 
 /**
- * How long a record stays with an attempt that no longer says that it lives, milliseconds. Short, because it is what a buyer waits
- * after a `kill -9`; long enough to outlive a store that restarts or fails over.
+ * How long a record stays with an attempt that no longer says that it lives, milliseconds. It is what a buyer waits after a `kill -9`, so it
+ * is shorter than a copy waits for its original (join.ts); and longer than a process may stand still (2 s) after its last renewal. A store
+ * that is away for longer costs the attempt its record: then another one goes on, and the writes of this one are fenced off.
  */
-export const LEASE_MS = 7_000;
+export const LEASE_MS = 2_900;
 /** Between two renewals, milliseconds. An attempt that is younger than this needs none. */
-const RENEW_EVERY_MS = 2_000;
+export const RENEW_EVERY_MS = 300;
 
 /** The hold of one running attempt on its record. */
 export interface Lease {
@@ -25,6 +26,8 @@ export interface Leases {
 }
 
 interface Held {
+  /** One renewal is on its way: a slow store is not asked again meanwhile, and its silence does not hold up the others. */
+  renewing: boolean;
   readonly record: PaymentRecord;
   readonly since: number;
   readonly until: number;
@@ -38,15 +41,17 @@ export function createLeases(ledger: Pick<PaymentLedger, 'renew' | 'note'>, time
     while (held.size > 0) {
       await time.sleep(RENEW_EVERY_MS);
       const now = time.now();
-      await Promise.all([...held].map((one) => renewed(one, now)));
+      for (const one of held) void renewed(one, now);
     }
     running = false;
   };
   const renewed = async (one: Held, now: number): Promise<void> => {
     if (now >= one.until) held.delete(one);
-    else if (now - one.since >= RENEW_EVERY_MS) {
+    else if (!one.renewing && now - one.since >= RENEW_EVERY_MS) {
+      one.renewing = true;
       // A store that is silent may be back before the lease ends: only its "no" ends the renewals.
       const still = await ledger.renew(one.record, LEASE_MS).catch(() => true);
+      one.renewing = false;
       if (!still) held.delete(one);
     }
   };
@@ -54,7 +59,7 @@ export function createLeases(ledger: Pick<PaymentLedger, 'renew' | 'note'>, time
   return {
     hold(record, atMostMs) {
       const since = time.now();
-      const one = { record, since, until: since + atMostMs };
+      const one = { record, since, until: since + atMostMs, renewing: false };
       held.add(one);
       if (!running) {
         running = true;

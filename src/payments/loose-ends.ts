@@ -75,7 +75,7 @@ async function takeOver(
   terms: PaymentRecord,
   found: PaymentState,
 ): Promise<PaymentRecord | undefined> {
-  const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS });
+  const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS, longestMs: LEASE_MS });
   if (reservation.kind !== 'run') return undefined;
   const { record } = reservation;
   if (record.state === found) return record;

@@ -27,7 +27,7 @@ export async function persist<T>(
     try {
       return await write();
     } catch (cause) {
-      mayStand ||= !neverStood(cause);
+      mayStand ||= mayStandAfter(cause);
       const pause = pauses[attempt];
       if (pause === undefined) return { kind: 'unwritten', cause, mayStand };
       await time.sleep(pause);
@@ -35,7 +35,7 @@ export async function persist<T>(
   }
 }
 
-/** Stores say so on their errors; whatever says nothing may stand. */
-function neverStood(cause: unknown): boolean {
-  return cause instanceof Error && 'mayStand' in cause && cause.mayStand === false;
+/** Whether a write that failed so may have been made all the same: stores say so on their errors, and what says nothing may stand. */
+export function mayStandAfter(cause: unknown): boolean {
+  return !(cause instanceof Error && 'mayStand' in cause && cause.mayStand === false);
 }

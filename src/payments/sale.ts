@@ -64,8 +64,11 @@ export type Sale =
   | { readonly kind: 'refused'; readonly owed: NothingOwed }
   /** The answer that this payment bought, once more. `joined`: to a call that waited for it, not to a later one. */
   | { readonly kind: 'again'; readonly record: PaymentRecord; readonly kept: KeptAnswer; readonly joined: boolean }
-  /** `alone`: there is nothing to wait for, because its answer would not be for this call. */
-  | { readonly kind: 'in_flight'; readonly alone?: true }
+  /**
+   * `alone`: there is nothing to wait for, because its answer would not be for this call. `leaseLeftMs`: when this call may go on with it,
+   * unless the one that runs says again that it lives.
+   */
+  | { readonly kind: 'in_flight'; readonly alone?: true; readonly leaseLeftMs?: number }
   /** The call that this one waited for was paid and not delivered. */
   | { readonly kind: 'failed'; readonly record: PaymentRecord; readonly retryable: boolean }
   /** The same key and proof for another input. */

@@ -6,7 +6,7 @@ import type { Sale } from './sale.ts';
  * A call that came while the answer was being made has joined it, also when its turn came only afterwards: it is not told that its
  * answer is a repetition. Both clocks count whole milliseconds.
  */
-const CLOCK_GRAIN_MS = 2;
+export const CLOCK_GRAIN_MS = 2;
 
 /**
  * The rows of CONTRACT 4.3 for an authorization that is not this call's to work on. `waitedMs`: how long the call had been here when
@@ -28,7 +28,9 @@ export async function answerStanding(
   switch (kind) {
     case 'busy':
       // A proof that came without a secret joins nothing: it is public, so the answer would be any onlooker's.
-      return isBuyer ? { kind: 'in_flight' } : { kind: 'in_flight', alone: true };
+      return isBuyer
+        ? { kind: 'in_flight', leaseLeftMs: reservation.leaseLeftMs }
+        : { kind: 'in_flight', alone: true };
     case 'used':
       return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
     case 'guarded':

@@ -119,6 +119,11 @@ export interface Reserve {
   readonly terms: PaymentTerms;
   readonly owner: string;
   readonly leaseMs: number;
+  /**
+   * The longest lease that anybody asks for, milliseconds: one that has more left was granted before the store's clock went back, and is cut
+   * to this. Absent: no lease is looked at.
+   */
+  readonly longestMs?: number;
   /** The proof as refusals are remembered by (`proofDigest`); absent where none was brought. */
   readonly proof?: string;
   /** Whether the token of the terms may become the secret of a new record; absent where the terms were a record before. */

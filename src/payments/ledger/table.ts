@@ -46,6 +46,7 @@ export function reserve(
 ): Outcome<Reservation> {
   assertLease(command.leaseMs);
   assertNewToken(command.token);
+  assertLease(command.longestMs ?? 0);
   const terms = assertTerms(command.terms);
   if (record === undefined) return running(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now));
   if (record.bind !== terms.bind) return standing({ kind: 'used', record });
@@ -55,7 +56,7 @@ export function reserve(
   const lease = { ...leased(now, command.leaseMs, 0), changedAt: now };
   if (record.owner === command.owner)
     return live ? standing({ kind: 'run', record }) : running({ ...record, ...lease });
-  if (live) return standing({ kind: 'busy', record, leaseLeftMs: record.leaseUntil - now });
+  if (live) return busy(record, now, command.longestMs);
   return running({
     ...record,
     ...lease,
@@ -223,6 +224,14 @@ function known(facts: PaymentFacts): PaymentFacts {
 function running(record: PaymentRecord): Outcome<Reservation> {
   const kept = assertRecord(record);
   return { answer: { kind: 'run', record: kept }, record: kept, changed: true };
+}
+
+/** A clock that went back must not lock a record for as long as it went: such a lease begins again, at its full length. */
+function busy(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
+  const leaseLeftMs = record.leaseUntil - now;
+  if (longestMs === undefined || leaseLeftMs <= longestMs) return standing({ kind: 'busy', record, leaseLeftMs });
+  const cut = assertRecord({ ...record, ...leased(now, longestMs, 0) });
+  return { answer: { kind: 'busy', record: cut, leaseLeftMs: longestMs }, record: cut, changed: true };
 }
 
 function standing(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>): Outcome<Reservation> {

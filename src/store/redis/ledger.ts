@@ -68,14 +68,15 @@ export function redisLedger(
   };
 
   return {
-    async reserve({ terms: given, owner, leaseMs, token, proof }) {
+    async reserve({ terms: given, owner, leaseMs, longestMs, token, proof }) {
       assertLease(leaseMs);
+      assertLease(longestMs ?? 0);
       assertNewToken(token);
       const terms = assertTerms(given);
       const { payId } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
       const sweep = { workRetentionMs: WORK_RETENTION_MS, sweptAtOnce: SWEPT_AT_ONCE };
-      const plan = { ...shared, ...sweep, payId, owner, leaseMs, proof, terms, token, ...states };
+      const plan = { ...shared, ...sweep, payId, owner, leaseMs, longestMs, proof, terms, token, ...states };
       const payment = [keys.payment(payId), keys.open, keys.refusals];
       const execution = {
         keys: [

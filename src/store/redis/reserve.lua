@@ -67,7 +67,15 @@ if record.owner == plan.owner then
   end
   return claim({})
 end
-if lease_until > now then return answer('busy', now, key) end
+if lease_until > now then
+  if plan.longestMs and lease_until - now > plan.longestMs then
+    local cut = {}
+    lease(cut, now, plan.longestMs, 0)
+    save(key, cut)
+    list_work(open, plan.payId, cut.dueAt)
+  end
+  return answer('busy', now, key)
+end
 
 local tries = tonumber(record.tries)
 if lease_until ~= 0 and listed(plan.deliveringStates, record.state) then tries = tries + 1 end
