@@ -148,14 +148,22 @@ export interface Said {
   readonly mandateReceipt?: string;
 }
 
+/** What a relay is told beside the answer. */
+export interface Relaying extends Said {
+  /** It was delivered before. */
+  readonly replayed?: boolean;
+  /** To be called once, right before the first byte leaves and in the same turn. */
+  readonly sending?: () => void;
+}
+
 /** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or `failed` after a broken relay. */
 export interface Presenter {
   /** Largest answer of the merchant that this protocol can carry, bytes. */
   readonly maxAnswerBytes: number;
   paymentRequired(challenge: Challenge, payment?: PaymentResponse): void;
   failed(error: GatewayError, context: Said & { readonly resourceId?: string }): void;
-  /** Streams the merchant's answer on. Always reads the answer to its end. `replayed`: it was delivered before. */
-  relay(answer: BackendAnswer, said: Said & { readonly replayed?: boolean }): Promise<Relayed>;
+  /** Streams the merchant's answer on. Always reads the answer to its end. */
+  relay(answer: BackendAnswer, said: Relaying): Promise<Relayed>;
 }
 
 /** A call begins. Whatever its presenter is asked to say is noted as what became of the request. */

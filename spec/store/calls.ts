@@ -94,9 +94,10 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
     facts: factsOf(command, to),
     ...(keeping === undefined ? {} : { keeping: { answer: keptAnswer(keeping.text), forMs: keeping.forMs } }),
   };
-  if (command.kind === 'note') return { kind: 'note', command: { ...writing, ...(command.events ? { events } : {}) } };
   const told = receipt(subject.receiptId, requestId, { backendStatus: command.serial });
   const carried = command.receipt ? { receipt: told } : {};
+  if (command.kind === 'note')
+    return { kind: 'note', command: { ...writing, ...carried, ...(command.events ? { events } : {}) } };
   return { kind: 'advance', command: { ...writing, to: command.to, events, ...carried } };
 }
 
@@ -162,7 +163,7 @@ function writerOf(writer: Writer, record: PaymentRecord | undefined): Pick<Claim
 }
 
 function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: PaymentState | undefined): PaymentFacts {
-  const { transaction, rawTransaction, reason, recovered, key } = command;
+  const { transaction, rawTransaction, reason, recovered, sending, key } = command;
   const evidence = command.evidence === 'fitting' ? fitting(to, command.step) : command.evidence;
   return {
     ...(transaction ? { transaction: TRANSACTION } : {}),
@@ -170,6 +171,7 @@ function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: Pa
     ...(reason === undefined ? {} : { reason }),
     ...(evidence === undefined ? {} : { evidence }),
     ...(recovered ? { recovered: 'chain' } : {}),
+    ...(sending === undefined ? {} : { sending }),
     ...(key ? { keyDigest: sha256('first') } : {}),
   };
 }

@@ -30,6 +30,7 @@ interface Written extends Held {
   readonly rawTransaction: boolean;
   readonly reason: string | undefined;
   readonly recovered: boolean;
+  readonly sending: 'begun' | 'ended' | undefined;
   readonly key: boolean;
   readonly keeping: { readonly text: string; readonly forMs: number } | undefined;
 }
@@ -53,7 +54,12 @@ export type Command =
       readonly receipt: boolean;
       readonly serial: number;
     })
-  | (Written & { readonly kind: 'note'; readonly events: boolean })
+  | (Written & {
+      readonly kind: 'note';
+      readonly events: boolean;
+      readonly receipt: boolean;
+      readonly serial: number;
+    })
   | (Held & { readonly kind: 'renew' })
   | (Held & {
       readonly kind: 'discard';
@@ -93,6 +99,7 @@ const written = {
   rawTransaction: rarely(4),
   reason: fc.option(fc.string({ unit: 'binary', maxLength: 8 }), { nil: undefined }),
   recovered: rarely(8),
+  sending: fc.constantFrom(undefined, undefined, 'begun' as const, 'ended' as const),
   key: rarely(8),
   keeping: fc.option(
     fc.record({ text: fc.string({ unit: 'binary', maxLength: 8 }), forMs: span(SPAN.none, SPAN.short, SPAN.long) }),
@@ -131,7 +138,7 @@ const refusal = fc.option(
 const one: fc.Arbitrary<Command> = fc.oneof(
   { weight: 5, arbitrary: fc.record(reserve) },
   { weight: 5, arbitrary: fc.record({ ...advance, to: fc.constantFrom(...STATES) }) },
-  { weight: 3, arbitrary: fc.record({ ...written, kind: fc.constant('note' as const), events: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ ...advance, kind: fc.constant('note' as const), events: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ ...held, kind: fc.constant('renew' as const) }) },
   { weight: 1, arbitrary: fc.record({ ...held, kind: fc.constant('discard' as const), refusal }) },
 );

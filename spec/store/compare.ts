@@ -170,6 +170,7 @@ function see(reached: Set<string>, sending: Sending, told: Told | undefined, fou
   if (record.tokenDigest !== undefined) reached.add('a token');
   if (before === undefined && call.kind === 'reserve' && call.command.token?.kind === 'issued')
     if (record.keyDigest === undefined && record.tokenDigest === undefined) reached.add('a token of another payment');
+  if (record.sending !== undefined) reached.add(`sending ${record.sending}`);
   if (record.mandate !== undefined) reached.add(`a mandate, ${record.state}`);
   if (before?.keyDigest === undefined && before !== undefined && record.keyDigest !== undefined)
     reached.add('a key that was noted');

@@ -95,5 +95,6 @@ const EXPECTED = [
     'a mandate, delivered',
     'a mandate, refused',
   ],
+  ...['sending begun', 'sending ended'],
   ...['recovered', 'a kept answer', 'a key that was noted', 'a token', 'a token of another payment', 'something due'],
 ];

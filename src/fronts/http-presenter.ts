@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import type { Presenter, Relayed, Said } from '../call.ts';
+import type { Presenter, Relayed, Relaying, Said } from '../call.ts';
 import { sendError, sendJson } from '../http/respond.ts';
 import { relayedHeaders } from '../merchant/headers.ts';
 import { type BackendAnswer, BackendError } from '../merchant/types.ts';
@@ -36,10 +36,10 @@ export function httpPresenter(res: Response, requestId: string): Presenter {
       sendError(res, error, requestId, context.resourceId);
     },
     async relay(answer, said) {
-      const { payment, replayed = false } = said;
+      const { payment, replayed = false, sending } = said;
       announce(said);
       if (replayed && !res.headersSent) res.setHeader(IDEMPOTENT_REPLAYED, 'true');
-      return relay(res, answer, payment !== undefined);
+      return relay(res, answer, { paid: payment !== undefined, sending });
     },
   };
 }
@@ -48,7 +48,11 @@ export function httpPresenter(res: Response, requestId: string): Presenter {
  * Streams the answer to the caller, byte for byte. When the caller leaves, the rest is still read: the merchant's work for a paid
  * call is not cut off, and its socket stays usable. A break after the head can only be told by breaking the connection.
  */
-async function relay(res: Response, answer: BackendAnswer, paid: boolean): Promise<Relayed> {
+async function relay(
+  res: Response,
+  answer: BackendAnswer,
+  { paid, sending }: { readonly paid: boolean; readonly sending: Relaying['sending'] },
+): Promise<Relayed> {
   const { body } = answer;
   let broken: BackendError | undefined;
   body.once('error', (error: unknown) => {
@@ -56,7 +60,7 @@ async function relay(res: Response, answer: BackendAnswer, paid: boolean): Promi
   });
   if (!res.destroyed) {
     res.writeHead(answer.status, relayedHeaders(answer.headers, { free: !paid, status: answer.status }));
-    if (await sendThrough(res, body)) return { kind: 'finished' };
+    if (await sendThrough(res, body, sending)) return { kind: 'finished' };
   }
   await drain(body);
   // `aborted` is our own doing: a free call whose caller left.
@@ -69,8 +73,9 @@ async function relay(res: Response, answer: BackendAnswer, paid: boolean): Promi
  * Resolves true when the last byte was handed to the operating system. Not `pipeline`: that would destroy the merchant's answer
  * together with the caller's connection.
  */
-function sendThrough(res: Response, body: BackendAnswer['body']): Promise<boolean> {
+function sendThrough(res: Response, body: BackendAnswer['body'], sending: Relaying['sending']): Promise<boolean> {
   return new Promise((resolve) => {
+    if (sending !== undefined) tellFirst(body, sending);
     // From here on the merchant's clock no longer runs, and nothing else would ever give up on a reader who stopped.
     const awaitReader = (): void => {
       const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
@@ -87,6 +92,17 @@ function sendThrough(res: Response, body: BackendAnswer['body']): Promise<boolea
     body.once('end', awaitReader);
     body.pipe(res);
   });
+}
+
+/** The head leaves with the first bytes of the body, or with its end. Heard before the pipe hears it, so before anything is sent. */
+function tellFirst(body: BackendAnswer['body'], sending: () => void): void {
+  const tell = (): void => {
+    body.off('data', tell);
+    body.off('end', tell);
+    sending();
+  };
+  body.on('data', tell);
+  body.on('end', tell);
 }
 
 /** Reads on to the end of the answer, or to its failure, without keeping anything. */

@@ -23,8 +23,9 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     const { funding, presenter, answer, journal } = call;
     const collected = funding.kind === 'paid' ? collect(answer) : undefined;
     if (funding.kind === 'paid') passed('relaying', funding.record.payId);
+    const sending = funding.kind === 'paid' ? { sending: () => desk.sending(funding.record) } : {};
     const relayed = await presenter
-      .relay(answer, saidOfFunded(call))
+      .relay(answer, { ...saidOfFunded(call), ...sending })
       .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;

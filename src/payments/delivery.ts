@@ -2,13 +2,14 @@ import type { Journal } from '../events/journal.ts';
 import { REAL_TIME, type Time } from '../time.ts';
 import { holder } from './holder.ts';
 import { deliveredAfterAll } from './late-delivery.ts';
-import type { Lease } from './leases.ts';
+import { LEASE_MS, type Lease } from './leases.ts';
 import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './ledger/how-far.ts';
 import {
   type Advance,
   type Advanced,
   type KeptAnswer,
   MAX_KEPT_BYTES,
+  type PaymentFacts,
   type PaymentLedger,
   type PaymentRecord,
 } from './ledger/ledger.ts';
@@ -23,6 +24,11 @@ const A2A_KEEP_MS = 10 * 60 * 1_000;
 
 /** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
 export interface DeliveryDesk {
+  /**
+   * Bytes of the answer leave now. Call it right before the first of them, in the same turn: the mark is on its way to the store before they
+   * are, so that a death from here on is told from one before.
+   */
+  sending(record: PaymentRecord): void;
   /** The answer was sent completely. */
   delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<void>;
   /** Money moved and the buyer has nothing yet. Resolves when the proof may be brought again. */
@@ -64,6 +70,14 @@ export function createDeliveryDesk(
   warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
   time: Pick<Time, 'sleep'> = REAL_TIME,
 ): DeliveryDesk {
+  const marks = new WeakMap<PaymentRecord, Promise<unknown>>();
+  /** What a failed delivery says of its own mark. One that an attempt before this one left behind stays. */
+  const unmarked = async (record: PaymentRecord): Promise<PaymentFacts> => {
+    const mark = marks.get(record);
+    // Or its repetition might come after what is written now.
+    await mark;
+    return mark === undefined || record.sending === 'begun' ? {} : { sending: 'ended' };
+  };
   const close = async (
     record: PaymentRecord,
     facts: DeliveryFacts,
@@ -102,6 +116,13 @@ export function createDeliveryDesk(
     warn({ payId: record.payId, err: written.kind === 'unwritten' ? written.cause : new Error(written.kind) });
   };
   return {
+    sending(record) {
+      const command = { ...holder(record), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
+      marks.set(
+        record,
+        persist(() => ledger.note(command), time),
+      );
+    },
     delivered: (record, facts) => {
       const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
       return close(record, facts, delivery, {
@@ -109,7 +130,7 @@ export function createDeliveryDesk(
         ...keeping(facts.answer, deliveredKeepMs(record, keepAnswerMs)),
       });
     },
-    undelivered: (record, facts) => {
+    undelivered: async (record, facts) => {
       const forMs = windowLeftMs(record);
       const kept = keeping(facts.answer, forMs);
       const { backendStatus, failure } = facts;
@@ -118,7 +139,7 @@ export function createDeliveryDesk(
       const again = facts.answer === undefined && facts.repeatable;
       return close(record, facts, delivery, {
         to: 'undelivered',
-        facts: { reason: howFar(facts) },
+        facts: { reason: howFar(facts), ...(await unmarked(record)) },
         againMs: again ? deliverAgainMs(record.tries) : forMs,
         ...kept,
       });

@@ -33,13 +33,17 @@ interface Held {
   readonly until: number;
 }
 
-export function createLeases(ledger: Pick<PaymentLedger, 'renew' | 'note'>, time: Time = REAL_TIME): Leases {
+export function createLeases(
+  ledger: Pick<PaymentLedger, 'renew' | 'note'>,
+  time: Time = REAL_TIME,
+  renewEveryMs: number = RENEW_EVERY_MS,
+): Leases {
   const held = new Set<Held>();
   let running = false;
 
   const renewals = async (): Promise<void> => {
     while (held.size > 0) {
-      await time.sleep(RENEW_EVERY_MS);
+      await time.sleep(renewEveryMs);
       const now = time.now();
       for (const one of held) void renewed(one, now);
     }
@@ -47,7 +51,7 @@ export function createLeases(ledger: Pick<PaymentLedger, 'renew' | 'note'>, time
   };
   const renewed = async (one: Held, now: number): Promise<void> => {
     if (now >= one.until) held.delete(one);
-    else if (!one.renewing && now - one.since >= RENEW_EVERY_MS) {
+    else if (!one.renewing && now - one.since >= renewEveryMs) {
       one.renewing = true;
       // A store that is silent may be back before the lease ends: only its "no" ends the renewals.
       const still = await ledger.renew(one.record, LEASE_MS).catch(() => true);

@@ -5,13 +5,13 @@ import { MAX_PAUSE_MS } from './ledger/invariants.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { MOST_TRIES, SHORTEST_WINDOW_MS, windowLeftMs } from './patience.ts';
-import { receiptOf } from './receipt.ts';
+import { receiptOf, uncertainReceipt } from './receipt.ts';
 
 /** What a reconciler can end, or leave to its buyer, without asking the rail or the merchant. */
 
 /** Nothing to do before the buyer comes or the window ends. */
 export async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
-  await ledger.note({ ...holder(held), leaseMs: 0, againMs: windowLeftMs(held) });
+  await ledger.note({ ...holder(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
 }
 
 /** Nothing was sent: the buyer can bring the same proof again. */

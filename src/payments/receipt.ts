@@ -1,5 +1,6 @@
 import { readStoredMandate } from '../mandates/stored-mandate.ts';
 import type { Receipt, ReceiptAuthorization, ReceiptPayment } from '../receipts/receipt.ts';
+import { ANSWER_KEPT } from './ledger/how-far.ts';
 import type { PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
 
 /** How far the delivery of a paid call came. `failure` is the error code the buyer was given. */
@@ -12,7 +13,7 @@ export interface Delivery {
 }
 
 /** What of a record a receipt tells; its `transaction` is unknown only on the evidence `nonce`. */
-export type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered'>;
+export type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending'>;
 
 /** The receipt of a settled payment: the same id from settlement to the last delivery attempt. */
 export function receiptOf(
@@ -35,6 +36,7 @@ export function receiptOf(
     ...(callId === undefined ? {} : { callId }),
     ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
     ...(terms.evidence === 'nonce' ? { unconfirmed: true as const } : {}),
+    ...(isUncertain(terms, delivery) ? { deliveryUncertain: true as const } : {}),
     ...(refundDue === true ? { refundDue: true as const } : {}),
     ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure }),
     ...(delivery?.answerKept === true ? { answerKept: true as const } : {}),
@@ -53,6 +55,28 @@ export function receiptOf(
     payment: paymentOf(terms, facts.settledAt),
     ...authorizationOf(terms),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+  };
+}
+
+/** Whether an attempt died after bytes of the answer may have left. A complete delivery since then leaves nothing uncertain. */
+function isUncertain({ sending }: Pick<SettledTerms, 'sending'>, delivery: Delivery | undefined): boolean {
+  return sending === 'begun' && delivery?.deliveredAt === undefined;
+}
+
+/**
+ * The receipt that a take-over owes: the attempt before died while its answer left, and nobody has told the operator so. Goes with the
+ * first write of the attempt that finds it.
+ */
+export function uncertainReceipt(record: PaymentRecord): { readonly receipt?: Receipt } {
+  if (record.sending !== 'begun' || record.settledAt === undefined) return {};
+  const delivery = {
+    backendStatus: 0,
+    deliveredAt: undefined,
+    failure: undefined,
+    answerKept: record.reason === ANSWER_KEPT,
+  };
+  return {
+    receipt: receiptOf(record, { settledAt: new Date(record.settledAt), at: new Date(), durationMs: 0, delivery }),
   };
 }
 

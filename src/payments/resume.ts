@@ -5,7 +5,7 @@ import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './ledg
 import type { PaymentFacts, PaymentRecord } from './ledger/ledger.ts';
 import { deliverAgainMs, windowLeftMs } from './patience.ts';
 import { persist } from './persist.ts';
-import { receiptOf } from './receipt.ts';
+import { receiptOf, uncertainReceipt } from './receipt.ts';
 import type { Made, Order } from './sale.ts';
 
 /**
@@ -16,7 +16,8 @@ export async function resume(books: Books, order: Order, record: PaymentRecord, 
   const kept = record.reason === ANSWER_KEPT ? await books.ledger.kept(record.payId) : undefined;
   if (kept !== undefined) return collect(books, record, {}, kept);
   if (joined && record.state === 'undelivered') {
-    await books.ledger.note({ ...holder(record), leaseMs: 0, againMs: deliverAgainMs(record.tries) });
+    const parked = { leaseMs: 0, againMs: deliverAgainMs(record.tries), ...uncertainReceipt(record) };
+    await books.ledger.note({ ...holder(record), ...parked });
     return { kind: 'failed', record, retryable: order.repeatable || record.reason === REQUEST_NOT_WRITTEN };
   }
   if (order.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
@@ -32,7 +33,7 @@ async function collect(
   facts: PaymentFacts,
   kept: Extract<Made, { kind: 'paid' }>['kept'],
 ): Promise<Made> {
-  const command = { ...holder(record), facts, leaseMs: LEASE_MS };
+  const command = { ...holder(record), facts, leaseMs: LEASE_MS, ...uncertainReceipt(record) };
   const written = await persist(() => ledger.note(command), time);
   if (written.kind === 'done') return { kind: 'paid', record: written.record, kept };
   if (written.kind !== 'unwritten') return { kind: 'in_flight' };
@@ -46,7 +47,7 @@ async function collect(
 async function leaveToBuyer({ ledger, time }: Books, order: Order, record: PaymentRecord): Promise<Made> {
   const parked = { ...holder(record), leaseMs: 0, againMs: windowLeftMs(record) };
   if (record.state === 'undelivered') {
-    await ledger.note(parked);
+    await ledger.note({ ...parked, ...uncertainReceipt(record) });
     return { kind: 'spent', state: 'undelivered', record };
   }
   // The attempt that was to deliver it died, and nobody has said so yet.

@@ -95,7 +95,7 @@ export function copiesAtOnce(rail: RailKind, method: 'GET' | 'POST', key?: strin
 
 export const CRASH: Blow = { kind: 'crash' };
 /** Shorter than a lease: nobody notices, but others come first. */
-export const HICCUP: Blow = { kind: 'pause', ms: 3_000 };
+export const HICCUP: Blow = { kind: 'pause', ms: 1_500 };
 /** Longer than a lease, so that others take over before the process goes on. */
 export const STANDSTILL: Blow = { kind: 'pause', ms: 20_000 };
 

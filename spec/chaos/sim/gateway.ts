@@ -24,6 +24,9 @@ import { simDesk } from './mandate.ts';
 import type { Process } from './process.ts';
 import { examine, OFFER, RESOURCE_ID, TOKENS } from './proof.ts';
 
+/** Less often than outside, milliseconds: each renewal is three steps, and a settlement that hangs is a minute of them. */
+const RENEW_EVERY_MS = 1_000;
+
 /** What a simulated gateway stands on: the ports, each of which the world holds in its hand. */
 export interface GatewayPorts {
   readonly process: Process;
@@ -78,7 +81,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { process, ledger, rail, exchange, reserveBackend, resource, onStoreLoss, sink, onBug } = ports;
   const { time } = process;
   const gate = { accepting: () => true, reserveBackend };
-  const leases = createLeases(ledger, time);
+  const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const cashier = createCashier({ ledger, rail, leases, onStoreLoss, time });
   const desk = createDeliveryDesk(ledger, KEEP_ANSWER_MS, () => undefined, time);
   const unproven = createUnprovenSignatures(time);

@@ -85,6 +85,7 @@ export function a2aPresenter(res: Response, call: MessageCall, budget: AnswerBud
             },
             metadata: { ...delivery, ...requestIdMember(requestId), ...mandateReceiptMember(mandateReceipt) },
           }),
+          answered.sending,
         );
       });
     },

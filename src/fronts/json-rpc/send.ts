@@ -18,8 +18,8 @@ export function sendRpcError(res: Response, status: number, id: RpcId | null, er
 
 const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
 
-/** The same, and tells whether the last byte was handed to the operating system. */
-export function sendRpcWatched(res: Response, text: string): Promise<Relayed> {
+/** The same, and tells whether the last byte was handed to the operating system. `sending` is called right before the first one is. */
+export function sendRpcWatched(res: Response, text: string, sending?: () => void): Promise<Relayed> {
   if (res.destroyed) return Promise.resolve({ kind: 'client_gone' });
   return new Promise((resolve) => {
     // Nothing else would ever give up on a reader who stopped reading.
@@ -29,6 +29,7 @@ export function sendRpcWatched(res: Response, text: string): Promise<Relayed> {
       clearTimeout(patience);
       resolve(res.writableFinished ? { kind: 'finished' } : { kind: 'client_gone' });
     });
+    sending?.();
     sendRpc(res, 200, text);
   });
 }

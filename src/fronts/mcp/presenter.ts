@@ -60,9 +60,9 @@ export function mcpPresenter(res: Response, call: ToolCall, budget: AnswerBudget
         };
         const said = deliveredContent(content, era, call.resourceUrl);
         if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
-          return sendRpcWatched(res, answer({ ...said, meta }));
+          return sendRpcWatched(res, answer({ ...said, meta }), answered.sending);
         // Clients throw when a success does not fit the schema, and what was paid for would be lost in their exception.
-        return sendRpcWatched(res, answer({ content: said.content, isError: true, meta }));
+        return sendRpcWatched(res, answer({ content: said.content, isError: true, meta }), answered.sending);
       });
     },
   };

@@ -99,6 +99,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   reason: optionalText,
   evidence: (value) => value === undefined || PAID.has(value) || WORTHLESS.has(value),
   recovered: (value) => value === undefined || value === 'chain',
+  sending: (value) => value === undefined || value === 'begun' || value === 'ended',
 };
 
 /** What must be known in a state. The Redis scripts get these names as an argument, so the rule exists once. */

@@ -92,7 +92,14 @@ export interface PaymentRecord extends PaymentTerms {
   readonly evidence?: Evidence;
   /** The store had lost the record, the chain showed the payment (CONTRACT 4.3, `onStoreLoss`). */
   readonly recovered?: 'chain';
+  readonly sending?: Sending;
 }
+
+/**
+ * Of an answer to the buyer. `begun`: bytes of it may have left; when its process is dead, that is all that is known. `ended`: its process
+ * lived to say that it was not sent completely.
+ */
+export type Sending = 'begun' | 'ended';
 
 /** Largest body of an answer that is kept, bytes (CONTRACT 4.4). */
 export const MAX_KEPT_BYTES = 262_144;
@@ -187,6 +194,7 @@ export interface Advance extends Writing {
 
 /** Facts, a lease or an answer while the record stays in its state. Events ride along. */
 export interface Note extends Writing {
+  readonly receipt?: Receipt;
   readonly events?: readonly EventDraft[];
 }
 
@@ -197,6 +205,7 @@ export interface PaymentFacts {
   readonly reason?: string;
   readonly evidence?: Evidence;
   readonly recovered?: 'chain';
+  readonly sending?: Sending;
 }
 
 /** `fenced`: another owner took over. `illegal`: the table has no such transition. `lost`: the record is gone. */
@@ -213,7 +222,11 @@ export type Discarded = Exclude<Advanced, { kind: 'done' | 'lost' }> | { readonl
 export interface PaymentLedger {
   reserve(command: Reserve): Promise<Reservation>;
   advance(command: Advance): Promise<Advanced>;
-  /** Records facts without a change of state and renews the lease, or gives it up so that the next attempt need not wait for it. */
+  /**
+   * Records facts without a change of state and renews the lease, or gives it up so that the next attempt need not wait for it. What says
+   * that bytes leave (`sending: 'begun'`) is on its way to the store before this returns, so before anything that is sent after it: Redis
+   * has it in its socket, SQLite has committed it.
+   */
   note(command: Note): Promise<Advanced>;
   /** Makes a lease that still runs last longer. False: it is over, given up or another's; nothing was changed then. */
   renew(claim: Claim, leaseMs: number): Promise<boolean>;

@@ -11,7 +11,6 @@ import type {
   Advance,
   Advanced,
   Note,
-  PaymentFacts,
   PaymentLedger,
   PaymentState,
 } from '../../payments/ledger/ledger.ts';
@@ -93,7 +92,7 @@ export function redisLedger(
       return reservationOf(await runReplicated(replicated, RESERVE, execution));
     },
     advance: async (command) => write(command, movement(command)),
-    note: async (command) => write(command, inPlace(command.facts)),
+    note: async (command) => write(command, inPlace(command)),
     async renew({ payId, owner, fence }, leaseMs) {
       assertLease(leaseMs);
       return (
@@ -161,7 +160,7 @@ function receiptFields(receipt: Receipt) {
   return { id: receipt.id, json: JSON.stringify(receipt) };
 }
 
-function inPlace(facts: PaymentFacts = {}): Change {
+function inPlace({ facts = {}, receipt }: Note): Change {
   return {
     from: notableIn(facts),
     final: false,
@@ -169,5 +168,6 @@ function inPlace(facts: PaymentFacts = {}): Change {
     stampSettled: false,
     required: [],
     forget: {},
+    ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
   };
 }

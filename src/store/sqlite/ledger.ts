@@ -82,15 +82,20 @@ export function sqliteLedger(database: Database, { append, put, register }: Ledg
           append(command.events, now);
         },
       ),
-    note: (command) =>
-      apply(
+    note: (command) => {
+      const noted = apply(
         command.payId,
         (record, now) => note(record, command, now),
         (now) => {
           keep(command.payId, command.keeping, now);
+          if (command.receipt !== undefined) put([command.receipt]);
           append(command.events ?? [], now);
         },
-      ),
+      );
+      // What leaves the process later in this turn must not be out before this is safe.
+      if (command.facts?.sending === 'begun') database.commitNow();
+      return noted;
+    },
     renew: (claim, leaseMs) => apply(claim.payId, (record, now) => renew(record, { ...claim, leaseMs }, now)),
     discard: (held, events, refusal) =>
       apply(

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
+import type { Paid } from '../../src/payments/sale.ts';
+import { keptAnswer } from './ledger/samples.ts';
+import { tillOfEachTest } from './till.ts';
+
+const FAILED = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: true } as const;
+
+describe('an answer that has begun to leave', () => {
+  const till = tillOfEachTest();
+  const { pay, take, desk, facts, record, receipts, later } = till;
+  const uncertain = async () =>
+    (await receipts()).map(({ delivered, metadata }) => [delivered, metadata?.deliveryUncertain]);
+
+  /** Its process dies: nothing more is written, and the lease ends by itself. */
+  const dies = async ({ record: paid }: Paid): Promise<void> => {
+    desk().sending(paid);
+    assert.equal((await record())?.sending, 'begun');
+    later(60_000);
+  };
+
+  it('is marked in the store before the next thing that this turn sends', async () => {
+    const paid = await pay();
+    let noted: string | undefined;
+    const note: PaymentLedger['note'] = (command) => {
+      noted = command.facts?.sending;
+      return till.ledger.note(command);
+    };
+    desk(till.broken({ note })).sending(paid.record);
+    assert.equal(noted, 'begun');
+  });
+
+  it('and whose process died before it wrote so: the first who finds it tells the operator', async () => {
+    await dies(await pay());
+    assert.equal((await take()).kind, 'paid');
+    assert.deepEqual(await uncertain(), [[false, true]]);
+  });
+
+  it('also where nothing may be repeated, and where the answer waits for its buyer', async () => {
+    await dies(await pay());
+    const parked = await take({ repeatable: false });
+    assert.ok(parked.kind === 'spent' && parked.state === 'undelivered');
+    assert.deepEqual(await uncertain(), [[false, true]]);
+
+    till.terms = { ...till.terms, payId: '1'.repeat(64), receiptId: till.terms.receiptId.replace(/.$/, '0') };
+    const first = await pay();
+    await desk().undelivered(first.record, { ...facts(first, { answer: keptAnswer() }), ...FAILED });
+    await dies(await pay({ repeatable: false }));
+    assert.equal((await take({ repeatable: false })).kind, 'paid');
+    const [newest, ...others] = await receipts();
+    const told = [newest, ...others].find(({ payment } = {} as never) => payment?.replayKey === till.terms.payId);
+    assert.deepEqual([told?.metadata?.deliveryUncertain, told?.metadata?.answerKept], [true, true]);
+  });
+
+  it('stays uncertain through later attempts that fail, until one delivers', async () => {
+    await dies(await pay());
+    const second = await pay();
+    desk().sending(second.record);
+    await desk().undelivered(second.record, { ...facts(second), ...FAILED });
+    assert.deepEqual([(await record())?.sending, ...(await uncertain())], ['begun', [false, true]]);
+    later(60_000);
+    const third = await pay();
+    desk().sending(third.record);
+    await desk().delivered(third.record, facts(third));
+    assert.deepEqual(await uncertain(), [[true, undefined]]);
+  });
+
+  it('and was not sent completely, as its own process knows: nothing is uncertain', async () => {
+    const paid = await pay();
+    const own = desk();
+    own.sending(paid.record);
+    await own.undelivered(paid.record, { ...facts(paid), ...FAILED });
+    assert.deepEqual([(await record())?.sending, ...(await uncertain())], ['ended', [false, undefined]]);
+    later(60_000);
+    await pay();
+    assert.deepEqual(await uncertain(), [[false, undefined]]);
+  });
+
+  it('of a process that died before the first byte: nothing is uncertain', async () => {
+    await pay();
+    later(60_000);
+    assert.equal((await take()).kind, 'paid');
+    assert.deepEqual(await uncertain(), [[false, undefined]]);
+  });
+});
