@@ -5,23 +5,23 @@ import { beginSettling, orUncertain } from './begin-settling.ts';
 import { type Books, closeSettlement, leaveUncertain } from './closing.ts';
 import { holder } from './holder.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
-import type { PaymentLedger, PaymentRecord, Reservation, Reserve } from './ledger/ledger.ts';
+import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import type { Refusal } from './ledger/refusals.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { NothingOwed } from './nothing-owed.ts';
 import { windowEndMs } from './patience.ts';
 import { recall, recallForChain, UNREADABLE, unreadable } from './recall.ts';
+import { remembered } from './remembered.ts';
+import { createReservations, type Reservations } from './reservations.ts';
 import { resume } from './resume.ts';
 import type { Made, Order, Sale } from './sale.ts';
 import { createSettlementPlaces, type SettlementPlaces } from './settlement-places.ts';
 import { answerStanding } from './standing.ts';
 import { passed } from './steps.ts';
 import { tooLate } from './too-late.ts';
-import { type UnansweredReservations, unansweredReservations } from './unanswered.ts';
 import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';
 import type { PaymentRail, RailVerdict, SettlementHistory } from './x402/rail.ts';
-import { VALID_BEFORE_EXCESS_SECONDS } from './x402/window.ts';
 
 /** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
 const SALE_BOUND_MS = 205_000;
@@ -59,7 +59,7 @@ export interface Cashier {
 export function createCashier(parts: CashierParts): Cashier {
   const shared = {
     places: createSettlementPlaces(parts.time),
-    unanswered: unansweredReservations(parts.ledger, parts.time),
+    reservations: createReservations(parts.ledger, parts.time),
   };
   return { take: (order, joined = false) => new Till(parts, shared, order).take(joined) };
 }
@@ -72,13 +72,13 @@ class Till {
   readonly #leases: Leases;
   readonly #onStoreLoss: StoreLossPolicy;
   readonly #places: SettlementPlaces;
-  readonly #unanswered: UnansweredReservations;
+  readonly #reservations: Reservations;
   readonly #order: Order;
   #held: HeldConnection | undefined;
 
   constructor(
     { ledger, rail, leases, onStoreLoss, time = REAL_TIME }: CashierParts,
-    { places, unanswered }: { readonly places: SettlementPlaces; readonly unanswered: UnansweredReservations },
+    { places, reservations }: { readonly places: SettlementPlaces; readonly reservations: Reservations },
     order: Order,
   ) {
     this.#ledger = ledger;
@@ -87,7 +87,7 @@ class Till {
     this.#onStoreLoss = onStoreLoss;
     this.#books = { ledger, time };
     this.#places = places;
-    this.#unanswered = unanswered;
+    this.#reservations = reservations;
     this.#order = order;
   }
 
@@ -97,7 +97,7 @@ class Till {
     const { terms, backendTimeoutMs, proof, token } = this.#order;
     // Before the store is asked: the way of its reply is no waiting for somebody's answer.
     const waitedMs = this.#order.elapsedMs();
-    const reservation = await this.#reserve({
+    const reservation = await this.#reservations.reserve({
       terms,
       owner: randomUUID(),
       leaseMs: LEASE_MS,
@@ -119,15 +119,6 @@ class Till {
       }
     }
     return made.kind === 'paid' ? { ...made, lease, held: this.#held } : made;
-  }
-
-  async #reserve(command: Reserve): Promise<Reservation> {
-    try {
-      return await this.#ledger.reserve(command);
-    } catch (thrown) {
-      this.#unanswered.giveBack(command, thrown);
-      throw thrown;
-    }
   }
 
   #work(record: PaymentRecord, joined: boolean): Promise<Made> {
@@ -170,7 +161,7 @@ class Till {
     if (verdict.kind === 'refused' && verdict.nonceSpent)
       return this.#perhapsForgotten(record, verdict.reason, 'spent');
     if (verdict.kind === 'refused')
-      return this.#refuse(record, verdict.reason, this.#remembered(record, verdict.reason));
+      return this.#refuse(record, verdict.reason, remembered(this.#order, record, verdict.reason));
     passed('verified', record.payId);
     if (!(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
     // The gate may have closed while the rail verified. From the next write on another process may settle this.
@@ -237,14 +228,6 @@ class Till {
     return this.#giveUp(record, refused, remembered);
   }
 
-  /** What the provider said of this proof, for the copies of it that are still to come: they must not hear anything else. */
-  #remembered(record: PaymentRecord, reason: string): Refusal | undefined {
-    const { proof } = this.#order;
-    if (proof === undefined) return undefined;
-    const atMostMs = (recall(record).requirements.maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS) * 1_000;
-    return { proof, reason, until: record.validBefore * 1_000, atMostMs };
-  }
-
   /** Deletes the reservation. Whoever lost it to another attempt must not say what that attempt has to say. */
   async #giveUp(
     record: PaymentRecord,
@@ -270,7 +253,7 @@ class Till {
     if (shown.kind === 'settled') return this.#recover(record, shown);
     if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late'))
       // What the local checks have against it they will say again.
-      return this.#refuse(record, reason, why === 'spent' ? this.#remembered(record, reason) : undefined);
+      return this.#refuse(record, reason, why === 'spent' ? remembered(this.#order, record, reason) : undefined);
     const cause = shown.kind === 'unknown' ? shown.cause : 'said to be spent, the chain shows it unspent';
     return this.#giveUp(record, () => ({ kind: 'unavailable', cause: `${reason}: ${cause}` }));
   }
