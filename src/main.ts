@@ -15,11 +15,13 @@ const USAGE = `acg <command> [--config FILE]
                put the cases of a file of ACP documents through the validators (acg vectors --help)
   reconcile --from-chain [--since BLOCK|ISO8601] [--dry-run]
                write the receipts that the chain shows and a lost store forgot; without --since of the last 30 days
+  reconcile --decide PAYID paid|unpaid [--transaction HASH]
+               end a payment of which nothing could tell whether it was made (GET /api/receipts?uncertain=payment)
 
 The configuration is --config, else AGENT_COMMERCE_CONFIG, else config.yaml.
 `;
 
-const RECONCILE_OPTIONS = ['from-chain', 'since', 'dry-run'] as const;
+const RECONCILE_OPTIONS = ['from-chain', 'since', 'dry-run', 'decide', 'transaction'] as const;
 
 /** Exit codes: 0 done, 1 failed, 64 wrong usage, 78 wrong configuration (sysexits). */
 async function main(): Promise<number> {
@@ -35,6 +37,8 @@ async function main(): Promise<number> {
       'from-chain': { type: 'boolean' },
       since: { type: 'string' },
       'dry-run': { type: 'boolean' },
+      decide: { type: 'string' },
+      transaction: { type: 'string' },
     },
   });
   const [command = 'serve', ...rest] = positionals;
@@ -43,7 +47,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const args = values.config === undefined ? {} : { config: values.config };
-  if (rest.length > 0) return misused(`unexpected argument ${rest[0]}`);
+  if (rest.length > 0 && values.decide === undefined) return misused(`unexpected argument ${rest[0]}`);
   const foreign = command === 'reconcile' ? undefined : RECONCILE_OPTIONS.find((name) => values[name] !== undefined);
   if (foreign !== undefined) return misused(`--${foreign} belongs to reconcile`);
   // Loaded on demand: a configuration check need not start a web server.
@@ -58,6 +62,12 @@ async function main(): Promise<number> {
       await (await import('./cli/healthcheck.ts')).healthcheck(args);
       return 0;
     case 'reconcile': {
+      const { decide: payId, transaction } = values;
+      if (payId !== undefined) {
+        const { decide, readDecision } = await import('./cli/decide.ts');
+        await decide({ ...args, decision: readDecision(payId, rest, transaction) });
+        return 0;
+      }
       const { since, 'from-chain': fromChain = false, 'dry-run': dryRun = false } = values;
       const wanted = { ...args, fromChain, dryRun, ...(since === undefined ? {} : { since }) };
       await (await import('./cli/reconcile.ts')).reconcile(wanted);

@@ -4,7 +4,7 @@ import { holder } from '../../src/payments/holder.ts';
 import { LEASE_MS } from '../../src/payments/leases.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
-import { PAID } from './scripted-rail.ts';
+import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 
 const HOUR_MS = 60 * 60 * 1_000;
@@ -37,23 +37,35 @@ describe('the reconciler keeps within its bounds', () => {
     assert.equal(await state(), 'refundDue');
   });
 
-  it('a settlement that nobody can decide is asked about for a day, told, and then left to its time', async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+  it('a settlement that nothing can decide is asked about for a day, and then left to an operator', async () => {
+    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut', transaction: HASH });
     await take();
     till.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no chain to ask' });
-    const { validBefore } = till.terms;
+    const { validBefore, payId } = till.terms;
     till.clock = validBefore * 1_000 + 23 * HOUR_MS;
     await bench.open().round();
     till.clock = validBefore * 1_000 + 24 * HOUR_MS;
     await bench.open().round();
+    assert.equal(await state(), 'settling');
     till.clock += 60_000;
     till.peer.asked.length = 0;
     bench.warnings.length = 0;
     await bench.open().round();
-    assert.deepEqual([till.peer.names(), bench.warnings.length, await state()], [[], 1, 'settling']);
-    later(25 * HOUR_MS + 1);
+    assert.deepEqual([till.peer.names(), bench.warnings.length, await state()], [[], 1, 'unresolved']);
+    const [receipt, ...others] = await till.receipts();
+    assert.deepEqual(
+      [receipt?.payment?.status, receipt?.payment?.replayKey, receipt?.delivered, receipt?.metadata, others.length],
+      ['unknown', payId, false, undefined, 0],
+    );
+
+    // Never a 402, never a refund by itself, and never forgotten.
+    till.peer.script.reconcile = async () => EXPIRED;
+    later(365 * 24 * HOUR_MS);
     await bench.open().round();
-    assert.deepEqual([await state(), bench.warnings.length], [undefined, 1], 'forgotten, and not asked about again');
+    const asked = await take();
+    assert.ok(asked.kind === 'uncertain' && asked.transaction === HASH);
+    assert.deepEqual([till.peer.names(), await state()], [[], 'unresolved']);
+    assert.deepEqual(await till.receipts(), [receipt]);
   });
 
   it('nothing while the gate is closed, not even what moves no money', async () => {

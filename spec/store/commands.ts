@@ -32,6 +32,7 @@ interface Written extends Held {
   readonly recovered: boolean;
   readonly sending: 'begun' | 'ended' | undefined;
   readonly key: boolean;
+  readonly dropReceipt: boolean;
   readonly keeping: { readonly text: string; readonly forMs: number } | undefined;
 }
 
@@ -67,7 +68,7 @@ export type Command =
     });
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
-const EVIDENCE: readonly Evidence[] = ['logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'];
+const EVIDENCE: readonly Evidence[] = ['operator', 'logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'];
 
 /** True once in `n` times. */
 const rarely = (n: number) => fc.nat(n - 1).map((drawn) => drawn === n - 1);
@@ -101,6 +102,7 @@ const written = {
   recovered: rarely(8),
   sending: fc.constantFrom(undefined, undefined, 'begun' as const, 'ended' as const),
   key: rarely(8),
+  dropReceipt: rarely(8),
   keeping: fc.option(
     fc.record({ text: fc.string({ unit: 'binary', maxLength: 8 }), forMs: span(SPAN.none, SPAN.short, SPAN.long) }),
     { nil: undefined },
@@ -148,8 +150,11 @@ const life: fc.Arbitrary<Command[]> = fc
   .tuple(
     fc.constantFrom<readonly PaymentState[]>(
       ['settling', 'refused'],
+      ['settling', 'unresolved', 'settled', 'undelivered', 'delivered'],
+      ['settling', 'unresolved', 'refused'],
       ['settling', 'settled', 'delivered'],
       ['settling', 'withdrawn', 'settling', 'settled', 'delivered'],
+      ['settling', 'withdrawn', 'settling', 'withdrawn', 'settling'],
       ['settling', 'settled', 'undelivered', 'delivered'],
       ['settling', 'settled', 'undelivered', 'undelivered', 'refundDue'],
     ),

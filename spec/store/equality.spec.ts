@@ -86,8 +86,9 @@ const EXPECTED = [
     'undelivered',
     'refused',
     'refundDue',
+    'unresolved',
   ] satisfies PaymentState[]),
-  ...['logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'],
+  ...['operator', 'logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'],
   ...[
     'a mandate, reserved',
     'a mandate, withdrawn',

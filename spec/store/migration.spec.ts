@@ -14,7 +14,10 @@ import { checkoutClaim, nextOf } from './checkout-samples.ts';
 
 const NOW = 1_800_000_000_000;
 const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
-const STATES = Object.keys(TRANSITIONS) as PaymentState[];
+/** Those that version 1 knew. */
+const STATES = (Object.keys(TRANSITIONS) as PaymentState[]).filter(
+  (state) => state !== 'withdrawn' && state !== 'unresolved',
+);
 /** What was released, by its digest: a step that changes afterwards would leave two kinds of files behind. */
 const RELEASED = ['165cbf827cef650b7e6a67115e4ae6e0bf2b783d898eca7b11f3f7a4294dfa10'];
 const RECEIPT = receiptId(NOW);

@@ -33,6 +33,7 @@ export function noteToken(tokens: ShownTokens, command: Reserve, now: number): v
 /** What becomes true with a change of a record. */
 interface Carried {
   readonly receipt?: Receipt;
+  readonly dropReceipt?: string;
   readonly keeping?: Keeping;
   readonly events?: readonly EventDraft[];
 }
@@ -58,6 +59,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
     if (record === undefined) records.delete(payId);
     else records.set(payId, record);
     if (receipt !== undefined) receipts.set(receipt.id, receipt);
+    if (carried.dropReceipt !== undefined) receipts.delete(carried.dropReceipt);
     if (keeping !== undefined) answers.set(payId, { answer: keeping.answer, until: now() + keeping.forMs });
     events.push(...(carried.events ?? []));
     return answer;

@@ -10,6 +10,7 @@ const MINUTE_MS = 60_000;
 
 const STANDING = {
   refundDue: { label: 'Refund due', tone: 'bad' },
+  unknown: { label: 'Paid or not?', tone: 'bad' },
   expired: { label: 'Time is over', tone: 'warn' },
   collectable: { label: 'Can be collected', tone: 'quiet' },
 };
@@ -63,6 +64,7 @@ function cells(entry, decimals, copy) {
       element('span', { class: 'badge', 'data-tone': tone }, label),
       more(code),
       more(kept(entry)),
+      more(metadata?.deliveryUncertain === true ? 'May have arrived' : undefined),
     ),
     cell('Resource', 'main', element('span', { class: 'id' }, receipt.resourceId)),
     cell(
@@ -95,6 +97,7 @@ function cells(entry, decimals, copy) {
  */
 function collected(standing, until, now) {
   if (standing === 'refundDue') return 'no longer';
+  if (standing === 'unknown') return 'once decided';
   return standing === 'collectable' ? `for ${span(until - now)}` : `ended ${clock(until, now)}`;
 }
 

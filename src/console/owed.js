@@ -2,7 +2,7 @@
  * What was paid and not delivered.
  *
  * @typedef {import('./books.js').PaidReceipt} PaidReceipt
- * @typedef {'refundDue' | 'collectable' | 'expired'} Standing
+ * @typedef {'refundDue' | 'collectable' | 'expired' | 'unknown'} Standing
  * @typedef {{ readonly receipt: PaidReceipt, readonly standing: Standing, readonly until: number }} Owed `until`: milliseconds.
  */
 
@@ -43,7 +43,8 @@ function running({ payment, metadata = {}, backendStatus }, now) {
  * @param {number} now
  * @returns {Standing}
  */
-function standing({ metadata }, until, now) {
+function standing({ payment, metadata }, until, now) {
+  if (payment.status === 'unknown') return 'unknown';
   if (metadata?.refundDue === true) return 'refundDue';
   return until > now ? 'collectable' : 'expired';
 }
@@ -59,6 +60,7 @@ export function refundFacts({ receipt, standing, until }) {
   const state = {
     refundDue: 'refund due, the buyer can no longer collect',
     collectable: `NOT YET: the buyer may collect until ${end}`,
+    unknown: 'DO NOT SEND: nothing could tell whether it was paid; look for it, then acg reconcile --decide',
     expired: `the time to collect ended ${end}, the gateway has not closed it yet`,
   };
   const lines = {
@@ -71,6 +73,9 @@ export function refundFacts({ receipt, standing, until }) {
     transaction: payment.externalReference || 'unknown',
     ...(metadata?.unconfirmed === true
       ? { unconfirmed: "by the facilitator's word alone: look at the chain first" }
+      : {}),
+    ...(metadata?.deliveryUncertain === true
+      ? { 'may have arrived': 'the gateway died while the answer left: ask the payer first' }
       : {}),
     'settled at': payment.settledAt,
     resource: receipt.resourceId,

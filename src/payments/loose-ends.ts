@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { holder } from './holder.ts';
 import { LEASE_MS } from './leases.ts';
-import { MAX_PAUSE_MS } from './ledger/invariants.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { MOST_TRIES, SHORTEST_WINDOW_MS, windowLeftMs } from './patience.ts';
@@ -40,22 +39,29 @@ export async function refund(ledger: PaymentLedger, record: PaymentRecord): Prom
   await ledger.advance({ ...holder(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
 }
 
-/** A settlement that nobody could decide for a day after its authorization ended: without a chain to ask, nobody ever will. */
+/** A settlement that nothing could decide for a day after its authorization ended: neither the chain nor the facilitator ever will. */
 export function neverDecided({ state, dueAt, validBefore }: PaymentRecord): boolean {
   return state === 'settling' && dueAt >= validBefore * 1_000 + RETRY_WINDOW_MS;
 }
 
-/** Says so and lets its time run out, instead of asking for ever. */
-export async function abandon(
+/** Leaves it to the operator, who finds it in his list: it may have been paid, so nothing is given back and nothing sold for it by itself. */
+export async function leaveToOperator(
   ledger: PaymentLedger,
   record: PaymentRecord,
   warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
 ): Promise<void> {
   const held = await takeOver(ledger, record, 'settling');
   if (held === undefined) return;
-  await ledger.note({ ...holder(held), leaseMs: 0, againMs: MAX_PAUSE_MS });
-  warn({ payId: record.payId, err: new Error('a settlement was never decided and is given up') });
+  const at = new Date();
+  const receipt = receiptOf(held, { settledAt: at, at, durationMs: 0, delivery: undefined, unknown: true });
+  const facts = { reason: UNDECIDED };
+  await ledger.advance({ ...holder(held), to: 'unresolved', leaseMs: 0, facts, receipt, events: [] });
+  const how = `decide it: acg reconcile --decide ${record.payId} paid|unpaid`;
+  warn({ payId: record.payId, err: new Error(`nothing could tell whether a payment was made; ${how}`) });
 }
+
+/** `reason` of a record that waits for an operator. */
+const UNDECIDED = 'undecided';
 
 /** A record is looked at when it is due, so that is the least that the store's clock can say now. */
 export function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: PaymentRecord): boolean {

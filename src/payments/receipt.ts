@@ -29,6 +29,8 @@ export function receiptOf(
     readonly callId?: string | undefined;
     /** The window is over: the merchant owes the money back. */
     readonly refundDue?: boolean;
+    /** Nothing can tell whether it was paid: `settledAt` is when that was given up. */
+    readonly unknown?: boolean;
   },
 ): Receipt {
   const { delivery, resumedBy, refundDue, callId = terms.callId } = facts;
@@ -52,7 +54,7 @@ export function receiptOf(
     ...(delivery?.deliveredAt === undefined ? {} : { deliveredAt: delivery.deliveredAt.toISOString() }),
     backendStatus: delivery?.backendStatus ?? 0,
     durationMs: facts.durationMs,
-    payment: paymentOf(terms, facts.settledAt),
+    payment: paymentOf(terms, facts.settledAt, facts.unknown === true ? 'unknown' : 'settled'),
     ...authorizationOf(terms),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
   };
@@ -88,9 +90,9 @@ function authorizationOf({ mandate }: SettledTerms): { readonly authorization?: 
   return { authorization: { method: 'ap2', reference, metadata: { mandateIssuer, checkoutIssuer, checkoutId } } };
 }
 
-function paymentOf(terms: SettledTerms, settledAt: Date): ReceiptPayment {
+function paymentOf(terms: SettledTerms, settledAt: Date, status: ReceiptPayment['status']): ReceiptPayment {
   return {
-    status: 'settled',
+    status,
     provider: 'x402',
     amount: terms.amount,
     currency: terms.currency,

@@ -4,7 +4,7 @@ import { REAL_TIME, type Time } from '../time.ts';
 import type { Cashier } from './cashier.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import { DELIVERING_STATES } from './ledger/transitions.ts';
-import { abandon, forget, leaveToBuyer, neverDecided, owesRefund, refund, wait } from './loose-ends.ts';
+import { forget, leaveToBuyer, leaveToOperator, neverDecided, owesRefund, refund, wait } from './loose-ends.ts';
 import { BACKGROUND_TRIES, LONGEST_WAIT_MS, lookAgainMs } from './patience.ts';
 import type { Order, Paid } from './sale.ts';
 
@@ -105,7 +105,7 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
   const { ledger, cashier, deliver, journalOf } = parts;
   if (record.state === 'reserved') return forget(ledger, record);
   if (owesRefund(record)) return refund(ledger, record);
-  if (neverDecided(record)) return abandon(ledger, record, parts.warn);
+  if (neverDecided(record)) return leaveToOperator(ledger, record, parts.warn);
   if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) return leaveToBuyer(ledger, record);
   const journal = journalOf(record);
   const sale = await cashier.take(orderFrom(parts, record, journal));

@@ -58,9 +58,15 @@ async function ended(
       if (kept !== undefined) return { kind: 'again', record, kept, joined };
       return { kind: 'spent', state: 'delivered', record };
     }
+    case 'unresolved':
+      return { kind: 'uncertain', record, cause: 'it waits for an operator to decide', ...transactionOf(record) };
     case 'refundDue':
       return { kind: 'spent', state: 'refundDue', record };
     default:
       return { kind: 'in_flight' };
   }
+}
+
+function transactionOf({ transaction }: PaymentRecord): { readonly transaction?: string } {
+  return transaction === undefined ? {} : { transaction };
 }

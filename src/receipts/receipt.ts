@@ -16,7 +16,7 @@ export interface ReceiptPayment {
   readonly payee: string;
   readonly externalReference: string;
   readonly replayKey: string;
-  /** ISO 8601. */
+  /** ISO 8601. Of an `unknown` one: when nobody was left to ask. */
   readonly settledAt: string;
 }
 

@@ -45,6 +45,13 @@ export function paymentMetrics(
       'Refund them: GET /api/receipts?delivered=false lists them.',
     registers,
   });
+  const unresolved = new Counter({
+    name: 'acg_payments_unresolved_total',
+    help:
+      'Settlements of which nothing could tell for a day whether they were paid, as this process closed them. ' +
+      'GET /api/receipts?uncertain=payment lists them; acg reconcile --decide ends each.',
+    registers,
+  });
   const withdrawn = new Counter({
     name: 'acg_payments_withdrawn_total',
     help:
@@ -69,6 +76,7 @@ export function paymentMetrics(
     if (state === 'settled') earned(record);
     if (state === 'undelivered') undelivered.inc({ cause: undeliveredCause(command) });
     if (state === 'refundDue') refundDue.inc();
+    if (state === 'unresolved') unresolved.inc();
     if (state === 'withdrawn') withdrawn.inc();
   };
   return {

@@ -142,6 +142,7 @@ export class SimStore {
     { answer, record, changed }: table.Outcome<Answer>,
     carried: {
       readonly receipt?: Receipt;
+      readonly dropReceipt?: string;
       readonly keeping?: Keeping;
       readonly events?: readonly EventDraft[];
     } = {},
@@ -153,6 +154,7 @@ export class SimStore {
     else this.records.set(payId, record);
     this.uses.follow(before, record, this.#now());
     if (receipt !== undefined) this.receipts.set(receipt.id, receipt);
+    if (carried.dropReceipt !== undefined) this.receipts.delete(carried.dropReceipt);
     if (keeping !== undefined) this.#answers.set(payId, { answer: keeping.answer, until: this.#now() + keeping.forMs });
     const told = entry(this.events, payId);
     told.push(...events);

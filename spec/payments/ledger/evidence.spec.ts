@@ -32,7 +32,8 @@ describe('evidence', () => {
     });
     it(`${evidence} of a record that was read belongs to its state`, () => {
       for (const state of STATES) {
-        const allowed = state === 'refused' ? !paid : paid && !['reserved', 'settling', 'withdrawn'].includes(state);
+        const allowed =
+          state === 'refused' ? !paid : paid && !['reserved', 'settling', 'withdrawn', 'unresolved'].includes(state);
         const record = { ...inState(state), evidence };
         if (allowed) assert.equal(assertRecord(record), record);
         else assert.throws(() => assertRecord(record), LedgerCorruption);
@@ -40,6 +41,24 @@ describe('evidence', () => {
     });
   }
 
+  it('the word of an operator makes a payment settled or refused, out of the state that waits for it', () => {
+    for (const to of ['settled', 'refused'] as const) {
+      const record = inState('unresolved');
+      const facts = { evidence: 'operator', reason: 'settlement_undecided' } as const;
+      const { answer } = advance(record, move(record, to, { facts }), NOW);
+      assert.partialDeepStrictEqual(answer, { kind: 'done', record: { state: to, evidence: 'operator' } });
+      assert.throws(() => note(record, { ...holder(record), facts, leaseMs: 0 }, NOW), LedgerCorruption);
+    }
+  });
+  it('what waits for an operator keeps what it bought, and not the bytes that could be sent', () => {
+    const record = inState('settling', { transaction: TRANSACTION, rawTransaction: '0x02f8' });
+    const { record: after } = advance(record, move(record, 'unresolved'), NOW);
+    const { state, proof, backendRequest, rawTransaction, dueAt } = after ?? {};
+    assert.deepEqual(
+      [state, proof, backendRequest, rawTransaction, dueAt],
+      ['unresolved', record.proof, record.backendRequest, '0x', 0],
+    );
+  });
   it('no end is believed without it', () => {
     assert.throws(settling(everything), LedgerCorruption);
     assert.throws(settling(everything, 'refused'), LedgerCorruption);

@@ -12,7 +12,7 @@ import type {
   Reservation,
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
-import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
+import { isFinal } from '../../../src/payments/ledger/transitions.ts';
 import { receiptId } from '../../../src/receipts/id.ts';
 import type { Receipt, ReceiptPayment } from '../../../src/receipts/receipt.ts';
 
@@ -52,8 +52,8 @@ export const LEASE_MS = 10_000;
 
 /** A record in a state, held by `buyer` under fence 1 until NOW + 10 s. */
 export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {}): PaymentRecord {
-  const paid = !['reserved', 'settling', 'withdrawn', 'refused'].includes(state);
-  const open = TRANSITIONS[state].length > 0;
+  const paid = !['reserved', 'settling', 'withdrawn', 'refused', 'unresolved'].includes(state);
+  const open = !isFinal(state);
   return assertRecord({
     ...terms('one'),
     state,
@@ -67,6 +67,7 @@ export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {
     changedAt: NOW - 500,
     ...(paid ? { transaction: TRANSACTION, settledAt: NOW - 600, evidence: 'logs' } : {}),
     ...(state === 'withdrawn' ? { transaction: TRANSACTION, reason: 'relayer_unfunded' } : {}),
+    ...(state === 'unresolved' ? { reason: 'undecided' } : {}),
     ...(state === 'refused' ? { evidence: 'unsent', reason: 'insufficient_funds' } : {}),
     ...changes,
   });
@@ -93,6 +94,7 @@ export function move(record: PaymentRecord, to: Advance['to'], more: Partial<Adv
 const WITH_EVIDENCE: Readonly<Partial<Record<PaymentState, PaymentFacts>>> = {
   settled: { evidence: 'logs', transaction: TRANSACTION },
   refused: { evidence: 'unsent', reason: 'insufficient_funds' },
+  unresolved: { reason: 'undecided' },
   withdrawn: { reason: 'relayer_unfunded' },
 };
 

@@ -30,6 +30,7 @@ const STATES: ReadonlySet<unknown> = new Set<PaymentState>([
   'undelivered',
   'refused',
   'refundDue',
+  'unresolved',
 ]);
 
 /** Thrown before a record that breaks a rule is written, and after one was read. A bug or a damaged store, never the buyer's doing. */
@@ -41,8 +42,10 @@ export class LedgerCorruption extends Error {
   }
 }
 
-const PAID: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim', 'nonce']);
-const WORTHLESS: ReadonlySet<unknown> = new Set<Evidence>(['expired', 'elsewhere', 'unsent']);
+const PAID: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim', 'nonce', 'operator']);
+const WORTHLESS: ReadonlySet<unknown> = new Set<Evidence>(['expired', 'elsewhere', 'unsent', 'operator']);
+/** What names a transaction, or is none. */
+const NEEDS_TRANSACTION: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim']);
 
 type Rule = (value: unknown) => boolean;
 
@@ -112,6 +115,7 @@ export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentReco
   undelivered: ['evidence', 'settledAt'],
   refused: ['evidence', 'reason'],
   refundDue: ['evidence', 'settledAt'],
+  unresolved: ['reason'],
 };
 
 /** What the evidence of a state may be: the 402 promise and "no delivery without payment" rest on it. */
@@ -124,6 +128,7 @@ const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>>
   undelivered: PAID,
   refused: WORTHLESS,
   refundDue: PAID,
+  unresolved: undefined,
 };
 
 /** The terms and nothing else: a wider object must not smuggle a state or a transaction into a new record. @throws LedgerCorruption */
@@ -147,7 +152,7 @@ export function assertRecord(candidate: object): PaymentRecord {
   const evidence = EVIDENCE[record.state];
   if (evidence !== undefined ? !evidence.has(record.evidence) : record.evidence !== undefined)
     throw new LedgerCorruption(`${record.state} on the evidence of ${record.evidence ?? 'nothing'}`);
-  if (record.transaction === undefined && (record.evidence === 'logs' || record.evidence === 'claim'))
+  if (record.transaction === undefined && NEEDS_TRANSACTION.has(record.evidence))
     throw new LedgerCorruption(`${record.evidence} without transaction`);
   return record;
 }
@@ -188,7 +193,7 @@ export function assertFacts(to: PaymentState | undefined, { evidence, transactio
   const wanted = to === 'settled' ? PAID : to === 'refused' ? WORTHLESS : undefined;
   if (wanted === undefined ? evidence !== undefined : !wanted.has(evidence))
     throw new LedgerCorruption(`${to ?? 'a note'} on the evidence of ${evidence ?? 'nothing'}`);
-  if (to === 'settled' && evidence !== 'nonce' && transaction === undefined)
+  if (to === 'settled' && NEEDS_TRANSACTION.has(evidence) && transaction === undefined)
     throw new LedgerCorruption('settled without transaction');
   if ((to === 'refused' || to === 'withdrawn') && reason === undefined)
     throw new LedgerCorruption(`${to} without reason`);

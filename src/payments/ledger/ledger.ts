@@ -16,7 +16,8 @@ export type PaymentState =
   | 'delivered'
   | 'undelivered'
   | 'refused'
-  | 'refundDue';
+  | 'refundDue'
+  | 'unresolved';
 
 /** What is fixed at the first reservation of an authorization. Amounts: `units` in base units, `amount` in display units. */
 export interface PaymentTerms {
@@ -61,9 +62,10 @@ export interface PaymentTerms {
  * How a settlement is known to have ended. Paid: `logs` the log pair on chain, `claim` the facilitator's word where no chain is asked,
  * `nonce` its word that the nonce is used, after we had sent it, where no chain is asked. Worthless: `expired` unused when the chain's
  * head passed `validBefore`, `elsewhere` cancelled or spent on something else, `unsent` refused before anything could be sent.
+ * Either: `operator` the word of whoever runs the shop, where nothing that can be asked decided in time.
  */
-export type PaidEvidence = 'logs' | 'claim' | 'nonce';
-export type WorthlessEvidence = 'expired' | 'elsewhere' | 'unsent';
+export type PaidEvidence = 'logs' | 'claim' | 'nonce' | 'operator';
+export type WorthlessEvidence = 'expired' | 'elsewhere' | 'unsent' | 'operator';
 export type Evidence = PaidEvidence | WorthlessEvidence;
 
 /** One payment. Times in milliseconds of the store's clock. */
@@ -189,6 +191,8 @@ interface Writing extends Holder {
 export interface Advance extends Writing {
   readonly to: PaymentState;
   readonly receipt?: Receipt;
+  /** Id of the receipt that goes with this change: of a payment that was not made there is none. */
+  readonly dropReceipt?: string;
   readonly events: readonly EventDraft[];
 }
 

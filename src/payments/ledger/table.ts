@@ -200,6 +200,8 @@ const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as
 /** What a record that comes into a state forgets, where it has it. The Redis scripts get it as an argument, so the rule exists once. */
 export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
   ...Object.fromEntries(FINAL_STATES.map((state) => [state, FORGOTTEN])),
+  // An operator may still say that it was paid, and then it is delivered.
+  unresolved: { rawTransaction: FORGOTTEN.rawTransaction },
   // What is not there cannot be sent by mistake.
   withdrawn: { rawTransaction: FORGOTTEN.rawTransaction },
 };

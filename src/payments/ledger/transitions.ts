@@ -3,7 +3,8 @@ import type { PaymentFacts, PaymentState } from './ledger.ts';
 /** The whole state machine (CONTRACT 4.3). What is not written here cannot happen. */
 export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
   reserved: ['settling'],
-  settling: ['settled', 'refused', 'withdrawn'],
+  settling: ['settled', 'refused', 'withdrawn', 'unresolved'],
+  unresolved: ['settled', 'refused'],
   withdrawn: ['settling'],
   settled: ['delivered', 'undelivered'],
   undelivered: ['delivered', 'undelivered', 'refundDue'],
@@ -14,11 +15,11 @@ export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
 
-/** States that still want work; each of them can be taken over. */
-export const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => TRANSITIONS[state].length > 0);
-
 /** States that nothing leads out of. */
 export const FINAL_STATES: readonly PaymentState[] = STATES.filter((state) => TRANSITIONS[state].length === 0);
+
+/** States that still want work; each of them can be taken over. */
+export const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => !isFinal(state));
 
 /** Money moved and nothing was delivered: a lease that runs out here is a delivery that died. */
 export const DELIVERING_STATES: readonly PaymentState[] = ['settled', 'undelivered'];
@@ -28,8 +29,9 @@ export function sourcesOf(to: PaymentState): readonly PaymentState[] {
   return STATES.filter((from) => TRANSITIONS[from].includes(to));
 }
 
+/** Whether no call and no reconciler goes on from here. Out of `unresolved` only an operator's decision leads. */
 export function isFinal(state: PaymentState): boolean {
-  return TRANSITIONS[state].length === 0;
+  return state === 'unresolved' || TRANSITIONS[state].length === 0;
 }
 
 /** Nothing is under way in these states, so nothing is signed. */

@@ -68,7 +68,7 @@ local function book_at(first)
     for name in pairs(now) do redis.call('ZADD', names, 0, name) end
   end
 
-  local function drop(id)
+  function book.drop(id)
     for name in pairs(names_of(read_receipt(redis.call('HGET', receipts, id)), id)) do redis.call('ZREM', names, name) end
     redis.call('HDEL', receipts, id)
     for _, key in ipairs({ done, owed, uncertain }) do redis.call('ZREM', key, id) end
@@ -76,7 +76,7 @@ local function book_at(first)
 
   -- Ids in their order.
   local function drop_all(ids)
-    for _, id in ipairs(ids) do drop(id) end
+    for _, id in ipairs(ids) do book.drop(id) end
     if #ids == 0 then return 0 end
     local range = redis.call('HMGET', trimmed, 'from', 'to')
     if not range[1] or ids[1] < range[1] then redis.call('HSET', trimmed, 'from', ids[1]) end
@@ -111,7 +111,7 @@ local function book_at(first)
   function book.put(receipt)
     local before = redis.call('HGET', receipts, receipt.id)
     if not before then
-      for _, id in ipairs(same_payment(read_receipt(receipt.json))) do drop(id) end
+      for _, id in ipairs(same_payment(read_receipt(receipt.json))) do book.drop(id) end
     end
     redis.call('HSET', receipts, receipt.id, receipt.json)
     book.enter(receipt.id, receipt.json, before)

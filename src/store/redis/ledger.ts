@@ -16,7 +16,7 @@ import type {
 } from '../../payments/ledger/ledger.ts';
 import { ENDS_USES } from '../../payments/ledger/mandate-use.ts';
 import { MAX_REFUSALS, SWEPT_REFUSALS } from '../../payments/ledger/refusals.ts';
-import { RECORD_RETENTION_MS, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
+import { RECORD_RETENTION_MS, retentionOf, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
 import { FORGOTTEN_IN } from '../../payments/ledger/table.ts';
 import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/transitions.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
@@ -137,11 +137,13 @@ interface Change {
   /** Replaced where a record has them. */
   readonly forget: Readonly<Record<string, string>>;
   readonly receipt?: { readonly id: string; readonly json: string };
+  readonly dropReceipt?: string;
+  readonly retentionMs?: number;
   /** What becomes of the uses of a mandate, where a record has one. */
   readonly uses?: 'commit' | 'release';
 }
 
-function movement({ to, receipt }: Advance): Change {
+function movement({ to, receipt, dropReceipt }: Advance): Change {
   const uses = ENDS_USES[to];
   return {
     from: sourcesOf(to),
@@ -151,7 +153,9 @@ function movement({ to, receipt }: Advance): Change {
     stampSettled: to === 'settled',
     required: REQUIRED[to],
     forget: FORGOTTEN_IN[to] ?? {},
+    retentionMs: retentionOf(to),
     ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
+    ...(dropReceipt === undefined ? {} : { dropReceipt }),
     ...(uses === undefined ? {} : { uses }),
   };
 }

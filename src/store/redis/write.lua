@@ -54,6 +54,7 @@ if plan.receipt then
   book.put(plan.receipt)
   trimmed = book.trim(plan.receiptsMaxLength, plan.trimmedAtOnce)
 end
+if plan.dropReceipt then book_at(5).drop(plan.dropReceipt) end
 append_events(KEYS[3])
 -- Without a new answer an older one stays for the rest of its own time.
 if plan.keepMs == 0 then redis.call('DEL', KEYS[4]) end

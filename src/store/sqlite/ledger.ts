@@ -16,11 +16,12 @@ import { tokenRows } from './tokens.ts';
 interface LedgerParts {
   readonly append: AppendEvents;
   readonly put: PutReceipts;
+  readonly drop: (receiptId: string) => void;
   readonly register: SqliteRegister;
 }
 
 /** The ledger in SQLite: the pure table between a read and a write of one transaction. */
-export function sqliteLedger(database: Database, { append, put, register }: LedgerParts): PaymentLedger {
+export function sqliteLedger(database: Database, { append, put, drop, register }: LedgerParts): PaymentLedger {
   const rows = paymentRows(database);
   const answers = answerRows(database);
   const refusals = refusalRows(database);
@@ -79,6 +80,7 @@ export function sqliteLedger(database: Database, { append, put, register }: Ledg
         (now) => {
           keep(command.payId, command.keeping, now);
           if (command.receipt !== undefined) put([command.receipt]);
+          if (command.dropReceipt !== undefined) drop(command.dropReceipt);
           append(command.events, now);
         },
       ),

@@ -33,7 +33,7 @@ export function openSqliteStore(options: {
   if (register.epoch() === undefined) register.begin(options.epoch ?? { born: now(), openFrom: 0 });
   return {
     name: 'sqlite',
-    ledger: sqliteLedger(database, { append, put: rows.put, register }),
+    ledger: sqliteLedger(database, { append, put: rows.put, drop: rows.drop, register }),
     feed: sqliteFeed(database, append),
     receipts: sqliteReceipts(database, rows, trimmed),
     tasks: sqliteTaskClaims(database),

@@ -12,6 +12,8 @@ export type PutReceipts = (receipts: readonly Receipt[]) => void;
 /** The writes of the book, each inside a transaction that somebody else opened. */
 export interface ReceiptRows {
   readonly put: PutReceipts;
+  /** Of a payment that was not made after all. */
+  readonly drop: (id: string) => void;
   /** Writes those that are new; answers their ids. */
   readonly add: (receipts: readonly Receipt[]) => readonly string[];
   /** Drops some of what is past the bounds. True: there may be more. */
@@ -32,6 +34,7 @@ export function receiptRows({ db }: Database, limits: StoreLimits, trimmed: Trim
   const reached = db.prepare(
     'UPDATE tally SET trimmed_from = min(coalesce(trimmed_from, ?1), ?1), trimmed_to = max(coalesce(trimmed_to, ?2), ?2)',
   );
+  const dropped = db.prepare('DELETE FROM receipts WHERE id = ?');
   const done = db.prepare('SELECT done FROM tally');
   const oldest = db.prepare(
     'DELETE FROM receipts WHERE id IN (SELECT id FROM receipts WHERE delivered = 1 ORDER BY id LIMIT ?) RETURNING id',
@@ -52,6 +55,9 @@ export function receiptRows({ db }: Database, limits: StoreLimits, trimmed: Trim
     if (oldest !== undefined && newest !== undefined) reached.run(oldest, newest);
   };
   return {
+    drop(id) {
+      dropped.run(id);
+    },
     put(receipts) {
       for (const receipt of receipts) {
         if (receipt.payment !== undefined) replaced.run(receipt.payment.replayKey, receipt.id);

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { decided, readDecision } from '../../src/cli/decide.ts';
+import { UsageError } from '../../src/cli/usage-error.ts';
+import { RETRY_WINDOW_MS } from '../../src/payments/ledger/retention.ts';
+import { leaveToOperator } from '../../src/payments/loose-ends.ts';
+import { HASH } from '../payments/scripted-rail.ts';
+import { tillOfEachTest } from '../payments/till.ts';
+
+describe('acg reconcile --decide', () => {
+  const till = tillOfEachTest();
+  const { take, record, receipts, types, later } = till;
+  const decide = (was: 'paid' | 'unpaid', transaction?: string) =>
+    decided(till.ledger, { payId: till.terms.payId, was, ...(transaction === undefined ? {} : { transaction }) });
+
+  beforeEach(async () => {
+    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    await take();
+    till.clock = till.terms.validBefore * 1_000 + RETRY_WINDOW_MS;
+    const open = await record();
+    assert.ok(open !== undefined);
+    await leaveToOperator(till.ledger, open, () => undefined);
+    assert.equal((await record())?.state, 'unresolved');
+  });
+
+  it('paid: it is settled on his word, its buyer collects it for a day, and the receipt says so', async () => {
+    await decide('paid', HASH);
+    const { state, evidence, transaction, settledAt } = (await record()) ?? {};
+    assert.deepEqual([state, evidence, transaction, settledAt], ['settled', 'operator', HASH, till.clock]);
+    const [receipt, ...others] = await receipts();
+    assert.deepEqual(
+      [receipt?.payment?.status, receipt?.payment?.externalReference, receipt?.delivered, others.length],
+      ['settled', HASH, false, 0],
+    );
+    assert.equal((await types()).at(-1), 'payment.settled');
+    later(1_000);
+    const sale = await take();
+    assert.ok(sale.kind === 'paid');
+    await till.desk().delivered(sale.record, till.facts(sale));
+    assert.equal((await receipts())[0]?.delivered, true);
+  });
+
+  it('unpaid: its buyer is asked to pay anew, and no receipt is left', async () => {
+    await decide('unpaid');
+    const { state, evidence } = (await record()) ?? {};
+    assert.deepEqual([state, evidence], ['refused', 'operator']);
+    assert.deepEqual(await receipts(), []);
+    assert.equal((await types()).at(-1), 'payment.rejected');
+    const sale = await take();
+    assert.ok(sale.kind === 'refused' && sale.owed.phase === 'settle');
+  });
+
+  it('is made once, and only of what waits for it', async () => {
+    await decide('unpaid');
+    await assert.rejects(decide('paid'), /is refused: it waits for no decision/);
+    await assert.rejects(decided(till.ledger, { payId: '0'.repeat(64), was: 'paid' }), /not known/);
+  });
+
+  it('wants to be told what exactly', () => {
+    const id = 'a'.repeat(64);
+    assert.deepEqual(readDecision(id, ['paid'], HASH.toUpperCase().replace('0X', '0x')), {
+      payId: id,
+      was: 'paid',
+      transaction: HASH,
+    });
+    assert.deepEqual(readDecision(id, ['unpaid'], undefined), { payId: id, was: 'unpaid' });
+    for (const [payId, words, hash] of [
+      ['pay_1', ['paid'], undefined],
+      [id, [], undefined],
+      [id, ['perhaps'], undefined],
+      [id, ['paid', 'unpaid'], undefined],
+      [id, ['paid'], '0x12'],
+      [id, ['unpaid'], HASH],
+    ] as const)
+      assert.throws(() => readDecision(payId, words, hash), UsageError);
+  });
+});

@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import { loadConfig } from '../config/load.ts';
+import type { EventDraft } from '../events/event.ts';
+import { holder } from '../payments/holder.ts';
+import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
+import { receiptOf } from '../payments/receipt.ts';
+import { openStore } from '../store/open.ts';
+import { UsageError } from './usage-error.ts';
+
+/** What an operator says of a payment that nothing else can decide. */
+export interface Decision {
+  readonly payId: string;
+  readonly was: 'paid' | 'unpaid';
+  /** The transaction that paid, where it was found: 0x and 64 hex digits. */
+  readonly transaction?: string;
+}
+
+const PAY_ID = /^[0-9a-f]{64}$/;
+const TRANSACTION = /^0x[0-9a-f]{64}$/;
+
+/** Reads what stands behind `--decide`. @throws UsageError */
+export function readDecision(payId: string, words: readonly string[], transaction: string | undefined): Decision {
+  if (!PAY_ID.test(payId)) throw new UsageError('--decide wants the payment.replayKey of the receipt: 64 hex digits');
+  const [was, ...rest] = words;
+  if ((was !== 'paid' && was !== 'unpaid') || rest.length > 0)
+    throw new UsageError('say what it was: reconcile --decide PAYID paid, or unpaid');
+  if (transaction === undefined) return { payId, was };
+  if (was === 'unpaid') throw new UsageError('--transaction belongs to paid');
+  const hash = transaction.toLowerCase();
+  if (!TRANSACTION.test(hash)) throw new UsageError('--transaction wants a hash: 0x and 64 hex digits');
+  return { payId, was, transaction: hash };
+}
+
+/**
+ * `acg reconcile --decide PAYID paid|unpaid`: ends a payment that is `unresolved`. Paid: it is owed from now on, so a gateway delivers it,
+ * or its buyer collects it, for 24 hours, and then a refund is due. Unpaid: its buyer is asked to pay anew. May run while the gateways do.
+ * @throws UsageError, ConfigError; Error when the store does not answer, or the payment waits for no decision
+ */
+export async function decide({ config, decision }: { readonly config?: string; readonly decision: Decision }) {
+  const { storage, merchant } = loadConfig({ path: config, env: process.env });
+  const store = await openStore({ ...storage, merchantId: merchant.id });
+  try {
+    await decided(store.ledger, decision);
+    process.stdout.write(`${decision.payId} ${decision.was}\n`);
+  } finally {
+    await store.close();
+  }
+}
+
+/** @throws Error when the payment waits for no decision */
+export async function decided(ledger: PaymentLedger, { payId, was, transaction }: Decision): Promise<void> {
+  const record = await ledger.read(payId);
+  if (record === undefined) throw new Error(`${payId} is not known to this store`);
+  if (record.state !== 'unresolved') throw new Error(`${payId} is ${record.state}: it waits for no decision`);
+  const change = was === 'paid' ? asPaid(record, transaction) : asUnpaid(record);
+  // One command as long as it is not answered, as everywhere.
+  const command = { ...holder(record), step: randomUUID(), leaseMs: 0, ...change };
+  const written = await ledger.advance(command);
+  if (written.kind !== 'done') throw new Error(`${payId} was decided meanwhile`);
+}
+
+function asPaid(record: PaymentRecord, transaction: string | undefined) {
+  const at = new Date();
+  const hash = transaction ?? record.transaction;
+  const known = hash === undefined ? {} : { transaction: hash };
+  const { network, amount, currency, payer } = record;
+  const paid = { ...record, ...known, evidence: 'operator' } as const;
+  return {
+    to: 'settled',
+    facts: { ...known, evidence: 'operator' },
+    receipt: receiptOf(paid, { settledAt: at, at, durationMs: 0, delivery: undefined }),
+    events: [
+      event(record, at, 'payment.settled', 'ok', {
+        transaction: hash ?? '',
+        network,
+        amount,
+        currency,
+        payer,
+        decided: 'operator',
+      }),
+    ],
+  } as const;
+}
+
+function asUnpaid(record: PaymentRecord) {
+  const reason = 'settlement_undecided';
+  return {
+    to: 'refused',
+    facts: { reason, evidence: 'operator' },
+    // Nothing was paid, so there is nothing to show.
+    dropReceipt: record.receiptId,
+    events: [event(record, new Date(), 'payment.rejected', 'error', { reason, decided: 'operator' })],
+  } as const;
+}
+
+function event(
+  { requestId, resourceId, channel }: PaymentRecord,
+  at: Date,
+  type: EventDraft['type'],
+  status: 'ok' | 'error',
+  data: NonNullable<EventDraft['data']>,
+): EventDraft {
+  return { type, requestId, resourceId, at: at.toISOString(), adapter: channel, status, paymentProvider: 'x402', data };
+}
