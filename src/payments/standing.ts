@@ -28,9 +28,7 @@ export async function answerStanding(
   switch (kind) {
     case 'busy':
       // A proof that came without a secret joins nothing: it is public, so the answer would be any onlooker's.
-      return isBuyer
-        ? { kind: 'in_flight', leaseLeftMs: reservation.leaseLeftMs }
-        : { kind: 'in_flight', alone: true };
+      return isBuyer ? { kind: 'in_flight', leaseLeftMs: reservation.leaseLeftMs } : { kind: 'in_flight', alone: true };
     case 'used':
       return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
     case 'guarded':

@@ -7,13 +7,7 @@ import {
   assertTerms,
   REQUIRED,
 } from '../../payments/ledger/invariants.ts';
-import type {
-  Advance,
-  Advanced,
-  Note,
-  PaymentLedger,
-  PaymentState,
-} from '../../payments/ledger/ledger.ts';
+import type { Advance, Advanced, Note, PaymentLedger, PaymentState } from '../../payments/ledger/ledger.ts';
 import { ENDS_USES } from '../../payments/ledger/mandate-use.ts';
 import { MAX_REFUSALS, SWEPT_REFUSALS } from '../../payments/ledger/refusals.ts';
 import { RECORD_RETENTION_MS, retentionOf, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
@@ -69,8 +63,8 @@ export function redisLedger(
   return {
     async reserve({ terms: given, owner, leaseMs, longestMs, token, proof }) {
       assertLease(leaseMs);
-      assertLease(longestMs ?? 0);
       assertNewToken(token);
+      assertLease(longestMs ?? 0);
       const terms = assertTerms(given);
       const { payId } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
