@@ -5,6 +5,7 @@ import { paymentReceiptId } from '../receipt-id.ts';
 import { replayKey } from './payid.ts';
 import type { ChainPayment } from './payment-logs.ts';
 import type { X402Config } from './settings.ts';
+import { VALID_BEFORE_EXCESS_SECONDS } from './window.ts';
 
 /** What a payment may have been for. `units` in base units. */
 export interface Price {
@@ -15,9 +16,6 @@ export interface Price {
 
 /** `resourceId` of a payment that fits no price, or more than one. */
 export const UNKNOWN_RESOURCE = 'unknown';
-
-/** No purchase here has an authorization that lives longer after its block than an offer asks for and this, seconds (contract 4.2). */
-const ACCEPTED_BEYOND_SECONDS = 600;
 
 /**
  * The receipt of a payment that only the chain remembers. Its id is the one that the gateway gives the same payment. What the chain does
@@ -37,7 +35,8 @@ export function receiptFromChain(
   const payId = replayKey({ chainId: terms.chainId, asset: terms.asset, from, nonce });
   const [price, another] = prices.filter((candidate) => candidate.units === units);
   const { maxTimeoutSeconds } = terms;
-  const latest = BigInt(time + maxTimeoutSeconds + ACCEPTED_BEYOND_SECONDS);
+  // No purchase here has an authorization that lives longer; only who paid without the gateway sets more.
+  const latest = BigInt(time + maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS);
   const end = validBefore !== undefined && validBefore <= latest ? Number(validBefore) : time + maxTimeoutSeconds;
   return {
     id: paymentReceiptId(payId, end, maxTimeoutSeconds),
