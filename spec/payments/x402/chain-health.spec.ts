@@ -19,6 +19,7 @@ describe('what the readings of a chain say of its node', () => {
   let wallErrorMs = 0;
   let health: ChainHealth;
   let rail: PaymentRail;
+  let told: string[] = [];
 
   before(async () => {
     stage = await openStage();
@@ -39,11 +40,15 @@ describe('what the readings of a chain say of its node', () => {
       now: () => clock,
       wall: () => Date.now() + wallErrorMs,
     });
-    const { terms, local } = stage;
-    rail = trustingOnly(
-      health,
-      await createLocalRail({ rpc, chain: health.chain, terms, privateKey: local.relayerKey }),
-    );
+    const local = await createLocalRail({
+      rpc,
+      chain: health.chain,
+      terms: stage.terms,
+      privateKey: stage.local.relayerKey,
+    });
+    told = [];
+    const line = (level: string) => (facts: object) => void told.push(`${level} ${(facts as { fault: string }).fault}`);
+    rail = trustingOnly(health, local, { info: line('info'), warn: line('warn') });
   });
 
   const ask = (proof: Proof, transaction: string | undefined) =>
@@ -84,6 +89,8 @@ describe('what the readings of a chain say of its node', () => {
       assert.equal(rail.chainState?.().faults[0]?.kind, 'missing');
       await node.become('honest');
       assert.equal(await rail.check(), undefined);
+      assert.equal(await rail.check(), undefined);
+      assert.deepEqual(told, ['warn missing', 'info missing'], 'each change is told once');
     });
 
     it('is no fault of a node that is dead meanwhile, nor of a transaction that nobody named', async () => {

@@ -70,7 +70,7 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
   });
 
   const { rail: unwatched, close } = await railOf(config, rpc, chain);
-  const rail = health === undefined ? unwatched : trustingOnly(health, unwatched);
+  const rail = health === undefined ? unwatched : trustingOnly(health, unwatched, log);
   const wallets =
     rpc === undefined || chain === undefined
       ? undefined
