@@ -14,6 +14,7 @@ const NAMES: ReadonlySet<string> = new Set([
   'content-length',
   'content-type',
   'date',
+  'idempotent-replayed',
   'keep-alive',
   'payment-response',
   'transfer-encoding',
@@ -56,8 +57,9 @@ describe('a merchant that answers what no merchant should', () => {
       const collected = await Promise.all(FRONTS.map((front, at) => stage.call(front, 'goods', proofs[at])));
       for (const seen of collected) {
         closed(seen);
-        // Delivered once already, or handed over now: never both, never neither.
-        if (outcome.kind === 'delivered') assert.deepEqual([seen.outcome, seen.code], ['failed', 'PAYMENT_REPLAYED']);
+        // The answer that was delivered is kept for the buyer's token; what was not is handed over now.
+        if (outcome.kind === 'delivered')
+          assert.deepEqual([seen.outcome, seen.bytes.toString('latin1')], ['delivered', outcome.body]);
         else assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD], seen.everything);
       }
       const settled = ((await stage.income()) - before) / PRICE_UNITS;
@@ -92,6 +94,8 @@ function expected(seen: Seen, outcome: Outcome, streamed: boolean, what: string)
   }
   assert.equal(seen.outcome, 'failed', what);
   assert.ok(seen.code === 'BACKEND_ERROR' || (seen.code === 'BACKEND_TIMEOUT' && outcome.reason === 'timeout'), what);
-  if (outcome.reason !== undefined) assert.equal(seen.reason, outcome.reason, what);
+  // A merchant who broke off three times is not asked by the next call, which waits for him until its deadline.
+  const reasons: readonly unknown[] = outcome.reason === 'transport' ? ['transport', 'timeout'] : [outcome.reason];
+  if (outcome.reason !== undefined) assert.ok(reasons.includes(seen.reason), what);
   if (outcome.kind === 'failed') assert.equal(seen.details['status'], outcome.status, what);
 }
