@@ -10,7 +10,7 @@ import { type ClientOf, wideNetwork } from './limits/client.ts';
 import type { MandateDesk } from './mandates/desk.ts';
 import type { WatchedMerchant } from './merchant/exchange.ts';
 import { type BuyerTokens, createBuyerTokens } from './payments/buyer-token.ts';
-import { createCashier, type StoreLossPolicy } from './payments/cashier.ts';
+import { type CashierParts, createCashier, type StoreLossPolicy } from './payments/cashier.ts';
 import type { DeliveryDesk } from './payments/delivery.ts';
 import { joining } from './payments/join.ts';
 import { createLeases } from './payments/leases.ts';
@@ -22,6 +22,7 @@ import { openTokenKeys, type SharedSecrets } from './payments/token-keys.ts';
 import { createUnprovenSignatures } from './payments/unproven.ts';
 import { createProofVerifier } from './payments/verifier.ts';
 import type { X402Rail } from './payments/x402/create-rail.ts';
+import type { X402Config } from './payments/x402/settings.ts';
 import type { Lifecycle } from './sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
@@ -84,7 +85,7 @@ export function openTillFor(
   },
 ): Till | undefined {
   if (rail === undefined || config.x402 === undefined || tokens === undefined) return undefined;
-  return openTill({ ...parts, tokens, rail, onStoreLoss: config.x402.onStoreLoss, resources: config.resources });
+  return openTill({ ...parts, tokens, rail, onStoreLoss: storeLossPolicy(config.x402), resources: config.resources });
 }
 
 /** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
@@ -94,7 +95,19 @@ function openTill(parts: TillParts): Till {
   showRail(metrics, rail);
   const waits = reconcileLog(log);
   const leases = createLeases(ledger);
-  const cashier = createCashier({ ledger, rail, leases, onStoreLoss });
+  let unclaimed = 0;
+  metrics.counter({
+    name: 'acg_payments_unclaimed_total',
+    help:
+      'Proofs refused with 409 although the chain shows them paid to us and the store has no record of them: after a loss of the store, or ' +
+      'when another store or seller uses the same payee.',
+    read: () => unclaimed,
+  });
+  const onUnclaimed: CashierParts['onUnclaimed'] = (facts) => {
+    unclaimed += 1;
+    log.warn(facts, 'a payment that the chain shows and no record has is not known to be this buyer’s: answered 409');
+  };
+  const cashier = createCashier({ ledger, rail, leases, onStoreLoss, onUnclaimed });
   const unproven = createUnprovenSignatures();
   metrics.counter({
     name: 'acg_contract_signatures_total',
@@ -133,6 +146,12 @@ function openTill(parts: TillParts): Till {
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
     releaseLeases: () => leases.releaseAll(),
   };
+}
+
+/** What the configuration says of payments that the store loses. */
+function storeLossPolicy({ onStoreLoss, payToExclusive }: X402Config): StoreLossPolicy {
+  if (onStoreLoss === 'refuse') return 'refuse';
+  return payToExclusive ? 'deliver' : 'marked';
 }
 
 function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, events: EventSink): Journal {

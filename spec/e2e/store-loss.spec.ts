@@ -6,7 +6,6 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import type { StoreLossPolicy } from '../../src/payments/cashier.ts';
 import { backendIdempotencyKey } from '../../src/payments/terms.ts';
 import { transferCall } from '../../src/payments/x402/calldata.ts';
 import type { Eip3009Authorization } from '../../src/payments/x402/wire.ts';
@@ -40,7 +39,8 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
       let facilitator: Facilitator;
       let buyer: Buyer;
       let shop: Shop;
-      let policy: StoreLossPolicy = 'deliver';
+      let policy: 'deliver' | 'refuse' = 'deliver';
+      let payToExclusive = true;
       const payTo = privateKeyToAddress(generatePrivateKey());
 
       const open = (): Promise<Shop> =>
@@ -50,9 +50,9 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
           storage,
           payTo,
           facilitator: rail === 'local' ? { mode: 'local' } : { mode: 'remote', url: facilitator.url },
-          overrides: { payments: { x402: { onStoreLoss: policy } } },
+          overrides: { payments: { x402: { onStoreLoss: policy, payToExclusive } } },
         });
-      const reopen = async (next: StoreLossPolicy): Promise<void> => {
+      const reopen = async (next: 'deliver' | 'refuse'): Promise<void> => {
         await shop.close();
         policy = next;
         shop = await open();
@@ -74,6 +74,13 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
       const proofFor = async (id: string, input: unknown = {}): Promise<string> => {
         const challenge = (await (await shop.invoke(id, input)).json()) as { payment: { envelope: unknown } };
         return buyer.pay(challenge.payment.envelope);
+      };
+      /** The token of a 402 that anybody may ask for. */
+      const tokenFor = async (id: string, input: unknown): Promise<string> => {
+        const challenge = (await (await shop.invoke(id, input)).json()) as {
+          payment: { envelope: { extensions: Record<string, { info: { token: string } }> } };
+        };
+        return challenge.payment.envelope.extensions['agent-commerce-buyer']?.info.token ?? '';
       };
       /** The same proof over other words of the authorization, signed anew. */
       const signedAnew = async (proof: string, changes: Partial<Eip3009Authorization>): Promise<string> => {
@@ -119,6 +126,68 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         assert.deepEqual(metadataOf(await receiptWhen(shop, again.requestId, true)), { recovered: 'chain' });
         replayed(await bring(shop, 'market_report', INPUT, { proof: found(proof) }), 'delivered');
         assert.equal((await income()) - before, PRICE_UNITS);
+      });
+
+      it(`where another store may use the payee: ${rail === 'local' ? 'to the buyer whose token the transaction carries, and to no stranger' : '409, logged'}`, async () => {
+        payToExclusive = false;
+        await reopen('deliver');
+        try {
+          const [proof, prefetched] = [await proofFor('market_report', INPUT), await tokenFor('market_report', INPUT)];
+          assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
+          await forget();
+          merchant.forget();
+          const strange = [
+            found(proof),
+            found(proof, prefetched),
+            found(proof, await tokenFor('market_report', INPUT)),
+          ];
+          for (const stranger of strange)
+            replayed(await bring(shop, 'market_report', INPUT, { proof: stranger }), 'used');
+          assert.equal(merchant.requests.length, 0);
+          assert.ok(shop.logLines.some((line) => line.includes('is not known to be this buyer')));
+          const own = await bring(shop, 'market_report', INPUT, { proof });
+          if (rail === 'remote') replayed(own, 'used');
+          else assert.equal(own.status, 200, own.bytes.toString());
+          assert.equal(merchant.requests.length, rail === 'remote' ? 0 : 1);
+          for (const stranger of strange)
+            replayed(
+              await bring(shop, 'market_report', INPUT, { proof: stranger }),
+              rail === 'remote' ? 'used' : 'delivered',
+            );
+        } finally {
+          payToExclusive = true;
+          await reopen('deliver');
+        }
+      });
+
+      it('another shop with the same payee delivers nothing for it', async () => {
+        payToExclusive = false;
+        const other = await openShop({
+          chain,
+          merchantUrl: merchant.url,
+          payTo,
+          facilitator: rail === 'local' ? { mode: 'local' } : { mode: 'remote', url: facilitator.url },
+          overrides: { payments: { x402: { payToExclusive: false } } },
+        });
+        await reopen('deliver');
+        try {
+          const proof = await proofFor('market_report', INPUT);
+          assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
+          merchant.forget();
+          const theirs = await other.invoke('market_report', INPUT);
+          const { payment } = (await theirs.json()) as {
+            payment: { envelope: { extensions: Record<string, { info: { token: string } }> } };
+          };
+          const token = payment.envelope.extensions['agent-commerce-buyer']?.info.token;
+          // The same relayer may serve both; then the buyer's own proof is known by its mark, and a stranger's is not.
+          for (const brought of [found(proof), found(proof, token)])
+            replayed(await bring(other, 'market_report', INPUT, { proof: brought }), 'used');
+          assert.equal(merchant.requests.length, 0);
+        } finally {
+          payToExclusive = true;
+          await other.close();
+          await reopen('deliver');
+        }
       });
 
       it('with the policy "refuse": 409 "used", never 402, and the merchant is not called', async () => {

@@ -56,7 +56,10 @@ function paymentOf(index: number): Payment {
       nonce,
       receiptId: paymentReceiptId(payId, validBefore, CHAIN.maxTimeoutSeconds),
     },
-    shown: { from, nonce, units: 7n, transaction: HASH, time: NOON_MS / 1_000 - 5, validBefore: spelled },
+    shown: {
+      ...{ from, nonce, units: 7n, transaction: HASH, time: NOON_MS / 1_000 - 5, validBefore: spelled },
+      ...{ sender: undefined, marked: false },
+    },
     fate: (['delivered', 'undelivered', 'never'] as const)[index % 3] ?? 'never',
   };
 }

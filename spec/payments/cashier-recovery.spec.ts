@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { StoreLossPolicy } from '../../src/payments/cashier.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
 import type { Sale } from '../../src/payments/sale.ts';
 import type { Reading } from '../../src/payments/x402/rail.ts';
@@ -110,5 +111,49 @@ describe('an authorization without a record that may have paid us', () => {
     till.peer.script.reconcile = async () => PAID;
     const sale = await take({ refusal: TOO_OLD });
     assert.ok(sale.kind === 'paid' && sale.record.recovered === undefined);
+  });
+
+  describe('whose it was', () => {
+    const TOKEN = 'a'.repeat(64);
+    const OTHER = 'b'.repeat(64);
+    /** The policy, the mark in the transaction, the digest of the token that came, the answer. */
+    const owners: readonly (readonly [StoreLossPolicy, string | undefined, string | undefined, Sale['kind']])[] = [
+      ['deliver', undefined, undefined, 'paid'],
+      ['deliver', undefined, TOKEN, 'paid'],
+      ['deliver', TOKEN, TOKEN, 'paid'],
+      ['deliver', TOKEN, OTHER, 'spent'],
+      ['deliver', TOKEN, undefined, 'spent'],
+      ['marked', undefined, undefined, 'spent'],
+      ['marked', undefined, TOKEN, 'spent'],
+      ['marked', TOKEN, TOKEN, 'paid'],
+      ['marked', TOKEN, OTHER, 'spent'],
+      ['marked', TOKEN, undefined, 'spent'],
+      ['refuse', TOKEN, TOKEN, 'spent'],
+    ];
+    for (const [policy, mark, token, kind] of owners)
+      it(`${policy}, ${mark ? 'marked' : 'not marked'}, ${token === undefined ? 'no token' : token === TOKEN ? 'the token' : 'another token'}: ${kind}`, async () => {
+        till.onStoreLoss = policy;
+        till.peer.script.markOf = async () => mark;
+        if (token !== undefined) till.terms = { ...till.terms, tokenDigest: token };
+        // It may be too old by now to be the secret of a new purchase.
+        till.peer.script.verify = async () => SPENT;
+        till.peer.script.reconcile = async () => PAID;
+        const sale = await take({ token: { kind: 'worthless' } });
+        assert.equal(sale.kind, kind);
+        if (sale.kind === 'paid') {
+          assert.equal(sale.record.tokenDigest, mark, 'and it is the secret of the record again');
+          assert.deepEqual(till.unclaimed, []);
+          return;
+        }
+        assert.ok(sale.kind === 'spent' && sale.state === 'used');
+        assert.deepEqual(till.unclaimed, [till.terms.payId]);
+        assert.deepEqual([await record(), await receipts()], [undefined, []]);
+      });
+
+    it('is not decided while the node does not show the transaction', async () => {
+      till.peer.script.markOf = silent;
+      assert.equal((await bring('spent', PAID)).kind, 'unavailable');
+      assert.deepEqual([await record(), till.unclaimed], [undefined, []]);
+    });
   });
 });

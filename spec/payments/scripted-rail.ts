@@ -27,6 +27,7 @@ export function scriptedRail() {
     verify: async (): Promise<RailVerdict> => ({ kind: 'valid' }),
     settle: async (_write: WriteAhead): Promise<Settlement> => PAID,
     reconcile: async (): Promise<Reading> => ({ kind: 'open' }),
+    markOf: async (): Promise<string | undefined> => undefined,
   };
   const rail: PaymentRail = {
     facilitator: 'local',
@@ -45,6 +46,7 @@ export function scriptedRail() {
       asked.push({ what: 'reconcile', amount, ...(knownTransaction === undefined ? {} : { knownTransaction }) });
       return script.reconcile();
     },
+    markOf: () => script.markOf(),
     check: async () => undefined,
   };
   return { rail, script, asked, names: () => asked.map(({ what }) => what) };

@@ -47,6 +47,8 @@ export function tillOfEachTest() {
     /** Connections to the merchant that are held and neither used nor given back. */
     connections: 0,
     onStoreLoss: 'deliver' as StoreLossPolicy,
+    /** Payments of which an operator was told that nobody is known to have bought here with them. */
+    unclaimed: [] as string[],
     store: undefined as unknown as Store,
     ledger: undefined as unknown as PaymentLedger,
     peer: scriptedRail(),
@@ -70,6 +72,7 @@ export function tillOfEachTest() {
     till.reachable = true;
     till.connections = 0;
     till.onStoreLoss = 'deliver';
+    till.unclaimed = [];
     till.flushed = [];
     till.held = new Set();
     till.terms = freshTerms();
@@ -116,7 +119,8 @@ export function tillOfEachTest() {
   };
   const cashier = (through = till.ledger) => {
     const { peer, onStoreLoss, time } = till;
-    return createCashier({ ledger: through, rail: peer.rail, leases, onStoreLoss, time });
+    const onUnclaimed = ({ payId }: { readonly payId: string }): void => void till.unclaimed.push(payId);
+    return createCashier({ ledger: through, rail: peer.rail, leases, onStoreLoss, onUnclaimed, time });
   };
   const take = (changes?: Partial<Order>, through = till.ledger, joined = false): Promise<Sale> =>
     cashier(through).take(order(changes), joined);

@@ -51,6 +51,8 @@ export function worldConfig(parts: WorldParts): ConfigObject {
         currency: CURRENCY,
         payTo: parts.payTo ?? privateKeyToAddress(generatePrivateKey()),
         maxTimeoutSeconds: 120,
+        // A payee of its own for each world.
+        payToExclusive: true,
         rpcUrl: chain.rpcUrl,
         facilitator:
           parts.facilitator.mode === 'local'

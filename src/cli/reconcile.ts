@@ -6,7 +6,7 @@ import { type Head, readHead } from '../payments/x402/chain-answers.ts';
 import { type Price, receiptFromChain } from '../payments/x402/chain-receipt.ts';
 import { AssetMismatch } from '../payments/x402/create-rail.ts';
 import { firstBlockSince, quantity } from '../payments/x402/log-range.ts';
-import { paymentsTo } from '../payments/x402/payment-logs.ts';
+import { type ChainPayment, paymentsTo } from '../payments/x402/payment-logs.ts';
 import { createRpc, type Rpc } from '../payments/x402/rpc.ts';
 import type { X402Config } from '../payments/x402/settings.ts';
 import { ConfigError } from '../problems/problem.ts';
@@ -74,7 +74,7 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
   // Who says from when knows what was lost since.
   const trimmed = since === undefined ? await store.receipts.trimmedRange() : undefined;
   const prices = pricesOf(config);
-  const counts = { found: 0, known: 0, trimmed: 0, missing: 0 };
+  const counts = { foreign: 0, found: 0, known: 0, trimmed: 0, missing: 0 };
   let batch: Receipt[] = [];
   const flush = async (): Promise<void> => {
     if (batch.length === 0) return;
@@ -84,9 +84,14 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
     counts.known += batch.length - missing.length;
     batch = [];
   };
+  const isOurs = await ownership(x402);
   const { asset, payTo } = x402;
   const search = { asset, payTo, first, last: head.number };
   for await (const payment of paymentsTo(rpc, search, progress(head.number))) {
+    if (!isOurs(payment)) {
+      counts.foreign += 1;
+      continue;
+    }
     counts.found += 1;
     const receipt = receiptFromChain(payment, x402, prices, new Date());
     if (wasLost(receipt.id, payment.time * 1_000, trimmed, Date.now())) batch.push(receipt);
@@ -99,9 +104,32 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
     counts.trimmed === 0
       ? ''
       : `, ${counts.trimmed} that the book may have dropped once delivered (--since writes them)`;
+  if (counts.foreign > 0)
+    process.stderr.write(
+      `${counts.foreign} payments are not known to be this store's and were left out; with one store set payments.x402.payToExclusive: true\n`,
+    );
   process.stderr.write(
     `blocks ${first} to ${head.number}: ${counts.found} payments, ${counts.known} known already${old}, ${counts.missing} receipts ${did}\n`,
   );
+}
+
+/**
+ * Whether a payment to the payee was made for this store (contract 4.3): every one where the operator says that nothing else is paid to it,
+ * else those that our own relayer sent and marked. @throws ConfigError when neither can be
+ */
+async function ownership({
+  payToExclusive,
+  facilitator,
+}: X402Config): Promise<(payment: Pick<ChainPayment, 'sender' | 'marked'>) => boolean> {
+  if (payToExclusive) return () => true;
+  if (facilitator.mode === 'remote') {
+    const message =
+      'must be true for this: without it nobody knows which payments to payTo were made for this store, and another store or seller may use it';
+    throw new ConfigError([{ path: 'payments.x402.payToExclusive', message }]);
+  }
+  const { privateKeyToAddress } = await import('viem/accounts');
+  const relayer = privateKeyToAddress(facilitator.privateKey as `0x${string}`).toLowerCase();
+  return ({ sender, marked }) => marked && sender === relayer;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { longestTimeoutMs } from '../checkouts/longest-timeout.ts';
 import { configWarnings, loadConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
-import { frontsSummary } from '../config/summary.ts';
+import { frontsSummary, storeLossSummary } from '../config/summary.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { connectionsFor, createListener, type Listener } from '../server.ts';
@@ -127,7 +127,13 @@ async function open(
   const agentsAt = await listenAt(agents, 'server', config.server);
   const managementAt = await listenAt(management, 'management', config.management);
   const ports = { agents: agentsAt.port, management: managementAt.port };
-  const facts = { ...ports, mode: config.x402?.mode, store: store.name, fronts: frontsSummary(config) };
+  const facts = {
+    ...ports,
+    mode: config.x402?.mode,
+    store: store.name,
+    fronts: frontsSummary(config),
+    lostPayments: storeLossSummary(config),
+  };
   log.info(facts, 'listening');
   return drain;
 }

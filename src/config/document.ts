@@ -102,6 +102,7 @@ export interface X402Document {
   readonly confirmations?: number;
   readonly buyerTokenSecrets?: readonly string[];
   readonly keepAnswerSeconds?: number;
+  readonly payToExclusive?: boolean;
   readonly onStoreLoss?: 'deliver' | 'refuse';
   readonly facilitator: FacilitatorDocument;
 }

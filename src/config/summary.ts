@@ -10,6 +10,20 @@ export function mandatesSummary({
   return `ap2 mandates for ${asking} of ${resources.length} resources (issuers: ${ap2.issuers.length})`;
 }
 
+/** What a payment gets that the chain shows and the store has lost; for people, in `validate` and in the first line of the log. */
+export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string {
+  if (x402 === undefined) return 'no payments';
+  const { onStoreLoss, payToExclusive, rpcUrl, facilitator } = x402;
+  if (onStoreLoss === 'refuse') return 'refused with 409 (onStoreLoss: refuse)';
+  if (rpcUrl === undefined) return 'refused with 409, because there is no rpcUrl to ask the chain through';
+  if (payToExclusive) return 'delivered once, because payTo is this store’s alone (payToExclusive: true)';
+  const advice =
+    'a merchant with one store, who sells nothing else for this payTo, sets payments.x402.payToExclusive: true';
+  return facilitator.mode === 'local'
+    ? `delivered once to the buyer whose token is in the calldata of our transaction, else refused with 409; ${advice}`
+    : `refused with 409, because another store or seller may use payTo; ${advice}`;
+}
+
 /** Which fronts are there, where, and how many resources each offers; for people, in `validate` and in the first line of the log. */
 export function frontsSummary({ protocols, resources }: Pick<GatewayConfig, 'protocols' | 'resources'>): string {
   const fronts = (['http', 'mcp', 'a2a'] as const)

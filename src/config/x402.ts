@@ -43,6 +43,7 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
     confirmations: confirmations(document, rpcUrl, problems),
     buyerTokenSecrets: document.buyerTokenSecrets ?? [],
     keepAnswerSeconds: document.keepAnswerSeconds ?? X402.keepAnswerSeconds.default,
+    payToExclusive: document.payToExclusive ?? X402.payToExclusive.default,
     onStoreLoss: document.onStoreLoss ?? 'deliver',
     localSignatureCheck: document.localSignatureCheck ?? X402.localSignatureCheck.default,
     mode,

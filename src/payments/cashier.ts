@@ -21,7 +21,7 @@ import { passed } from './steps.ts';
 import { tooLate } from './too-late.ts';
 import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';
-import type { PaymentRail, RailVerdict, SettlementHistory } from './x402/rail.ts';
+import type { PaymentRail, RailVerdict, Settled, SettlementHistory } from './x402/rail.ts';
 
 /** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
 const SALE_BOUND_MS = 205_000;
@@ -32,8 +32,12 @@ const NOT_REACHED = {
   cause: 'no connection to the merchant',
 } as const;
 
-/** What becomes of an authorization that has no record although the chain shows that it paid us (CONTRACT 4.3, `onStoreLoss`). */
-export type StoreLossPolicy = 'deliver' | 'refuse';
+/**
+ * What becomes of an authorization that has no record although the chain shows that it paid us (contract 4.3, `onStoreLoss`). `deliver`:
+ * nothing else is paid to this payee, so it was bought here. `marked`: only what carries the token of this very call in the calldata of our
+ * own transaction, because another store or seller may be paid to the same payee. `refuse`: nothing.
+ */
+export type StoreLossPolicy = 'deliver' | 'marked' | 'refuse';
 
 /** What a till works with. */
 export interface CashierParts {
@@ -41,6 +45,10 @@ export interface CashierParts {
   readonly rail: PaymentRail;
   readonly leases: Leases;
   readonly onStoreLoss: StoreLossPolicy;
+  /** Told of a payment that the chain shows, that has no record, and that is not known to be this buyer's. */
+  readonly onUnclaimed?:
+    | ((facts: { readonly payId: string; readonly transaction: string | undefined }) => void)
+    | undefined;
   readonly time?: Time;
 }
 
@@ -71,13 +79,14 @@ class Till {
   readonly #rail: PaymentRail;
   readonly #leases: Leases;
   readonly #onStoreLoss: StoreLossPolicy;
+  readonly #onUnclaimed: CashierParts['onUnclaimed'];
   readonly #places: SettlementPlaces;
   readonly #reservations: Reservations;
   readonly #order: Order;
   #held: HeldConnection | undefined;
 
   constructor(
-    { ledger, rail, leases, onStoreLoss, time = REAL_TIME }: CashierParts,
+    { ledger, rail, leases, onStoreLoss, onUnclaimed, time = REAL_TIME }: CashierParts,
     { places, reservations }: { readonly places: SettlementPlaces; readonly reservations: Reservations },
     order: Order,
   ) {
@@ -85,6 +94,7 @@ class Till {
     this.#rail = rail;
     this.#leases = leases;
     this.#onStoreLoss = onStoreLoss;
+    this.#onUnclaimed = onUnclaimed;
     this.#books = { ledger, time };
     this.#places = places;
     this.#reservations = reservations;
@@ -258,22 +268,47 @@ class Till {
     return this.#giveUp(record, () => ({ kind: 'unavailable', cause: `${reason}: ${cause}` }));
   }
 
-  /** It paid us and the store forgot: the record is made again from what the chain shows, and delivered once. */
-  async #recover(record: PaymentRecord, shown: Parameters<typeof closeSettlement>[3]): Promise<Made> {
+  /**
+   * It paid us and the store forgot: the record is made again from what the chain shows, and delivered once. Where another store may have
+   * sold for it, or another buyer bought, the answer is 409, and an operator is told.
+   */
+  async #recover(record: PaymentRecord, shown: Settled): Promise<Made> {
     const withinWindow = record.reservedAt <= record.validBefore * 1_000 + RETRY_WINDOW_MS;
-    if (this.#onStoreLoss === 'refuse' || !withinWindow)
+    let mark: string | undefined;
+    try {
+      mark = shown.transaction === undefined ? undefined : await this.#rail.markOf?.(shown.transaction);
+    } catch (cause) {
+      return this.#giveUp(record, () => ({ kind: 'unavailable', cause: String(cause) }));
+    }
+    const { tokenDigest } = this.#order.terms;
+    const isTheirs = mark === undefined ? this.#onStoreLoss === 'deliver' : mark === tokenDigest;
+    if (this.#onStoreLoss === 'refuse' || !withinWindow || !isTheirs) {
+      this.#onUnclaimed?.({ payId: record.payId, transaction: shown.transaction });
       return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
+    }
+    // A token that is too old for a new purchase is the secret of this one all the same.
+    const secret = mark === undefined || record.keyDigest !== undefined ? {} : { tokenDigest: mark };
     return beginSettling(this.#books, this.#order, record, false, (settling) =>
-      closeSettlement(this.#books, this.#order, settling, shown, { recovered: 'chain' }),
+      closeSettlement(this.#books, this.#order, settling, shown, { recovered: 'chain', ...secret }),
     );
+  }
+
+  /** What a rail may put on the chain for this record: the digest of a random token. That of a key could be guessed from it. */
+  #mark({ keyDigest, tokenDigest }: PaymentRecord): string | undefined {
+    const { terms, token } = this.#order;
+    return tokenDigest ?? (keyDigest !== undefined && token?.kind === 'issued' ? terms.tokenDigest : undefined);
   }
 
   async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Made> {
     // Nothing is sent from here any more, but another process will find the record and go on with it.
     if (!this.#order.gateOpen()) return leaveUncertain(this.#books, record, 'the gateway is closing');
     const { proof, requirements } = recall(record);
+    const mark = this.#mark(record);
     passed('sending', record.payId);
-    const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), history);
+    const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), {
+      ...history,
+      ...(mark === undefined ? {} : { mark }),
+    });
     passed('answered', record.payId);
     return closeSettlement(this.#books, this.#order, record, settlement);
   }

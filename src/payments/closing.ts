@@ -27,7 +27,7 @@ export async function closeSettlement(
   order: Order,
   record: PaymentRecord,
   settlement: Settlement,
-  facts: Pick<PaymentFacts, 'recovered'> = {},
+  facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> = {},
 ): Promise<Made> {
   switch (settlement.kind) {
     case 'settled':
@@ -62,7 +62,7 @@ async function closeSettled(
   { journal, elapsedMs }: Order,
   record: PaymentRecord,
   { evidence, transaction }: Settled,
-  recovery: Pick<PaymentFacts, 'recovered'>,
+  recovery: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
 ): Promise<Made> {
   const { network, amount, currency, payer } = record;
   const durationMs = elapsedMs();

@@ -4,6 +4,8 @@ import { encodeFunctionData, parseAbi, parseSignature } from 'viem';
 import {
   authorizationStateCall,
   balanceCall,
+  marked,
+  markOf,
   SELECTORS,
   transferCall,
   validBeforeIn,
@@ -28,6 +30,22 @@ const numbers = [authorization.value, authorization.validAfter, authorization.va
 const members = [from, to, ...numbers, nonce] as unknown as readonly [Hex, Hex, bigint, bigint, bigint, Hex];
 
 describe('calldata by concatenation', () => {
+  it('has a mark only where one was put behind the arguments, for every signature', () => {
+    const mark = 'c3'.repeat(32);
+    const calls = [
+      transferCall(authorization, signature, 'account'),
+      ...[1, 31, 32, 33, 65, 300].map((bytes) => transferCall(authorization, `0x${'a7'.repeat(bytes)}`, 'contract')),
+    ];
+    for (const call of calls) {
+      assert.equal(markOf(call), undefined);
+      assert.equal(markOf(marked(call, mark)), mark);
+      assert.equal(marked(call, undefined), call);
+      assert.equal(markOf(`${marked(call, mark)}00`), undefined);
+    }
+    assert.equal(markOf(`0xdeadbeef${mark}`), undefined);
+    assert.equal(markOf('0x'), undefined);
+  });
+
   it('equals the reference for an account', () => {
     const { r, s, v } = parseSignature(signature as Hex);
     const args = [...members, Number(v), r, s] as const;

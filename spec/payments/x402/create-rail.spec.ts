@@ -36,6 +36,7 @@ describe('opening the rail', () => {
     confirmations: 1,
     buyerTokenSecrets: [],
     keepAnswerSeconds: 60,
+    payToExclusive: true,
     onStoreLoss: 'deliver',
     ...changes,
   });

@@ -210,6 +210,8 @@ export interface PaymentFacts {
   readonly evidence?: Evidence;
   readonly recovered?: 'chain';
   readonly sending?: Sending;
+  /** Of a record that is made again: the transaction that paid carries it, so the call that showed this token bought it. */
+  readonly tokenDigest?: string;
 }
 
 /** `fenced`: another owner took over. `illegal`: the table has no such transition. `lost`: the record is gone. */

@@ -57,6 +57,30 @@ export function validBeforeIn(
   return undefined;
 }
 
+/** Words of the call of a payer that is an account: six members, and v, r, s. */
+const ACCOUNT_WORDS = AUTHORIZATION_WORDS + 3;
+const SELECTOR_DIGITS = 10;
+
+/** The call with a mark behind its arguments, which the asset does not look at. `mark`: 32 bytes, hex without 0x. */
+export function marked(call: string, mark: string | undefined): string {
+  return mark === undefined ? call : `${call}${mark}`;
+}
+
+/** The mark behind the arguments of a transfer; undefined for calldata that is none, or has none. */
+export function markOf(calldata: string): string | undefined {
+  const word = 2 * WORD_BYTES;
+  const end = endOfArguments(calldata, word);
+  return end !== undefined && calldata.length === end + word ? calldata.slice(end) : undefined;
+}
+
+function endOfArguments(calldata: string, word: number): number | undefined {
+  if (calldata.startsWith(SELECTORS.transferByAccount)) return SELECTOR_DIGITS + ACCOUNT_WORDS * word;
+  if (!calldata.startsWith(SELECTORS.transferByContract)) return undefined;
+  const lengthAt = SELECTOR_DIGITS + (AUTHORIZATION_WORDS + 1) * word;
+  const bytes = Number.parseInt(calldata.slice(lengthAt, lengthAt + word), 16);
+  return lengthAt + word + Math.ceil(bytes / WORD_BYTES) * word;
+}
+
 /** v, r and s, one word each. */
 function splitSignature(signature: string): string {
   const digits = signature.slice(2);

@@ -60,9 +60,14 @@ export function readReceipt(value: Json): TransactionReceipt | undefined {
   };
 }
 
-/** The calldata of a transaction; empty for one that the node does not show. */
-export function readInput(value: Json): string {
-  return value === null ? '0x' : readHex(readObject(value, 'transaction')['input'], 'calldata');
+/** Who sent a transaction, in lower case, and its calldata; undefined for one that the node does not show. */
+export function readSent(value: Json): { readonly from: string; readonly input: string } | undefined {
+  if (value === null) return undefined;
+  const transaction = readObject(value, 'transaction');
+  return {
+    from: readHex(transaction['from'], 'sender').toLowerCase(),
+    input: readHex(transaction['input'], 'calldata'),
+  };
 }
 
 /** Logs, each with the transaction it belongs to. */

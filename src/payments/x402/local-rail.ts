@@ -1,5 +1,6 @@
-import { transferCall } from './calldata.ts';
+import { marked, markOf, transferCall } from './calldata.ts';
 import type { Chain } from './chain.ts';
+import { readSent } from './chain-answers.ts';
 import { confirmPayment } from './confirm.ts';
 import { evidenceQuery, paysOffer, readingOf } from './evidence-query.ts';
 import { createFailedPayers } from './failed-payers.ts';
@@ -65,8 +66,9 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     return verdict.kind === 'valid' && isShort ? { kind: 'unfunded', cause: UNFUNDED } : verdict;
   };
   /** Signs and sends, and again under the next number where the one it had certainly went to another transaction. */
-  const send = async (proof: Proof, writeAhead: WriteAhead): Promise<Sending> => {
-    const { data, gas } = transferOf(proof);
+  const send = async (proof: Proof, mark: string | undefined, writeAhead: WriteAhead): Promise<Sending> => {
+    const { gas, ...transfer } = transferOf(proof);
+    const data = marked(transfer.data, mark);
     const { from, nonce } = proof.payload.payload.authorization;
     for (let lost = 1; ; lost += 1) {
       const sending = await relayer.send({ to: terms.asset, data, gas }, writeAhead);
@@ -96,7 +98,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
         return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
       const verdict = await verify(proof, offer);
       if (verdict.kind !== 'valid') return unsimulated(verdict, history, chain, proof, offer);
-      const sending = await send(proof, writeAhead);
+      const sending = await send(proof, history.mark, writeAhead);
       if (sending.kind === 'unsent') return { kind: 'uncertain', cause: `nothing was sent: ${textOf(sending.cause)}` };
       const { hash: transaction } = sending;
       if (sending.kind === 'excluded' && !history.sentBefore)
@@ -110,6 +112,11 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     },
 
     reconcile: (proof, offer, knownTransaction) => readingOf(chain, evidenceQuery(proof, offer, knownTransaction)),
+
+    async markOf(transaction) {
+      const sent = readSent(await rpc.call('eth_getTransactionByHash', [transaction]));
+      return sent?.from === relayer.address.toLowerCase() ? markOf(sent.input) : undefined;
+    },
 
     async check() {
       try {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from '../../json/types.ts';
-import { validBeforeIn } from './calldata.ts';
-import { readHead, readInput, readLogPlaces, readReceipt } from './chain-answers.ts';
+import { markOf, validBeforeIn } from './calldata.ts';
+import { readHead, readLogPlaces, readReceipt, readSent } from './chain-answers.ts';
 import { paymentsIn, type ShownPayment, TRANSFER, topic } from './evidence.ts';
 import { OversizedAnswer } from './http-json.ts';
 import { BLOCKS_PER_QUERY, quantity } from './log-range.ts';
@@ -18,6 +18,10 @@ export interface ChainPayment extends ShownPayment {
   readonly time: number;
   /** Until when it was authorized, Unix seconds; undefined where the transaction does not spell the authorization out. */
   readonly validBefore: bigint | undefined;
+  /** Who sent the transaction, lower case; undefined when the node does not show it. */
+  readonly sender: string | undefined;
+  /** Whether its calldata carries the mark of a record (`markOf`). */
+  readonly marked: boolean;
 }
 
 /** What to search: from block to block, both included. */
@@ -79,9 +83,10 @@ async function* paymentsOf(
     if (shown.length === 0) continue;
     const time = times.get(number) ?? readHead(await ask('eth_getBlockByNumber', [quantity(number), false])).timestamp;
     times.set(number, time);
-    const input = readInput(await ask('eth_getTransactionByHash', [transaction]));
+    const { from: sender, input = '0x' } = readSent(await ask('eth_getTransactionByHash', [transaction])) ?? {};
+    const place = { transaction, time, sender, marked: markOf(input) !== undefined };
     for (const payment of shown)
-      yield { ...payment, transaction, time, validBefore: validBeforeIn(input, { ...payment, payTo: terms.payTo }) };
+      yield { ...payment, ...place, validBefore: validBeforeIn(input, { ...payment, payTo: terms.payTo }) };
   }
 }
 

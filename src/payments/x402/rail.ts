@@ -77,6 +77,11 @@ export interface SettlementHistory {
    * `refused`: a node may hold the transaction although it said no.
    */
   readonly withdrawnBefore?: boolean;
+  /**
+   * What the record is known by, 32 bytes as hex without 0x: a rail that sends transactions of its own puts it behind the call, so that the
+   * chain says whose the payment was after a loss of the store.
+   */
+  readonly mark?: string;
 }
 
 /** What the readings of a chain say of the node that gave them. */
@@ -116,6 +121,12 @@ export interface PaymentRail {
     knownTransaction: string | undefined,
     history?: SettlementHistory,
   ): Promise<Reading>;
+  /**
+   * The mark of the transaction that paid, when this rail sent it; undefined when it did not, or sent it without one. Anyone may submit an
+   * authorization with any mark, so nothing of another sender is believed. Absent where a rail sends nothing itself.
+   * @throws when the node does not answer
+   */
+  markOf?(transaction: string): Promise<string | undefined>;
   /** For readiness: undefined when all is well. */
   check(): Promise<RailFault | undefined>;
   /** What is known to be wrong with the chain's node or with our clock, and how old its newest block is. Absent without a chain. */

@@ -21,6 +21,8 @@ export interface X402Config {
   readonly buyerTokenSecrets: readonly string[];
   /** How long a token opens the answer that was delivered for it, seconds. */
   readonly keepAnswerSeconds: number;
+  /** The operator's word that no other store and no other seller uses `payTo`. */
+  readonly payToExclusive: boolean;
   /** What an authorization gets that has no record although the chain shows that it paid us (CONTRACT 4.3). */
   readonly onStoreLoss: 'deliver' | 'refuse';
   readonly localSignatureCheck: boolean;
