@@ -10,7 +10,7 @@ import { type ClientOf, wideNetwork } from './limits/client.ts';
 import type { MandateDesk } from './mandates/desk.ts';
 import type { WatchedMerchant } from './merchant/exchange.ts';
 import { type BuyerTokens, createBuyerTokens } from './payments/buyer-token.ts';
-import { type CashierParts, createCashier, type StoreLossPolicy } from './payments/cashier.ts';
+import { type CashierParts, createCashier } from './payments/cashier.ts';
 import type { DeliveryDesk } from './payments/delivery.ts';
 import { joining } from './payments/join.ts';
 import { createLeases } from './payments/leases.ts';
@@ -18,6 +18,7 @@ import type { PaymentLedger, PaymentRecord } from './payments/ledger/ledger.ts';
 import type { Offers } from './payments/offers.ts';
 import { createReconciler } from './payments/reconciler.ts';
 import { type Deliverable, fetchForBuyer } from './payments/redelivery.ts';
+import type { StoreLossPolicy } from './payments/store-loss.ts';
 import { openTokenKeys, type SharedSecrets } from './payments/token-keys.ts';
 import { createUnprovenSignatures } from './payments/unproven.ts';
 import { createProofVerifier } from './payments/verifier.ts';
@@ -103,7 +104,7 @@ function openTill(parts: TillParts): Till {
       'when another store or seller uses the same payee.',
     read: () => unclaimed,
   });
-  const onUnclaimed: CashierParts['onUnclaimed'] = (facts) => {
+  const onUnclaimed: NonNullable<CashierParts['onUnclaimed']> = (facts) => {
     unclaimed += 1;
     log.warn(facts, 'a payment that the chain shows and no record has is not known to be this buyer’s: answered 409');
   };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { StoreLossPolicy } from '../../src/payments/cashier.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
 import type { Sale } from '../../src/payments/sale.ts';
+import type { StoreLossPolicy } from '../../src/payments/store-loss.ts';
 import type { Reading } from '../../src/payments/x402/rail.ts';
 import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';

@@ -7,7 +7,6 @@ import { holder } from './holder.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
 import type { PaymentLedger, PaymentRecord } from './ledger/ledger.ts';
 import type { Refusal } from './ledger/refusals.ts';
-import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { NothingOwed } from './nothing-owed.ts';
 import { windowEndMs } from './patience.ts';
 import { recall, recallForChain, UNREADABLE, unreadable } from './recall.ts';
@@ -18,6 +17,7 @@ import type { Made, Order, Sale } from './sale.ts';
 import { createSettlementPlaces, type SettlementPlaces } from './settlement-places.ts';
 import { answerStanding } from './standing.ts';
 import { passed } from './steps.ts';
+import { claimed, markFor, type StoreLossParts } from './store-loss.ts';
 import { tooLate } from './too-late.ts';
 import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';
@@ -32,23 +32,10 @@ const NOT_REACHED = {
   cause: 'no connection to the merchant',
 } as const;
 
-/**
- * What becomes of an authorization that has no record although the chain shows that it paid us (contract 4.3, `onStoreLoss`). `deliver`:
- * nothing else is paid to this payee, so it was bought here. `marked`: only what carries the token of this very call in the calldata of our
- * own transaction, because another store or seller may be paid to the same payee. `refuse`: nothing.
- */
-export type StoreLossPolicy = 'deliver' | 'marked' | 'refuse';
-
 /** What a till works with. */
-export interface CashierParts {
+export interface CashierParts extends StoreLossParts {
   readonly ledger: PaymentLedger;
-  readonly rail: PaymentRail;
   readonly leases: Leases;
-  readonly onStoreLoss: StoreLossPolicy;
-  /** Told of a payment that the chain shows, that has no record, and that is not known to be this buyer's. */
-  readonly onUnclaimed?:
-    | ((facts: { readonly payId: string; readonly transaction: string | undefined }) => void)
-    | undefined;
   readonly time?: Time;
 }
 
@@ -78,23 +65,21 @@ class Till {
   readonly #books: Books;
   readonly #rail: PaymentRail;
   readonly #leases: Leases;
-  readonly #onStoreLoss: StoreLossPolicy;
-  readonly #onUnclaimed: CashierParts['onUnclaimed'];
+  readonly #storeLoss: StoreLossParts;
   readonly #places: SettlementPlaces;
   readonly #reservations: Reservations;
   readonly #order: Order;
   #held: HeldConnection | undefined;
 
   constructor(
-    { ledger, rail, leases, onStoreLoss, onUnclaimed, time = REAL_TIME }: CashierParts,
+    { ledger, leases, time = REAL_TIME, ...storeLoss }: CashierParts,
     { places, reservations }: { readonly places: SettlementPlaces; readonly reservations: Reservations },
     order: Order,
   ) {
     this.#ledger = ledger;
-    this.#rail = rail;
+    this.#rail = storeLoss.rail;
     this.#leases = leases;
-    this.#onStoreLoss = onStoreLoss;
-    this.#onUnclaimed = onUnclaimed;
+    this.#storeLoss = storeLoss;
     this.#books = { ledger, time };
     this.#places = places;
     this.#reservations = reservations;
@@ -273,42 +258,21 @@ class Till {
    * sold for it, or another buyer bought, the answer is 409, and an operator is told.
    */
   async #recover(record: PaymentRecord, shown: Settled): Promise<Made> {
-    const withinWindow = record.reservedAt <= record.validBefore * 1_000 + RETRY_WINDOW_MS;
-    let mark: string | undefined;
-    try {
-      mark = shown.transaction === undefined ? undefined : await this.#rail.markOf?.(shown.transaction);
-    } catch (cause) {
-      return this.#giveUp(record, () => ({ kind: 'unavailable', cause: String(cause) }));
-    }
-    const { tokenDigest } = this.#order.terms;
-    const isTheirs = mark === undefined ? this.#onStoreLoss === 'deliver' : mark === tokenDigest;
-    if (this.#onStoreLoss === 'refuse' || !withinWindow || !isTheirs) {
-      this.#onUnclaimed?.({ payId: record.payId, transaction: shown.transaction });
-      return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
-    }
-    // A token that is too old for a new purchase is the secret of this one all the same.
-    const secret = mark === undefined || record.keyDigest !== undefined ? {} : { tokenDigest: mark };
+    const claim = await claimed(this.#storeLoss, record, shown, this.#order.terms);
+    if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
+    if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
     return beginSettling(this.#books, this.#order, record, false, (settling) =>
-      closeSettlement(this.#books, this.#order, settling, shown, { recovered: 'chain', ...secret }),
+      closeSettlement(this.#books, this.#order, settling, shown, claim.facts),
     );
-  }
-
-  /** What a rail may put on the chain for this record: the digest of a random token. That of a key could be guessed from it. */
-  #mark({ keyDigest, tokenDigest }: PaymentRecord): string | undefined {
-    const { terms, token } = this.#order;
-    return tokenDigest ?? (keyDigest !== undefined && token?.kind === 'issued' ? terms.tokenDigest : undefined);
   }
 
   async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Made> {
     // Nothing is sent from here any more, but another process will find the record and go on with it.
     if (!this.#order.gateOpen()) return leaveUncertain(this.#books, record, 'the gateway is closing');
     const { proof, requirements } = recall(record);
-    const mark = this.#mark(record);
+    const told = { ...history, ...markFor(record, this.#order) };
     passed('sending', record.payId);
-    const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), {
-      ...history,
-      ...(mark === undefined ? {} : { mark }),
-    });
+    const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), told);
     passed('answered', record.payId);
     return closeSettlement(this.#books, this.#order, record, settlement);
   }
