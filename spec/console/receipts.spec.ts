@@ -50,6 +50,28 @@ describe('takings', () => {
     assert.deepEqual([row && inDigits(row.revenue), row?.sales, row?.unreadable], ['0.02', 2, 1]);
   });
 
+  it('leave out what nothing could tell whether it was paid; it stays in the list of what is open', () => {
+    const unknown = paid(2, { amount: '5', resourceId: 'report' });
+    const book = createBooks();
+    book.add([paid(1, { ...sold, amount: '0.1' }), { ...unknown, payment: { ...unknown.payment, status: 'unknown' } }]);
+    const { resources, totals } = takings(book.paid());
+    assert.deepEqual(
+      [...resources, ...totals].map(({ resourceId, revenue, open }) => [resourceId, inDigits(revenue), inDigits(open)]),
+      [
+        ['archive', '0.10', '0.00'],
+        ['', '0.10', '0.00'],
+      ],
+    );
+    const open = owed(
+      book.paid().filter(({ delivered }) => !delivered),
+      NOW + RUNNING_MS,
+    );
+    assert.deepEqual(
+      open.map(({ receipt, standing }) => [receipt.requestId, standing]),
+      [['req-old-2', 'unknown']],
+    );
+  });
+
   it('do not mix resources whose names would run together', () => {
     assert.equal(takings([paid(1, { resourceId: 'a","b' }), paid(2, { resourceId: 'a' })]).resources.length, 2);
   });

@@ -18,7 +18,8 @@ import { decimal, plus, ZERO } from './money.js';
  */
 
 /**
- * By resource, the one sold last first; and in all, by currency and network.
+ * By resource, the one sold last first; and in all, by currency and network. What nothing could tell whether it was paid is left out: it
+ * is no income, and stands among what is open until the operator has decided it.
  *
  * @param {readonly PaidReceipt[]} paid
  * @returns {{ readonly resources: readonly Takings[], readonly totals: readonly Takings[] }}
@@ -29,7 +30,8 @@ export function takings(paid) {
   /** @type {Map<string, Takings>} */
   const totals = new Map();
   for (const receipt of paid) {
-    const { currency, network } = receipt.payment;
+    const { status, currency, network } = receipt.payment;
+    if (status === 'unknown') continue;
     count(resources, [receipt.resourceId, currency, network], receipt);
     count(totals, ['', currency, network], receipt);
   }
