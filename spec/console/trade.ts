@@ -63,7 +63,8 @@ export function oldReceipt(number: number, change: Partial<Receipt> = {}, settle
       payer: `0x${'b6'.repeat(20)}`,
       payee: `0x${'c7'.repeat(20)}`,
       externalReference: `0x${'d8'.repeat(32)}`,
-      replayKey: 'e9'.repeat(32),
+      // A book has one receipt a payment.
+      replayKey: `${time}${tail}`.padStart(64, 'e9'),
       settledAt: settledAt.toISOString(),
     },
     ...change,

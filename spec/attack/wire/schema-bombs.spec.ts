@@ -78,7 +78,8 @@ const BOMBS: Readonly<Record<string, string>> = {
   'a hundred thousand alternatives': configWith(
     object({ a: { anyOf: Array.from({ length: 100_000 }, (_, at) => ({ const: at })) } }),
   ),
-  'a pattern with nested quantifiers': configWith(object({ a: { ...text, pattern: '^(a+)+$' } })),
+  'a pattern that no linear engine can run': configWith(object({ a: { ...text, pattern: '^(a+)+\\1$' } })),
+  'a pattern whose counts multiply': configWith(object({ a: { ...text, pattern: '^((a{99}){99}){99}$' } })),
   'a pattern of a megabyte': configWith(object({ a: { ...text, pattern: 'a?'.repeat(500_000) } })),
   'a name of a prototype': configWith(object({})).replace(
     '"properties":{}',
