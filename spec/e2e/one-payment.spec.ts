@@ -28,7 +28,7 @@ describe('one authorization is one payment', () => {
     assert.deepEqual(statuses, Object.fromEntries(SPELLINGS.map(({ name, accepted }) => [name, accepted ? 200 : 402])));
   });
 
-  it('twenty spellings of one signature in parallel: one settlement, one call to the merchant, twenty equal answers', async () => {
+  it('twenty spellings of one signature in parallel: one settlement, one call to the merchant, one answer for all', async () => {
     const { shop, merchant } = seller;
     const before = await seller.income();
     const spellings = spellingsOfOneAuthorization(await seller.proof('held'));
@@ -41,10 +41,15 @@ describe('one authorization is one payment', () => {
     // Answered on a connection that was opened last: all the others are with the gateway.
     await ask(shop.url, { method: 'GET', path: '/health', headers: {} });
     merchant.release();
-    const [first, ...others] = await Promise.all(answers);
-    assert.deepEqual([first?.status, first?.bytes.toString()], [200, '{"held":true}']);
-    for (const { status, bytes, payment } of others)
-      assert.deepEqual([status, bytes, payment], [first?.status, first?.bytes, first?.payment]);
+    const all = await Promise.all(answers);
+    const told = all.filter(({ status }) => status !== 200);
+    // What has no place beside the other copies hears at once that the call runs, and has its answer when it asks again.
+    assert.ok(all.length - told.length >= 2, 'copies that wait have the answer');
+    for (const one of told) replayed(one, 'in_flight');
+    const later = await Promise.all(spellings.map((proof) => bring(shop, 'held', {}, { proof })));
+    const answered = [...all.filter(({ status }) => status === 200), ...later.filter(({ status }) => status === 200)];
+    for (const { bytes } of answered) assert.equal(bytes.toString(), '{"held":true}');
+    assert.equal(new Set(answered.map(({ payment }) => JSON.stringify(payment))).size, 1);
     assert.equal((await seller.income()) - before, PRICE_UNITS);
     assert.equal(merchant.requests.length, 1);
   });
