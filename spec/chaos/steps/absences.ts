@@ -33,7 +33,7 @@ export async function dieAndReturnLate(ground: Ground, { where, kind, step, key 
   await store.close();
 
   const told = await ask(call, site.baseUrl);
-  await checkBooks(ground, site, { call, purchase, told, fate: fateOf(kind, step, key !== undefined) });
+  await checkBooks(ground, site, { call, purchase, told, fate: fateOf(kind, step) });
   await gateway.kill();
   return took;
 }

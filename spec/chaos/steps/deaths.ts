@@ -61,7 +61,7 @@ export async function dieAndReturn(
     const restarted = performance.now();
     const told = await insisting;
     const wait = { afterDeath: performance.now() - died, afterRestart: performance.now() - restarted };
-    await checkBooks(ground, site, { call, purchase, told, fate: fateOf(kind, later(step, again), key !== undefined) });
+    await checkBooks(ground, site, { call, purchase, told, fate: fateOf(kind, later(step, again)) });
     return wait;
   } finally {
     await gateway.kill();

@@ -57,7 +57,7 @@ export async function dieUnderMandate(ground: Ground, death: MandateDeath): Prom
   if (buyer === 'cancels') {
     assert.deepEqual([told.status, await site.income()], [200, bought.units], told.text);
   } else {
-    const fate: Fate = buyer === undefined ? fateOf('GET', step, key !== undefined) : { told: 'answer', asked: 1 };
+    const fate: Fate = buyer === undefined ? fateOf('GET', step) : { told: 'answer', asked: 1 };
     await checkBooks(ground, site, { call: bought, purchase, told, fate });
   }
   const receipt = await eventually(async () => (await site.receipts())[0], 'a receipt');

@@ -63,7 +63,7 @@ describe('a gateway that stands still for longer than its lease', { concurrency:
     assert.ok(scene.purchase.answers(scene.late.text), scene.late.text);
     await scene.end();
     const told = await ask(scene.call, scene.other.baseUrl);
-    await checkBooks(ground, scene.other, { ...scene, told, fate: { told: 'had', asked: 1 } });
+    await checkBooks(ground, scene.other, { ...scene, told, fate: { told: 'answer', asked: 1 } });
   });
 
   async function nothingChanged({ before, end, record }: Scene): Promise<void> {

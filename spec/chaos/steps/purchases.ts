@@ -50,15 +50,15 @@ export const STEPS = [
 
 /** What must have become of a purchase after a death at a step and the buyer's return. */
 export interface Fate {
-  /** `answer`: he has it, now or from before; `undelivered`: he is told that it cannot be had any more; `had`: that he had it. */
-  readonly told: 'answer' | 'undelivered' | 'had';
+  /** `answer`: he has it, now or once more (contract 4.5); `undelivered`: he is told that it cannot be had any more. */
+  readonly told: 'answer' | 'undelivered';
   /** How often the merchant was asked in all, always under the one key of the purchase. */
   readonly asked: number;
 }
 
-/** `keyed`: the buyer's calls carry an Idempotency-Key. */
-export function fateOf(kind: Kind, died: PaymentStep, keyed: boolean): Fate {
-  if (died === 'delivered') return { told: keyed ? 'answer' : 'had', asked: 1 };
+/** Of a buyer with a secret: his key, or the token of the 402, which official clients echo. What was delivered is kept for it. */
+export function fateOf(kind: Kind, died: PaymentStep): Fate {
+  if (died === 'delivered') return { told: 'answer', asked: 1 };
   const left = before(died, 'forwarding') || died === 'forwarding' ? 0 : 1;
   // From `settled` on the record says that the request may be on its way, so what must not be repeated is not sent.
   if (kind === 'plain POST' && !before(died, 'settled')) return { told: 'undelivered', asked: left };
