@@ -50,6 +50,21 @@ describe('the book of receipts in Redis', () => {
         assert.deepEqual(await sentDuring(() => receipts.page({ limit: 50, ...query })), ['evalsha']);
     }));
 
+  it('reads pages of any length', () =>
+    withStore(
+      async ({ receipts }) => {
+        const ids = Array.from({ length: 9_000 }, (_, i) => receiptId(1_000_000 + i));
+        for (let from = 0; from < ids.length; from += 100)
+          await receipts.write(ids.slice(from, from + 100).map((id) => receipt(id, 'long')));
+        const page = await receipts.page({ limit: 20_000, delivered: false });
+        assert.deepEqual(
+          page.receipts.map(({ id }) => id),
+          ids.toReversed(),
+        );
+      },
+      { receiptsMaxLength: 10_000 },
+    ));
+
   it('puts what an earlier release wrote on its lists, at the start and whenever there is more of it', () =>
     withStore(async (store, merchantId) => {
       const [owed, done, damaged] = [receiptId(3_000), receiptId(2_000), receiptId(1_000)];

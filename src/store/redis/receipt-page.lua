@@ -14,5 +14,9 @@ if #KEYS > 3 then table.sort(ids, function(a, b) return a > b end) end
 local page = {}
 for at = 1, math.min(#ids, plan.count) do page[at] = ids[at] end
 local found = {}
-if #page > 0 then found = redis.call('HMGET', KEYS[1], unpack(page)) end
+-- A call takes some thousand arguments.
+for from = 1, #page, 1000 do
+  local to = math.min(from + 999, #page)
+  for _, json in ipairs(redis.call('HMGET', KEYS[1], unpack(page, from, to))) do found[#found + 1] = json end
+end
 return { redis.call('ZCARD', KEYS[2]), page, found }
