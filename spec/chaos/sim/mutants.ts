@@ -150,9 +150,20 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
-    name: 'the key of a kept answer is not asked for',
-    shows: /without its key/,
+    name: 'the secret of a kept answer is not asked for',
+    shows: /without its secret/,
     ledger: (ledger) => ({ ...ledger, reserve: async (command) => unguarded(ledger, command) }),
+  },
+  {
+    name: 'the token of a purchase that runs or waits is not asked for',
+    shows: /a guarded answer to a call without its secret/,
+    table: {
+      reserve: (record, command, now) => {
+        if (record?.tokenDigest === undefined) return table.reserve(record, command, now);
+        const { tokenDigest } = record;
+        return table.reserve(record, { ...command, terms: { ...command.terms, tokenDigest } }, now);
+      },
+    },
   },
   {
     name: 'nobody renews leases',
@@ -198,7 +209,14 @@ function withoutReason({ facts, ...command }: Note): Note {
 async function unguarded(ledger: PaymentLedger, command: Parameters<PaymentLedger['reserve']>[0]) {
   const reservation = await ledger.reserve(command);
   if (reservation.kind !== 'ended') return reservation;
-  const { keyDigest, ...record } = reservation.record;
-  const { keyDigest: asked } = command.terms;
-  return { ...reservation, record: asked === undefined ? record : { ...record, keyDigest: asked } };
+  const { keyDigest: _key, tokenDigest: _token, ...record } = reservation.record;
+  const { keyDigest, tokenDigest } = command.terms;
+  return {
+    ...reservation,
+    record: {
+      ...record,
+      ...(keyDigest === undefined ? {} : { keyDigest }),
+      ...(tokenDigest === undefined ? {} : { tokenDigest }),
+    },
+  };
 }
