@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { startMerchant } from '../../support/merchant.ts';
-import { freePorts } from '../../support/ports.ts';
+import { cut, serveLoopback } from '../loopback.ts';
 import { ask, insist, send, signedCall } from '../steps/buyer.ts';
 import { openSite } from '../steps/site.ts';
 import { assertExecuted, type Stage } from './stage.ts';
@@ -14,8 +14,9 @@ const CLOCK_SHIFT_MS = 30_000;
 export async function wakeLate(stage: Stage): Promise<void> {
   const merchant = stage.keep(await startMerchant());
   const ground = { ...stage.ground, merchant };
-  const [nowhere = 0] = await freePorts(1);
-  const overrides = { backend: { baseUrl: `http://127.0.0.1:${nowhere}` } };
+  // It takes connections, so payments are taken, and breaks them off at the first byte.
+  const silent = stage.keep(await serveLoopback(async ({ response }) => cut(response)));
+  const overrides = { backend: { baseUrl: silent.url } };
   const frozen = await openSite(ground, { store: 'redis', rail: 'local', overrides });
   const other = await openSite(ground, { store: 'redis', rail: 'local', beside: frozen });
   const [sleeper] = await Promise.all([
