@@ -101,7 +101,7 @@ describe('one proof, brought as often as anybody likes', () => {
   proven(
     'X2',
     'spec/e2e/one-payment.spec.ts',
-    'twenty spellings of one signature in parallel: one settlement, one call to the merchant, twenty equal answers',
+    'twenty spellings of one signature in parallel: one settlement, one call to the merchant, one answer for all',
   );
   proven('X3', 'spec/e2e/join.spec.ts', 'with one key: the same');
 });

@@ -63,10 +63,11 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
         (record, now) => {
           const outcome = reserve(record, command, now, shownFor(command, now));
           const taken = unlessRefused(outcome, record, command, (proof) => refusals.reason(proof, now));
-          return admitted(taken, record, (claim) => reserveUses(register, claim, now));
+          const allowed = admitted(taken, record, (claim) => reserveUses(register, claim, now));
+          if (allowed.changed && allowed.answer.kind === 'run') noteToken(command, now);
+          return allowed;
         },
         (now) => {
-          noteToken(command, now);
           rows.purge(now);
           answers.purge(now);
           tokens.purge(now);
