@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
 import type { Paid } from '../../src/payments/sale.ts';
+import { eventually } from '../support/books.ts';
 import { keptAnswer } from './ledger/samples.ts';
 import { tillOfEachTest } from './till.ts';
 
@@ -29,6 +30,22 @@ describe('an answer that has begun to leave', () => {
     };
     desk(till.broken({ note })).sending(paid.record);
     assert.equal(noted, 'begun');
+  });
+
+  it('is marked within a tenth of a second of the return of a store that was away', async () => {
+    const paid = await pay();
+    const away = 12;
+    let tries = 0;
+    const pauses: number[] = [];
+    const sleep = async (ms: number): Promise<void> => void pauses.push(ms);
+    till.time = { ...till.time, sleep };
+    const note: PaymentLedger['note'] = (command) => {
+      tries += 1;
+      return tries <= away ? till.silent() : till.ledger.note(command);
+    };
+    desk(till.broken({ note })).sending(paid.record);
+    await eventually(async () => ((await record())?.sending === 'begun' ? true : undefined), 'the mark');
+    assert.deepEqual([pauses.length, Math.max(...pauses)], [away, 100]);
   });
 
   it('and whose process died before it wrote so: the first who finds it tells the operator', async () => {

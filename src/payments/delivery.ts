@@ -22,6 +22,12 @@ import { passed } from './steps.ts';
 /** Where tasks are polled and resumed, a client that lost the answer needs this long to ask again, milliseconds (contract 4.5). */
 const A2A_KEEP_MS = 10 * 60 * 1_000;
 
+/**
+ * Between attempts at the mark that bytes leave, milliseconds. While the store is away nothing tells of them, so the mark has to be there soon
+ * after it is back: a death in between would leave a receipt as of a buyer who got nothing. No caller waits for it.
+ */
+const MARK_PAUSES_MS: readonly number[] = Array.from({ length: 20 }, () => 100);
+
 /** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
 export interface DeliveryDesk {
   /**
@@ -120,7 +126,7 @@ export function createDeliveryDesk(
       const command = { ...holder(record), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
       marks.set(
         record,
-        persist(() => ledger.note(command), time),
+        persist(() => ledger.note(command), time, MARK_PAUSES_MS),
       );
     },
     delivered: (record, facts) => {
