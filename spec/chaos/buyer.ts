@@ -70,7 +70,9 @@ export class Buyer {
   }
 
   async sign(call: CallStory, challenge: Challenge, seed: Seed, lifetimeMs?: number): Promise<SignedProof> {
-    const proof = await signProof(this.account, this.#market.chain, challenge, seed, lifetimeMs);
+    const { extensions, ...bare } = challenge;
+    const signed = call.echoes && extensions !== undefined ? challenge : bare;
+    const proof = await signProof(this.account, this.#market.chain, signed, seed, lifetimeMs);
     call.proofs.push(proof.story);
     return proof;
   }

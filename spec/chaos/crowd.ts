@@ -36,7 +36,8 @@ export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<C
     const key = seed.chance(plan.keys) ? `key-${seed.bytes32()}` : undefined;
     const target = { resource: seed.pick(RESOURCES), input: `call-${id}` };
     const channel = seedOf(`${plan.seed}/channel/${id}`).pick(CHANNELS);
-    const call: CallStory = { id, kind, target, channel, key, proofs: [], lines: [], oddities: [] };
+    const echoes = key === undefined && seedOf(`${plan.seed}/token/${id}`).chance(plan.tokens);
+    const call: CallStory = { id, kind, target, channel, key, echoes, proofs: [], lines: [], oddities: [] };
     calls.push(call);
     return call;
   };

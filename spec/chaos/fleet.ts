@@ -24,6 +24,8 @@ export interface Post {
   readonly name: string;
   readonly url: string;
   readonly up: boolean;
+  /** When it was killed, Unix milliseconds. */
+  readonly deaths: readonly number[];
   /** SIGKILL. Nothing when it is down already. */
   kill(): Promise<void>;
   /** Stops it as a whole, as a machine that swaps does, until it is woken up. Nothing when it is down. */
@@ -81,6 +83,7 @@ function openPost(name: string, configPath: string, url: string): Post {
   let running: GatewayProcess | undefined;
   let up = false;
   const complaints: string[] = [];
+  const deaths: number[] = [];
   const bury = (): void => {
     up = false;
     for (const line of running?.log ?? [])
@@ -95,7 +98,9 @@ function openPost(name: string, configPath: string, url: string): Post {
       return up;
     },
     complaints,
+    deaths,
     async kill() {
+      if (up) deaths.push(Date.now());
       const dying = running;
       up = false;
       await dying?.kill();
@@ -152,6 +157,7 @@ function configuration(
     payTo,
     overrides: {
       merchant: { id: MERCHANT_ID, publicBaseUrl },
+      payments: { x402: { keepAnswerSeconds: 3_600 } },
       protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
       storage: { eventsMaxLength: EVERYTHING, receiptsMaxLength: EVERYTHING },
       resources: { ...Object.fromEntries(samples), ...resources() },

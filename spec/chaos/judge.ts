@@ -1,15 +1,25 @@
 import { PRICE_UNITS } from './fleet.ts';
 import type { Accuse, Evidence, Excused, Violation } from './goals.ts';
 import { isPaid, judgeBooks } from './judge-books.ts';
+import { judgeMark } from './judge-mark.ts';
 import { type Losses, lossesOf } from './losses.ts';
 import type { Work } from './merchant.ts';
+import type { StoredPayment } from './store-ledger.ts';
 import type { Answered, CallStory, ProofStory, Told } from './story.ts';
 
 /** Compares the ledgers. */
 export function judge(evidence: Evidence): { readonly violations: readonly Violation[]; readonly excused: Excused } {
   const violations: Violation[] = [];
-  const losses = lossesOf(evidence.cuts);
-  const excused: Excused = { receiptsLost: 0, moneyEventsLost: 0, plainPostsRepeated: 0, secondAnswers: 0, bound: 0 };
+  const losses = lossesOf(evidence);
+  const excused: Excused = {
+    receiptsLost: 0,
+    moneyEventsLost: 0,
+    plainPostsRepeated: 0,
+    secondAnswers: 0,
+    marksLost: 0,
+    marksUnwritten: 0,
+    bound: 0,
+  };
   const { calls, chain, open } = evidence;
   const settled = Map.groupBy(
     evidence.store.events.filter(({ type }) => type === 'payment.settled'),
@@ -22,6 +32,7 @@ export function judge(evidence: Evidence): { readonly violations: readonly Viola
       if (losses.mayHaveTaken(proof)) excused.bound += 1;
       judgeAnswers(call, proof, evidence.work.get(proof.merchantKey), losses, excused, accuse);
       judgeBooks(call, proof, evidence, settled, losses, excused, accuse);
+      judgeMark(proof, evidence.store.receipts.get(proof.payId)?.at(0), losses, excused, accuse);
     }
   }
   const paid = calls.flatMap(({ proofs }) => proofs).filter((proof) => isPaid(chain, proof)).length;
@@ -31,17 +42,26 @@ export function judge(evidence: Evidence): { readonly violations: readonly Viola
   return { violations, excused };
 }
 
-function judgeCall(call: CallStory, { chain }: Evidence, accuse: Accuse): void {
+function judgeCall(call: CallStory, { chain, store }: Evidence, accuse: Accuse): void {
   const paid = call.proofs.filter((proof) => isPaid(chain, proof));
   if (paid.length > 1) accuse('doubleSettled', paid.map(({ nonce }) => nonce).join(' '));
   if (call.lines.length === 0) accuse('unfinished', 'never got a challenge');
   for (const line of call.lines) if (line.end === undefined) accuse('unfinished', line.proof.nonce);
   for (const oddity of call.oddities) accuse('unexpectedAnswers', oddity);
-  for (const { told } of call.proofs)
+  for (const { told, payId } of call.proofs)
     for (const one of told) {
       if (!isExpected(one, call)) accuse('unexpectedAnswers', describe(one));
-      if (one.state === 'delivered' && call.key !== undefined) accuse('keyHolderRefused', describe(one));
+      if (one.state === 'delivered' && hasSecret(call, store.payments.get(payId)))
+        accuse('keyHolderRefused', describe(one));
     }
+}
+
+/**
+ * Whether its buyer is given a delivered answer again (contract 4.5). A record that was made again from the chain knows no token, because a
+ * facilitator's transaction carries none: anyone may have fetched the one that is brought.
+ */
+function hasSecret({ key, echoes }: CallStory, record: StoredPayment | undefined): boolean {
+  return key !== undefined || (echoes && record?.recovered !== true);
 }
 
 function isExpected({ status, code, state }: Told, { kind }: CallStory): boolean {

@@ -40,6 +40,8 @@ export interface Plan {
   readonly leavers: number;
   /** Of the calls: with an idempotency key. */
   readonly keys: number;
+  /** Of the calls without one: by buyers who echo the token of their challenge. The others have no secret. */
+  readonly tokens: number;
   /** Of the calls: by each kind of adversary. */
   readonly adversaries: number;
   /** After which the run ends whatever is missing, milliseconds. */
@@ -48,11 +50,12 @@ export interface Plan {
   readonly settleDownMs: number;
 }
 
-const FAULTS: Pick<Plan, 'faults' | 'aborts' | 'leavers' | 'keys' | 'adversaries'> = {
+const FAULTS: Pick<Plan, 'faults' | 'aborts' | 'leavers' | 'keys' | 'tokens' | 'adversaries'> = {
   faults: { settle: 0.3, verify: 0.05, merchant: 0.3, rpc: 0.02, redisLine: 0.002, lines: 0.01 },
   aborts: 0.08,
   leavers: 0.4,
   keys: 0.5,
+  tokens: 0.5,
   adversaries: 0.02,
 };
 

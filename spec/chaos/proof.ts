@@ -39,6 +39,7 @@ export async function signProof(
     resource: challenge.resource,
     accepted: offer,
     payload: { signature, authorization },
+    ...(challenge.extensions === undefined ? {} : { extensions: challenge.extensions }),
   };
   return { story: storyOf(chain, authorization), authorization, payload };
 }

@@ -110,7 +110,9 @@ async function play(
   await comeBack(crowd, reader, plan);
   const open = await reader.open();
   const [chainLedger, store] = await Promise.all([readChain(chain, payTo, PRICE_UNITS), reader.read()]);
-  const evidence = { calls: crowd.calls, chain: chainLedger, work: merchant.work, store, cuts: power.cuts, open };
+  const { cuts, outages } = power;
+  const deaths = posts.flatMap((post) => post.deaths);
+  const evidence = { calls: crowd.calls, chain: chainLedger, work: merchant.work, store, cuts, outages, deaths, open };
   return {
     ...evidence,
     ...judge(evidence),

@@ -63,6 +63,8 @@ export interface CallStory {
   readonly channel: Channel;
   /** The caller's own Idempotency-Key. */
   readonly key: string | undefined;
+  /** Whether its proofs echo the extensions of their challenge, so the buyer's token, as official clients do. */
+  readonly echoes: boolean;
   readonly proofs: ProofStory[];
   readonly lines: Line[];
   /** Answers that no client should get: status and code. */

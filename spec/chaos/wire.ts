@@ -13,6 +13,8 @@ export interface Offer {
 export interface Challenge {
   readonly resource: object;
   readonly accepts: readonly [Offer];
+  /** The buyer's token among them. */
+  readonly extensions?: object;
 }
 
 /** What came back, in the words of a strict client. */

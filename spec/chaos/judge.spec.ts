@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Receipt } from '../../src/receipts/receipt.ts';
+import { PRICE_UNITS } from './fleet.ts';
+import type { Evidence, Excused } from './goals.ts';
+import { judge } from './judge.ts';
+import type { CallStory, ProofStory } from './story.ts';
+
+const NONCE = `0x${'a1'.repeat(32)}` as const;
+const PAY_ID = 'b2'.repeat(32);
+const MERCHANT_KEY = 'pay_of-the-proof';
+const TRANSACTION = `0x${'c3'.repeat(32)}`;
+const TARGET = { resource: 'report', input: 'call-1' } as const;
+/** Unix milliseconds. */
+const SENT_AT = 1_000_000;
+const DELIVERED = { resource: 'reports', input: TARGET.input, execution: 1 };
+const ANSWER = { at: SENT_AT + 500, target: TARGET, delivered: DELIVERED };
+const TOLD = {
+  at: SENT_AT + 900,
+  status: 409,
+  code: 'PAYMENT_REPLAYED',
+  state: 'undelivered',
+  hasPayment: true,
+} as const;
+
+/** What a run left behind of one paid call whose last receipt says that nothing was delivered. */
+function undelivered(
+  seen: Partial<Pick<ProofStory, 'answers' | 'told' | 'lostAt'>>,
+  marked: boolean,
+  { cuts = [], outages = [], deaths = [] }: Partial<Pick<Evidence, 'cuts' | 'outages' | 'deaths'>> = {},
+): Evidence {
+  const proof: ProofStory = {
+    nonce: NONCE,
+    payer: `0x${'d4'.repeat(20)}`,
+    payId: PAY_ID,
+    merchantKey: MERCHANT_KEY,
+    firstSentAt: SENT_AT,
+    answers: [],
+    told: [],
+    lostAt: [],
+    challenges: [],
+    ...seen,
+  };
+  const end = proof.answers.length > 0 ? 'answered' : 'told';
+  const call: CallStory = {
+    id: 1,
+    kind: 'honest',
+    target: TARGET,
+    channel: 'http',
+    key: undefined,
+    echoes: false,
+    proofs: [proof],
+    lines: [{ proof, target: TARGET, header: '', end }],
+    oddities: [],
+  };
+  const receipt: Receipt = {
+    id: 'receipt_1',
+    requestId: 'request-1',
+    resourceId: TARGET.resource,
+    protocol: 'http',
+    at: new Date(SENT_AT).toISOString(),
+    delivered: false,
+    backendStatus: 0,
+    durationMs: 0,
+    ...(marked ? { metadata: { deliveryUncertain: true as const } } : {}),
+  };
+  const settled = {
+    type: 'payment.settled',
+    data: { transaction: TRANSACTION },
+  } as unknown as Evidence['store']['events'][number];
+  const work = { execution: 1, resource: 'reports', inputs: new Set([TARGET.input]), asked: [SENT_AT + 100] };
+  return {
+    calls: [call],
+    chain: {
+      spent: new Map([[NONCE, { how: 'paid', transaction: TRANSACTION }]]),
+      income: PRICE_UNITS,
+    } as Evidence['chain'],
+    work: new Map([[MERCHANT_KEY, work]]),
+    store: {
+      payments: new Map([[PAY_ID, { state: 'undelivered', receiptId: receipt.id, recovered: false }]]),
+      receipts: new Map([[PAY_ID, [receipt]]]),
+      events: [settled],
+    },
+    cuts,
+    outages,
+    deaths,
+    open: [],
+  };
+}
+
+const broken = (evidence: Evidence): readonly string[] => judge(evidence).violations.map(({ goal }) => goal);
+const excusedBy = (evidence: Evidence): Excused => judge(evidence).excused;
+
+describe('the judge of a receipt that says: not delivered', () => {
+  it('accuses one without the mark whose buyer has the whole answer', () => {
+    assert.deepEqual(broken(undelivered({ answers: [ANSWER] }, false)), ['deliveredUnmarked']);
+  });
+
+  it('accepts it with the mark', () => {
+    assert.deepEqual(broken(undelivered({ answers: [ANSWER] }, true)), []);
+  });
+
+  it('excuses it where a power cut may have taken the mark, and only there', () => {
+    const cut = { sampledAt: ANSWER.at - 100, killedAt: ANSWER.at + 100, lostBytes: 1 };
+    const lost = undelivered({ answers: [ANSWER] }, false, { cuts: [cut] });
+    assert.deepEqual([broken(lost), excusedBy(lost).marksLost], [[], 1]);
+    const early = { ...ANSWER, at: cut.sampledAt - 1 };
+    assert.deepEqual(broken(undelivered({ answers: [early, ANSWER] }, false, { cuts: [cut] })), ['deliveredUnmarked']);
+  });
+
+  it('excuses it where the store was away and the gateway died before it was back, and only there', () => {
+    const outages = [{ from: ANSWER.at - 100, until: ANSWER.at + 400 }];
+    const death = ANSWER.at + 300;
+    const untold = undelivered({ answers: [ANSWER] }, false, { outages, deaths: [death] });
+    assert.deepEqual([broken(untold), excusedBy(untold).marksUnwritten], [[], 1]);
+    for (const deaths of [[], [ANSWER.at - 200], [ANSWER.at + 2_000]])
+      assert.deepEqual(broken(undelivered({ answers: [ANSWER] }, false, { outages, deaths })), ['deliveredUnmarked']);
+    assert.deepEqual(broken(undelivered({ answers: [ANSWER] }, false, { deaths: [death] })), ['deliveredUnmarked']);
+  });
+
+  it('accuses a mark where every request was refused in full', () => {
+    assert.deepEqual(broken(undelivered({ told: [TOLD] }, true)), ['markedUnsent']);
+    assert.deepEqual(broken(undelivered({ told: [TOLD] }, false)), []);
+  });
+
+  it('accepts a mark where a request was lost', () => {
+    assert.deepEqual(broken(undelivered({ told: [TOLD], lostAt: [SENT_AT + 200] }, true)), []);
+  });
+});
