@@ -77,7 +77,7 @@ function undelivered(
     } as Evidence['chain'],
     work: new Map([[MERCHANT_KEY, work]]),
     store: {
-      payments: new Map([[PAY_ID, { state: 'undelivered', receiptId: receipt.id, recovered: false }]]),
+      payments: new Map([[PAY_ID, { state: 'undelivered', receiptId: receipt.id, recovered: false, hasToken: false }]]),
       receipts: new Map([[PAY_ID, [receipt]]]),
       events: [settled],
     },

@@ -57,11 +57,11 @@ function judgeCall(call: CallStory, { chain, store }: Evidence, accuse: Accuse):
 }
 
 /**
- * Whether its buyer is given a delivered answer again (contract 4.5). A record that was made again from the chain knows no token, because a
- * facilitator's transaction carries none: anyone may have fetched the one that is brought.
+ * Whether its buyer is given a delivered answer again (contract 4.5). A token opens it where the record keeps its digest, which one that was
+ * made again from the chain may not (contract 4.3).
  */
 function hasSecret({ key, echoes }: CallStory, record: StoredPayment | undefined): boolean {
-  return key !== undefined || (echoes && record?.recovered !== true);
+  return key !== undefined || (echoes && record?.hasToken === true);
 }
 
 function isExpected({ status, code, state }: Told, { kind }: CallStory): boolean {

@@ -8,6 +8,8 @@ export interface StoredPayment {
   readonly state: string;
   readonly receiptId: string;
   readonly recovered: boolean;
+  /** Whether the record keeps the digest of a buyer's token. */
+  readonly hasToken: boolean;
 }
 
 /** The store's three books. */
@@ -54,9 +56,10 @@ export function openStoreReader(socketPath: string): StoreReader {
       return rows.filter(([, state]) => OPEN.has(state ?? '')).map(([payId, state]) => `${payId} ${state}`);
     },
     async read() {
-      const rows = await fields('state', 'receiptId', 'recovered');
-      const payments = rows.map(([payId, state, receiptId, recovered]) => {
-        const payment = { state: state ?? '', receiptId: receiptId ?? '', recovered: recovered !== null };
+      const rows = await fields('state', 'receiptId', 'recovered', 'tokenDigest');
+      const payments = rows.map(([payId, state, receiptId, recovered, token]) => {
+        const known = { recovered: recovered !== null, hasToken: token !== null };
+        const payment = { state: state ?? '', receiptId: receiptId ?? '', ...known };
         return [payId, payment] as const;
       });
       return { payments: new Map(payments), receipts: await receiptsOf(redis), events: await eventsOf(redis) };
