@@ -104,7 +104,7 @@ describe('the judge of a receipt that says: not delivered', () => {
     const cut = { sampledAt: ANSWER.at - 100, killedAt: ANSWER.at + 100, lostBytes: 1 };
     const lost = undelivered({ answers: [ANSWER] }, false, { cuts: [cut] });
     assert.deepEqual([broken(lost), excusedBy(lost).marksLost], [[], 1]);
-    const early = { ...ANSWER, at: cut.sampledAt - 1 };
+    const early = { ...ANSWER, at: cut.sampledAt - 2_001 };
     assert.deepEqual(broken(undelivered({ answers: [early, ANSWER] }, false, { cuts: [cut] })), ['deliveredUnmarked']);
   });
 

@@ -10,7 +10,7 @@ export interface Losses {
   mayHaveTaken(proof: ProofStory): boolean;
   /** Whether something was done in a lost second and done again, because nobody could know. Unix milliseconds. */
   mayHaveForgotten(times: readonly number[]): boolean;
-  /** Whether all that was written at these moments may be gone, Unix milliseconds. */
+  /** Whether all that was sent to the store at these moments, and not waited for, may be gone. Unix milliseconds. */
   mayHaveUndone(times: readonly number[]): boolean;
   /**
    * Whether the store was away at each of these moments, and a gateway was killed before or right after it was back: what it knew then
@@ -46,7 +46,9 @@ export function lossesOf({ cuts, outages, deaths }: Pick<Evidence, 'cuts' | 'out
         ),
       ),
     mayHaveUndone: (times) =>
-      times.every((at) => cuts.some(({ sampledAt, killedAt }) => at >= sampledAt && at <= killedAt + SLACK_MS)),
+      times.every((at) =>
+        cuts.some(({ sampledAt, killedAt }) => at >= sampledAt - SLACK_MS && at <= killedAt + SLACK_MS),
+      ),
     mayHaveForgotten: (times) =>
       cuts.some(
         ({ sampledAt, killedAt }) =>
