@@ -12,6 +12,7 @@ import type { BackendAnswer, BackendError, BackendRequest, HeldConnection } from
 import type { ShownToken } from './payments/buyer-token.ts';
 import type { Lease } from './payments/leases.ts';
 import type { PaymentRecord } from './payments/ledger/ledger.ts';
+import type { Agreed } from './payments/offers.ts';
 import type { ClaimEnd } from './payments/task-claims.ts';
 import type { CarriedProof } from './payments/verifier.ts';
 import type { Challenge } from './payments/x402/challenge.ts';
@@ -61,9 +62,27 @@ export interface ResolvedCall extends Omit<ReceivedCall, 'stage'> {
 }
 
 /** The input is valid and the whole backend request is built: nothing but money and the merchant can fail now. */
-export interface PreparedCall extends Omit<ResolvedCall, 'stage'> {
+export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
   readonly stage: 'prepared';
+  readonly resource: SoldResource;
   readonly request: BackendRequest;
+  /** Absent for a call that is served by the configuration of today. */
+  readonly collecting?: Collecting;
+}
+
+/** What of a resource counts once the request is built. */
+export type SoldResource = Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
+
+/**
+ * A call whose resource was removed, or takes its input no more, and that may have been paid before. It never begins a payment and is
+ * never asked for one: what its record does not answer is refused as if nobody had looked.
+ */
+export interface Collecting {
+  /** The terms it was paid on. */
+  readonly agreed: Agreed;
+  /** The call as it was refused, and what for. */
+  readonly before: ReceivedCall | ResolvedCall;
+  readonly otherwise: GatewayError;
 }
 
 /** The proof passed every local check. No money has moved. */

@@ -3,6 +3,7 @@ import { openBacklog } from './backlog.ts';
 import { compileCatalogue } from './catalogue/catalogue.ts';
 import { openCheckoutDesk } from './checkout-desk.ts';
 import type { GatewayConfig } from './config/config.ts';
+import { USUAL_LIMITS } from './config/resources.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { openEdges } from './edges.ts';
 import { GatewayError } from './errors.ts';
@@ -16,6 +17,7 @@ import { identify, idPrefixes } from './http/request-id.ts';
 import { admit } from './layers/admit.ts';
 import { authorize } from './layers/authorize.ts';
 import { challenge } from './layers/challenge.ts';
+import { createCollect } from './layers/collect.ts';
 import { conclude } from './layers/conclude.ts';
 import { counted, countUntilClosed } from './layers/counted.ts';
 import { forward } from './layers/forward.ts';
@@ -106,8 +108,11 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     log.error(facts, 'a delivery is not written');
   });
   const onFailure = failureLog(log);
+  // Headers of the resource itself went with it.
+  const removed = { ...USUAL_LIMITS, headers: config.backend.headers };
   const till = openTillFor(parts, {
     ledger,
+    removed,
     offers,
     events,
     merchant,
@@ -167,10 +172,11 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   agents.use(below(['/api/receipts', '/api/events'], operators));
 
   const layer = measured(watch.layer);
+  const collect = till && createCollect(till.findEarlier, catalogue, events, removed);
   const purchase = [
     layer('admit', admit(lifecycle, doorway.places)),
-    layer('resolve', resolve(catalogue, events)),
-    layer('validate', validate()),
+    layer('resolve', resolve(catalogue, events, collect)),
+    layer('validate', validate(collect)),
     layer('challenge', challenge(offers, mandateDesk)),
     ...(till === undefined ? [] : [layer('verify', till.layers.verify)]),
     ...(mandateDesk === undefined

@@ -1,7 +1,9 @@
 import type { RequestHandler } from 'express';
+import type { Resource } from './catalogue/resource.ts';
 import type { ResourceConfig } from './catalogue/settings.ts';
 import type { GatewayConfig } from './config/config.ts';
 import { type EventSink, type Journal, openJournal } from './events/journal.ts';
+import { backendOfRemoved, type RemovedBackend } from './layers/collect.ts';
 import { counted } from './layers/counted.ts';
 import { repeatable } from './layers/repeat.ts';
 import { settle } from './layers/settle.ts';
@@ -9,9 +11,11 @@ import { verify } from './layers/verify.ts';
 import { type ClientOf, wideNetwork } from './limits/client.ts';
 import type { MandateDesk } from './mandates/desk.ts';
 import type { WatchedMerchant } from './merchant/exchange.ts';
+import type { BackendRequest } from './merchant/types.ts';
 import { type BuyerTokens, createBuyerTokens } from './payments/buyer-token.ts';
 import { type CashierParts, createCashier } from './payments/cashier.ts';
 import type { DeliveryDesk } from './payments/delivery.ts';
+import { createFindEarlier, type EarlierScope, type FindEarlier } from './payments/earlier-purchase.ts';
 import { joining } from './payments/join.ts';
 import { createLeases } from './payments/leases.ts';
 import type { PaymentLedger, PaymentRecord } from './payments/ledger/ledger.ts';
@@ -19,6 +23,7 @@ import type { Offers } from './payments/offers.ts';
 import { createReconciler } from './payments/reconciler.ts';
 import { type Deliverable, fetchForBuyer } from './payments/redelivery.ts';
 import type { StoreLossPolicy } from './payments/store-loss.ts';
+import { storedMethod } from './payments/stored-request.ts';
 import { openTokenKeys, type SharedSecrets } from './payments/token-keys.ts';
 import { createUnprovenSignatures } from './payments/unproven.ts';
 import { createProofVerifier } from './payments/verifier.ts';
@@ -34,7 +39,11 @@ export interface TillParts {
   readonly ledger: PaymentLedger;
   readonly rail: X402Rail;
   readonly onStoreLoss: StoreLossPolicy;
+  /** What replay keys and offers are made of. */
+  readonly scope: EarlierScope;
   readonly resources: readonly ResourceConfig[];
+  /** For what was bought of resources that are in the configuration no more. */
+  readonly removed: RemovedBackend;
   readonly offers: Offers;
   readonly events: EventSink;
   readonly merchant: Pick<WatchedMerchant, 'exchange' | 'reserve'>;
@@ -51,7 +60,7 @@ export interface TillParts {
 
 /** What of the gateway decides whether there is a till, and how it works. */
 interface Shop {
-  readonly config: Pick<GatewayConfig, 'x402' | 'resources'>;
+  readonly config: Pick<GatewayConfig, 'x402' | 'resources' | 'merchant'>;
   readonly rail: X402Rail | undefined;
 }
 
@@ -59,6 +68,8 @@ interface Shop {
 export interface Till {
   /** Of a call, in this order. */
   readonly layers: { readonly verify: RequestHandler; readonly settle: RequestHandler };
+  /** What a call has paid for that the configuration does not serve. */
+  readonly findEarlier: FindEarlier;
   /** No new background work; resolves when what runs is done, or after `atMostMs`. */
   stopReconciling(atMostMs: number): Promise<void>;
   /** Gives up what this process still holds, so that another need not wait for the leases to end. */
@@ -81,12 +92,14 @@ export function openTillFor(
   {
     tokens,
     ...parts
-  }: Omit<TillParts, 'rail' | 'onStoreLoss' | 'resources' | 'tokens'> & {
+  }: Omit<TillParts, 'rail' | 'onStoreLoss' | 'scope' | 'resources' | 'tokens'> & {
     readonly tokens: BuyerTokens | undefined;
   },
 ): Till | undefined {
   if (rail === undefined || config.x402 === undefined || tokens === undefined) return undefined;
-  return openTill({ ...parts, tokens, rail, onStoreLoss: storeLossPolicy(config.x402), resources: config.resources });
+  const { x402, merchant, resources } = config;
+  const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: merchant.publicBaseUrl };
+  return openTill({ ...parts, tokens, rail, scope, onStoreLoss: storeLossPolicy(x402), resources });
 }
 
 /** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
@@ -123,14 +136,15 @@ function openTill(parts: TillParts): Till {
     tokens: parts.tokens,
   });
   const resources = new Map(parts.resources.map((resource) => [resource.id, deliverable(resource)]));
+  const deliverableOf = ({ resourceId, backendRequest }: PaymentRecord): Deliverable =>
+    resources.get(resourceId) ?? removedDeliverable(storedMethod(backendRequest), parts.removed);
   const reconciler = createReconciler({
     ledger,
     cashier,
     gateOpen: () => lifecycle.accepting(),
     journalOf: (record) => journalOf(record, parts.events),
-    deliverable: ({ resourceId }) => resources.get(resourceId) ?? NOT_SOLD,
-    deliver: (paid, journal) =>
-      fetchForBuyer(paid, resources.get(paid.record.resourceId), journal, merchant.exchange, parts.desk),
+    deliverable: deliverableOf,
+    deliver: (paid, journal) => fetchForBuyer(paid, deliverableOf(paid.record), journal, merchant.exchange, parts.desk),
     reserveBackend: merchant.reserve,
     warn: (facts) => {
       metrics.notReconciled();
@@ -144,6 +158,7 @@ function openTill(parts: TillParts): Till {
       verify: counted(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateDesk)),
       settle: counted(lifecycle, settle(offers, joining(cashier, ledger), gate, mandateDesk)),
     },
+    findEarlier: createFindEarlier(ledger, parts.tokens, parts.scope),
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
     releaseLeases: () => leases.releaseAll(),
   };
@@ -159,9 +174,14 @@ function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, ev
   return openJournal({ requestId, callId, resourceId, adapter: channel }, events);
 }
 
-const NOT_SOLD = { repeatable: false, timeoutMs: 0 };
+/** Of a resource that is in the configuration no more, for who paid before it was removed. */
+function removedDeliverable(method: BackendRequest['method'] | undefined, removed: RemovedBackend): Deliverable {
+  return method === undefined
+    ? { ...removed, repeatable: false }
+    : deliverable({ backend: backendOfRemoved(method, removed) });
+}
 
-function deliverable({ backend }: ResourceConfig): Deliverable {
+function deliverable({ backend }: Pick<Resource, 'backend'>): Deliverable {
   const { timeoutMs, maxResponseBytes, headers } = backend;
   return { repeatable: repeatable({ backend }), timeoutMs, maxResponseBytes, headers };
 }

@@ -10,8 +10,6 @@ import { rest, virtualTime } from './virtual-time.ts';
 export interface Bench {
   /** Whether the merchant may be asked twice. */
   repeatable: boolean;
-  /** Whether the resource is still in the configuration. */
-  sold: boolean;
   /** Whether the merchant answers, or fails with 500. */
   answers: boolean;
   /** Told of every delivery, which then never ends; undefined: they end. */
@@ -38,7 +36,6 @@ export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench 
   };
   const bench: Bench = {
     repeatable: true,
-    sold: true,
     answers: true,
     hang: undefined,
     fault: undefined,
@@ -64,7 +61,7 @@ export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench 
             maxResponseBytes: 1_000,
             headers: {},
           };
-          await fetchForBuyer(paid, bench.sold ? resource : undefined, journal, exchange, till.desk(through));
+          await fetchForBuyer(paid, resource, journal, exchange, till.desk(through));
         },
         gateOpen: () => till.gateOpen,
         reserveBackend: async () => {

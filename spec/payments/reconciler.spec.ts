@@ -12,7 +12,7 @@ const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: tru
 
 describe('the reconciler finishes what attempts left behind', () => {
   const till = tillOfEachTest();
-  const { take, pay, desk, facts, later, record, state, types, receipts, broken } = till;
+  const { take, pay, desk, facts, later, record, state, types, broken } = till;
   let bench: Bench;
   beforeEach(() => {
     bench = reconcilerBench(till);
@@ -157,17 +157,6 @@ describe('the reconciler finishes what attempts left behind', () => {
     later(LEASE_MS);
     await round();
     assert.equal(bench.delivered.length, 1);
-  });
-
-  it('a resource that is sold no more: the settlement is still resolved, the merchant not called', async () => {
-    await uncertain();
-    bench.repeatable = false;
-    bench.sold = false;
-    till.peer.script.reconcile = async () => PAID;
-    await round();
-    assert.deepEqual([await state(), bench.exchanges], ['undelivered', 0]);
-    const [receipt] = await receipts();
-    assert.deepEqual([receipt?.delivered, receipt?.metadata?.backendErrorCode], [false, 'BACKEND_ERROR']);
   });
 
   it('a fault with one record is told and leaves the others alone; a store that is away is told', async () => {

@@ -57,14 +57,14 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resou
   if ('path' in input) return input;
   const output = config.outputSchema === undefined ? undefined : compiled('outputSchema', config.outputSchema);
   if (output !== undefined && 'path' in output) return output;
-  const { method, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
+  const { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
   return {
     id: config.id,
     name: config.name,
     pricing: config.pricing,
     exposedVia: config.exposedVia,
     authorization: config.authorization,
-    backend: { method, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
+    backend: { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
     prepare: prepareInput(input, config.backend, reading.template),
     fitsOutput: output === undefined ? undefined : (value) => fits(output.first, value),
   };

@@ -24,7 +24,7 @@ export interface Resource {
   readonly authorization: ResourceConfig['authorization'];
   readonly backend: Pick<
     ResourceConfig['backend'],
-    'method' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'
+    'method' | 'headers' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'
   >;
   /**
    * Strips the reserved names, validates, and builds the whole backend request. `raw` are the bytes the caller sent: they are

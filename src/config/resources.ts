@@ -13,6 +13,11 @@ import { derivePricing, type PriceAsset } from './pricing.ts';
 
 const RESOURCE = schema.$defs.resource.properties;
 const BACKEND = RESOURCE.backend.properties;
+/** Milliseconds and bytes of a resource that says nothing of its own. */
+export const USUAL_LIMITS = {
+  timeoutMs: BACKEND.timeoutMs.default,
+  maxResponseBytes: BACKEND.maxResponseBytes.default,
+} as const;
 /** Never relayed, whatever the merchant answers: it would make agents pay again. */
 const PAYMENT_REQUIRED_STATUS = 402;
 /** Legal by the grammar, but a URL parser swallows them as path segments. */

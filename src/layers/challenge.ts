@@ -9,6 +9,11 @@ import { askForPayment, offerOf } from './ask.ts';
 export function challenge(offers: Offers, desk?: MandateDesk): RequestHandler {
   return function challengeLayer(_req, res, next) {
     const call = callAt(res, 'prepared');
+    // It is paid already; what is sold now, and for how much, is not asked.
+    if (call.collecting !== undefined) {
+      next();
+      return;
+    }
     if (call.resource.pricing.type === 'free') {
       call.journal.flush();
       advanceCall(res, { ...call, stage: 'funded', funding: { kind: 'free' } });

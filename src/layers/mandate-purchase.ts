@@ -1,11 +1,11 @@
 import type { PreparedCall, ProvenCall } from '../call.ts';
 import type { Purchase } from '../mandates/ap2/purchase.ts';
-import type { Offer } from '../payments/offers.ts';
+import type { Agreed } from '../payments/offers.ts';
 
 type Buying = Pick<PreparedCall | ProvenCall, 'resource' | 'input'> & Partial<Pick<ProvenCall, 'payment'>>;
 
 /** What a mandate for this paid call must be for; the payer is known once the proof was verified. */
-export function paidPurchase(call: Buying, { requirements, amount, currency }: Offer): Purchase {
+export function paidPurchase(call: Buying, { requirements, amount, currency }: Agreed): Purchase {
   const { network, asset, payTo } = requirements;
   const authorization = call.payment?.payload.payload.authorization;
   return {

@@ -5,7 +5,7 @@ import type { RefusedMandate } from '../mandates/ap2/verdict.ts';
 import type { MandateDesk } from '../mandates/desk.ts';
 import { readStoredMandate, storedMandate } from '../mandates/stored-mandate.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
-import type { Offer } from '../payments/offers.ts';
+import type { Agreed } from '../payments/offers.ts';
 import type { Order, Sale } from '../payments/sale.ts';
 import { recordVerified } from './authorize.ts';
 import { paidPurchase } from './mandate-purchase.ts';
@@ -25,7 +25,7 @@ export function mandateOf(
 export function failedForMandate(
   call: ProvenCall,
   sale: Sale,
-  offer: Offer,
+  offer: Agreed,
   desk: MandateDesk | undefined,
 ): GatewayError | undefined {
   const refused = refusedMandate(call, sale);

@@ -13,6 +13,7 @@ import { newToken, paymentTerms } from '../payments/terms.ts';
 import { proofDigest } from '../payments/x402/proof-digest.ts';
 import { askForPayment, offerOf } from './ask.ts';
 import { paidAndNot } from './backend-failed.ts';
+import { notCollected } from './collect.ts';
 import { asAnswer } from './keep.ts';
 import { failedForMandate, mandateOf, usedMandate } from './mandate-sale.ts';
 import { repeatable, retryUntil } from './repeat.ts';
@@ -33,12 +34,13 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
       next();
       return;
     }
-    const offer = offerOf(offers, call.resource.id);
+    const { collecting } = call;
+    const agreed = collecting?.agreed ?? offerOf(offers, call.resource.id);
     const { terms, refusal, journal } = mandateOf(call);
     await call.exclusive?.claim().catch(throwStorageError);
     const sale = await cashier
       .take({
-        terms: { ...paymentTerms(call, offer), ...terms },
+        terms: { ...paymentTerms(call, agreed), ...terms },
         token: newToken(call),
         refusal,
         proof: proofDigest(call.payment),
@@ -65,9 +67,11 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
       next();
       return;
     }
-    const unauthorized = failedForMandate(call, sale, offer, desk);
+    if (sale.kind === 'refused' && collecting !== undefined) throw notCollected(res, collecting);
+    const unauthorized = failedForMandate(call, sale, agreed, desk);
     if (unauthorized !== undefined) throw unauthorized;
-    if (sale.kind === 'refused') askForPayment({ ...call, journal }, offer, sale.owed, desk);
+    if (sale.kind === 'refused')
+      askForPayment({ ...call, journal }, offerOf(offers, call.resource.id), sale.owed, desk);
     else if (sale.kind === 'again') await answerAgain(call, sale, desk);
     else {
       const said = saidOfMoney(call, sale, desk);

@@ -5,8 +5,10 @@ import type { ClientOf } from '../limits/client.ts';
 import type { MandateDesk } from '../mandates/desk.ts';
 import { NothingOwed } from '../payments/nothing-owed.ts';
 import type { Offers } from '../payments/offers.ts';
+import { NEVER_ANEW } from '../payments/sale.ts';
 import type { ProofVerifier } from '../payments/verifier.ts';
 import { askForPayment, offerOf } from './ask.ts';
+import { notCollected } from './collect.ts';
 import { oneKey } from './one-key.ts';
 import { throwStorageError } from './storage-error.ts';
 
@@ -23,10 +25,12 @@ export function verify(
       next();
       return;
     }
-    const offer = offerOf(offers, call.resource.id);
+    const { collecting } = call;
+    const offer = collecting?.agreed ?? offerOf(offers, call.resource.id);
     const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
-      askForPayment(call, offer, NothingOwed.unreserved(verdict.reason), desk);
+      if (collecting !== undefined) throw notCollected(res, collecting);
+      askForPayment(call, offerOf(offers, call.resource.id), NothingOwed.unreserved(verdict.reason), desk);
       return;
     }
     if (verdict.kind === 'crowded')
@@ -36,7 +40,8 @@ export function verify(
       });
     if (verdict.kind === 'unavailable')
       throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
-    const { proof, refusal, key, token } = verdict;
+    const { proof, key, token } = verdict;
+    const refusal = collecting === undefined ? verdict.refusal : NEVER_ANEW;
     const idempotencyKey = oneKey(call.idempotencyKey, key);
     advanceCall(res, { ...call, stage: 'proven', payment: proof, refusal, idempotencyKey, token });
     next();

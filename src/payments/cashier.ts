@@ -13,7 +13,7 @@ import { recall, recallForChain, UNREADABLE, unreadable } from './recall.ts';
 import { remembered } from './remembered.ts';
 import { createReservations, type Reservations } from './reservations.ts';
 import { resume } from './resume.ts';
-import type { Made, Order, Sale } from './sale.ts';
+import { type Made, NEVER_ANEW, type Order, type Sale } from './sale.ts';
 import { createSettlementPlaces, type SettlementPlaces } from './settlement-places.ts';
 import { answerStanding } from './standing.ts';
 import { passed } from './steps.ts';
@@ -144,6 +144,7 @@ class Till {
     if (isUnderOtherMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
     // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
     const refusal = this.#order.refusal ?? tooLate(record);
+    if (refusal === NEVER_ANEW) return this.#refuse(record, refusal);
     return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');
   }
 

@@ -6,14 +6,18 @@ import { type ChallengeTemplate, challengeFor } from './x402/challenge.ts';
 import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './x402/offer.ts';
 import type { PaymentRequirements, PaymentResponse } from './x402/wire.ts';
 
-/** What a paid resource costs, in every form that an answer needs. Built once at start. */
-export interface Offer {
+/** What a payment is made for, and checked against. */
+export interface Agreed {
   readonly requirements: PaymentRequirements;
   /** The canonical invoke URL, the same on every channel. */
   readonly resourceUrl: string;
   /** Display units. */
   readonly amount: string;
   readonly currency: string;
+}
+
+/** What a paid resource costs, in every form that an answer needs. Built once at start. */
+export interface Offer extends Agreed {
   readonly challenge: ChallengeTemplate;
   /** Makes the token of one challenge. */
   readonly issueToken: BuyerTokens['issue'];

@@ -59,7 +59,7 @@ const LONGEST_OFFER_SECONDS = 3_600;
  */
 export function recallForChain(record: PaymentRecord): Purchase {
   if (unreadable(record) === undefined) return recall(record);
-  const { payId, payer, payee, asset, network, units, nonce, validBefore } = record;
+  const { payId, payer, payee, units, nonce, validBefore } = record;
   const authorization = {
     from: payer,
     to: payee,
@@ -68,7 +68,18 @@ export function recallForChain(record: PaymentRecord): Purchase {
     validBefore: String(validBefore),
     nonce,
   };
-  const requirements: PaymentRequirements = {
+  const requirements = clearRequirements(record);
+  const payload: PaymentPayload = {
+    x402Version: 2,
+    accepted: requirements,
+    payload: { signature: '0x', authorization },
+  };
+  return { proof: { payId, payload, signedBy: 'contract' }, requirements };
+}
+
+/** The offer as far as a record has it in clear: what was signed is forgotten when a record is final. */
+export function clearRequirements({ network, asset, payee, units }: PaymentRecord): PaymentRequirements {
+  return {
     scheme: 'exact',
     network,
     asset,
@@ -77,10 +88,4 @@ export function recallForChain(record: PaymentRecord): Purchase {
     maxTimeoutSeconds: LONGEST_OFFER_SECONDS,
     extra: {},
   };
-  const payload: PaymentPayload = {
-    x402Version: 2,
-    accepted: requirements,
-    payload: { signature: '0x', authorization },
-  };
-  return { proof: { payId, payload, signedBy: 'contract' }, requirements };
 }

@@ -20,23 +20,19 @@ export interface Deliverable {
 
 /**
  * Sends the merchant the request of a paid call whose buyer is not there, and keeps the answer for him. The merchant sees the same
- * Idempotency-Key as before, so one that honours it does the work once. `resource` is undefined when it is no longer sold.
+ * Idempotency-Key as before, so one that honours it does the work once.
  */
 export async function fetchForBuyer(
   { record, lease, held }: Paid,
-  resource: Deliverable | undefined,
+  resource: Deliverable,
   journal: Journal,
   exchange: Exchange,
   desk: Pick<DeliveryDesk, 'undelivered'>,
 ): Promise<void> {
   const began = performance.now();
-  const known = resource !== undefined && !isSealed(record.backendRequest);
+  const known = !isSealed(record.backendRequest);
   if (!known) held?.release();
-  const fetched = known
-    ? await fetchAnswer(record, resource, held?.exchange ?? exchange)
-    : resource === undefined
-      ? NOT_SOLD
-      : UNREADABLE;
+  const fetched = known ? await fetchAnswer(record, resource, held?.exchange ?? exchange) : UNREADABLE;
   const durationMs = Math.round(performance.now() - began);
   const repeatable = known && resource.repeatable;
   const { requestId, callId } = record;
@@ -74,7 +70,6 @@ type Fetched =
   | { readonly kind: 'failed'; readonly status: number; readonly reason: string; readonly requestWritten: boolean };
 
 const TOO_LARGE: BackendFailure = 'response_too_large';
-const NOT_SOLD = { kind: 'failed', status: 0, reason: 'not_sold', requestWritten: false } as const;
 /** Its buyer brings the request along. */
 const UNREADABLE = { kind: 'failed', status: 0, reason: 'request_unreadable', requestWritten: false } as const;
 

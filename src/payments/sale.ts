@@ -5,6 +5,12 @@ import type { Lease } from './leases.ts';
 import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from './ledger/ledger.ts';
 import type { NothingOwed } from './nothing-owed.ts';
 
+/**
+ * The `refusal` of an order for what is not sold any more: its record answers it, and where that is gone meanwhile nothing is begun anew and
+ * nothing asked of the chain.
+ */
+export const NEVER_ANEW = 'not_sold';
+
 /** What a buyer brings to the till. */
 export interface Order {
   readonly terms: PaymentTerms;

@@ -20,6 +20,11 @@ export function storedRequest({ method, path, headers, body }: BackendRequest): 
   } satisfies StoredRequest);
 }
 
+/** The method of the request that was paid for; undefined: it is sealed with a key that is not here. */
+export function storedMethod(stored: string): BackendRequest['method'] | undefined {
+  return isSealed(stored) ? undefined : recalledRequest(stored, {}).method;
+}
+
 /**
  * The request that was paid for, with the headers that are configured now.
  * @throws UnreadableRecord

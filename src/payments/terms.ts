@@ -6,7 +6,7 @@ import type { BackendRequest } from '../merchant/types.ts';
 import type { ShownToken } from './buyer-token.ts';
 import { keyDigest, tokenDigest, tokenId } from './key.ts';
 import type { NewToken, PaymentTerms } from './ledger/ledger.ts';
-import type { Offer } from './offers.ts';
+import type { Agreed } from './offers.ts';
 import { storedProof } from './recall.ts';
 import { paymentReceiptId } from './receipt-id.ts';
 import { storedRequest } from './stored-request.ts';
@@ -27,7 +27,7 @@ export function paymentTerms(
     /** The token of a 402 that came back with the proof. */
     readonly token: ShownToken | undefined;
   },
-  offer: Offer,
+  offer: Agreed,
 ): PaymentTerms {
   const { requestId, callId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;

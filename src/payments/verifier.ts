@@ -1,7 +1,7 @@
 import type { BuyerTokens, ShownToken } from './buyer-token.ts';
 import type { PaymentLedger } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
-import type { Offer } from './offers.ts';
+import type { Agreed } from './offers.ts';
 import type { UnprovenSignatures } from './unproven.ts';
 import { decodeProof } from './x402/proof-codec.ts';
 import type { Proof } from './x402/rail.ts';
@@ -39,7 +39,11 @@ export interface ProofVerifier {
    * `network`: where the call came from; what costs a question to others comes out of its budget.
    * @throws StoreError when a record had to be looked up and the store did not answer.
    */
-  verify(carried: CarriedProof, offer: Offer, network: string): Promise<ProofVerdict>;
+  verify(
+    carried: CarriedProof,
+    offer: Pick<Agreed, 'requirements' | 'resourceUrl'>,
+    network: string,
+  ): Promise<ProofVerdict>;
 }
 
 /** What a verifier works with beside the local checks and the ledger. */

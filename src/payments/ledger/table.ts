@@ -160,7 +160,7 @@ function holds(record: PaymentRecord, { owner, fence }: Pick<Claim, 'owner' | 'f
 }
 
 /** Whether terms bring the secret that a record was made with; one that was made without any is open. */
-function opens(record: PaymentRecord, terms: PaymentTerms): boolean {
+export function opens(record: PaymentRecord, terms: Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'>): boolean {
   if (record.keyDigest !== undefined) return record.keyDigest === terms.keyDigest;
   return record.tokenDigest === undefined || record.tokenDigest === terms.tokenDigest;
 }

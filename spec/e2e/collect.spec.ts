@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { backendIdempotencyKey } from '../../src/payments/terms.ts';
+import { eventually, receiptWhen } from '../support/books.ts';
+import { startRedis } from '../support/redis.ts';
+import { openSeller, type Seller } from '../support/seller.ts';
+import { openShop, type Shop, type ShopParts } from '../support/shop.ts';
+import { bring, failure } from './bring.ts';
+import { found } from './proofs.ts';
+
+type Call = { readonly id: string; readonly input: object; readonly proof?: string; readonly requestId?: string };
+type Post = readonly [path: string, body: object, headers?: Readonly<Record<string, string>>];
+
+/** One call as each front takes it. */
+const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', (call: Call) => Post>> = {
+  http: ({ id, input }) => [`/api/resources/${id}/invoke`, input],
+  mcp: ({ id, input }) => [
+    '/mcp',
+    { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: id, arguments: input } },
+  ],
+  a2a: ({ id, input }) => {
+    const parts = [{ data: { resource: id, input }, mediaType: 'application/json' }];
+    const message = { messageId: 'one', role: 'ROLE_USER', parts };
+    return ['/a2a', { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }, { 'a2a-version': '1.0' }];
+  },
+};
+type Front = keyof typeof FRONTS;
+
+/** The status and text of the answer, without the ids and the time that each of them has of its own. */
+async function told(shop: Shop, front: Front, call: Call): Promise<string> {
+  const [path, body, headers = {}] = FRONTS[front](call);
+  const answer = await fetch(`${shop.url}${path}`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      ...(call.proof === undefined ? {} : { 'payment-signature': call.proof }),
+      'x-request-id': call.requestId ?? 'asked-again',
+      ...headers,
+    },
+    body: JSON.stringify(body),
+  });
+  const text = (await answer.text())
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'drawn')
+    .replaceAll(/"timestamp":"[^"]*"/g, '"timestamp":"now"');
+  return `${answer.status} ${text}`;
+}
+
+const STRICTER = {
+  type: 'object',
+  properties: { failures: { type: 'integer', minimum: 100 } },
+  required: ['failures'],
+  additionalProperties: false,
+};
+/** What may become of `flaky` after it was bought, and what a stranger is told then. */
+const CHANGES: Readonly<Record<string, { readonly to: unknown; readonly refusal?: RegExp }>> = {
+  'was removed': { to: undefined, refusal: /RESOURCE_NOT_FOUND|no such tool/ },
+  'became stricter': { to: { inputSchema: STRICTER }, refusal: /INPUT_INVALID/ },
+  'became dearer': { to: { pricing: { amount: '0.5' } } },
+};
+const PROTOCOLS = { http: { enabled: true }, mcp: { enabled: true }, a2a: { enabled: true } };
+/** Of `flaky` and `noisy`. */
+const UNITS = 1_000n;
+
+const redis = await startRedis();
+const home = mkdtempSync(join(tmpdir(), 'acg-collect-'));
+after(async () => {
+  await redis.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+for (const [store, storage] of Object.entries({
+  SQLite: { sqlite: { path: join(home, 'payments.db') } },
+  Redis: { redis: { url: redis.url } },
+}))
+  describe(`what was bought of a resource that changed since is collected, on ${store}`, () => {
+    let seller: Seller;
+    let shop: Shop;
+    before(async () => {
+      seller = await openSeller({ storage, overrides: { protocols: PROTOCOLS } });
+      shop = seller.shop;
+    });
+    afterEach(() => reopen({}));
+    after(async () => {
+      await shop?.close();
+      await Promise.all([seller?.chain.stop(), seller?.merchant.stop()]);
+    });
+
+    /** The same shop with other resources, as after a change of its file. */
+    const reopen = async (resources: object): Promise<void> => {
+      await shop.close();
+      const { chain, merchant } = seller;
+      const parts: ShopParts = {
+        ...{ chain, storage, merchantUrl: merchant.url, facilitator: { mode: 'local' } },
+        payTo: seller.shop.config.x402?.payTo ?? '',
+        overrides: { protocols: PROTOCOLS, resources },
+      };
+      shop = await openShop(parts);
+    };
+    const proofFor = async (id: string, input: object): Promise<string> => {
+      const answer = await shop.invoke(id, input);
+      const { payment } = (await answer.json()) as { payment: { envelope: unknown } };
+      return seller.buyer.pay(payment.envelope);
+    };
+    /** The record says undelivered, and the process that tried has let go of it. */
+    const undelivered = (requestId: string) => receiptWhen(shop, requestId, false);
+
+    for (const front of Object.keys(FRONTS) as Front[])
+      for (const [what, { to, refusal }] of Object.entries(CHANGES))
+        it(`${front}, it ${what}: the same proof and token collect, once, and no other call learns of it`, async () => {
+          const input = { failures: 2 };
+          const call: Call = { id: 'flaky', input, proof: await proofFor('flaky', input) };
+          const stranger = await proofFor('noisy', {});
+          const income = await seller.income();
+          const requestId = `first-${randomUUID()}`;
+          assert.match(await told(shop, front, { ...call, requestId }), /BACKEND_ERROR/);
+          assert.equal((await seller.income()) - income, UNITS);
+          const receipt = await undelivered(requestId);
+          await reopen({ flaky: to });
+          if (refusal !== undefined) {
+            const { proof: own = '' } = call;
+            const plain = await told(shop, front, { id: 'flaky', input });
+            assert.match(plain, refusal);
+            for (const proof of [found(own), stranger, 'bm9uZQ=='])
+              assert.equal(await told(shop, front, { ...call, proof }), plain);
+            const other = { failures: 3 };
+            const misfit = await told(shop, front, { id: 'flaky', input: other });
+            assert.equal(await told(shop, front, { ...call, input: other }), misfit);
+          }
+          // The merchant fails twice in all; the second time may be the reconciler's.
+          const collected = await eventually(async () => {
+            const said = await told(shop, front, call);
+            return /BACKEND_ERROR|in_flight/.test(said) ? undefined : said;
+          }, 'the answer');
+          assert.doesNotMatch(collected, /"code"/);
+          assert.match(collected, /^200 /);
+          const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
+          const executed = seller.merchant.executions(key);
+          assert.equal(executed, 3);
+          assert.match(await told(shop, front, call), /^200 /, 'the kept answer');
+          assert.equal(seller.merchant.executions(key), executed);
+          assert.equal((await seller.income()) - income, UNITS, 'no second settlement');
+        });
+
+    it('removed: over another channel there is nothing to collect', async () => {
+      const input = { failures: 1 };
+      const proof = await proofFor('flaky', input);
+      const requestId = `first-${randomUUID()}`;
+      await told(shop, 'http', { id: 'flaky', input, proof, requestId });
+      await undelivered(requestId);
+      await reopen({ flaky: undefined });
+      const plain = await told(shop, 'mcp', { id: 'flaky', input });
+      assert.equal(await told(shop, 'mcp', { id: 'flaky', input, proof }), plain);
+    });
+
+    it('removed: a signature that is not the payer’s collects nothing, whatever else it brings', async () => {
+      const input = { failures: 1 };
+      const proof = await proofFor('flaky', input);
+      const requestId = `first-${randomUUID()}`;
+      await told(shop, 'http', { id: 'flaky', input, proof, requestId });
+      await undelivered(requestId);
+      await reopen({ flaky: undefined });
+      const forged = JSON.parse(Buffer.from(proof, 'base64').toString()) as { payload: { signature: string } };
+      forged.payload.signature = `0x${'11'.repeat(64)}1b`;
+      const header = Buffer.from(JSON.stringify(forged)).toString('base64');
+      const plain = await told(shop, 'http', { id: 'flaky', input });
+      assert.equal(await told(shop, 'http', { id: 'flaky', input, proof: header }), plain);
+    });
+
+    it('removed, and its method must not be repeated: 409 with what was paid, and the merchant is not called again', async () => {
+      const input = { failures: 1 };
+      const proof = await proofFor('flaky_post', input);
+      const requestId = `first-${randomUUID()}`;
+      await told(shop, 'http', { id: 'flaky_post', input, proof, requestId });
+      const receipt = await undelivered(requestId);
+      await reopen({ flaky_post: undefined });
+      const body = failure(await bring(shop, 'flaky_post', input, { proof }), 409, 'PAYMENT_REPLAYED');
+      assert.equal(body.details.state, 'undelivered');
+      assert.equal(body.details.payment?.['externalReference'], receipt.payment?.externalReference);
+      assert.equal(seller.merchant.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 1);
+    });
+
+    it('removed: a request that may be repeated is made for its buyer before he comes, and kept for him', async () => {
+      const input = { failures: 1 };
+      const proof = await proofFor('flaky', input);
+      const requestId = `first-${randomUUID()}`;
+      await told(shop, 'http', { id: 'flaky', input, proof, requestId });
+      const receipt = await undelivered(requestId);
+      await reopen({ flaky: undefined });
+      const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
+      await eventually(async () => {
+        const record = await shop.store.ledger.read(receipt.payment?.replayKey ?? '');
+        return record?.reason === 'answer_kept' ? record : undefined;
+      }, 'the answer to be kept');
+      const answer = await bring(shop, 'flaky', input, { proof });
+      assert.deepEqual([answer.status, answer.payment?.receiptId], [200, receipt.id]);
+      assert.equal(seller.merchant.executions(key), 2);
+    });
+  });
