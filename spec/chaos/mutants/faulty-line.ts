@@ -10,9 +10,6 @@ export interface FaultyLine {
   loseReplyTo(bytes: string): void;
   /** Replies lost so far. */
   readonly lost: number;
-  /** Breaks all connections and takes no new ones, until `mend`. */
-  cut(): Promise<void>;
-  mend(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -48,20 +45,16 @@ export async function startFaultyLine(socketPath: string): Promise<FaultyLine> {
       near.destroy();
     });
   });
-  // One that the system gives nobody while the line is cut.
   const [port = 0] = await freePorts(1);
-  const mend = async (): Promise<void> => {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-  };
-  const cut = async (): Promise<void> => {
+  const stop = async (): Promise<void> => {
     if (!server.listening) return;
     const closed = once(server, 'close');
     server.close();
     for (const socket of sockets) socket.destroy();
     await closed;
   };
-  await mend();
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
   return {
     url: `redis://127.0.0.1:${port}`,
     loseReplyTo: (bytes) => {
@@ -70,8 +63,6 @@ export async function startFaultyLine(socketPath: string): Promise<FaultyLine> {
     get lost() {
       return lost;
     },
-    cut,
-    mend,
-    stop: cut,
+    stop,
   };
 }

@@ -33,7 +33,7 @@ export async function respell(stage: Stage): Promise<void> {
   await eventually(async () => (await site.receipts('delivered=true'))[0], 'a delivered receipt');
   const told = await ask({ ...call, proof: respelled(call.proof) }, site.baseUrl);
   assertAsked(ground, purchase, 1, 'one authorization is one purchase, however it is spelled');
-  assert.equal(told.error?.details?.state, 'delivered', told.text);
+  assert.equal(told.error?.details?.state, 'delivered', `one authorization is one purchase: ${told.text}`);
 }
 
 /** v as 0 or 1 instead of 27 or 28: the same signature. */

@@ -73,20 +73,3 @@ async function fillUp(socketPath: string, key: string): Promise<void> {
     redis.disconnect();
   }
 }
-
-/** The line to Redis breaks, a call is refused, the line is mended. */
-export async function loseLine(stage: Stage): Promise<void> {
-  const { ground } = stage;
-  const line = stage.keep(await startFaultyLine(ground.redis.socketPath));
-  const site = await openSite(ground, { store: 'redis', rail: 'local', redisUrl: line.url });
-  const gateway = await stage.start(site);
-  const purchase = purchaseOf('GET');
-  const call = await signedCall(ground, site, purchase.resourceId, purchase.input);
-  await line.cut();
-  const refused = await ask(call, site.baseUrl);
-  assert.equal(refused.error?.code, 'STORAGE_ERROR', refused.text);
-  await line.mend();
-  await gateway.logged(({ msg }) => msg === 'redis is reachable');
-  const told = await ask(call, site.baseUrl);
-  assert.equal(told.status, 200, `a refused call leaves nothing behind: ${told.text}`);
-}

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { dieAndReturn } from '../steps/deaths.ts';
 import { cancelNonce, failOnce, leaveUnanswered, respell, sendCopies } from './hunts-proof.ts';
-import { dropReply, evict, loseLine } from './hunts-redis.ts';
+import { dropReply, evict } from './hunts-redis.ts';
 import { shiftClock, wakeLate } from './hunts-replicas.ts';
 import type { Build, Stage } from './stage.ts';
 
@@ -83,12 +83,6 @@ export const HUNTS: readonly Hunt[] = [
     mutant: { maxmemoryPolicy: 'allkeys-lru' },
     notices: /a full memory forgets no payment/,
     run: evict,
-  },
-  {
-    mistake: 'sends commands again by itself',
-    mutant: built('resending-client'),
-    notices: /a refused call leaves nothing behind/,
-    run: loseLine,
   },
 ];
 
