@@ -1,3 +1,4 @@
+import { decode, encode } from '../e2e/proofs.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { ALL_FRONTS, FRONTS, order, type Seen } from './payments/fronts.ts';
 
@@ -8,6 +9,7 @@ export const RESOURCE = { resourceId: 'market_report', input: INPUT };
 /** The shop that they are played against, on every front. */
 export interface PublishedShop {
   readonly seller: Seller;
+  /** A proof as the chain shows it to everyone: without the token that its buyer was given. */
   proofOf(): Promise<string>;
   /** Brings a proof over one of the fronts, by its number. */
   bring(proof: string, front?: number, headers?: Readonly<Record<string, string>>): Promise<Seen>;
@@ -19,7 +21,11 @@ export async function openPublishedShop(): Promise<PublishedShop> {
   const seller = await openSeller({ overrides: ALL_FRONTS });
   return {
     seller,
-    proofOf: () => seller.proof('market_report', INPUT),
+    async proofOf() {
+      const proof = decode(await seller.proof('market_report', INPUT));
+      delete proof.extensions;
+      return encode(proof);
+    },
     bring: (proof, front = 0, headers = {}) =>
       order(seller.shop.url, FRONTS[front % FRONTS.length] ?? 'http', { ...RESOURCE, proof, headers }),
     async came(deed) {

@@ -125,6 +125,7 @@ describe('processes and files of the local world', () => {
         assetDecimals: 6,
         currency: 'TUSD',
         payTo: TOKEN.address,
+        payToExclusive: true,
         maxTimeoutSeconds: 60,
         facilitator: { mode: 'remote', url: 'http://127.0.0.1:4000', auth: { type: 'none' } },
       },
