@@ -1,20 +1,14 @@
+import { shiftDate } from './shifted-date.ts';
+
 /**
  * Loaded before a gateway (`node --import`): at each SIGUSR2 its wall clock jumps, in turn ahead, behind and back to the truth. The jumps
  * stay below the 30 s from which on a gateway calls its own clock wrong.
  */
 const JUMPS_MS = [0, 20_000, -20_000] as const;
-const TrueDate = globalThis.Date;
 let jumps = 0;
 
 process.on('SIGUSR2', () => {
   jumps += 1;
 });
 
-function now(): number {
-  return TrueDate.now() + (JUMPS_MS[jumps % JUMPS_MS.length] ?? 0);
-}
-
-globalThis.Date = new Proxy(TrueDate, {
-  construct: (target, given) => Reflect.construct(target, given.length === 0 ? [now()] : given) as Date,
-  get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
-});
+shiftDate(() => JUMPS_MS[jumps % JUMPS_MS.length] ?? 0);
