@@ -171,8 +171,8 @@ export interface Said {
 export interface Relaying extends Said {
   /** It was delivered before. */
   readonly replayed?: boolean;
-  /** To be called once, right before the first byte leaves and in the same turn. */
-  readonly sending?: () => void;
+  /** To be called once, when the first byte is there; it leaves when this resolves. Never rejects. */
+  readonly sending?: () => Promise<void>;
 }
 
 /** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or `failed` after a broken relay. */

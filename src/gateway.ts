@@ -103,9 +103,12 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     onChange: healthLog(log),
   });
   const keepAnswerMs = (config.x402?.keepAnswerSeconds ?? 0) * 1_000;
-  const desk = createDeliveryDesk(ledger, keepAnswerMs, (facts) => {
-    metrics.dropped('delivery', 1);
-    log.error(facts, 'a delivery is not written');
+  const desk = createDeliveryDesk(ledger, keepAnswerMs, {
+    unwritten: (facts) => {
+      metrics.dropped('delivery', 1);
+      log.error(facts, 'a delivery is not written');
+    },
+    unmarked: (facts) => log.warn(facts, 'an answer leaves before the store has the mark that it may'),
   });
   const onFailure = failureLog(log);
   // Headers of the resource itself went with it.

@@ -28,7 +28,7 @@ async function concluded(
   const receipts: unknown[] = [];
   const events: string[] = [];
   const desk: DeliveryDesk = {
-    sending: () => undefined,
+    sending: async () => undefined,
     delivered: async (_record, facts) => void written.push(facts),
     undelivered: async (_record, facts) => void written.push(facts),
   };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createDeliveryDesk } from '../../src/payments/delivery.ts';
+import { createDeliveryDesk, type DeliveryWarnings } from '../../src/payments/delivery.ts';
 import { MAX_KEPT_BYTES, type PaymentTerms } from '../../src/payments/ledger/ledger.ts';
 import { keptAnswer, sha256 } from './ledger/samples.ts';
 import { KEEP_ANSWER_MS, tillOfEachTest } from './till.ts';
@@ -124,7 +124,12 @@ describe('the delivery desk', () => {
   it('what cannot be written is told, the lease is not renewed any more, and its events still reach the feed', async () => {
     const sale = await pay();
     const told: string[] = [];
-    const mute = createDeliveryDesk(broken({ advance: silent }), 0, ({ payId }) => void told.push(payId), till.time);
+    const mute = createDeliveryDesk(
+      broken({ advance: silent }),
+      0,
+      telling(({ payId }) => void told.push(payId)),
+      till.time,
+    );
     const given = facts(sale);
     given.journal.record('resource.delivered');
     await mute.delivered(sale.record, given);
@@ -140,7 +145,12 @@ describe('the delivery desk', () => {
     later(8_000);
     const second = await pay();
     const told: unknown[] = [];
-    const late = createDeliveryDesk(till.ledger, 0, ({ err }) => void told.push(err), till.time);
+    const late = createDeliveryDesk(
+      till.ledger,
+      0,
+      telling(({ err }) => void told.push(err)),
+      till.time,
+    );
     await late.delivered(sale.record, facts(sale, { answer: keptAnswer() }));
     assert.match(String(told[0]), /fenced/);
     assert.deepEqual([(await record())?.state, await isKept()], ['settled', false]);
@@ -148,3 +158,8 @@ describe('the delivery desk', () => {
     assert.equal((await record())?.state, 'delivered');
   });
 });
+
+/** Warnings of which only those of a delivery that is not written may come. */
+function telling(unwritten: DeliveryWarnings['unwritten']): DeliveryWarnings {
+  return { unwritten, unmarked: ({ err }) => assert.fail(String(err)) };
+}

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
 import type { Paid } from '../../src/payments/sale.ts';
-import { eventually } from '../support/books.ts';
 import { keptAnswer } from './ledger/samples.ts';
 import { tillOfEachTest } from './till.ts';
+import { rest, virtualTime } from './virtual-time.ts';
 
 const FAILED = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: true } as const;
 
@@ -16,20 +16,63 @@ describe('an answer that has begun to leave', () => {
 
   /** Its process dies: nothing more is written, and the lease ends by itself. */
   const dies = async ({ record: paid }: Paid): Promise<void> => {
-    desk().sending(paid);
+    await desk().sending(paid);
     assert.equal((await record())?.sending, 'begun');
     later(60_000);
   };
 
-  it('is marked in the store before the next thing that this turn sends', async () => {
+  it('waits until the store has its mark', async () => {
     const paid = await pay();
-    let noted: string | undefined;
-    const note: PaymentLedger['note'] = (command) => {
-      noted = command.facts?.sending;
+    const reply = Promise.withResolvers<void>();
+    const note: PaymentLedger['note'] = async (command) => {
+      await reply.promise;
       return till.ledger.note(command);
     };
-    desk(till.broken({ note })).sending(paid.record);
-    assert.equal(noted, 'begun');
+    let mayLeave = false;
+    const sending = desk(till.broken({ note }))
+      .sending(paid.record)
+      .then(() => {
+        mayLeave = true;
+      });
+    await rest();
+    assert.equal(mayLeave, false);
+    reply.resolve();
+    await sending;
+    assert.equal((await record())?.sending, 'begun');
+  });
+
+  it('waits twenty seconds for a store that is away, then leaves and is marked when the store is back', async () => {
+    const paid = await pay();
+    let isAway = true;
+    const note: PaymentLedger['note'] = (command) => (isAway ? till.silent() : till.ledger.note(command));
+    const time = virtualTime();
+    till.time = { ...time, slept: [] };
+    let mayLeave = false;
+    const sending = desk(till.broken({ note }))
+      .sending(paid.record)
+      .then(() => {
+        mayLeave = true;
+      });
+    await time.pass(19_900);
+    assert.deepEqual([mayLeave, till.unmarked], [false, []]);
+    await time.pass(200);
+    await sending;
+    assert.deepEqual(till.unmarked, [till.terms.payId]);
+    isAway = false;
+    await time.pass(100);
+    assert.equal((await record())?.sending, 'begun');
+  });
+
+  it('of an attempt that was overtaken is marked once the other attempt has ended, and delivered by the same hand', async () => {
+    const paid = await pay();
+    later(60_000);
+    const other = await pay();
+    await desk().undelivered(other.record, { ...facts(other), ...FAILED });
+    const own = desk();
+    await own.sending(paid.record);
+    assert.equal((await record())?.sending, 'begun');
+    await own.delivered(paid.record, facts(paid));
+    assert.deepEqual(await uncertain(), [[true, undefined]]);
   });
 
   it('is marked within a tenth of a second of the return of a store that was away', async () => {
@@ -43,8 +86,8 @@ describe('an answer that has begun to leave', () => {
       tries += 1;
       return tries <= away ? till.silent() : till.ledger.note(command);
     };
-    desk(till.broken({ note })).sending(paid.record);
-    await eventually(async () => ((await record())?.sending === 'begun' ? true : undefined), 'the mark');
+    await desk(till.broken({ note })).sending(paid.record);
+    assert.equal((await record())?.sending, 'begun');
     assert.deepEqual([pauses.length, Math.max(...pauses)], [away, 100]);
   });
 
@@ -73,12 +116,12 @@ describe('an answer that has begun to leave', () => {
   it('stays uncertain through later attempts that fail, until one delivers', async () => {
     await dies(await pay());
     const second = await pay();
-    desk().sending(second.record);
+    await desk().sending(second.record);
     await desk().undelivered(second.record, { ...facts(second), ...FAILED });
     assert.deepEqual([(await record())?.sending, ...(await uncertain())], ['begun', [false, true]]);
     later(60_000);
     const third = await pay();
-    desk().sending(third.record);
+    await desk().sending(third.record);
     await desk().delivered(third.record, facts(third));
     assert.deepEqual(await uncertain(), [[true, undefined]]);
   });
@@ -86,7 +129,7 @@ describe('an answer that has begun to leave', () => {
   it('and was not sent completely, as its own process knows: nothing is uncertain', async () => {
     const paid = await pay();
     const own = desk();
-    own.sending(paid.record);
+    await own.sending(paid.record);
     await own.undelivered(paid.record, { ...facts(paid), ...FAILED });
     assert.deepEqual([(await record())?.sending, ...(await uncertain())], ['ended', [false, undefined]]);
     later(60_000);

@@ -56,6 +56,8 @@ export function tillOfEachTest() {
     time: skippedTime(),
     terms: sampleTerms(),
     flushed: [] as EventDraft[],
+    /** Payments of which an answer left without its mark. */
+    unmarked: [] as string[],
     /** Leases that are held and not dropped. */
     held: new Set<string>(),
   };
@@ -75,6 +77,7 @@ export function tillOfEachTest() {
     till.onStoreLoss = 'deliver';
     till.unclaimed = [];
     till.flushed = [];
+    till.unmarked = [];
     till.held = new Set();
     till.terms = freshTerms();
   });
@@ -135,8 +138,11 @@ export function tillOfEachTest() {
     createDeliveryDesk(
       through,
       KEEP_ANSWER_MS,
-      ({ err }) => {
-        throw err;
+      {
+        unwritten: ({ err }) => {
+          throw err;
+        },
+        unmarked: ({ payId }) => void till.unmarked.push(payId),
       },
       till.time,
     );

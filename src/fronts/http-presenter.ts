@@ -75,7 +75,6 @@ async function relay(
  */
 function sendThrough(res: Response, body: BackendAnswer['body'], sending: Relaying['sending']): Promise<boolean> {
   return new Promise((resolve) => {
-    if (sending !== undefined) tellFirst(body, sending);
     // From here on the merchant's clock no longer runs, and nothing else would ever give up on a reader who stopped.
     const awaitReader = (): void => {
       const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
@@ -90,19 +89,31 @@ function sendThrough(res: Response, body: BackendAnswer['body'], sending: Relayi
     });
     body.once('error', () => res.destroy());
     body.once('end', awaitReader);
-    body.pipe(res);
+    if (sending === undefined) body.pipe(res);
+    else pipeAfter(sending, body, res);
   });
 }
 
-/** The head leaves with the first bytes of the body, or with its end. Heard before the pipe hears it, so before anything is sent. */
-function tellFirst(body: BackendAnswer['body'], sending: () => void): void {
-  const tell = (): void => {
-    body.off('data', tell);
-    body.off('end', tell);
-    sending();
+/**
+ * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. While somebody listens to `readable` the body
+ * does not flow, whatever else reads it; the pipe takes over in the same turn. A body that was empty and over before says `end` alone.
+ */
+function pipeAfter(sending: () => Promise<void>, body: BackendAnswer['body'], res: Response): void {
+  let isAsked = false;
+  const release = (): void => {
+    body.off('readable', ask);
+    body.off('end', ask);
   };
-  body.on('data', tell);
-  body.on('end', tell);
+  const ask = async (): Promise<void> => {
+    if (isAsked) return;
+    isAsked = true;
+    await sending();
+    release();
+    if (!res.destroyed) body.pipe(res);
+  };
+  body.on('readable', ask);
+  body.on('end', ask);
+  res.once('close', release);
 }
 
 /** Reads on to the end of the answer, or to its failure, without keeping anything. */

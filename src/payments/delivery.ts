@@ -1,7 +1,7 @@
 import type { Journal } from '../events/journal.ts';
 import { REAL_TIME, type Time } from '../time.ts';
 import { holder } from './holder.ts';
-import { deliveredAfterAll } from './late-delivery.ts';
+import { deliveredAfterAll, retake } from './late-delivery.ts';
 import { LEASE_MS, type Lease } from './leases.ts';
 import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from './ledger/how-far.ts';
 import {
@@ -15,26 +15,33 @@ import {
 } from './ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from './ledger/retention.ts';
 import { deliverAgainMs, windowLeftMs } from './patience.ts';
-import { PATIENT_PAUSES_MS, persist, type Unwritten } from './persist.ts';
+import { PATIENT_PAUSES_MS, pausesFor, persist, type Unwritten } from './persist.ts';
 import { type Delivery, receiptOf } from './receipt.ts';
 import { passed } from './steps.ts';
 
 /** Where tasks are polled and resumed, a client that lost the answer needs this long to ask again, milliseconds (contract 4.5). */
 const A2A_KEEP_MS = 10 * 60 * 1_000;
 
+/** Between attempts at the mark that bytes leave, milliseconds. */
+const MARK_PAUSE_MS = 100;
 /**
- * Between attempts at the mark that bytes leave, milliseconds. While the store is away nothing tells of them, so the mark has to be there soon
- * after it is back: a death in between would leave a receipt as of a buyer who got nothing. No caller waits for it.
+ * How long the first byte waits for the mark, milliseconds. Without the mark a process that dies would leave a receipt as of a buyer who got
+ * nothing, and he would have goods and refund. A store that fails over or stands still is back within this time; one that stays away longer
+ * must not keep the goods from a buyer who has paid.
  */
-const MARK_PAUSES_MS: readonly number[] = Array.from({ length: 20 }, () => 100);
+const MARK_WAIT_MS = 20_000;
+/** How often the first byte waits for another attempt that took the record over meanwhile. */
+const TAKEOVERS = 5;
+/** How long the mark is tried after its byte left without it, milliseconds. */
+const LATE_MARK_MS = 60_000;
 
 /** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
 export interface DeliveryDesk {
   /**
-   * Bytes of the answer leave now. Call it right before the first of them, in the same turn: the mark is on its way to the store before they
-   * are, so that a death from here on is told from one before.
+   * Bytes of the answer are about to leave. Call it when the first of them is there, and send nothing before it resolves: then the store has
+   * the mark, so that a death from here on is told from one before, or it was away for too long. Never rejects.
    */
-  sending(record: PaymentRecord): void;
+  sending(record: PaymentRecord): Promise<void>;
   /** The answer was sent completely. */
   delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<void>;
   /** Money moved and the buyer has nothing yet. Resolves when the proof may be brought again. */
@@ -66,23 +73,47 @@ export interface DeliveryFacts {
   readonly answer: KeptAnswer | undefined;
 }
 
-/**
- * `warn` is told of a delivery that could not be written: its lease will end, and the record stays collectable. `keepAnswerMs`: how long
- * the token of a purchase opens its delivered answer.
- */
+/** A delivery of which bytes may leave: the record as this attempt holds it, and the write of the mark. */
+interface Begun {
+  readonly record: PaymentRecord;
+  readonly mark: Promise<unknown>;
+}
+
+/** What a delivery could not write. */
+interface UnwrittenDelivery {
+  readonly payId: string;
+  readonly err: unknown;
+}
+
+/** Told of what a store that was away for too long did not take. */
+export interface DeliveryWarnings {
+  /** How a delivery ended: its lease will end, and the record stays collectable. */
+  unwritten(facts: UnwrittenDelivery): void;
+  /** An answer leaves without its mark. */
+  unmarked(facts: UnwrittenDelivery): void;
+}
+
+/** `keepAnswerMs`: how long the token of a purchase opens its delivered answer. */
 export function createDeliveryDesk(
   ledger: PaymentLedger,
   keepAnswerMs: number,
-  warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
-  time: Pick<Time, 'sleep'> = REAL_TIME,
+  warn: DeliveryWarnings,
+  time: Time = REAL_TIME,
 ): DeliveryDesk {
-  const marks = new WeakMap<PaymentRecord, Promise<unknown>>();
+  const begun = new WeakMap<PaymentRecord, Begun>();
   /** What a failed delivery says of its own mark. One that an attempt before this one left behind stays. */
   const unmarked = async (record: PaymentRecord): Promise<PaymentFacts> => {
-    const mark = marks.get(record);
+    const own = begun.get(record);
     // Or its repetition might come after what is written now.
-    await mark;
-    return mark === undefined || record.sending === 'begun' ? {} : { sending: 'ended' };
+    await own?.mark;
+    return own === undefined || own.record.sending === 'begun' ? {} : { sending: 'ended' };
+  };
+  /** Writes the mark, and again until the time is over. */
+  const mark = (record: PaymentRecord, held: PaymentRecord, forMs: number): Promise<Advanced | Unwritten> => {
+    const command = { ...holder(held), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
+    const written = persist(() => ledger.note(command), time, pausesFor(forMs, MARK_PAUSE_MS, time));
+    begun.set(record, { record: held, mark: written });
+    return written;
   };
   const close = async (
     record: PaymentRecord,
@@ -102,14 +133,14 @@ export function createDeliveryDesk(
       ...resumed,
     });
     const said = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
-    const command = { ...said, ...holder(record) };
+    const command = { ...said, ...holder(begun.get(record)?.record ?? record) };
     let written: Advanced | Unwritten;
     if (change.to === 'undelivered') written = await persist(() => ledger.advance(command), time);
     else {
       // Nobody waits for this write, and without it goods and refund would both be due.
       written = await persist(() => ledger.advance(command), time, PATIENT_PAUSES_MS);
       if (written.kind === 'fenced' || written.kind === 'illegal')
-        written = (await deliveredAfterAll(ledger, time, record, said).catch(() => undefined)) ?? written;
+        written = (await deliveredAfterAll(ledger, time, record, said)) ?? written;
     }
     facts.lease.drop();
     if (written.kind === 'done') {
@@ -119,15 +150,27 @@ export function createDeliveryDesk(
     facts.journal.putBack(command.events);
     facts.journal.flush();
     if (written.kind === 'illegal' && written.state === change.to) return;
-    warn({ payId: record.payId, err: written.kind === 'unwritten' ? written.cause : new Error(written.kind) });
+    warn.unwritten({ payId: record.payId, err: causeOf(written) });
   };
   return {
-    sending(record) {
-      const command = { ...holder(record), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
-      marks.set(
-        record,
-        persist(() => ledger.note(command), time, MARK_PAUSES_MS),
-      );
+    async sending(record) {
+      let held = record;
+      for (let lost = 0; ; lost += 1) {
+        const written = await mark(record, held, MARK_WAIT_MS);
+        if (written.kind === 'done') return;
+        if (written.kind === 'fenced' && lost < TAKEOVERS) {
+          // Another attempt works on it, and its books would say nothing of the bytes that leave here.
+          const retaken = await retake(ledger, time, record);
+          if (retaken?.kind === 'over') return;
+          if (retaken !== undefined) {
+            held = retaken.record;
+            continue;
+          }
+        }
+        warn.unmarked({ payId: record.payId, err: causeOf(written) });
+        if (written.kind === 'unwritten') void mark(record, held, LATE_MARK_MS);
+        return;
+      }
     },
     delivered: (record, facts) => {
       const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
@@ -151,6 +194,10 @@ export function createDeliveryDesk(
       });
     },
   };
+}
+
+function causeOf(written: Exclude<Advanced, { kind: 'done' }> | Unwritten): unknown {
+  return written.kind === 'unwritten' ? written.cause : new Error(written.kind);
 }
 
 /** How long a delivered answer can be had again, milliseconds: without a secret it is for nobody, and not kept. */

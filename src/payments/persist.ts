@@ -20,19 +20,26 @@ export interface Unwritten {
 export async function persist<T>(
   write: () => Promise<T>,
   time: Pick<Time, 'sleep'> = REAL_TIME,
-  pauses: readonly number[] = PAUSES_MS,
+  pauses: Iterable<number> = PAUSES_MS,
 ): Promise<T | Unwritten> {
+  const left = pauses[Symbol.iterator]();
   let mayStand = false;
-  for (let attempt = 0; ; attempt += 1) {
+  for (;;) {
     try {
       return await write();
     } catch (cause) {
       mayStand ||= mayStandAfter(cause);
-      const pause = pauses[attempt];
-      if (pause === undefined) return { kind: 'unwritten', cause, mayStand };
-      await time.sleep(pause);
+      const pause = left.next();
+      if (pause.done === true) return { kind: 'unwritten', cause, mayStand };
+      await time.sleep(pause.value);
     }
   }
+}
+
+/** The same pause until `forMs` milliseconds are over, however long each attempt takes. */
+export function* pausesFor(forMs: number, pauseMs: number, time: Pick<Time, 'now'>): Iterable<number> {
+  const end = time.now() + forMs;
+  while (time.now() < end) yield pauseMs;
 }
 
 /** Whether a write that failed so may have been made all the same: stores say so on their errors, and what says nothing may stand. */

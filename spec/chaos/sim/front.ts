@@ -78,12 +78,13 @@ export function connectionPresenter(
     failed({ status, code, retryable, details }, { payment }) {
       connection.send({ kind: 'failed', status, code, retryable, details, payment });
     },
-    async relay(answer, { replayed = false }) {
+    async relay(answer, { replayed = false, sending }) {
       const read = await readAll(answer);
       if (read instanceof BackendError) {
         connection.cut();
         return { kind: 'broken', error: read };
       }
+      await sending?.();
       return process.call<Relayed>('front.relay', () => {
         if (!connection.open) return { kind: 'client_gone' };
         onAnswer({ body: read, replayed });

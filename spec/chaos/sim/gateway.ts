@@ -11,7 +11,7 @@ import { settle } from '../../../src/layers/settle.ts';
 import { verify } from '../../../src/layers/verify.ts';
 import type { Exchange, ReserveBackend } from '../../../src/merchant/types.ts';
 import { createCashier } from '../../../src/payments/cashier.ts';
-import { createDeliveryDesk } from '../../../src/payments/delivery.ts';
+import { createDeliveryDesk, type DeliveryWarnings } from '../../../src/payments/delivery.ts';
 import { joining } from '../../../src/payments/join.ts';
 import { createLeases } from '../../../src/payments/leases.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
@@ -78,13 +78,15 @@ export function requestIdOf(place: number): string {
   return `req_${place}`;
 }
 
+const UNHEARD: DeliveryWarnings = { unwritten: () => undefined, unmarked: () => undefined };
+
 export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { process, ledger, rail, exchange, reserveBackend, resource, onStoreLoss, sink, onBug } = ports;
   const { time } = process;
   const gate = { accepting: () => true, reserveBackend };
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const cashier = createCashier({ ledger, rail, leases, onStoreLoss, time });
-  const desk = createDeliveryDesk(ledger, KEEP_ANSWER_MS, () => undefined, time);
+  const desk = createDeliveryDesk(ledger, KEEP_ANSWER_MS, UNHEARD, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(examine, ledger, { unproven, tokens: TOKENS }, () => time.now());
   const deliverable = { ...resource.backend, repeatable: repeatable(resource), headers: {} };

@@ -91,6 +91,8 @@ export class Laws {
       this.broken('a guarded answer to a call without its secret');
     if (!damaged && (record === undefined || !PAID.has(record.state)))
       this.broken('an answer without a settled record');
+    const isOpen = record?.state === 'settled' || record?.state === 'undelivered';
+    if (!damaged && isOpen && record.sending !== 'begun') this.broken('an answer leaves unmarked');
     const late = record?.state === 'delivered' && attempt.arrivedAt > record.changedAt + CLOCK_GRAIN_MS;
     if (late && !damaged && (secret === undefined || !secrets.includes(secret)))
       this.broken('a delivered answer once more to a call without its secret');

@@ -114,6 +114,17 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
+    name: 'the first byte does not wait for the mark',
+    shows: /an answer leaves unmarked/,
+    presenter: (presenter) => ({
+      ...presenter,
+      relay(answer, said) {
+        const sending = async (): Promise<void> => void said.sending?.();
+        return presenter.relay(answer, { ...said, sending });
+      },
+    }),
+  },
+  {
     name: 'a resumed request does not say that it may be written',
     shows: /a request that must not be repeated was sent/,
     needsCrashes: true,

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import type { Relayed } from '../../call.ts';
+import type { Relayed, Relaying } from '../../call.ts';
 import { noteOutcome } from '../../http/account.ts';
 import { sendText } from '../../http/respond.ts';
 import { LAST_BYTES_MS } from '../http-presenter.ts';
@@ -18,9 +18,14 @@ export function sendRpcError(res: Response, status: number, id: RpcId | null, er
 
 const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
 
-/** The same, and tells whether the last byte was handed to the operating system. `sending` is called right before the first one is. */
-export function sendRpcWatched(res: Response, text: string, sending?: () => void): Promise<Relayed> {
-  if (res.destroyed) return Promise.resolve({ kind: 'client_gone' });
+/** The same, and tells whether the last byte was handed to the operating system. The first one waits for `sending`. */
+export async function sendRpcWatched(res: Response, text: string, sending?: Relaying['sending']): Promise<Relayed> {
+  if (res.destroyed) return { kind: 'client_gone' };
+  if (sending !== undefined) {
+    await sending();
+    // The caller may have left meanwhile.
+    if (res.destroyed) return { kind: 'client_gone' };
+  }
   return new Promise((resolve) => {
     // Nothing else would ever give up on a reader who stopped reading.
     const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
@@ -29,7 +34,6 @@ export function sendRpcWatched(res: Response, text: string, sending?: () => void
       clearTimeout(patience);
       resolve(res.writableFinished ? { kind: 'finished' } : { kind: 'client_gone' });
     });
-    sending?.();
     sendRpc(res, 200, text);
   });
 }

@@ -228,11 +228,7 @@ export type Discarded = Exclude<Advanced, { kind: 'done' | 'lost' }> | { readonl
 export interface PaymentLedger {
   reserve(command: Reserve): Promise<Reservation>;
   advance(command: Advance): Promise<Advanced>;
-  /**
-   * Records facts without a change of state and renews the lease, or gives it up so that the next attempt need not wait for it. What says
-   * that bytes leave (`sending: 'begun'`) is on its way to the store before this returns, so before anything that is sent after it: Redis
-   * has it in its socket, SQLite has committed it.
-   */
+  /** Records facts without a change of state and renews the lease, or gives it up so that the next attempt need not wait for it. */
   note(command: Note): Promise<Advanced>;
   /** Makes a lease that still runs last longer. False: it is over, given up or another's; nothing was changed then. */
   renew(claim: Claim, leaseMs: number): Promise<boolean>;

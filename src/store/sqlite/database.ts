@@ -27,8 +27,6 @@ export interface Database {
   write<T>(work: (now: number) => T): Promise<T>;
   /** Sees what was answered before, and never what is not committed. */
   read<T>(work: (now: number) => T): Promise<T>;
-  /** Commits what was asked for so far before it returns, instead of at the end of the turn. */
-  commitNow(): void;
   /** Resolves after the next commit of this process, after `atMostMs`, or when the database is closed. */
   nextCommit(atMostMs: number, signal: AbortSignal): Promise<void>;
   /** Gives some of the space back that nothing needs any more. True: there is more. @throws StoreError */
@@ -55,7 +53,6 @@ export function openDatabase(path: string, now: () => number): Database {
         return rethrown(thrown);
       }
     },
-    commitNow: () => group.drain(),
     nextCommit: (atMostMs, signal) =>
       new Promise((resolve) => {
         const wake = (): void => {

@@ -85,8 +85,8 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
           append(command.events, now);
         },
       ),
-    note: (command) => {
-      const noted = apply(
+    note: (command) =>
+      apply(
         command.payId,
         (record, now) => note(record, command, now),
         (now) => {
@@ -94,11 +94,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
           if (command.receipt !== undefined) put([command.receipt]);
           append(command.events ?? [], now);
         },
-      );
-      // What leaves the process later in this turn must not be out before this is safe.
-      if (command.facts?.sending === 'begun') database.commitNow();
-      return noted;
-    },
+      ),
     renew: (claim, leaseMs) => apply(claim.payId, (record, now) => renew(record, { ...claim, leaseMs }, now)),
     discard: (held, events, refusal) =>
       apply(
