@@ -112,7 +112,8 @@ export class Buyer {
   async #bring(call: CallStory, line: Line, seed: Seed, aborting: boolean): Promise<Reply> {
     const key = call.key === undefined ? {} : { 'idempotency-key': call.key };
     const headers = { 'payment-signature': line.header, ...key };
-    line.proof.firstSentAt ??= Date.now();
+    line.proof.lastSentAt = Date.now();
+    line.proof.firstSentAt ??= line.proof.lastSentAt;
     const leaving = new AbortController();
     const timer = aborting ? setTimeout(() => leaving.abort(), seed.between(0, ABORT_WITHIN_MS)) : undefined;
     const reply = await send(this.#gateway(seed), line.target, headers, channelOf(call, seed), leaving.signal);

@@ -24,8 +24,6 @@ export interface Post {
   readonly name: string;
   readonly url: string;
   readonly up: boolean;
-  /** When it was killed, Unix milliseconds. */
-  readonly deaths: readonly number[];
   /** SIGKILL. Nothing when it is down already. */
   kill(): Promise<void>;
   /** Stops it as a whole, as a machine that swaps does, until it is woken up. Nothing when it is down. */
@@ -83,7 +81,6 @@ function openPost(name: string, configPath: string, url: string): Post {
   let running: GatewayProcess | undefined;
   let up = false;
   const complaints: string[] = [];
-  const deaths: number[] = [];
   const bury = (): void => {
     up = false;
     for (const line of running?.log ?? [])
@@ -98,9 +95,7 @@ function openPost(name: string, configPath: string, url: string): Post {
       return up;
     },
     complaints,
-    deaths,
     async kill() {
-      if (up) deaths.push(Date.now());
       const dying = running;
       up = false;
       await dying?.kill();

@@ -1,6 +1,6 @@
 import type { ChainLedger } from './chain-ledger.ts';
 import type { Work } from './merchant.ts';
-import type { Outage, PowerCut } from './power.ts';
+import type { PowerCut } from './power.ts';
 import type { StoreLedger } from './store-ledger.ts';
 import type { CallStory } from './story.ts';
 
@@ -44,16 +44,12 @@ export interface Evidence {
   readonly work: ReadonlyMap<string, Work>;
   readonly store: StoreLedger;
   readonly cuts: readonly PowerCut[];
-  readonly outages: readonly Outage[];
-  /** When gateways were killed, Unix milliseconds. */
-  readonly deaths: readonly number[];
   /** Records that were still open when everything was quiet. */
   readonly open: readonly string[];
 }
 
 /**
- * What a power cut may take and nothing else may: counted, and bounded by the payments that were under way in the lost seconds. Of kills only
- * `marksUnwritten`.
+ * What a power cut may take and nothing else may: counted, and bounded by the payments that were under way in the lost seconds.
  */
 export interface Excused {
   receiptsLost: number;
@@ -61,8 +57,6 @@ export interface Excused {
   plainPostsRepeated: number;
   secondAnswers: number;
   marksLost: number;
-  /** The store was away when the answer left, and its gateway was killed before it could write that it had. */
-  marksUnwritten: number;
   bound: number;
 }
 

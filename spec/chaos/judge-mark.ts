@@ -21,6 +21,9 @@ export function judgeMark(
   if (isMarked || answers.length === 0) return;
   const times = answers.map(({ at }) => at);
   if (losses.mayHaveUndone(times)) excused.marksLost += 1;
-  else if (losses.mayHaveDiedUntold(times)) excused.marksUnwritten += 1;
-  else accuse('deliveredUnmarked', `${payId}: ${nonce} was answered in full ${answers.length} times`);
+  else accuse('deliveredUnmarked', `${payId}: ${nonce} was answered in full at ${times.map(timeOf).join(', ')}`);
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString();
 }

@@ -27,7 +27,7 @@ const TOLD = {
 function undelivered(
   seen: Partial<Pick<ProofStory, 'answers' | 'told' | 'lostAt'>>,
   marked: boolean,
-  { cuts = [], outages = [], deaths = [] }: Partial<Pick<Evidence, 'cuts' | 'outages' | 'deaths'>> = {},
+  { cuts = [] }: Partial<Pick<Evidence, 'cuts'>> = {},
 ): Evidence {
   const proof: ProofStory = {
     nonce: NONCE,
@@ -35,6 +35,7 @@ function undelivered(
     payId: PAY_ID,
     merchantKey: MERCHANT_KEY,
     firstSentAt: SENT_AT,
+    lastSentAt: SENT_AT,
     answers: [],
     told: [],
     lostAt: [],
@@ -82,8 +83,6 @@ function undelivered(
       events: [settled],
     },
     cuts,
-    outages,
-    deaths,
     open: [],
   };
 }
@@ -106,16 +105,6 @@ describe('the judge of a receipt that says: not delivered', () => {
     assert.deepEqual([broken(lost), excusedBy(lost).marksLost], [[], 1]);
     const early = { ...ANSWER, at: cut.sampledAt - 2_001 };
     assert.deepEqual(broken(undelivered({ answers: [early, ANSWER] }, false, { cuts: [cut] })), ['deliveredUnmarked']);
-  });
-
-  it('excuses it where the store was away and the gateway died before it was back, and only there', () => {
-    const outages = [{ from: ANSWER.at - 100, until: ANSWER.at + 400 }];
-    const death = ANSWER.at + 300;
-    const untold = undelivered({ answers: [ANSWER] }, false, { outages, deaths: [death] });
-    assert.deepEqual([broken(untold), excusedBy(untold).marksUnwritten], [[], 1]);
-    for (const deaths of [[], [ANSWER.at - 200], [ANSWER.at + 2_000]])
-      assert.deepEqual(broken(undelivered({ answers: [ANSWER] }, false, { outages, deaths })), ['deliveredUnmarked']);
-    assert.deepEqual(broken(undelivered({ answers: [ANSWER] }, false, { deaths: [death] })), ['deliveredUnmarked']);
   });
 
   it('accuses a mark where every request was refused in full', () => {

@@ -17,7 +17,6 @@ export function judge(evidence: Evidence): { readonly violations: readonly Viola
     plainPostsRepeated: 0,
     secondAnswers: 0,
     marksLost: 0,
-    marksUnwritten: 0,
     bound: 0,
   };
   const { calls, chain, open } = evidence;

@@ -10,18 +10,10 @@ export interface PowerCut {
   readonly lostBytes: number;
 }
 
-/** A time without the store, Unix milliseconds. */
-export interface Outage {
-  readonly from: number;
-  readonly until: number;
-}
-
 /** A Redis that can lose its power. */
 export interface Power {
   readonly redis: TestRedis;
   readonly cuts: readonly PowerCut[];
-  /** From each kill or cut until it served again. */
-  readonly outages: readonly Outage[];
   /** kill -9: what was written is there afterwards. */
   kill(): Promise<void>;
   /** kill -9, and of the append-only file only what it had at least a second before. @returns lost bytes */
@@ -50,8 +42,6 @@ export async function openPower(): Promise<Power> {
   const redis = await startRedis({ args: ['--auto-aof-rewrite-percentage', '0'] });
   const directory = join(dirname(redis.socketPath), 'appendonlydir');
   const cuts: PowerCut[] = [];
-  const outages: Outage[] = [];
-  let awayFrom = 0;
   let samples: Sample[] = [];
   const sample = (): void => {
     // The time is taken first: what is written while we look counts as later.
@@ -70,16 +60,11 @@ export async function openPower(): Promise<Power> {
   return {
     redis,
     cuts,
-    outages,
-    kill() {
-      awayFrom = Date.now();
-      return redis.kill();
-    },
+    kill: () => redis.kill(),
     async cut() {
       const deadline = Date.now() + WAIT_FOR_WRITES_MS;
       while (Date.now() < deadline && sum(sizesOf(directory)) <= sum(synced().sizes)) await delay(SAMPLE_EVERY_MS);
       const kept = synced();
-      awayFrom = Date.now();
       await redis.kill();
       const killedAt = Date.now();
       let lostBytes = 0;
@@ -93,7 +78,6 @@ export async function openPower(): Promise<Power> {
     },
     async restart() {
       await redis.restart();
-      outages.push({ from: awayFrom, until: Date.now() });
       samples = [];
       sample();
     },

@@ -55,6 +55,7 @@ function storyOf({ chainId, token }: ChainAccess, { from, nonce }: Authorization
     payId,
     merchantKey,
     firstSentAt: undefined,
+    lastSentAt: undefined,
     answers: [],
     told: [],
     lostAt: [],

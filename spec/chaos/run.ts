@@ -110,9 +110,8 @@ async function play(
   await comeBack(crowd, reader, plan);
   const open = await reader.open();
   const [chainLedger, store] = await Promise.all([readChain(chain, payTo, PRICE_UNITS), reader.read()]);
-  const { cuts, outages } = power;
-  const deaths = posts.flatMap((post) => post.deaths);
-  const evidence = { calls: crowd.calls, chain: chainLedger, work: merchant.work, store, cuts, outages, deaths, open };
+  const { cuts } = power;
+  const evidence = { calls: crowd.calls, chain: chainLedger, work: merchant.work, store, cuts, open };
   return {
     ...evidence,
     ...judge(evidence),

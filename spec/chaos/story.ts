@@ -37,6 +37,7 @@ export interface ProofStory {
   /** The Idempotency-Key that the merchant must see for it. */
   readonly merchantKey: string;
   firstSentAt: number | undefined;
+  lastSentAt: number | undefined;
   readonly answers: Answered[];
   readonly told: Told[];
   /** When requests with it ended without an answer. */
