@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { createLeases, LEASE_MS, type Leases, RENEW_EVERY_MS } from '../../src/payments/leases.ts';
 import type { PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { seedOf } from '../chaos/seed.ts';
 import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
 import { virtualTime } from './virtual-time.ts';
 
 const HOUR_MS = 3_600_000;
+const STALLS = 10_000;
+const STALL_MS = 2_000;
 
 describe('leases', () => {
   const till = tillOfEachTest();
@@ -53,6 +56,20 @@ describe('leases', () => {
       ((await record())?.leaseUntil ?? 0) >= till.clock + LEASE_MS - 2 * RENEW_EVERY_MS,
       'and a death is found within seconds',
     );
+  });
+
+  it(`survives ${STALLS} stalls of its process of up to two seconds, wherever between the renewals they begin`, async () => {
+    leases.hold(await reserve('first'), Number.POSITIVE_INFINITY);
+    const seed = seedOf('stalls');
+    for (let stall = 0; stall < STALLS; stall += 1) {
+      await pass(Math.floor(seed.between(1, RENEW_EVERY_MS)));
+      const stillMs = Math.floor(seed.between(1, STALL_MS));
+      till.clock += stillMs;
+      assert.equal(await reservation(), 'busy', `after ${stillMs} ms in stall ${stall}`);
+      // What was due meanwhile is done first.
+      await time.pass(stillMs);
+    }
+    assert.equal((await record())?.owner, 'first');
   });
 
   it('a process that stands still loses it, and does not win it back', async () => {
