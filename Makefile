@@ -43,7 +43,7 @@ mutants: $(INSTALLED) ## removes one check of the mandate verifier at a time: ea
 
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .
-	@tsc --project src/console
+	@tsc --project src/operator/console
 	@biome check --error-on-warnings .
 
 format: $(INSTALLED) ## repair what lint and format can repair

@@ -4,105 +4,81 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 
 /**
- * The rooms a room may import from. Arrows point one way: fronts and layers know the domain, the domain never knows them; stores
- * implement ports that the domain owns, and only the composition root knows a store.
+ * The rooms a room may import from. Arrows point one way: adapters and the pipeline know the domain, the domain never knows them; stores
+ * implement ports that the domain owns, and only the wiring knows a store.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   json: [],
   problems: [],
-  patterns: [],
+  sidecar: [],
   time: [],
-  'in-time': [],
-  digest: [],
-  crypto: [],
+  crypto: ['json'],
   errors: ['json'],
   events: ['json'],
+  backend: ['events'],
   receipts: ['events'],
-  merchant: ['events', 'errors'],
-  mandates: ['digest', 'json', 'keys', 'limits', 'merchant'],
-  payments: ['crypto', 'digest', 'errors', 'events', 'json', 'limits', 'mandates', 'merchant', 'receipts', 'time'],
-  checkouts: ['crypto', 'events', 'json', 'time'],
-  store: ['checkouts', 'crypto', 'events', 'in-time', 'mandates', 'payments', 'receipts'],
-  catalogue: ['errors', 'events', 'json', 'keys', 'mandates', 'merchant', 'patterns', 'payments', 'problems'],
+  checkouts: ['crypto', 'json', 'time'],
+  mandates: ['backend', 'crypto', 'json', 'time'],
+  payments: ['backend', 'crypto', 'errors', 'events', 'json', 'mandates', 'receipts', 'time'],
+  resources: ['backend', 'crypto', 'errors', 'events', 'json', 'mandates', 'payments', 'problems'],
+  store: ['checkouts', 'crypto', 'events', 'mandates', 'payments', 'receipts', 'time'],
+  server: ['errors', 'events', 'json', 'resources', 'time'],
   config: [
-    'catalogue',
+    'backend',
     'checkouts',
     'crypto',
     'events',
     'json',
-    'keys',
-    'limits',
     'mandates',
-    'merchant',
     'payments',
     'problems',
+    'resources',
+    'server',
     'store',
   ],
-  limits: [],
-  sidecar: [],
-  http: ['catalogue', 'errors', 'events', 'json'],
-  call: ['catalogue', 'errors', 'events', 'http', 'json', 'mandates', 'merchant', 'payments', 'receipts'],
-  overload: ['errors', 'http'],
-  layers: [
-    'call',
-    'catalogue',
+  operator: ['errors', 'events', 'receipts', 'resources', 'server', 'store'],
+  pipeline: [
+    'backend',
     'errors',
     'events',
-    'http',
     'json',
-    'limits',
     'mandates',
-    'merchant',
-    'overload',
     'payments',
     'receipts',
+    'resources',
+    'server',
     'sidecar',
     'store',
   ],
-  fronts: [
-    'call',
-    'catalogue',
+  adapters: [
+    'backend',
     'checkouts',
+    'crypto',
     'errors',
     'events',
-    'http',
     'json',
-    'keys',
-    'limits',
     'mandates',
-    'merchant',
-    'overload',
-    'patterns',
     'payments',
+    'pipeline',
     'receipts',
+    'resources',
+    'server',
   ],
-  keys: ['json'],
-  console: ['catalogue', 'http'],
-  operator: ['errors', 'events', 'http', 'limits', 'receipts', 'store'],
-  probes: ['http', 'in-time', 'mandates', 'payments', 'store'],
-  telemetry: ['call', 'checkouts', 'errors', 'http', 'in-time', 'layers', 'merchant', 'payments', 'probes', 'problems'],
+  telemetry: [
+    'backend',
+    'checkouts',
+    'errors',
+    'mandates',
+    'payments',
+    'pipeline',
+    'problems',
+    'server',
+    'store',
+    'time',
+  ],
 };
 /** The composition root and the entry may import everything. */
-const ROOTS = new Set([
-  'gateway',
-  'server',
-  'connections',
-  'management',
-  'main',
-  'cli',
-  'plain-express',
-  'till',
-  'mandate-desk',
-  'checkout-desk',
-  'storefront',
-  'publication',
-  'backlog',
-  'housekeeping',
-  'vital-signs',
-  'edges',
-  'open-backend',
-  'stand-still',
-]);
+const ROOTS = new Set(['app', 'cli', 'main']);
 const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
 
 const sources = globSync('src/**/*.ts');
@@ -143,7 +119,7 @@ describe('the house', () => {
 
   it('keeps protocol knowledge free of the web framework', () => {
     for (const file of sources.filter((name) =>
-      /src\/(?:payments|mandates|json|config|catalogue|events|store)\//.test(name),
+      /src\/(?:payments|mandates|json|config|resources|events|store)\//.test(name),
     ))
       for (const target of importsOf(file)) assert.notEqual(target, 'express', file);
   });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { startHousekeeping } from '../src/housekeeping.ts';
+import { startHousekeeping } from '../src/app/housekeeping.ts';
 import type { TrimmedReceipts } from '../src/receipts/receipt.ts';
 import { openSqliteStore } from '../src/store/sqlite/open.ts';
-import type { LabelledFact } from '../src/telemetry/metrics.ts';
+import type { LabelledFact } from '../src/telemetry/metrics/metrics.ts';
 
 /** A store whose steps are given, and everything that is said of it. */
 function bed(step: () => Promise<boolean>) {

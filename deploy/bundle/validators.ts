@@ -1,10 +1,10 @@
 import standaloneCode from 'ajv/dist/standalone/index.js';
 import type { Plugin } from 'rolldown';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { createEngine } from '../../src/adapters/acp/validation/engine.ts';
+import { referenceTo } from '../../src/adapters/acp/validation/schemas.ts';
+import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/adapters/acp/validation/types.ts';
 import { createConfigEngine } from '../../src/config/engine.ts';
-import { createEngine } from '../../src/fronts/acp/validation/engine.ts';
-import { referenceTo } from '../../src/fronts/acp/validation/schemas.ts';
-import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/fronts/acp/validation/types.ts';
 
 /** The modules that compile. */
 const COMPILED = /[\\/]src[\\/](?:fronts[\\/]acp[\\/]validation|config)[\\/]compiled\.ts$/;

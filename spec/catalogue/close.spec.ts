@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { closeSchema } from '../../src/catalogue/close.ts';
 import type { JsonObject } from '../../src/json/types.ts';
+import { closeSchema } from '../../src/resources/schemas/closed-objects.ts';
 import { catalogueOf, object, resourceOf } from './resources.ts';
 
 const text = { type: 'string' };

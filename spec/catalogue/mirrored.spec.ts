@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { mirroredParameters, mirrorFaults } from '../../src/catalogue/mirrored.ts';
-import { disagreeing } from '../../src/fronts/mcp/mirrored-headers.ts';
+import { disagreeing } from '../../src/adapters/mcp/mirrored-headers.ts';
 import type { JsonObject } from '../../src/json/types.ts';
+import { mirroredParameters, mirrorFaults } from '../../src/resources/mirrored-headers.ts';
 
 const mirror = (name: string, type = 'string') => ({ type, 'x-mcp-header': name });
 const object = (properties: JsonObject): JsonObject => ({ type: 'object', properties });

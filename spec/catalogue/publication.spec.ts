@@ -6,9 +6,9 @@ import formatsPlugin from 'ajv-formats';
 import release from '../../package.json' with { type: 'json' };
 import discoverySchema from '../../schemas/discovery.schema.json' with { type: 'json' };
 import resourceSchema from '../../schemas/resource.schema.json' with { type: 'json' };
-import { compileCatalogue } from '../../src/catalogue/catalogue.ts';
-import { type AdapterHealths, HEALTH_REFRESH_MS } from '../../src/catalogue/discovery.ts';
-import type { StaticDocument } from '../../src/catalogue/resource.ts';
+import { compileCatalogue } from '../../src/resources/catalogue.ts';
+import { type AdapterHealths, HEALTH_REFRESH_MS } from '../../src/resources/discovery.ts';
+import type { StaticDocument } from '../../src/resources/resource.ts';
 import { asking, CHECKOUT_PEM, PROVIDER } from '../config/ap2.ts';
 import { load } from '../config/document.ts';
 

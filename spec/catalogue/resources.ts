@@ -1,6 +1,6 @@
-import { type Catalogue, compileCatalogue } from '../../src/catalogue/catalogue.ts';
-import type { Resource } from '../../src/catalogue/resource.ts';
 import type { ConfigProblem } from '../../src/problems/problem.ts';
+import { type Catalogue, compileCatalogue } from '../../src/resources/catalogue.ts';
+import type { Resource } from '../../src/resources/resource.ts';
 import { load, problems } from '../config/document.ts';
 
 const STARTED_AT = '2026-01-02T03:04:05.000Z';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MAX_SUBSCHEMAS } from '../../src/catalogue/schema-check.ts';
+import { MAX_SUBSCHEMAS } from '../../src/resources/schemas/schema-check.ts';
 import { faultsOf, object } from './resources.ts';
 
 const text = { type: 'string' };

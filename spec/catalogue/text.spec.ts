@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { textFault } from '../../src/catalogue/text.ts';
+import { textFault } from '../../src/resources/schemas/text.ts';
 
 describe('published text', () => {
   for (const bad of [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
-import { REAL_TIME } from '../../src/time.ts';
+import { REAL_TIME } from '../../src/time/time.ts';
 import { redisBed } from '../store/redis-bed.ts';
 import { type Bed, bedOn, bytesOf, COMPLETE, said } from './bed.ts';
 

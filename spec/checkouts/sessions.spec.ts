@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import type { KeyedCall } from '../../src/checkouts/idempotency.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { type Bed, openBed, said } from './bed.ts';
 
 const CREATE: KeyedCall = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { type Bed, COMPLETE, openBed, said, TIMEOUT_MS } from './bed.ts';
 
 const LEASE_MS = TIMEOUT_MS + 3_000;

@@ -3,7 +3,7 @@ import { beforeEach, describe, it } from 'node:test';
 import { decided, readDecision } from '../../src/cli/decide.ts';
 import { UsageError } from '../../src/cli/usage-error.ts';
 import { RETRY_WINDOW_MS } from '../../src/payments/ledger/retention.ts';
-import { leaveToOperator } from '../../src/payments/loose-ends.ts';
+import { leaveToOperator } from '../../src/payments/settlement/recovery-actions.ts';
 import { HASH } from '../payments/scripted-rail.ts';
 import { tillOfEachTest } from '../payments/till.ts';
 

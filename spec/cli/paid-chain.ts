@@ -1,8 +1,8 @@
 import { encodeFunctionData, type Hex, type PrivateKeyAccount } from 'viem';
-import { transferCall } from '../../src/payments/x402/calldata.ts';
-import { replayKey } from '../../src/payments/x402/payid.ts';
-import type { Proof } from '../../src/payments/x402/rail.ts';
-import type { Eip3009Authorization } from '../../src/payments/x402/wire.ts';
+import type { Proof } from '../../src/payments/rail.ts';
+import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
+import { replayKey } from '../../src/payments/x402/wire/payid.ts';
+import type { Eip3009Authorization } from '../../src/payments/x402/wire/types.ts';
 import { chainActors } from '../payments/x402/chain-actors.ts';
 import {
   authorize,

@@ -8,7 +8,7 @@ import { wasLost } from '../../src/cli/reconcile.ts';
 import { receiptId } from '../../src/receipts/id.ts';
 import { RECEIPT_ID, type Receipt } from '../../src/receipts/receipt.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { move, terms as paymentTerms, recordIn } from '../payments/ledger/samples.ts';
 import type { Terms } from '../payments/x402/signing.ts';
 import type { Chain } from '../support/chain.ts';

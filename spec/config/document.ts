@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../../src/config/config.ts';
+import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { ConfigError, type ConfigProblem } from '../../src/problems/problem.ts';
 

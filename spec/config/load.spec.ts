@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { compileCatalogue } from '../../src/catalogue/catalogue.ts';
+import { configPath, MAX_CONFIG_BYTES } from '../../src/config/document/read.ts';
 import { configWarnings, loadConfig } from '../../src/config/load.ts';
-import { configPath, MAX_CONFIG_BYTES } from '../../src/config/read.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
+import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { load, PAYEE } from './document.ts';
 import { file, folder } from './files.ts';
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { mnemonicToAccount } from 'viem/accounts';
 import { getAddress } from 'viem/utils';
-import { hostKind } from '../../src/config/endpoints.ts';
-import { DEVELOPMENT_ACCOUNTS } from '../../src/config/mainnet.ts';
-import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/networks.ts';
-import { domainSeparator } from '../../src/payments/x402/domain.ts';
-import type { DeploymentMode } from '../../src/payments/x402/settings.ts';
+import { hostKind } from '../../src/config/document/endpoints.ts';
+import { DEVELOPMENT_ACCOUNTS } from '../../src/config/sections/mainnet.ts';
+import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
+import { domainSeparator } from '../../src/payments/x402/evm/domain.ts';
+import type { DeploymentMode } from '../../src/payments/x402/wire/settings.ts';
 import { nearest } from '../../src/problems/nearest.ts';
 import { type Changes, load, MAINNET } from './document.ts';
 

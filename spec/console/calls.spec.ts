@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createCalls, MAX_EVENTS, matches } from '../../src/console/calls.js';
 import type { CommerceEvent, EventType } from '../../src/events/event.ts';
+import { createCalls, MAX_EVENTS, matches } from '../../src/operator/console/calls.js';
 
 let position = 0;
 

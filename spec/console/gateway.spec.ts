@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { openGateway, Refusal, TOKEN } from '../../src/console/gateway.js';
+import { openGateway, Refusal, TOKEN } from '../../src/operator/console/gateway.js';
 
 const BASE = new URL('http://shop.example/below/');
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { commonDecimals, decimal, inDigits, plus, ZERO } from '../../src/console/money.js';
+import { commonDecimals, decimal, inDigits, plus, ZERO } from '../../src/operator/console/money.js';
 
 function sum(amounts: readonly string[]): string {
   return inDigits(amounts.map((text) => decimal(text) ?? ZERO).reduce(plus, ZERO), 0);

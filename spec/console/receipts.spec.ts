@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createBooks, MAX_RECEIPTS } from '../../src/console/books.js';
-import { inDigits } from '../../src/console/money.js';
-import { owed, RUNNING_MS, refundFacts } from '../../src/console/owed.js';
-import { takings } from '../../src/console/takings.js';
+import { createBooks, MAX_RECEIPTS } from '../../src/operator/console/books.js';
+import { inDigits } from '../../src/operator/console/money.js';
+import { owed, RUNNING_MS, refundFacts } from '../../src/operator/console/owed.js';
+import { takings } from '../../src/operator/console/takings.js';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { oldReceipt } from './trade.ts';
 

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { CONSOLE_FILES } from '../../src/console/files.ts';
+import { CONSOLE_FILES } from '../../src/operator/console/files.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { startMerchant } from '../support/merchant.ts';
 import { openShop, type Shop } from '../support/shop.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-const sources = globSync('src/console/*.js');
+const sources = globSync('src/operator/console/*.js');
 
 describe('the console of a shop', () => {
   let chain: Chain;
@@ -109,11 +109,11 @@ describe('the console of a shop', () => {
 
 describe('the files of the console', () => {
   const served = new Set(CONSOLE_FILES.map(({ path }) => basename(path)));
-  const page = readFileSync('src/console/console.html', 'utf8');
+  const page = readFileSync('src/operator/console/console.html', 'utf8');
 
   it('are all served', () => {
     assert.ok(sources.length > 10);
-    for (const file of globSync('src/console/*.{js,css,svg}')) assert.ok(served.has(basename(file)), file);
+    for (const file of globSync('src/operator/console/*.{js,css,svg}')) assert.ok(served.has(basename(file)), file);
   });
 
   it('of the page are all there, and none comes from elsewhere', () => {

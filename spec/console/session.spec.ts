@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it, mock } from 'node:test';
-import { openGateway } from '../../src/console/gateway.js';
-import { createSession, UNDELIVERED_EVERY_MS } from '../../src/console/session.js';
-import { MAX_WRONG_TRIES } from '../../src/limits/wrong-tries.ts';
+import { openGateway } from '../../src/operator/console/gateway.js';
+import { createSession, UNDELIVERED_EVERY_MS } from '../../src/operator/console/session.js';
+import { MAX_WRONG_TRIES } from '../../src/server/rate-limit/failed-attempts.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 import { buy, event, oldReceipt } from './trade.ts';

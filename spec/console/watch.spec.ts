@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { Refusal } from '../../src/console/gateway.js';
+import { Refusal } from '../../src/operator/console/gateway.js';
 import {
   createWatch,
   LONGEST_RETRY_AFTER_MS,
   LONGEST_WAIT_MS,
   LOOK_EVERY_MS,
   waitAfter,
-} from '../../src/console/watch.js';
+} from '../../src/operator/console/watch.js';
 
 describe('waiting after failures', () => {
   for (const { failures, retryAfterS, waits } of [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { decodePaymentResponseHeader } from '@x402/core/http';
-import type { PaymentResponse } from '../../src/payments/x402/wire.ts';
+import type { PaymentResponse } from '../../src/payments/x402/wire/types.ts';
 import type { Shop } from '../support/shop.ts';
 import { isEnvelope } from './ask.ts';
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { backendIdempotencyKey } from '../../src/payments/terms.ts';
+import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { eventually, receiptWhen } from '../support/books.ts';
 import { startRedis } from '../support/redis.ts';
 import { openSeller, type Seller } from '../support/seller.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { MOST_COPIES } from '../../src/payments/join.ts';
+import { MOST_COPIES } from '../../src/payments/settlement/join.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { worldConfig, writeConfig } from '../support/config.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
-import { backendIdempotencyKey } from '../../src/payments/terms.ts';
+import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
 import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';

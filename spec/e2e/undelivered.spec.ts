@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { backendIdempotencyKey } from '../../src/payments/terms.ts';
+import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
 import { openSeller, type Seller } from '../support/seller.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { memberMandate, memberProof, oneMandate, oneProof } from '../../src/fronts/carriers.ts';
+import { memberMandate, memberProof, oneMandate, oneProof } from '../../src/adapters/extract-credentials.ts';
 
 const PAYLOAD = {
   x402Version: 2,

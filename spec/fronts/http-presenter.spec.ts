@@ -5,8 +5,8 @@ import { type AddressInfo, connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import type { Relayed } from '../../src/call.ts';
-import { httpPresenter } from '../../src/fronts/http-presenter.ts';
+import { httpPresenter } from '../../src/adapters/http/response-writer.ts';
+import type { Relayed } from '../../src/pipeline/call.ts';
 import { rest } from '../payments/virtual-time.ts';
 
 const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;

@@ -3,13 +3,13 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { AgentCard } from '@a2a-js/sdk';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import type { ListedResource } from '../../src/catalogue/listing.ts';
-import { agentCard } from '../../src/fronts/a2a/card.ts';
-import { toolsListResult } from '../../src/fronts/mcp/tools.ts';
+import { agentCard } from '../../src/adapters/a2a/agent-card.ts';
+import { toolsListResult } from '../../src/adapters/mcp/tools.ts';
+import { signDocument } from '../../src/crypto/detached-signature.ts';
+import { readSigningKey } from '../../src/crypto/signing-key.ts';
 import { isObject } from '../../src/json/object.ts';
 import type { Json, JsonObject } from '../../src/json/types.ts';
-import { signDocument } from '../../src/keys/detached-signature.ts';
-import { readSigningKey } from '../../src/keys/signing-key.ts';
+import type { ListedResource } from '../../src/resources/listing.ts';
 import { schemaOf } from './a2a/post.ts';
 
 const PLAIN: ListedResource = {

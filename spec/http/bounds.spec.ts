@@ -4,9 +4,9 @@ import type { Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GatewayError } from '../../src/errors.ts';
-import { MAX_BODY_BYTES, readJsonBytes } from '../../src/http/body.ts';
-import { sendJson } from '../../src/http/respond.ts';
-import { connectionsFor, MAX_CONNECTIONS } from '../../src/server.ts';
+import { MAX_BODY_BYTES, readJsonBytes } from '../../src/server/http/body.ts';
+import { sendJson } from '../../src/server/http/respond.ts';
+import { connectionsFor, MAX_CONNECTIONS } from '../../src/server/listener/listen.ts';
 import { type Counter, openCounter } from './counter.ts';
 import { closeOf, dial, exchange, head, invoke, listen } from './raw.ts';
 

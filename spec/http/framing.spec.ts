@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { SINGLE_FIELDS } from '../../src/http/framing.ts';
+import { SINGLE_FIELDS } from '../../src/server/http/framing.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { exchange, head, invoke } from './raw.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { checkHost, checkOrigin } from '../../src/http/origin.ts';
+import { checkHost, checkOrigin } from '../../src/server/http/origin.ts';
 import { type Counter, openCounter } from './counter.ts';
 import { exchange, head } from './raw.ts';
 

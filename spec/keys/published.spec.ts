@@ -4,10 +4,10 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
 import express from 'express';
-import { compileCatalogue } from '../../src/catalogue/catalogue.ts';
-import { readSigningKey } from '../../src/keys/signing-key.ts';
-import { checkoutKeysOf } from '../../src/mandates/ap2/own-keys.ts';
-import { publish } from '../../src/publication.ts';
+import { publish } from '../../src/app/public-routes.ts';
+import { readSigningKey } from '../../src/crypto/signing-key.ts';
+import { checkoutKeysOf } from '../../src/mandates/ap2/trust/own-keys.ts';
+import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { asking, CHECKOUT_PEM, jwk, pem } from '../config/ap2.ts';
 import { type Changes, load } from '../config/document.ts';
 

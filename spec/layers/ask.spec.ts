@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { PreparedCall, Presenter } from '../../src/call.ts';
 import type { EventDraft } from '../../src/events/event.ts';
 import { openJournal } from '../../src/events/journal.ts';
-import { askForPayment } from '../../src/layers/ask.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { NothingOwed } from '../../src/payments/nothing-owed.ts';
-import type { Offer } from '../../src/payments/offers.ts';
-import type { Challenge } from '../../src/payments/x402/challenge.ts';
-import type { PaymentResponse } from '../../src/payments/x402/wire.ts';
+import { NothingOwed } from '../../src/payments/settlement/safe-to-rechallenge.ts';
+import type { Challenge } from '../../src/payments/x402/wire/challenge.ts';
+import type { Offer } from '../../src/payments/x402/wire/offers.ts';
+import type { PaymentResponse } from '../../src/payments/x402/wire/types.ts';
+import type { PreparedCall, Presenter } from '../../src/pipeline/call.ts';
+import { askForPayment } from '../../src/pipeline/steps/payment-required.ts';
 
 const challenge = (said: string): Challenge => ({
   body: said,

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import type { FundedCall, ProvenCall } from '../../src/call.ts';
 import type { GatewayError } from '../../src/errors.ts';
-import { authorize } from '../../src/layers/authorize.ts';
-import type { MandateVerdict } from '../../src/mandates/ap2/verdict.ts';
-import type { MandateDesk } from '../../src/mandates/desk.ts';
+import type { MandateVerdict } from '../../src/mandates/ap2/model/verdict.ts';
+import type { MandateDesk } from '../../src/mandates/mandate-service.ts';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
-import { StoreError } from '../../src/store/store.ts';
+import type { FundedCall, ProvenCall } from '../../src/pipeline/call.ts';
+import { authorize } from '../../src/pipeline/middleware/authorize.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { ACCEPTED, EXPIRED, free, OFFERS, proven, scriptedDesk } from './mandate-desk.ts';
 
 const MISSING: MandateVerdict = {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import type { AnsweredCall, Funding, Presenter } from '../../src/call.ts';
+import { BackendError } from '../../src/backend/types.ts';
 import type { GatewayError } from '../../src/errors.ts';
-import { conclude } from '../../src/layers/conclude.ts';
-import { BackendError } from '../../src/merchant/types.ts';
-import type { DeliveryDesk, DeliveryFacts, Undelivered } from '../../src/payments/delivery.ts';
+import type { DeliveryDesk, DeliveryFacts, Undelivered } from '../../src/payments/delivery/delivery-recorder.ts';
 import { MAX_KEPT_BYTES } from '../../src/payments/ledger/ledger.ts';
+import type { AnsweredCall, Funding, Presenter } from '../../src/pipeline/call.ts';
+import { conclude } from '../../src/pipeline/middleware/deliver.ts';
 
 const PAID = {
   kind: 'paid',

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
-import type { FundedCall } from '../../src/call.ts';
+import { BackendError, type Exchange } from '../../src/backend/types.ts';
 import type { GatewayError } from '../../src/errors.ts';
-import { forward } from '../../src/layers/forward.ts';
-import { saidOfFunded } from '../../src/layers/said.ts';
-import { BackendError, type Exchange } from '../../src/merchant/types.ts';
-import type { DeliveryDesk } from '../../src/payments/delivery.ts';
+import type { DeliveryDesk } from '../../src/payments/delivery/delivery-recorder.ts';
+import type { FundedCall } from '../../src/pipeline/call.ts';
+import { forward } from '../../src/pipeline/middleware/forward.ts';
+import { saidOfFunded } from '../../src/pipeline/steps/payment-annotations.ts';
 import { free } from './mandate-desk.ts';
 
 const ANSWER = { status: 200, headers: {}, body: Readable.from([]) };

@@ -1,11 +1,11 @@
 import type { Response } from 'express';
-import { type Call, currentCall, type FundedCall, type ProvenCall } from '../../src/call.ts';
 import type { EventDraft } from '../../src/events/event.ts';
 import { openJournal } from '../../src/events/journal.ts';
-import type { AcceptedMandate, MandateVerdict, RefusedMandate } from '../../src/mandates/ap2/verdict.ts';
-import type { MandateDesk } from '../../src/mandates/desk.ts';
-import type { MandateClaim, Used } from '../../src/mandates/register.ts';
-import type { Offers } from '../../src/payments/offers.ts';
+import type { AcceptedMandate, MandateVerdict, RefusedMandate } from '../../src/mandates/ap2/model/verdict.ts';
+import type { MandateDesk } from '../../src/mandates/mandate-service.ts';
+import type { MandateClaim, Used } from '../../src/mandates/register/register.ts';
+import type { Offers } from '../../src/payments/x402/wire/offers.ts';
+import { type Call, currentCall, type FundedCall, type ProvenCall } from '../../src/pipeline/call.ts';
 
 const CLAIM: MandateClaim = { at: 1_000, once: ['m:closed', 'j:checkout'], onceUntil: 2_000, open: [] };
 

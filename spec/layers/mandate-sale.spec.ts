@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ProvenCall } from '../../src/call.ts';
-import { failedForMandate, mandateOf, usedMandate } from '../../src/layers/mandate-sale.ts';
 import { readStoredMandate, storedMandate } from '../../src/mandates/stored-mandate.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { NothingOwed } from '../../src/payments/nothing-owed.ts';
-import type { Offer } from '../../src/payments/offers.ts';
-import type { Sale } from '../../src/payments/sale.ts';
+import { NothingOwed } from '../../src/payments/settlement/safe-to-rechallenge.ts';
+import type { Sale } from '../../src/payments/settlement/settlement-request.ts';
+import type { Offer } from '../../src/payments/x402/wire/offers.ts';
+import type { ProvenCall } from '../../src/pipeline/call.ts';
+import { failedForMandate, mandateOf, usedMandate } from '../../src/pipeline/middleware/mandate-of-sale.ts';
 import { ACCEPTED, EXPIRED, OFFERS, proven, scriptedDesk } from './mandate-desk.ts';
 
 const OFFER = OFFERS.get('report') as Offer;

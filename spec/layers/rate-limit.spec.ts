@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import type { RequestHandler, Response } from 'express';
-import { advanceCall, type Call } from '../../src/call.ts';
 import { GatewayError } from '../../src/errors.ts';
-import { countUnlessPaid, rateLimit } from '../../src/layers/rate-limit.ts';
-import { createTokenBuckets } from '../../src/limits/token-buckets.ts';
+import { advanceCall, type Call } from '../../src/pipeline/call.ts';
+import { countUnlessPaid, rateLimit } from '../../src/pipeline/middleware/rate-limit.ts';
+import { createTokenBuckets } from '../../src/server/rate-limit/token-buckets.ts';
 import { openCounter } from '../http/counter.ts';
 import { closeOf, dial, head } from '../http/raw.ts';
 

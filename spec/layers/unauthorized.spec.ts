@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { unauthorized } from '../../src/layers/unauthorized.ts';
-import { REASONS, type Reason } from '../../src/mandates/ap2/reasons.ts';
+import { REASONS, type Reason } from '../../src/mandates/ap2/model/reasons.ts';
+import { unauthorized } from '../../src/pipeline/steps/unauthorized.ts';
 import { purchaseWith } from '../support/ap2/purchase.ts';
 import { ACCEPTED, scriptedDesk } from './mandate-desk.ts';
 

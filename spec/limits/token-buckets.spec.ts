@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { RecentMap } from '../../src/limits/recent-map.ts';
-import { createTokenBuckets, MAX_CLIENTS } from '../../src/limits/token-buckets.ts';
+import { createTokenBuckets, MAX_CLIENTS } from '../../src/server/rate-limit/token-buckets.ts';
+import { RecentMap } from '../../src/time/recent-map.ts';
 
 /** Buckets with a clock that stands until it is moved. */
 function buckets(perSecond: number, burst: number, maxClients?: number) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { countWrongTries, MAX_WRONG_TRIES } from '../../src/limits/wrong-tries.ts';
+import { countWrongTries, MAX_WRONG_TRIES } from '../../src/server/rate-limit/failed-attempts.ts';
 
 describe('wrong tries', () => {
   it(`${MAX_WRONG_TRIES} within a minute are heard, the next one must wait for the first to be a minute old`, () => {

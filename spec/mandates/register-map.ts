@@ -5,14 +5,14 @@ import type {
   OpenMandateUse,
   Recurrence,
   RegisterEpoch,
-} from '../../src/mandates/register.ts';
+} from '../../src/mandates/register/register.ts';
 import {
   endOfClaim,
   finishUses,
   type OpenMandateState,
   type RegisterRows,
   reserveUses,
-} from '../../src/mandates/register-table.ts';
+} from '../../src/mandates/register/register-table.ts';
 import type { StoredMandate } from '../../src/mandates/stored-mandate.ts';
 
 /** The epoch of a register that never forgot anything. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
+import { ConnectLate } from '../../src/backend/backend-socket.ts';
 import {
   Breaker,
   FIRST_PERIOD_MS,
@@ -7,8 +8,7 @@ import {
   SILENCES_TO_OPEN,
   type Trial,
   Unanswered,
-} from '../../src/merchant/breaker.ts';
-import { ConnectLate } from '../../src/merchant/wire.ts';
+} from '../../src/backend/circuit-breaker.ts';
 
 const REFUSED = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
 const LATE = new ConnectLate();

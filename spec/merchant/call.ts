@@ -1,10 +1,10 @@
-import { createExchange, type MerchantHop } from '../../src/merchant/exchange.ts';
+import { createExchange, type MerchantHop } from '../../src/backend/exchange.ts';
 import {
   BackendError,
   type BackendFailure,
   type BackendRequest,
   type ExchangeLimits,
-} from '../../src/merchant/types.ts';
+} from '../../src/backend/types.ts';
 import { type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
 /** What a caller of the exchange got in the end. */

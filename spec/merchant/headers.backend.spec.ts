@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type BackendHeaderFacts, backendHeaders } from '../../src/merchant/headers.ts';
+import { type BackendHeaderFacts, backendHeaders } from '../../src/backend/header-policy.ts';
 import { call, GET, POST, withMerchant } from './call.ts';
 import { answer } from './raw-backend.ts';
 

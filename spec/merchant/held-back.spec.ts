@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { createExchange, type MerchantHop } from '../../src/merchant/exchange.ts';
-import { FAIR_BYTES_A_MS, HeldBack, HOLD_GRACE_MS } from '../../src/merchant/held-back.ts';
-import type { BackendAnswer, BackendError } from '../../src/merchant/types.ts';
+import { createExchange, type MerchantHop } from '../../src/backend/exchange.ts';
+import { FAIR_BYTES_A_MS, HeldBack, HOLD_GRACE_MS } from '../../src/backend/slow-readers.ts';
+import type { BackendAnswer, BackendError } from '../../src/backend/types.ts';
 
 /** More than the buffers of kernel and gateway take together. */
 const LARGE = Buffer.alloc(16 * 1_048_576);

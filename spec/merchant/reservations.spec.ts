@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { SILENCES_TO_OPEN } from '../../src/merchant/breaker.ts';
-import { type WatchedMerchant, watchMerchant } from '../../src/merchant/exchange.ts';
-import type { BackendRequest, ExchangeLimits, HeldConnection } from '../../src/merchant/types.ts';
+import { SILENCES_TO_OPEN } from '../../src/backend/circuit-breaker.ts';
+import { type WatchedMerchant, watchMerchant } from '../../src/backend/exchange.ts';
+import type { BackendRequest, ExchangeLimits, HeldConnection } from '../../src/backend/types.ts';
 import { call, GET, type Got, POST } from './call.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { SocketQueue } from '../../src/merchant/socket-queue.ts';
+import { SocketQueue } from '../../src/backend/socket-pool-queue.ts';
 
 type Step = 'come' | 'finish' | 'give up';
 

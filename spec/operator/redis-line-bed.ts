@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { after, before, type TestContext } from 'node:test';
 import { Redis } from 'ioredis';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../support/books.ts';
 import type { StreamClient } from '../support/event-stream.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

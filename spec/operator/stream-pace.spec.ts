@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { HEARTBEAT_MS, STALLED_MS } from '../../src/operator/stream-reader.ts';
+import { HEARTBEAT_MS, STALLED_MS } from '../../src/operator/api/stream-reader.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { eventually } from '../support/books.ts';
 import { append, atRest, openBed } from './stream-bed.ts';

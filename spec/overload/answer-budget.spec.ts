@@ -6,7 +6,7 @@ import {
   createAnswerBudget,
   FREE_WAIT_MS,
   PAID_WAIT_MS,
-} from '../../src/overload/answer-budget.ts';
+} from '../../src/server/load-shedding/answer-budget.ts';
 
 const BYTES = 100;
 const free = (bytes: number): Asking => ({ bytes, paid: false });

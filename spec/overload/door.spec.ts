@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
-import { createDoor } from '../../src/overload/door.ts';
+import { createDoor } from '../../src/server/load-shedding/load-shedder.ts';
 
 const MOUNTS = new Map([
   ['/mcp', 'mcp'],

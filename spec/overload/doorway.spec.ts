@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { openDoorway } from '../../src/overload/doorway.ts';
-import { createPlaces } from '../../src/overload/places.ts';
-import { FIRST_LIMIT } from '../../src/overload/pressure.ts';
+import { openDoorway } from '../../src/server/load-shedding/open-load-shedder.ts';
+import { FIRST_LIMIT } from '../../src/server/load-shedding/overload-detector.ts';
+import { createPlaces } from '../../src/server/load-shedding/slots.ts';
 
 const parts = {
   maxInFlight: 2 * FIRST_LIMIT,

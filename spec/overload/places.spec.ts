@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createPlaces } from '../../src/overload/places.ts';
+import { createPlaces } from '../../src/server/load-shedding/slots.ts';
 
 describe('places', () => {
   it('are free up to the last one', () => {

@@ -12,7 +12,7 @@ import {
   Pressure,
   RAISE,
   TARGET_TURN_MS,
-} from '../../src/overload/pressure.ts';
+} from '../../src/server/load-shedding/overload-detector.ts';
 
 const LONG = { turnMs: OVERLOAD_TURN_MS, busy: 1 };
 const SHORT = { turnMs: OVERLOAD_TURN_MS - 0.1, busy: 1 };

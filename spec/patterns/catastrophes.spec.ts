@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../src/json/types.ts';
-import { patternFault } from '../../src/patterns/linear.ts';
+import { patternFault } from '../../src/resources/patterns/linear.ts';
 import { object, resourceOf } from '../catalogue/resources.ts';
 import { CATASTROPHES, type Catastrophe } from './catastrophes.ts';
 import { EVERYDAY, FALSE_REFUSALS } from './everyday.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MatchBudgetError, withMatchBudget } from '../../src/patterns/budget.ts';
-import { FORMATS } from '../../src/patterns/formats.ts';
+import { MatchBudgetError, withMatchBudget } from '../../src/resources/patterns/budget.ts';
+import { FORMATS } from '../../src/resources/patterns/formats.ts';
 
 /** A text of this length, of any of these beginnings, pumps and ends, takes seconds where going back costs more than going on. */
 const LENGTH = 32_768;

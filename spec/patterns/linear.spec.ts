@@ -4,10 +4,10 @@ import { describe, it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
-import { MATCH_BUDGET, MatchBudgetError, spendSteps, withMatchBudget } from '../../src/patterns/budget.ts';
-import { compilePattern, MAX_STEPS, patternFault, proveLinearEngine } from '../../src/patterns/linear.ts';
+import { MATCH_BUDGET, MatchBudgetError, spendSteps, withMatchBudget } from '../../src/resources/patterns/budget.ts';
+import { compilePattern, MAX_STEPS, patternFault, proveLinearEngine } from '../../src/resources/patterns/linear.ts';
 
-const MODULE = new URL('../../src/patterns/linear.ts', import.meta.url).href;
+const MODULE = new URL('../../src/resources/patterns/linear.ts', import.meta.url).href;
 
 describe('a pattern is refused, with what to write instead', () => {
   const ROWS: readonly (readonly [pattern: string, message: RegExp])[] = [

@@ -7,7 +7,7 @@ import {
   formatAmount,
   MAX_AMOUNT_LENGTH,
   parseAmount,
-} from '../../src/payments/amount.ts';
+} from '../../src/payments/pricing/amount.ts';
 
 const UINT256_MAX = (1n << 256n) - 1n;
 const faultOf = (text: string, decimals: number): AmountFault | undefined => {

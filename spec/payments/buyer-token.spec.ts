@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { createBuyerTokens, TOKEN_CHARACTERS } from '../../src/payments/buyer-token.ts';
+import { createBuyerTokens, TOKEN_CHARACTERS } from '../../src/payments/pricing/buyer-token.ts';
 import { keyOf, MAX_TIMEOUT_SECONDS, SCOPE, tokensUnder } from './tokens.ts';
 
 const BIND = createHash('sha256').update('what is bought').digest('hex');

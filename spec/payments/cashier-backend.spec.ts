@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Sale } from '../../src/payments/sale.ts';
-import { StoreError } from '../../src/store/store.ts';
+import type { Sale } from '../../src/payments/settlement/settlement-request.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { PAID } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import type { Cashier } from '../../src/payments/cashier.ts';
-import { joining } from '../../src/payments/join.ts';
-import type { Sale } from '../../src/payments/sale.ts';
-import { PAYER_SETTLEMENTS, PLACE_WAIT_MS } from '../../src/payments/settlement-places.ts';
-import type { RailVerdict, Reading } from '../../src/payments/x402/rail.ts';
+import type { RailVerdict, Reading } from '../../src/payments/rail.ts';
+import { joining } from '../../src/payments/settlement/join.ts';
+import type { Cashier } from '../../src/payments/settlement/settle.ts';
+import type { Sale } from '../../src/payments/settlement/settlement-request.ts';
+import { PAYER_SETTLEMENTS, PLACE_WAIT_MS } from '../../src/payments/settlement/settlement-slots.ts';
 import { PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';

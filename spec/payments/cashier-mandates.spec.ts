@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import type { MandateClaim } from '../../src/mandates/register.ts';
-import { joining } from '../../src/payments/join.ts';
-import { LEASE_MS } from '../../src/payments/leases.ts';
+import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import type { PaymentTerms } from '../../src/payments/ledger/ledger.ts';
-import type { Order, Sale } from '../../src/payments/sale.ts';
+import { joining } from '../../src/payments/settlement/join.ts';
+import { LEASE_MS } from '../../src/payments/settlement/leases.ts';
+import type { Order, Sale } from '../../src/payments/settlement/settlement-request.ts';
 import { claimOf, mandateText, useOf } from '../mandates/register-map.ts';
 import { reconcilerBench } from './reconciler-bench.ts';
 import { EXPIRED, PAID, SPENT } from './scripted-rail.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import type { Sale } from '../../src/payments/sale.ts';
-import type { StoreLossPolicy } from '../../src/payments/store-loss.ts';
-import type { Reading } from '../../src/payments/x402/rail.ts';
+import type { Reading } from '../../src/payments/rail.ts';
+import type { Sale } from '../../src/payments/settlement/settlement-request.ts';
+import type { StoreLossPolicy } from '../../src/payments/settlement/store-loss.ts';
 import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';
 

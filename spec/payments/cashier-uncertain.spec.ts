@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import { NothingOwed } from '../../src/payments/nothing-owed.ts';
-import type { Sale } from '../../src/payments/sale.ts';
+import { NothingOwed } from '../../src/payments/settlement/safe-to-rechallenge.ts';
+import type { Sale } from '../../src/payments/settlement/settlement-request.ts';
 import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import type { Sale } from '../../src/payments/sale.ts';
+import type { Sale } from '../../src/payments/settlement/settlement-request.ts';
 import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { keyDigest } from '../../src/payments/key.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import { NothingOwed } from '../../src/payments/nothing-owed.ts';
-import type { Sale } from '../../src/payments/sale.ts';
+import { keyDigest } from '../../src/payments/settlement/merchant-key.ts';
+import { NothingOwed } from '../../src/payments/settlement/safe-to-rechallenge.ts';
+import type { Sale } from '../../src/payments/settlement/settlement-request.ts';
 import { PAYMENT_CHANNEL } from '../../src/payments/steps.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { HASH, PAID } from './scripted-rail.ts';
 import { stepsOf } from './steps.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createDeliveryDesk, type DeliveryWarnings } from '../../src/payments/delivery.ts';
+import { createDeliveryDesk, type DeliveryWarnings } from '../../src/payments/delivery/delivery-recorder.ts';
 import { MAX_KEPT_BYTES, type PaymentTerms } from '../../src/payments/ledger/ledger.ts';
 import { keptAnswer, sha256 } from './ledger/samples.ts';
 import { KEEP_ANSWER_MS, tillOfEachTest } from './till.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import type { Cashier } from '../../src/payments/cashier.ts';
-import { JOIN_MS, joining, MOST_COPIES } from '../../src/payments/join.ts';
-import { createLeases, LEASE_MS } from '../../src/payments/leases.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import type { Paid, Sale } from '../../src/payments/sale.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { JOIN_MS, joining, MOST_COPIES } from '../../src/payments/settlement/join.ts';
+import { createLeases, LEASE_MS } from '../../src/payments/settlement/leases.ts';
+import type { Cashier } from '../../src/payments/settlement/settle.ts';
+import type { Paid, Sale } from '../../src/payments/settlement/settlement-request.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { keptAnswer } from './ledger/samples.ts';
 import { PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';

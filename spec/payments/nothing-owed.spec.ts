@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
 import { TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
-import { NothingOwed } from '../../src/payments/nothing-owed.ts';
+import { NothingOwed } from '../../src/payments/settlement/safe-to-rechallenge.ts';
 import { TRANSACTION, terms } from './ledger/samples.ts';
 
 function record(state: PaymentState, more: Partial<PaymentRecord> = {}): PaymentRecord {
@@ -57,8 +57,8 @@ describe('the doors of a 402, in the sources', () => {
       .toSorted();
 
   it('only layers/ask.ts has a presenter ask for payment, and the presenter that notes what is said passes it on', () => {
-    assert.deepEqual(using(/\.paymentRequired\(/), ['src/call.ts', 'src/layers/ask.ts']);
-    const noting = sources.find(({ file }) => file === 'src/call.ts')?.text ?? '';
+    assert.deepEqual(using(/\.paymentRequired\(/), ['src/pipeline/call.ts', 'src/pipeline/steps/payment-required.ts']);
+    const noting = sources.find(({ file }) => file === 'src/pipeline/call.ts')?.text ?? '';
     assert.equal(noting.match(/\.paymentRequired\(/g)?.length, 1);
     assert.match(
       noting,
@@ -68,19 +68,22 @@ describe('the doors of a 402, in the sources', () => {
 
   it('only a presenter writes the status, and no failure is thrown that has it', () => {
     const status = /\b402\s*,|(?:status(?:Code)?\s*[(=]\s*|writeHead\(\s*)402\b/;
-    assert.deepEqual(using(status), ['src/errors.ts', 'src/fronts/http-presenter.ts']);
+    assert.deepEqual(using(status), ['src/errors.ts', 'src/adapters/http/response-writer.ts']);
     assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);
   });
 
   it('each way to a witness has one user, who holds what it stands for', () => {
-    assert.deepEqual(using(/NothingOwed\.unreserved\(/), ['src/layers/verify.ts']);
-    assert.deepEqual(using(/NothingOwed\.discarded\(/), ['src/payments/cashier.ts']);
-    assert.deepEqual(using(/NothingOwed\.refusedBefore\(/), ['src/payments/standing.ts']);
-    assert.deepEqual(using(/NothingOwed\.refused\(/), ['src/payments/closing.ts', 'src/payments/standing.ts']);
+    assert.deepEqual(using(/NothingOwed\.unreserved\(/), ['src/pipeline/middleware/verify.ts']);
+    assert.deepEqual(using(/NothingOwed\.discarded\(/), ['src/payments/settlement/settle.ts']);
+    assert.deepEqual(using(/NothingOwed\.refusedBefore\(/), ['src/payments/settlement/existing-payment.ts']);
+    assert.deepEqual(using(/NothingOwed\.refused\(/), [
+      'src/payments/settlement/record-outcome.ts',
+      'src/payments/settlement/existing-payment.ts',
+    ]);
   });
 
   it('a witness is made nowhere else, and nobody pretends to have one', () => {
-    assert.deepEqual(using(/new NothingOwed\(/), ['src/payments/nothing-owed.ts']);
+    assert.deepEqual(using(/new NothingOwed\(/), ['src/payments/settlement/safe-to-rechallenge.ts']);
     assert.deepEqual(using(/as (?:unknown as )?NothingOwed\b/), []);
   });
 });

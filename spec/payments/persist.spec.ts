@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { persist } from '../../src/payments/persist.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { persist } from '../../src/payments/settlement/persist.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { skippedTime } from './virtual-time.ts';
 
 describe('a write that must not be lost', () => {

@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream';
-import type { BackendAnswer } from '../../src/merchant/types.ts';
+import type { BackendAnswer } from '../../src/backend/types.ts';
+import { type Deliverable, fetchForBuyer } from '../../src/payments/delivery/redelivery.ts';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import { createReconciler, type Reconciler } from '../../src/payments/reconciler.ts';
-import { type Deliverable, fetchForBuyer } from '../../src/payments/redelivery.ts';
+import { createReconciler, type Reconciler } from '../../src/payments/settlement/reconciler.ts';
 import type { tillOfEachTest } from './till.ts';
 import { rest, virtualTime } from './virtual-time.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { holder } from '../../src/payments/holder.ts';
-import { LEASE_MS } from '../../src/payments/leases.ts';
+import { holder } from '../../src/payments/ledger/fencing-token.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { LEASE_MS } from '../../src/payments/settlement/leases.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
 import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';

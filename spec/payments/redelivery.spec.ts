@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { createExchange, type MerchantHop } from '../../src/merchant/exchange.ts';
-import type { BackendRequest, HeldConnection } from '../../src/merchant/types.ts';
-import { type Deliverable, fetchForBuyer } from '../../src/payments/redelivery.ts';
-import type { Paid } from '../../src/payments/sale.ts';
-import { storedRequest } from '../../src/payments/stored-request.ts';
-import { backendIdempotencyKey } from '../../src/payments/terms.ts';
+import { createExchange, type MerchantHop } from '../../src/backend/exchange.ts';
+import type { BackendRequest, HeldConnection } from '../../src/backend/types.ts';
+import { type Deliverable, fetchForBuyer } from '../../src/payments/delivery/redelivery.ts';
+import type { Paid } from '../../src/payments/settlement/settlement-request.ts';
+import { storedRequest } from '../../src/payments/settlement/stored-request.ts';
+import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { type Merchant, startMerchant } from '../support/merchant.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 

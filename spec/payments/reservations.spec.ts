@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import { StoreError } from '../../src/store/store.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { PAID } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';
 import { rest } from './virtual-time.ts';

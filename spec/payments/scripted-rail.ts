@@ -1,4 +1,4 @@
-import type { PaymentRail, RailVerdict, Reading, Settlement } from '../../src/payments/x402/rail.ts';
+import type { PaymentRail, RailVerdict, Reading, Settlement } from '../../src/payments/rail.ts';
 
 /** A transaction hash. */
 export const HASH = `0x${'ab'.repeat(32)}`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../src/payments/ledger/ledger.ts';
-import type { Paid } from '../../src/payments/sale.ts';
+import type { Paid } from '../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer } from './ledger/samples.ts';
 import { tillOfEachTest } from './till.ts';
 import { rest, virtualTime } from './virtual-time.ts';

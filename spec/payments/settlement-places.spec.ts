@@ -7,8 +7,8 @@ import {
   PAYER_WAITERS,
   PLACE_WAIT_MS,
   type SettlementPlaces,
-} from '../../src/payments/settlement-places.ts';
-import { PEER_CONNECTIONS } from '../../src/payments/x402/http-json.ts';
+} from '../../src/payments/settlement/settlement-slots.ts';
+import { PEER_CONNECTIONS } from '../../src/payments/x402/chain/http-json.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 
 describe('places for settlements', () => {

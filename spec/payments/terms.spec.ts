@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { keyDigest, tokenDigest, tokenId } from '../../src/payments/key.ts';
 import { assertTerms } from '../../src/payments/ledger/invariants.ts';
 import type { PaymentTerms } from '../../src/payments/ledger/ledger.ts';
-import { compileOffers } from '../../src/payments/offers.ts';
-import { paymentReceiptId } from '../../src/payments/receipt-id.ts';
-import { newToken, paymentTerms } from '../../src/payments/terms.ts';
+import { paymentReceiptId } from '../../src/payments/ledger/receipt-id.ts';
+import { keyDigest, tokenDigest, tokenId } from '../../src/payments/settlement/merchant-key.ts';
+import { newToken, paymentTerms } from '../../src/payments/settlement/terms.ts';
+import { compileOffers } from '../../src/payments/x402/wire/offers.ts';
 import { RECEIPT_ID } from '../../src/receipts/receipt.ts';
 import { tokensUnder } from './tokens.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, termsFor } from './x402/signing.ts';

@@ -1,20 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach } from 'node:test';
+import type { HeldConnection } from '../../src/backend/types.ts';
 import type { EventDraft } from '../../src/events/event.ts';
 import { type Journal, openJournal } from '../../src/events/journal.ts';
-import type { HeldConnection } from '../../src/merchant/types.ts';
-import { createCashier } from '../../src/payments/cashier.ts';
-import { createDeliveryDesk, type DeliveryDesk, type DeliveryFacts } from '../../src/payments/delivery.ts';
-import type { Lease } from '../../src/payments/leases.ts';
+import {
+  createDeliveryDesk,
+  type DeliveryDesk,
+  type DeliveryFacts,
+} from '../../src/payments/delivery/delivery-recorder.ts';
 import type { PaymentLedger, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { storedProof } from '../../src/payments/recall.ts';
-import type { Order, Paid, Sale } from '../../src/payments/sale.ts';
-import type { StoreLossPolicy } from '../../src/payments/store-loss.ts';
-import type { Proof } from '../../src/payments/x402/rail.ts';
-import type { PaymentRequirements } from '../../src/payments/x402/wire.ts';
+import type { Proof } from '../../src/payments/rail.ts';
+import type { Lease } from '../../src/payments/settlement/leases.ts';
+import { createCashier } from '../../src/payments/settlement/settle.ts';
+import type { Order, Paid, Sale } from '../../src/payments/settlement/settlement-request.ts';
+import type { StoreLossPolicy } from '../../src/payments/settlement/store-loss.ts';
+import { storedProof } from '../../src/payments/settlement/stored-proof.ts';
+import type { PaymentRequirements } from '../../src/payments/x402/wire/types.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
+import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { type Store, StoreError } from '../../src/store/store.ts';
 import { terms as sampleTerms } from './ledger/samples.ts';
 import { scriptedRail } from './scripted-rail.ts';
 import { skippedTime } from './virtual-time.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createBuyerTokens } from '../../src/payments/buyer-token.ts';
-import { openTokenKeys, type SharedSecrets, type TokenKeys } from '../../src/payments/token-keys.ts';
+import { createBuyerTokens } from '../../src/payments/pricing/buyer-token.ts';
+import { openTokenKeys, type SharedSecrets, type TokenKeys } from '../../src/payments/pricing/token-keys.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { StoreError } from '../../src/store/store.ts';
 import { keyOf, SCOPE } from './tokens.ts';
 
 const tokensOf = ({ current }: TokenKeys) => createBuyerTokens(current, { maxTimeoutSeconds: 120 });

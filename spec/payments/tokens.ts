@@ -4,7 +4,7 @@ import {
   type TokenKey,
   type TokenScope,
   tokenKey,
-} from '../../src/payments/buyer-token.ts';
+} from '../../src/payments/pricing/buyer-token.ts';
 
 export const SCOPE: TokenScope = {
   merchantId: 'shop',

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { createUnprovenSignatures, type UnprovenSignatures } from '../../src/payments/unproven.ts';
-import type { ProvenVerdict, Unproven } from '../../src/payments/x402/verify.ts';
+import {
+  createUnprovenSignatures,
+  type UnprovenSignatures,
+} from '../../src/payments/settlement/unproven-signatures.ts';
+import type { ProvenVerdict, Unproven } from '../../src/payments/x402/verify/verify.ts';
 import { rest, virtualTime } from './virtual-time.ts';
 import { freshAccount, genuineProof, termsFor } from './x402/signing.ts';
 

@@ -1,4 +1,4 @@
-import type { Time } from '../../src/time.ts';
+import type { Time } from '../../src/time/time.ts';
 
 /** A clock that stands until a test moves it. Milliseconds since it was made. */
 export interface VirtualTime extends Time {

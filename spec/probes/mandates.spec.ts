@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { TrustHealth } from '../../src/mandates/ap2/issuers.ts';
-import { type Monitor, startMonitor } from '../../src/probes/monitor.ts';
-import { watched } from '../../src/probes/watched.ts';
+import type { TrustHealth } from '../../src/mandates/ap2/trust/issuers.ts';
 import { openStore } from '../../src/store/open.ts';
-import { createLog } from '../../src/telemetry/log.ts';
+import { type Monitor, startMonitor } from '../../src/telemetry/health/monitor.ts';
+import { watched } from '../../src/telemetry/health/watched.ts';
+import { createLog } from '../../src/telemetry/log/log.ts';
 import { load } from '../config/document.ts';
 
 const CAUSE = 'no_keys: https://agents.example (connection refused)';

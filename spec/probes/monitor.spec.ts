@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Monitor, startMonitor } from '../../src/probes/monitor.ts';
+import { type Monitor, startMonitor } from '../../src/telemetry/health/monitor.ts';
 
 describe('a merchant that can be called past the gateway', () => {
   let monitor: Monitor;

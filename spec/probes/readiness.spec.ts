@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type CheckState, type Observation, observe, renderCheck, UNSEEN } from '../../src/probes/readiness.ts';
+import {
+  type CheckState,
+  type Observation,
+  observe,
+  renderCheck,
+  UNSEEN,
+} from '../../src/telemetry/health/readiness.ts';
 
 /** What is found at which millisecond, and the status after each look. */
 interface Course {

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { receiptId } from '../../src/receipts/id.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
+import { type Store, StoreError, type StoreLimits } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { type Store, StoreError, type StoreLimits } from '../../src/store/store.ts';
 import { PAYMENT, receipt, sha256 } from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
 

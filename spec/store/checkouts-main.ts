@@ -5,9 +5,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { checkoutClaim, digestOf } from './checkout-samples.ts';
 import { insist } from './insist.ts';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { MandateClaim, OpenMandateUse } from '../../src/mandates/register.ts';
+import type { MandateClaim, OpenMandateUse } from '../../src/mandates/register/register.ts';
 import { AT, useOf } from '../mandates/register-map.ts';
 
 /** Times that need no waiting, seconds: over at the next step, and longer than any test. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import type { KeptAnswer, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { type Answer, type Call, callOf, newSubject, payIdOf, type Subject, send } from './calls.ts';
 import type { Command } from './commands.ts';
 import type { Three, ThreeStores } from './three.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN } from '../../src/payments/ledger/how-far.ts';
+import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN } from '../../src/payments/ledger/delivery-progress.ts';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
 import { holder, keptAnswer, move } from '../payments/ledger/samples.ts';
 import { done } from './contract-ledger.ts';

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { receiptId } from '../../src/receipts/id.ts';
 import { listsOf } from '../../src/receipts/lists.ts';
 import type { Receipt, ReceiptBook, ReceiptPayment, ReceiptQuery } from '../../src/receipts/receipt.ts';
-import { TRIMMED_AT_ONCE } from '../../src/store/store.ts';
+import { TRIMMED_AT_ONCE } from '../../src/store/port/store.ts';
 import { holder, move, PAYMENT, receipt, sha256, TRANSACTION } from '../payments/ledger/samples.ts';
 import { LEASE_MS, LIMITS, type OpenStore, opened } from './opened.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { DECLINED, MAX_DECLINED } from '../../src/payments/task-claims.ts';
+import { DECLINED, MAX_DECLINED } from '../../src/payments/settlement/task-claims.ts';
 import { clockOf, clockPast, type OpenStore, opened } from './opened.ts';
 
 /** Longer than any test lasts, milliseconds. */

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
 import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { MAX_GROUP } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { StoreError } from '../../src/store/store.ts';
 import { event, terms } from '../payments/ledger/samples.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'acg-group-'));

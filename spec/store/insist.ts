@@ -1,4 +1,4 @@
-import { StoreError } from '../../src/store/store.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 
 const TRIES = 5;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
+import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { type Store, StoreError } from '../../src/store/store.ts';
 import { type RedisLine, startLine } from '../support/redis-proxy.ts';
 import { until } from '../support/redis-replicas.ts';
 import { REDIS_LIMITS, type RedisBed } from './redis-bed.ts';

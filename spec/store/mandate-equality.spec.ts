@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { MandateRegister, RegisterEpoch } from '../../src/mandates/register.ts';
+import type { MandateRegister, RegisterEpoch } from '../../src/mandates/register/register.ts';
 import { BORN_AGO_S, type DrawnClaim, drawnClaim, drawnClaims } from './claims.ts';
 import { type ThreeServers, threeServers } from './three.ts';
 

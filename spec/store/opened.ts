@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import type { Store, StoreLimits } from '../../src/store/store.ts';
+import type { Store, StoreLimits } from '../../src/store/port/store.ts';
 import { recordIn, terms } from '../payments/ledger/samples.ts';
 
 /** Small enough to be filled by a test. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, it, type TestContext } from 'node:test';
-import type { MandateClaim } from '../../src/mandates/register.ts';
+import type { MandateClaim } from '../../src/mandates/register/register.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { claimOf, useOf } from '../mandates/register-map.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/redis-replicas.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { type Store, StoreError } from '../../src/store/store.ts';
 import { event, move, terms } from '../payments/ledger/samples.ts';
 import { until } from '../support/redis-replicas.ts';
 import { REDIS_LIMITS, redisBed } from './redis-bed.ts';

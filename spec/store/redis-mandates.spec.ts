@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { MandateClaim } from '../../src/mandates/register.ts';
-import { SWEPT_AT_ONCE } from '../../src/mandates/register-table.ts';
+import type { MandateClaim } from '../../src/mandates/register/register.ts';
+import { SWEPT_AT_ONCE } from '../../src/mandates/register/register-table.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { AT, claimOf, mandateText, useOf } from '../mandates/register-map.ts';
 import { holder, move, recordIn, terms } from '../payments/ledger/samples.ts';

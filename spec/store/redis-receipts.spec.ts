@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { receiptId } from '../../src/receipts/id.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { receipt } from '../payments/ledger/samples.ts';
 import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
 

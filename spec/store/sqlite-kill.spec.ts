@@ -11,8 +11,8 @@ import { fileURLToPath } from 'node:url';
 import type { EventType } from '../../src/events/event.ts';
 import { readStoredMandate } from '../../src/mandates/stored-mandate.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { leash } from '../support/leash.ts';
 import { CARRIED, type Stage, WAY } from './sales.ts';
 

@@ -1,16 +1,16 @@
 import type { EventDraft, EventStretch } from '../../src/events/event.ts';
 import { BEGINNING, comparePositions } from '../../src/events/position.ts';
-import type { RegisterEpoch } from '../../src/mandates/register.ts';
-import { finishUses, reserveUses } from '../../src/mandates/register-table.ts';
+import type { RegisterEpoch } from '../../src/mandates/register/register.ts';
+import { finishUses, reserveUses } from '../../src/mandates/register/register-table.ts';
 import { countOpen } from '../../src/payments/ledger/census.ts';
 import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord, Reserve } from '../../src/payments/ledger/ledger.ts';
 import { admitted, endedUses } from '../../src/payments/ledger/mandate-use.ts';
 import { refusalEnds, unlessRefused } from '../../src/payments/ledger/refusals.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
-import { DECLINED, type TaskClaims } from '../../src/payments/task-claims.ts';
+import { DECLINED, type TaskClaims } from '../../src/payments/settlement/task-claims.ts';
 import { listsOf, type ReceiptList } from '../../src/receipts/lists.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { tableClaims } from '../checkouts/table-claims.ts';
 import { mapRegister, mapRows } from '../mandates/register-map.ts';
 

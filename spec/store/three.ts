@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
-import type { RegisterEpoch } from '../../src/mandates/register.ts';
+import type { RegisterEpoch } from '../../src/mandates/register/register.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { FOREVER } from '../mandates/register-map.ts';
 import { startRedis } from '../support/redis.ts';
 import { STEP_MS } from './commands.ts';

@@ -1,5 +1,5 @@
 import { type Hex, pad, stringToHex, toHex } from 'viem';
-import { KNOWN_NETWORKS } from '../../src/payments/networks.ts';
+import { KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
 import { type Chain, type ChainAccess, connectChain } from './chain.ts';
 import type { ConfigObject } from './config.ts';
 

@@ -1,15 +1,15 @@
 import { stringify } from 'yaml';
+import { createGateway } from '../../src/app/gateway.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
-import type { GatewayConfig } from '../../src/config/config.ts';
+import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { secretsOf } from '../../src/config/secrets.ts';
-import { createGateway } from '../../src/gateway.ts';
-import type { LoopReading } from '../../src/overload/loop-reading.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
-import { createListener } from '../../src/server.ts';
+import { createListener } from '../../src/server/listener/listen.ts';
+import type { LoopReading } from '../../src/server/load-shedding/event-loop-lag.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/store.ts';
-import { createLog, refusalLog } from '../../src/telemetry/log.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { createLog, refusalLog } from '../../src/telemetry/log/log.ts';
 import { type WorldParts, worldConfig } from './config.ts';
 
 /** The operator token of every shop: a test value, worth nothing. */

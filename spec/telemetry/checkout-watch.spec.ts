@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MAX_POINTERS } from '../../src/telemetry/checkout-metrics.ts';
-import { type CheckoutWatch, watchCheckouts } from '../../src/telemetry/checkout-watch.ts';
-import { createLog } from '../../src/telemetry/log.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createLog } from '../../src/telemetry/log/log.ts';
+import { MAX_POINTERS } from '../../src/telemetry/metrics/checkout-metrics.ts';
+import { type CheckoutWatch, watchCheckouts } from '../../src/telemetry/metrics/checkout-watch.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { seriesIn } from './scrape.ts';
 
 interface Watched {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
-import { createLog, failureLog, reconcileLog } from '../../src/telemetry/log.ts';
+import { createLog, failureLog, reconcileLog } from '../../src/telemetry/log/log.ts';
 
 function logged(secrets: readonly string[], write: (log: ReturnType<typeof createLog>) => void): string {
   let text = '';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Registry } from 'prom-client';
 import type { PaymentCensus } from '../../src/payments/ledger/census.ts';
-import { censusMetrics } from '../../src/telemetry/census-metrics.ts';
-import { createDurations } from '../../src/telemetry/durations.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { censusMetrics } from '../../src/telemetry/metrics/census-metrics.ts';
+import { createDurations } from '../../src/telemetry/metrics/durations.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { seriesIn } from './scrape.ts';
 
 const NOTHING = { open: 0, uncertain: 0, undelivered: 0 };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { LINES_A_SECOND, type SparingTime, sparing } from '../../src/telemetry/sparing.ts';
+import { LINES_A_SECOND, type SparingTime, sparing } from '../../src/telemetry/log/log-throttle.ts';
 
 /** A clock that stands until it is moved, milliseconds. */
 function clock(): SparingTime & { advance(ms: number): void } {

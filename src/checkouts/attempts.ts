@@ -1,4 +1,4 @@
-import type { Time } from '../time.ts';
+import type { Time } from '../time/time.ts';
 import { isRefusal } from './claim-table.ts';
 import type { CheckoutClaims, Claim, Claimed, Hold, Unknown } from './claims.ts';
 import type { Ending } from './ending.ts';

@@ -1,4 +1,4 @@
-import type { Time } from '../time.ts';
+import type { Time } from '../time/time.ts';
 import type { CheckoutClaims, Hold, SealedAnswer, UnknownEnd } from './claims.ts';
 import type { ClaimWatch } from './idempotency.ts';
 

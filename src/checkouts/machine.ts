@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Time } from '../time.ts';
+import type { Time } from '../time/time.ts';
 import { createAttempts, type Run } from './attempts.ts';
 import type { CheckoutClaims, Claim, Claimed } from './claims.ts';
 import { createEnding } from './ending.ts';

@@ -1,4 +1,4 @@
-import type { Time } from '../time.ts';
+import type { Time } from '../time/time.ts';
 import type { CheckoutClaims, Owning } from './claims.ts';
 import { unknownKeepMs } from './lease.ts';
 import { ownershipNamesOf } from './names.ts';

@@ -1,4 +1,4 @@
-import type { Time } from '../time.ts';
+import type { Time } from '../time/time.ts';
 import type { CheckoutClaims, Claim, Claimed } from './claims.ts';
 import type { ClaimOutcome, ClaimWatch } from './idempotency.ts';
 import { STORE_COMMAND_TIMEOUT_MS } from './lease.ts';

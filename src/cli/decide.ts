@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '../config/load.ts';
 import type { EventDraft } from '../events/event.ts';
-import { holder } from '../payments/holder.ts';
+import { holder } from '../payments/ledger/fencing-token.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
-import { receiptOf } from '../payments/receipt.ts';
+import { receiptOf } from '../payments/ledger/payment-receipt.ts';
 import { openStore } from '../store/open.ts';
 import { UsageError } from './usage-error.ts';
 

@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import type { Listener } from '../server.ts';
+import type { Listener } from '../server/listener/listen.ts';
 
 /** What the system says of an address, and which of its two settings is to blame. */
 const FAULTS: Readonly<Record<string, readonly [setting: 'host' | 'port', why: string]>> = {

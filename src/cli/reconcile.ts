@@ -1,18 +1,18 @@
-import type { GatewayConfig } from '../config/config.ts';
+import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { RECORD_RETENTION_MS } from '../payments/ledger/retention.ts';
-import { checkAsset } from '../payments/x402/asset-check.ts';
-import { type Head, readHead } from '../payments/x402/chain-answers.ts';
-import { type Price, receiptFromChain } from '../payments/x402/chain-receipt.ts';
+import { checkAsset } from '../payments/x402/chain/asset-check.ts';
+import { type Head, readHead } from '../payments/x402/chain/chain-answers.ts';
+import { type Price, receiptFromChain } from '../payments/x402/chain/chain-receipt.ts';
+import { firstBlockSince, quantity } from '../payments/x402/chain/log-range.ts';
+import { type ChainPayment, paymentsTo } from '../payments/x402/chain/payment-logs.ts';
+import { createRpc, type Rpc } from '../payments/x402/chain/rpc.ts';
 import { AssetMismatch } from '../payments/x402/create-rail.ts';
-import { firstBlockSince, quantity } from '../payments/x402/log-range.ts';
-import { type ChainPayment, paymentsTo } from '../payments/x402/payment-logs.ts';
-import { createRpc, type Rpc } from '../payments/x402/rpc.ts';
-import type { X402Config } from '../payments/x402/settings.ts';
+import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
 import { openStore } from '../store/open.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/port/store.ts';
 import { UsageError } from './usage-error.ts';
 
 /** How far back without `--since`: as long as receipts can be found by their request. Seconds. */

@@ -1,14 +1,14 @@
+import { createGateway, type Gateway } from '../app/gateway.ts';
+import { openTracing } from '../app/open-tracing.ts';
 import { longestTimeoutMs } from '../checkouts/longest-timeout.ts';
 import { configWarnings, loadConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
 import { frontsSummary, storeLossSummary } from '../config/summary.ts';
-import { createGateway, type Gateway } from '../gateway.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
-import { connectionsFor, createListener, type Listener } from '../server.ts';
+import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
 import { openStore } from '../store/open.ts';
-import { collectorFrom } from '../telemetry/collector.ts';
-import { createLog, type Log, refusalLog } from '../telemetry/log.ts';
-import { openTracing } from '../telemetry/open-tracing.ts';
+import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
+import { collectorFrom } from '../telemetry/traces/collector.ts';
 import { listenAt } from './listen-at.ts';
 import { processSettings } from './process-settings.ts';
 

@@ -1,6 +1,6 @@
-import { compileCatalogue } from '../catalogue/catalogue.ts';
 import { configWarnings, loadConfig } from '../config/load.ts';
 import { frontsSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
+import { compileCatalogue } from '../resources/catalogue.ts';
 
 /** `acg validate`: reads the configuration with the code that start-up uses and says what it means. Opens nothing. */
 export function validate(args: { readonly config?: string }): void {

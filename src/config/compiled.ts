@@ -1,5 +1,5 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
-import type { ConfigDocument } from './document.ts';
+import type { ConfigDocument } from './document/document.ts';
 import { createConfigEngine } from './engine.ts';
 
 /**

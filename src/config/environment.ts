@@ -1,5 +1,5 @@
 import { memberPath, type ProblemList } from '../problems/problem.ts';
-import { type Environment, readBoundedFile } from './read.ts';
+import { type Environment, readBoundedFile } from './document/read.ts';
 
 /** Largest mounted secret, bytes. */
 export const MAX_SECRET_BYTES = 65_536;

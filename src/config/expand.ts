@@ -1,6 +1,6 @@
 import { memberPath, type ProblemList } from '../problems/problem.ts';
+import { type Environment, MAX_CONFIG_DEPTH } from './document/read.ts';
 import { environmentText, readSecretFile } from './environment.ts';
-import { type Environment, MAX_CONFIG_DEPTH } from './read.ts';
 
 /** The document with every placeholder replaced. Paths as in ConfigProblem. */
 export interface Expansion {

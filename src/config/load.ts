@@ -1,14 +1,14 @@
-import { publishedPatternWarnings } from '../catalogue/published-patterns.ts';
 import { ProblemList } from '../problems/problem.ts';
-import { checkoutWarnings } from './acp-warnings.ts';
-import type { GatewayConfig } from './config.ts';
+import { publishedPatternWarnings } from '../resources/published-patterns.ts';
 import { deriveConfig } from './derive.ts';
-import type { ConfigDocument } from './document.ts';
+import type { GatewayConfig } from './document/config.ts';
+import type { ConfigDocument } from './document/document.ts';
+import { configPath, type Environment, parseConfigText, readConfigFile } from './document/read.ts';
+import { STRONG_TOKEN_LENGTH } from './document/strong-token.ts';
 import { environmentOverrides } from './environment.ts';
 import { expand } from './expand.ts';
-import { configPath, type Environment, parseConfigText, readConfigFile } from './read.ts';
-import { MAKE_A_KEY, SEALING_KEYS } from './sealing.ts';
-import { STRONG_TOKEN_LENGTH } from './strong-token.ts';
+import { checkoutWarnings } from './sections/acp-warnings.ts';
+import { MAKE_A_KEY, SEALING_KEYS } from './sections/sealing.ts';
 import { validateDocument } from './validate.ts';
 
 /** Where a configuration comes from. `path` is the `--config` argument; without it AGENT_COMMERCE_CONFIG, else `config.yaml`. */

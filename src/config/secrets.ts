@@ -1,6 +1,6 @@
 import type { SealingKey } from '../crypto/seal.ts';
-import type { RedisSettings } from '../store/settings.ts';
-import type { GatewayConfig } from './config.ts';
+import type { RedisSettings } from '../store/port/settings.ts';
+import type { GatewayConfig } from './document/config.ts';
 
 /** Shorter than this a value is no secret worth its false alarms, characters. */
 const SHORTEST_SECRET = 8;

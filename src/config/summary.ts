@@ -1,4 +1,4 @@
-import type { GatewayConfig } from './config.ts';
+import type { GatewayConfig } from './document/config.ts';
 
 /** Whose mandates are accepted, and how many resources need one; for people. */
 export function mandatesSummary({

@@ -2,7 +2,7 @@ import type { ErrorObject } from 'ajv/dist/2020.js';
 import { nearest } from '../problems/nearest.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { matchesSchema } from './compiled.ts';
-import type { ConfigDocument } from './document.ts';
+import type { ConfigDocument } from './document/document.ts';
 
 /** The published schema's verdict; every violation becomes a problem that says what would be right, never what was there. */
 export function validateDocument(document: unknown, problems: ProblemList): document is ConfigDocument {

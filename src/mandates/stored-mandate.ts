@@ -1,5 +1,5 @@
-import type { AcceptedMandate } from './ap2/verdict.ts';
-import type { MandateClaim, OpenMandateUse, Recurrence } from './register.ts';
+import type { AcceptedMandate } from './ap2/model/verdict.ts';
+import type { MandateClaim, OpenMandateUse, Recurrence } from './register/register.ts';
 
 /** What a payment record keeps of the mandate it was admitted with: what receipts tell of it, and what it uses up. */
 export interface StoredMandate {

@@ -1,10 +1,10 @@
-import type { RegisterEpoch } from '../mandates/register.ts';
+import type { RegisterEpoch } from '../mandates/register/register.ts';
+import type { StorageConfig } from './port/settings.ts';
+import type { Store } from './port/store.ts';
 import type { StoreLog } from './redis/connection.ts';
 import { openRedisStore } from './redis/open.ts';
 import { type SealLog, sealedStore } from './sealed.ts';
-import type { StorageConfig } from './settings.ts';
 import { openSqliteStore } from './sqlite/open.ts';
-import type { Store } from './store.ts';
 
 /**
  * Opens the configured engine. `epoch`: what an empty register of mandates begins with, now unless it is given. @throws Error when an embedded database cannot be used; a Redis that is down is no

@@ -1,7 +1,7 @@
 import { createKeyRing } from '../crypto/key-ring.ts';
 import type { SealingKey } from '../crypto/seal.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
-import type { Store } from './store.ts';
+import type { Store } from './port/store.ts';
 
 /** Where it is told that something could not be opened. */
 export interface SealLog {

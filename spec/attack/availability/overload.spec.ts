@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { HARMLESS_IN_FLIGHT } from '../../../src/overload/pressure.ts';
+import { HARMLESS_IN_FLIGHT } from '../../../src/server/load-shedding/overload-detector.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { attack } from '../catalogue.ts';
 import { postOf, type WireAnswer, WireClient } from './wire-client.ts';

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
-import { keccak256 } from '../../../src/digest/keccak.ts';
-import { authorizationDigest } from '../../../src/payments/x402/digest.ts';
-import { domainSeparator } from '../../../src/payments/x402/domain.ts';
-import { encodeHeader } from '../../../src/payments/x402/header-codec.ts';
-import type { PaymentRequired, PaymentRequirements } from '../../../src/payments/x402/wire.ts';
-import { bytesHex } from '../../../src/payments/x402/words.ts';
+import { keccak256 } from '../../../src/crypto/keccak.ts';
+import { bytesHex } from '../../../src/payments/x402/evm/abi-words.ts';
+import { domainSeparator } from '../../../src/payments/x402/evm/domain.ts';
+import { authorizationDigest } from '../../../src/payments/x402/evm/typed-data-digest.ts';
+import { encodeHeader } from '../../../src/payments/x402/wire/header-codec.ts';
+import type { PaymentRequired, PaymentRequirements } from '../../../src/payments/x402/wire/types.ts';
 
 /** Enough that no payer meets its own limit of settlements, whatever is in flight. */
 const PAYERS = 1_024;

@@ -1,5 +1,5 @@
-import { decodeHeader } from '../../../src/payments/x402/header-codec.ts';
-import { PAYMENT_REQUIRED, PAYMENT_SIGNATURE, type PaymentRequired } from '../../../src/payments/x402/wire.ts';
+import { decodeHeader } from '../../../src/payments/x402/wire/header-codec.ts';
+import { PAYMENT_REQUIRED, PAYMENT_SIGNATURE, type PaymentRequired } from '../../../src/payments/x402/wire/types.ts';
 import type { CallKind } from './blend.ts';
 import type { LoadOrder } from './load-order.ts';
 import { payersOf } from './proofs.ts';

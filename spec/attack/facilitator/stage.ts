@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Hex } from 'viem';
-import { transferCall } from '../../../src/payments/x402/calldata.ts';
+import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
 import { decode } from '../../e2e/proofs.ts';
 import { freshAddress } from '../../payments/x402/signing.ts';
 import { eventually } from '../../support/books.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { LEASE_MS } from '../../../src/payments/leases.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/leases.ts';
 import { createBuyer } from '../../support/buyer.ts';
 import { askPrice } from '../../support/purchase.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
-import { createLog } from '../../../src/telemetry/log.ts';
+import { createLog } from '../../../src/telemetry/log/log.ts';
 import { attack } from '../catalogue.ts';
 
 const SECRETS = ['operator-token-7d0c2b', 'a "quoted" key\\with a backslash', 'redis-password-1f9e'] as const;

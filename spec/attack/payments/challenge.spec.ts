@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { parseAmount } from '../../../src/payments/amount.ts';
+import { parseAmount } from '../../../src/payments/pricing/amount.ts';
 import { decode, encode } from '../../e2e/proofs.ts';
 import { receiptWhen } from '../../support/books.ts';
 import { sampleResources } from '../../support/resources.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe } from 'node:test';
-import type { Proof } from '../../../src/payments/x402/rail.ts';
+import type { Proof } from '../../../src/payments/rail.ts';
 import { decode, encode } from '../../e2e/proofs.ts';
 import { chainActors } from '../../payments/x402/chain-actors.ts';
 import { termsFor } from '../../payments/x402/signing.ts';

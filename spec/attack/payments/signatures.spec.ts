@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
-import { prepareRecovery } from '../../../src/payments/x402/recover.ts';
-import { createExaminer, type ExaminerDeps } from '../../../src/payments/x402/verify.ts';
-import type { PaymentPayload } from '../../../src/payments/x402/wire.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/recover.ts';
+import { createExaminer, type ExaminerDeps } from '../../../src/payments/x402/verify/verify.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import type { PaymentPayload } from '../../../src/payments/x402/wire/types.ts';
 import {
   freshAccount,
   NOBODY_TO_ASK,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { MAX_MATCHED_LENGTH } from '../../../src/catalogue/close.ts';
+import { MAX_MATCHED_LENGTH } from '../../../src/resources/schemas/closed-objects.ts';
 import { FORMATS } from '../../catalogue/formats.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import fc from 'fast-check';
-import { MAX_TARGET_LENGTH } from '../../../src/catalogue/request.ts';
 import { canonicalPosition, comparePositions, EVENT_ID } from '../../../src/events/position.ts';
 import { canonicalJson } from '../../../src/json/canonical.ts';
 import { JsonError, parseStrictJson } from '../../../src/json/strict.ts';
-import { AmountError, formatAmount, parseAmount } from '../../../src/payments/amount.ts';
-import { decodeProof } from '../../../src/payments/x402/proof-codec.ts';
+import { AmountError, formatAmount, parseAmount } from '../../../src/payments/pricing/amount.ts';
+import { decodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import { MAX_TARGET_LENGTH } from '../../../src/resources/request-template.ts';
 import { object, resourceOf } from '../../catalogue/resources.ts';
 import { attack, measured, times } from '../catalogue.ts';
 import { firstWins } from './first-wins.ts';

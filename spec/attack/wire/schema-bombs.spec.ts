@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe } from 'node:test';
-import { compileCatalogue } from '../../../src/catalogue/catalogue.ts';
+import { MAX_CONFIG_BYTES } from '../../../src/config/document/read.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { MAX_CONFIG_BYTES } from '../../../src/config/read.ts';
 import { ConfigError } from '../../../src/problems/problem.ts';
+import { compileCatalogue } from '../../../src/resources/catalogue.ts';
 import { attack } from '../catalogue.ts';
 
 /** A configuration is refused, or accepted, in less. */

@@ -1,6 +1,6 @@
 import type { EventDraft } from '../../../src/events/event.ts';
-import type { Store } from '../../../src/store/store.ts';
-import { createWriteBehind } from '../../../src/store/write-behind.ts';
+import type { Store } from '../../../src/store/port/store.ts';
+import { createWriteBehind } from '../../../src/store/port/write-behind.ts';
 import { misbehave } from './misbehave.ts';
 
 /** The events of a transition go the way of all other events: in a write of their own, a moment later. */

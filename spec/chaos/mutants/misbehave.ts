@@ -4,8 +4,8 @@ import { serve } from '../../../src/cli/serve.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { createRail, type X402Rail } from '../../../src/payments/x402/create-rail.ts';
 import { openStore } from '../../../src/store/open.ts';
+import type { Store } from '../../../src/store/port/store.ts';
 import { type RedisKeys, redisKeys } from '../../../src/store/redis/keys.ts';
-import type { Store } from '../../../src/store/store.ts';
 
 /** The engine behind a store, for mistakes that its ports do not allow. */
 export interface Engine {

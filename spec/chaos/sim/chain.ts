@@ -1,4 +1,4 @@
-import type { Reading } from '../../../src/payments/x402/rail.ts';
+import type { Reading } from '../../../src/payments/rail.ts';
 
 /** What an authorization came to on chain. */
 type Use =

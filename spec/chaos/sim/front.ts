@@ -1,7 +1,7 @@
-import type { Presenter, Relayed } from '../../../src/call.ts';
+import { type BackendAnswer, BackendError } from '../../../src/backend/types.ts';
 import type { ErrorDetails } from '../../../src/errors.ts';
-import { type BackendAnswer, BackendError } from '../../../src/merchant/types.ts';
-import type { PaymentResponse } from '../../../src/payments/x402/wire.ts';
+import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
+import type { Presenter, Relayed } from '../../../src/pipeline/call.ts';
 import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
 

@@ -1,5 +1,5 @@
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { StoreError } from '../../../src/store/store.ts';
+import { StoreError } from '../../../src/store/port/store.ts';
 import type { Process } from './process.ts';
 import type { SimStore } from './store.ts';
 

@@ -1,8 +1,8 @@
-import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
-import type { AcceptedMandate, RefusedMandate } from '../../../src/mandates/ap2/verdict.ts';
-import type { MandateDesk } from '../../../src/mandates/desk.ts';
-import type { MandateClaim } from '../../../src/mandates/register.ts';
-import { finishUses, type OpenMandateState, reserveUses } from '../../../src/mandates/register-table.ts';
+import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import type { AcceptedMandate, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';
+import type { MandateDesk } from '../../../src/mandates/mandate-service.ts';
+import type { MandateClaim } from '../../../src/mandates/register/register.ts';
+import { finishUses, type OpenMandateState, reserveUses } from '../../../src/mandates/register/register-table.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { endedUses } from '../../../src/payments/ledger/mandate-use.ts';
 import { claimOf, type MapRows, mapRows, useOf } from '../../mandates/register-map.ts';

@@ -1,6 +1,6 @@
-import type { Presenter } from '../../../src/call.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import type { PaymentRail } from '../../../src/payments/x402/rail.ts';
+import type { PaymentRail } from '../../../src/payments/rail.ts';
+import type { Presenter } from '../../../src/pipeline/call.ts';
 import type { SimChain } from './chain.ts';
 import type { Table } from './store.ts';
 

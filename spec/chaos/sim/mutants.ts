@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
-import type { PaymentRail, Settlement } from '../../../src/payments/x402/rail.ts';
+import type { PaymentRail, Settlement } from '../../../src/payments/rail.ts';
 import { transactionOf } from './chain.ts';
 import type { Mutant } from './mutant.ts';
 

@@ -1,5 +1,5 @@
-import { StoreError } from '../../../src/store/store.ts';
-import type { Time } from '../../../src/time.ts';
+import { StoreError } from '../../../src/store/port/store.ts';
+import type { Time } from '../../../src/time/time.ts';
 import type { Actor, Schedule } from './schedule.ts';
 
 /**

@@ -1,11 +1,11 @@
-import type { Resource } from '../../../src/catalogue/resource.ts';
-import type { BuyerTokens } from '../../../src/payments/buyer-token.ts';
-import type { Offer } from '../../../src/payments/offers.ts';
-import { replayKey } from '../../../src/payments/x402/payid.ts';
-import { BUYER_TOKEN } from '../../../src/payments/x402/payload-schema.ts';
-import { encodeProof } from '../../../src/payments/x402/proof-codec.ts';
-import type { Candidate, Examination } from '../../../src/payments/x402/verify.ts';
-import { invalidWindow } from '../../../src/payments/x402/window.ts';
+import type { BuyerTokens } from '../../../src/payments/pricing/buyer-token.ts';
+import type { Candidate, Examination } from '../../../src/payments/x402/verify/verify.ts';
+import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
+import { replayKey } from '../../../src/payments/x402/wire/payid.ts';
+import { BUYER_TOKEN } from '../../../src/payments/x402/wire/payload-schema.ts';
+import { encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import { invalidWindow } from '../../../src/payments/x402/wire/window.ts';
+import type { Resource } from '../../../src/resources/resource.ts';
 import type { Setting } from './setting.ts';
 
 const ASSET = `0x${'33'.repeat(20)}`;

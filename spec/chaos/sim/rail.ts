@@ -5,7 +5,7 @@ import type {
   Reading,
   Settlement,
   SettlementHistory,
-} from '../../../src/payments/x402/rail.ts';
+} from '../../../src/payments/rail.ts';
 import { type SimChain, transactionOf } from './chain.ts';
 import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';

@@ -1,4 +1,4 @@
-import type { StoreLossPolicy } from '../../../src/payments/store-loss.ts';
+import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import type { RailKind } from './rail.ts';
 
 /** What does not change in a run. */

@@ -1,6 +1,6 @@
 import type { EventDraft } from '../../../src/events/event.ts';
-import { keyDigest, tokenDigest } from '../../../src/payments/key.ts';
-import { backendIdempotencyKey } from '../../../src/payments/terms.ts';
+import { keyDigest, tokenDigest } from '../../../src/payments/settlement/merchant-key.ts';
+import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import type { BuyerPlan } from './buyer.ts';
 import { SimChain } from './chain.ts';
 import { type Blow, type Fate, isPoint } from './fate.ts';

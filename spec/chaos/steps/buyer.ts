@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodePaymentSignatureHeader } from '@x402/core/http';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { backendIdempotencyKey } from '../../../src/payments/terms.ts';
-import { replayKey } from '../../../src/payments/x402/payid.ts';
+import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
+import { replayKey } from '../../../src/payments/x402/wire/payid.ts';
 import { LOCAL_CHAIN_ID } from '../../support/anvil.ts';
 import { askPrice } from '../../support/purchase.ts';
 import { cancelCall } from '../../world/authorization.ts';

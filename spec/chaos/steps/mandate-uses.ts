@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
-import type { OpenMandateState } from '../../../src/mandates/register-table.ts';
+import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { redisKeys } from '../../../src/store/redis/keys.ts';
 import type { Ground } from './ground.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { amountRange, budget, recurrence, reference } from '../../../src/cli/mandate/maker/constraints.ts';
-import type { Ap2Profile } from '../../../src/mandates/ap2/profile.ts';
-import type { Purchase as Wanted } from '../../../src/mandates/ap2/purchase.ts';
+import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
+import type { Purchase as Wanted } from '../../../src/mandates/ap2/model/purchase.ts';
 import { leaf } from '../../e2e/mandate-counter.ts';
 import type { Body } from '../../e2e/mandate-fronts.ts';
 import { now, trusting } from '../../e2e/mandate-seller.ts';

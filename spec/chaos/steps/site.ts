@@ -5,7 +5,7 @@ import type { CommerceEvent } from '../../../src/events/event.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { openStore } from '../../../src/store/open.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/port/store.ts';
 import { type ConfigObject, CURRENCY, type WorldParts, worldConfig, writeConfig } from '../../support/config.ts';
 import { type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
 import { freePorts } from '../../support/ports.ts';

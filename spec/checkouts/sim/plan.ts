@@ -1,7 +1,7 @@
 import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
 import type { Work } from '../../../src/checkouts/idempotency.ts';
 import type { IdempotencySettings } from '../../../src/checkouts/settings.ts';
-import type { Time } from '../../../src/time.ts';
+import type { Time } from '../../../src/time/time.ts';
 
 /**
  * What the merchant is like, and with it what the machine may rely on (acp.md 12.5).

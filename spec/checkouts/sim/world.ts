@@ -1,5 +1,5 @@
 import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
-import { StoreError } from '../../../src/store/store.ts';
+import { StoreError } from '../../../src/store/port/store.ts';
 import type { Chance } from '../../chaos/sim/chance.ts';
 import { type Actor, Schedule, type Step } from '../../chaos/sim/schedule.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createPublicKey } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import type { TrustedIssuers } from '../../../src/mandates/ap2/trust.ts';
+import type { TrustedIssuers } from '../../../src/mandates/ap2/trust/trust.ts';
 import { challengeBody } from '../../support/ap2/challenge.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { purchaseWith } from '../../support/ap2/purchase.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { deliveredData } from '../../../src/fronts/a2a/delivered.ts';
-import { readContent } from '../../../src/fronts/json-rpc/answer-content.ts';
+import { deliveredData } from '../../../src/adapters/a2a/delivered.ts';
+import { readContent } from '../../../src/adapters/json-rpc/answer-content.ts';
 
 const JSON_TYPE = 'application/json';
 

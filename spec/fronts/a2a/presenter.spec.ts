@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import { a2aPresenter } from '../../../src/fronts/a2a/presenter.ts';
-import { newTask } from '../../../src/fronts/a2a/task.ts';
-import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/merchant/types.ts';
-import { createAnswerBudget } from '../../../src/overload/answer-budget.ts';
+import { a2aPresenter } from '../../../src/adapters/a2a/response-writer.ts';
+import { newTask } from '../../../src/adapters/a2a/task.ts';
+import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/types.ts';
+import { createAnswerBudget } from '../../../src/server/load-shedding/answer-budget.ts';
 
 /** An answer that ends with a failure after its first bytes. */
 function brokenAnswer(reason: BackendFailure): BackendAnswer {

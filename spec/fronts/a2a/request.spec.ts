@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { readRequest } from '../../../src/fronts/a2a/request.ts';
+import { readRequest } from '../../../src/adapters/a2a/request.ts';
 import { LEGAL, RUNGS } from './rungs.ts';
 
 const HEADERS = {

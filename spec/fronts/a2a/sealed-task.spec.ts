@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { keyIdOf, MAX_SEALED_BYTES, openTask, sealTask, taskKey } from '../../../src/fronts/a2a/sealed-task.ts';
-import { WAITS_MS, waitingTasks } from '../../../src/fronts/a2a/waiting.ts';
-import type { TaskClaims } from '../../../src/payments/task-claims.ts';
+import { WAITS_MS, waitingTasks } from '../../../src/adapters/a2a/parked-task.ts';
+import { keyIdOf, MAX_SEALED_BYTES, openTask, sealTask, taskKey } from '../../../src/adapters/a2a/sealed-task.ts';
+import type { TaskClaims } from '../../../src/payments/settlement/task-claims.ts';
 
 const CALL = { contextId: 'c', resourceId: 'market_report', input: { city: 'Berlin', nested: { list: [1, 'ü'] } } };
 const KEY = taskKey('a secret that processes share');

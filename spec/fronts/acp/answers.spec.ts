@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { ACP_ERRORS, AcpError } from '../../../src/fronts/acp/error.ts';
+import { ACP_ERRORS, AcpError } from '../../../src/adapters/acp/error.ts';
 import { eventually } from '../../support/books.ts';
 import { askAcp, assertAcpError, CART, type CheckoutShop, OTHER_TOKEN, openCheckoutShop } from './shop.ts';
 

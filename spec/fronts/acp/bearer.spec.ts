@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { clientsByToken } from '../../../src/fronts/acp/clients.ts';
-import { AcpError } from '../../../src/fronts/acp/error.ts';
-import { MAX_WRONG_TRIES } from '../../../src/limits/wrong-tries.ts';
+import { clientsByToken } from '../../../src/adapters/acp/clients.ts';
+import { AcpError } from '../../../src/adapters/acp/error.ts';
+import { MAX_WRONG_TRIES } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { rawCreate, refusalIn } from './raw.ts';
 import {
   askAcp,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { acpDiscovery } from '../../../src/adapters/acp/discovery.ts';
 import type { AcpDiscoverySettings } from '../../../src/checkouts/settings.ts';
-import { acpDiscovery } from '../../../src/fronts/acp/discovery.ts';
 import { ask } from '../../e2e/ask.ts';
 import { type CheckoutShop, openCheckoutShop } from './shop.ts';
 

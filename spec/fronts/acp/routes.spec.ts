@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { AcpError } from '../../../src/fronts/acp/error.ts';
-import { routeOf, withoutIds } from '../../../src/fronts/acp/routes.ts';
+import { AcpError } from '../../../src/adapters/acp/error.ts';
+import { routeOf, withoutIds } from '../../../src/adapters/acp/routes.ts';
 
 const codeOf = (method: string, path: string): string => {
   try {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { asAcpError } from '../../../src/adapters/acp/failure.ts';
 import { GatewayError } from '../../../src/errors.ts';
-import { asAcpError } from '../../../src/fronts/acp/failure.ts';
 import { assertEnvelope } from '../../e2e/ask.ts';
 import { exchange, head } from '../../http/raw.ts';
 import { rawCreate, refusalIn } from './raw.ts';

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { afterEach, describe, it } from 'node:test';
 import type { Response } from 'express';
-import { createAdmission } from '../../../src/fronts/acp/admission.ts';
-import { AcpError } from '../../../src/fronts/acp/error.ts';
-import { createPlaces } from '../../../src/overload/places.ts';
+import { createAdmission } from '../../../src/adapters/acp/admission.ts';
+import { AcpError } from '../../../src/adapters/acp/error.ts';
+import { createPlaces } from '../../../src/server/load-shedding/slots.ts';
 import { eventually } from '../../support/books.ts';
 import {
   askAcp,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { readContent } from '../../../src/fronts/json-rpc/answer-content.ts';
+import { readContent } from '../../../src/adapters/json-rpc/answer-content.ts';
 
 const utf8 = (text: string): Buffer => Buffer.from(text, 'utf8');
 const LATIN = Buffer.from('Grüß', 'latin1');

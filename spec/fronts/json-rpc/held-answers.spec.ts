@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { PassThrough, Readable } from 'node:stream';
 import { beforeEach, describe, it, mock } from 'node:test';
-import type { Relayed } from '../../../src/call.ts';
-import { MAX_BUFFERED_BYTES, UNRESERVED_BYTES, withContent } from '../../../src/fronts/json-rpc/answer-content.ts';
-import { collect, readOn } from '../../../src/layers/keep.ts';
-import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/merchant/types.ts';
-import { type AnswerBudget, createAnswerBudget, FREE_WAIT_MS } from '../../../src/overload/answer-budget.ts';
+import { MAX_BUFFERED_BYTES, UNRESERVED_BYTES, withContent } from '../../../src/adapters/json-rpc/answer-content.ts';
+import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/types.ts';
+import type { Relayed } from '../../../src/pipeline/call.ts';
+import { collect, readOn } from '../../../src/pipeline/steps/capture-answer.ts';
+import {
+  type AnswerBudget,
+  createAnswerBudget,
+  FREE_WAIT_MS,
+} from '../../../src/server/load-shedding/answer-budget.ts';
 
 const FREE = { paid: false };
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import fc from 'fast-check';
-import { readMessage } from '../../../src/fronts/mcp/ladder.ts';
+import { readMessage } from '../../../src/adapters/mcp/parse-request.ts';
 import { DECIDED, type Difference, type Facts, LATER, type Verdict } from './classifier-differences.ts';
 import { META_CLIENT, META_VERSION, type Post, posts } from './classifier-posts.ts';
 

@@ -7,9 +7,9 @@ import {
   MAX_CACHED_SEGMENTS,
   type ProvenSegment,
   SEGMENT_TTL_SECONDS,
-} from '../../../src/mandates/ap2/cache.ts';
-import type { FoundKey, KeyChoice } from '../../../src/mandates/ap2/trust.ts';
-import { createChainVerifier } from '../../../src/mandates/ap2/verify-chain.ts';
+} from '../../../src/mandates/ap2/chain/cache.ts';
+import { createChainVerifier } from '../../../src/mandates/ap2/chain/verify-chain.ts';
+import type { FoundKey, KeyChoice } from '../../../src/mandates/ap2/trust/trust.ts';
 import { withClaims } from '../../support/ap2/hands.ts';
 import { NOW, profileWith } from '../../support/ap2/purchase.ts';
 import { mint, trust } from './chains.ts';

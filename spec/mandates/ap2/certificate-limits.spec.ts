@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { isUnderstood, maySign } from '../../../src/mandates/ap2/certificate-limits.ts';
-import { createChainKeys } from '../../../src/mandates/ap2/x5c.ts';
+import { isUnderstood, maySign } from '../../../src/mandates/ap2/trust/certificate-limits.ts';
+import { createChainKeys } from '../../../src/mandates/ap2/trust/x5c.ts';
 import { authorityExtension, makeCertificate, namesExtension } from '../../support/certificates.ts';
 
 const HOST = 'ap2.bank.example';

@@ -1,8 +1,8 @@
-import { createChainCache } from '../../../src/mandates/ap2/cache.ts';
-import type { Ap2Profile } from '../../../src/mandates/ap2/profile.ts';
-import type { MandateFamily, Reason } from '../../../src/mandates/ap2/reasons.ts';
-import type { TrustedIssuers } from '../../../src/mandates/ap2/trust.ts';
-import { createChainVerifier } from '../../../src/mandates/ap2/verify-chain.ts';
+import { createChainCache } from '../../../src/mandates/ap2/chain/cache.ts';
+import { createChainVerifier } from '../../../src/mandates/ap2/chain/verify-chain.ts';
+import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
+import type { MandateFamily, Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import type { TrustedIssuers } from '../../../src/mandates/ap2/trust/trust.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { NOW, profileWith } from '../../support/ap2/purchase.ts';
 import { trustIn } from '../../support/ap2/trust.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash, verify } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { readSigningKey } from '../../../src/keys/signing-key.ts';
-import { createChallenger } from '../../../src/mandates/ap2/challenge.ts';
-import { createMintedCheckouts } from '../../../src/mandates/ap2/minted.ts';
-import { createReceiptSigner } from '../../../src/mandates/ap2/receipt.ts';
+import { readSigningKey } from '../../../src/crypto/signing-key.ts';
+import { createMintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createChallenger } from '../../../src/mandates/ap2/verify/challenge.ts';
+import { createReceiptSigner } from '../../../src/mandates/ap2/verify/receipt.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { AUDIENCE, checkoutOf, freePurchase, NOW, profileWith, purchaseWith } from '../../support/ap2/purchase.ts';

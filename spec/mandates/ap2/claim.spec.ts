@@ -11,7 +11,7 @@ import {
   sdJwt,
   signJwt,
 } from '../../../src/cli/mandate/maker/tokens.ts';
-import type { MandateClaim } from '../../../src/mandates/register.ts';
+import type { MandateClaim } from '../../../src/mandates/register/register.ts';
 import { isMandateClaim } from '../../../src/mandates/stored-mandate.ts';
 import { type Hand, withMandate } from '../../support/ap2/hands.ts';
 import { PROVIDER } from '../../support/ap2/keys.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json } from '../../../src/json/types.ts';
-import { didWebUrl, keysOfDidDocument } from '../../../src/mandates/ap2/did-web.ts';
-import { UselessKeys } from '../../../src/mandates/ap2/jwks.ts';
+import { didWebUrl, keysOfDidDocument } from '../../../src/mandates/ap2/trust/did-web.ts';
+import { UselessKeys } from '../../../src/mandates/ap2/trust/jwks.ts';
 import { issuerKey, leakedKey } from './issuer-keys.ts';
 import { multikeyOf } from './multikey.ts';
 

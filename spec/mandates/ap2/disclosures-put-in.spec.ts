@@ -8,7 +8,7 @@ import {
   placeholder,
 } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
-import { resolveDisclosures } from '../../../src/mandates/ap2/disclosures.ts';
+import { resolveDisclosures } from '../../../src/mandates/ap2/token/disclosures.ts';
 
 const resolve = (claims: JsonObject, ...disclosures: readonly Disclosure[]): JsonObject =>
   resolveDisclosures(

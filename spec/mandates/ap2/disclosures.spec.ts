@@ -8,8 +8,8 @@ import {
   placeholder,
 } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
-import { resolveDisclosures } from '../../../src/mandates/ap2/disclosures.ts';
-import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
+import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import { resolveDisclosures } from '../../../src/mandates/ap2/token/disclosures.ts';
 import { refusalOf } from './refusal.ts';
 
 const texts = (disclosures: readonly Disclosure[]): readonly string[] => disclosures.map(({ text }) => text);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { MandateVerdict } from '../../../src/mandates/ap2/verdict.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';
 import { NOW } from '../../support/ap2/purchase.ts';

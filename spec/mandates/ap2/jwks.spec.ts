@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
-import { keysOfJwks, UselessKeys } from '../../../src/mandates/ap2/jwks.ts';
+import { keysOfJwks, UselessKeys } from '../../../src/mandates/ap2/trust/jwks.ts';
 import { issuerKey, leakedKey } from './issuer-keys.ts';
 
 const { jwk } = issuerKey('one');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MAX_TOKEN_DEPTH, readToken } from '../../../src/mandates/ap2/jws.ts';
+import { MAX_TOKEN_DEPTH, readToken } from '../../../src/mandates/ap2/token/jws.ts';
 
 const base64url = (text: string): string => Buffer.from(text, 'utf8').toString('base64url');
 const jws = (head: string, payload: string): string => `${base64url(head)}.${base64url(payload)}.AAAA`;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { CartLine } from '../../../src/mandates/ap2/checkout-claims.ts';
-import { assignable, MAX_REQUIREMENTS, type Requirement } from '../../../src/mandates/ap2/line-items.ts';
-import { Refused } from '../../../src/mandates/ap2/reasons.ts';
+import type { CartLine } from '../../../src/mandates/ap2/checkout/checkout-claims.ts';
+import { assignable, MAX_REQUIREMENTS, type Requirement } from '../../../src/mandates/ap2/constraints/line-items.ts';
+import { Refused } from '../../../src/mandates/ap2/model/reasons.ts';
 
 function wants(items: string, quantity = 1): Requirement {
   return { acceptable: new Set(items), quantity };

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { base64url, chainOf, sdJwt } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
-import { referenceOf } from '../../../src/mandates/ap2/segments.ts';
+import { referenceOf } from '../../../src/mandates/ap2/token/segments.ts';
 import { mint, refusal } from './chains.ts';
 
 /** Any JSON, and the values that verifiers stumble over. */

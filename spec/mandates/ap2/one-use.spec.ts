@@ -12,8 +12,8 @@ import {
   sdJwt,
   signJwt,
 } from '../../../src/cli/mandate/maker/tokens.ts';
-import type { Frequency } from '../../../src/mandates/ap2/recurrence.ts';
-import { finishUses, reserveUses } from '../../../src/mandates/register-table.ts';
+import type { Frequency } from '../../../src/mandates/ap2/constraints/recurrence.ts';
+import { finishUses, reserveUses } from '../../../src/mandates/register/register-table.ts';
 import { forge } from '../../support/ap2/hands.ts';
 import { PROVIDER } from '../../support/ap2/keys.ts';
 import { createMint } from '../../support/ap2/mint.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type Reason, Refused } from '../../../src/mandates/ap2/reasons.ts';
+import { type Reason, Refused } from '../../../src/mandates/ap2/model/reasons.ts';
 
 /** The reason that something is refused for, or `none`. Anything else that is thrown is a bug. */
 export function refusalOf(check: () => unknown): Reason | 'none' {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../../src/json/types.ts';
-import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
+import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
 import type { Hand } from '../../support/ap2/hands.ts';
 import type { Wishes } from '../../support/ap2/wishes.ts';
 import { type Circumstances, mint, refusal } from './chains.ts';

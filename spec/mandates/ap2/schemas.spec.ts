@@ -4,11 +4,11 @@ import { describe, it } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import checkoutSchema from '../../../schemas/ap2-checkout.schema.json' with { type: 'json' };
 import envelopeSchema from '../../../schemas/ap2-envelope.schema.json' with { type: 'json' };
+import { readSigningKey } from '../../../src/crypto/signing-key.ts';
 import type { Json } from '../../../src/json/types.ts';
-import { readSigningKey } from '../../../src/keys/signing-key.ts';
-import { createCheckoutMint } from '../../../src/mandates/ap2/checkout-mint.ts';
-import { readEnvelope } from '../../../src/mandates/ap2/envelope.ts';
-import { createMintedCheckouts } from '../../../src/mandates/ap2/minted.ts';
+import { createCheckoutMint } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
+import { createMintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { readEnvelope } from '../../../src/mandates/ap2/token/envelope.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { NOW, profileWith, purchaseWith } from '../../support/ap2/purchase.ts';
 

@@ -7,7 +7,7 @@ import {
   MAX_SEGMENTS,
   referenceOf,
   splitPresentation,
-} from '../../../src/mandates/ap2/segments.ts';
+} from '../../../src/mandates/ap2/token/segments.ts';
 import { refusalOf } from './refusal.ts';
 
 const refusal = (presentation: string): string => refusalOf(() => splitPresentation(presentation));

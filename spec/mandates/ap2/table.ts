@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { MandateFamily, Reason } from '../../../src/mandates/ap2/reasons.ts';
+import type { MandateFamily, Reason } from '../../../src/mandates/ap2/model/reasons.ts';
 import type { Against, verifierFor } from '../../support/ap2/verifier.ts';
 
 /** A presentation, what comes of it, and what it is held against where that is not the usual purchase. */

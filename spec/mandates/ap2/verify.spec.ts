@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createMintedCheckouts } from '../../../src/mandates/ap2/minted.ts';
-import type { MandateVerdict, RefusedMandate } from '../../../src/mandates/ap2/verdict.ts';
-import { createMandateVerifier } from '../../../src/mandates/ap2/verify.ts';
+import { createMintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import type { MandateVerdict, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';
+import { createMandateVerifier } from '../../../src/mandates/ap2/verify/verify.ts';
 import { withClaims, withMandate } from '../../support/ap2/hands.ts';
 import { PROVIDER, publishedJwk } from '../../support/ap2/keys.ts';
 import { createMint } from '../../support/ap2/mint.ts';

@@ -9,7 +9,7 @@ import {
   SELECTORS,
   transferCall,
   validBeforeIn,
-} from '../../../src/payments/x402/calldata.ts';
+} from '../../../src/payments/x402/evm/calldata.ts';
 import { MULTICALL3_ABI } from '../../support/contracts.ts';
 import { freshAccount, payloadFor, termsFor } from './signing.ts';
 

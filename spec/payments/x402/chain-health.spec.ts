@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { createChain } from '../../../src/payments/x402/chain.ts';
-import { type ChainHealth, LOGS_LAG_MS, watchChain } from '../../../src/payments/x402/chain-health.ts';
-import { evidenceQuery } from '../../../src/payments/x402/evidence-query.ts';
-import { createLocalRail } from '../../../src/payments/x402/local-rail.ts';
-import type { PaymentRail, Proof } from '../../../src/payments/x402/rail.ts';
-import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
-import { trustingOnly, withoutWrongClock } from '../../../src/payments/x402/trust.ts';
-import type { Candidate, Examination } from '../../../src/payments/x402/verify.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/rail.ts';
+import { createChain } from '../../../src/payments/x402/chain/chain.ts';
+import { type ChainHealth, LOGS_LAG_MS, watchChain } from '../../../src/payments/x402/chain/chain-health.ts';
+import { evidenceQuery } from '../../../src/payments/x402/chain/evidence-query.ts';
+import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
+import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
+import { trustingOnly, withoutWrongClock } from '../../../src/payments/x402/verify/trust.ts';
+import type { Candidate, Examination } from '../../../src/payments/x402/verify/verify.ts';
 import { type SilentNode, startSilentNode } from '../../support/silent-node.ts';
 import { openStage, type Stage, settleThrough } from './stage.ts';
 

@@ -3,10 +3,10 @@ import { describe, it } from 'node:test';
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
-import { challengeFor } from '../../../src/payments/x402/challenge.ts';
-import { MAX_CHALLENGE_HEADER_BYTES, type PricedResource } from '../../../src/payments/x402/offer.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
-import { encodePaymentResponse } from '../../../src/payments/x402/response.ts';
+import { challengeFor } from '../../../src/payments/x402/wire/challenge.ts';
+import { MAX_CHALLENGE_HEADER_BYTES, type PricedResource } from '../../../src/payments/x402/wire/offer.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import { encodePaymentResponse } from '../../../src/payments/x402/wire/response.ts';
 import { freshAccount, freshAddress, offerFor, PRICE_UNITS, RESOURCE_URL, termsFor } from './signing.ts';
 
 const terms = termsFor();

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { AssetMismatch, createRail } from '../../../src/payments/x402/create-rail.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
-import { RECOVERY_ENGINES } from '../../../src/payments/x402/recover.ts';
-import type { X402Config } from '../../../src/payments/x402/settings.ts';
+import { RECOVERY_ENGINES } from '../../../src/payments/x402/evm/recover.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
 import { chainActors } from './chain-actors.ts';

@@ -8,8 +8,8 @@ import {
   type Log,
   paymentsIn,
   topic,
-} from '../../../src/payments/x402/evidence.ts';
-import { firstBlockSince, fromBlocks, MAX_BLOCKS_BACK } from '../../../src/payments/x402/log-range.ts';
+} from '../../../src/payments/x402/chain/evidence.ts';
+import { firstBlockSince, fromBlocks, MAX_BLOCKS_BACK } from '../../../src/payments/x402/chain/log-range.ts';
 import { freshAddress } from './signing.ts';
 
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');

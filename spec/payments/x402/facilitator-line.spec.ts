@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { connectFacilitator, type Facilitator } from '../../../src/payments/x402/facilitator.ts';
-import { createLine, STEP_BACK_MS } from '../../../src/payments/x402/facilitator-line.ts';
+import { connectFacilitator, type Facilitator } from '../../../src/payments/x402/facilitator/facilitator.ts';
+import { createLine, STEP_BACK_MS } from '../../../src/payments/x402/facilitator/facilitator-failover.ts';
 
 const NONE = { kind: 'none' };
 const REFUSED = { kind: 'denied' };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { PaymentRail, Proof, SettlementHistory } from '../../../src/payments/x402/rail.ts';
+import type { PaymentRail, Proof, SettlementHistory } from '../../../src/payments/rail.ts';
 import {
   type HostileFacilitator,
   INVENTED_TRANSACTION,

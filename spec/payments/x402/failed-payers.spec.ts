@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createFailedPayers, FAILED_PAYER_PAUSE_MS, FAILED_PAYERS } from '../../../src/payments/x402/failed-payers.ts';
+import {
+  createFailedPayers,
+  FAILED_PAYER_PAUSE_MS,
+  FAILED_PAYERS,
+} from '../../../src/payments/x402/local/failed-payers.ts';
 
 describe('payers whose transfer has failed', () => {
   it('pause from their last failure on, however their address is spelled', () => {

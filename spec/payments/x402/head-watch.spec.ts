@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import type { Head } from '../../../src/payments/x402/chain-answers.ts';
+import type { Head } from '../../../src/payments/x402/chain/chain-answers.ts';
 import {
   CLOCK_HEADS,
   type HeadWatch,
   REGULAR_HEADS,
   STALL_MS,
   watchHeads,
-} from '../../../src/payments/x402/head-watch.ts';
+} from '../../../src/payments/x402/chain/head-watch.ts';
 
 /** Between two looks, milliseconds. */
 const LOOK_MS = 2_000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { gzipSync } from 'node:zlib';
-import { MAX_VERDICT_BYTES } from '../../../src/payments/x402/facilitator.ts';
+import { MAX_VERDICT_BYTES } from '../../../src/payments/x402/facilitator/facilitator.ts';
 import type { ScriptedAnswer } from '../../support/hostile-facilitator.ts';
 
 /** Short deadlines, so that a peer that hangs does not hold a test up. Milliseconds. */

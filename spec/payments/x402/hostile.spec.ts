@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { PrivateKeyAccount } from 'viem';
-import type { PaymentRail, Proof, Settlement } from '../../../src/payments/x402/rail.ts';
+import type { PaymentRail, Proof, Settlement } from '../../../src/payments/rail.ts';
 import {
   type HostileFacilitator,
   INVENTED_TRANSACTION,

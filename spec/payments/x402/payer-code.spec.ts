@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CODE_LOOKUPS, CODE_TTL_MS, NO_CODE_TTL_MS, rememberCode } from '../../../src/payments/x402/payer-code.ts';
+import {
+  CODE_LOOKUPS,
+  CODE_TTL_MS,
+  NO_CODE_TTL_MS,
+  rememberCode,
+} from '../../../src/payments/x402/chain/payer-code.ts';
 
 /** A chain that answers when told to. */
 function chain() {

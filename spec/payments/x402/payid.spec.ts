@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { replayKey } from '../../../src/payments/x402/payid.ts';
-import { decodeProof } from '../../../src/payments/x402/proof-codec.ts';
-import { prepareRecovery } from '../../../src/payments/x402/recover.ts';
-import { createExaminer } from '../../../src/payments/x402/verify.ts';
-import type { PaymentPayload } from '../../../src/payments/x402/wire.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/recover.ts';
+import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
+import { replayKey } from '../../../src/payments/x402/wire/payid.ts';
+import { decodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import type { PaymentPayload } from '../../../src/payments/x402/wire/types.ts';
 import { freshAccount, NOBODY_TO_ASK, offerFor, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
 
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;

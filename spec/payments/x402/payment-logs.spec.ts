@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { OversizedAnswer } from '../../../src/payments/x402/http-json.ts';
-import { paymentsTo } from '../../../src/payments/x402/payment-logs.ts';
-import { type Rpc, RpcRefusal } from '../../../src/payments/x402/rpc.ts';
+import { OversizedAnswer } from '../../../src/payments/x402/chain/http-json.ts';
+import { paymentsTo } from '../../../src/payments/x402/chain/payment-logs.ts';
+import { type Rpc, RpcRefusal } from '../../../src/payments/x402/chain/rpc.ts';
 import { openStage, type Stage } from './stage.ts';
 
 /** Blocks without a payment before, between and behind the payments: more than one query takes. */

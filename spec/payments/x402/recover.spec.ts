@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { hashTypedData, recoverAddress } from 'viem';
-import { authorizationDigest } from '../../../src/payments/x402/digest.ts';
-import { prepareRecovery, RECOVERY_ENGINES } from '../../../src/payments/x402/recover.ts';
-import { readAccountSignature } from '../../../src/payments/x402/signature.ts';
-import type { Eip3009Authorization } from '../../../src/payments/x402/wire.ts';
-import { bytesHex } from '../../../src/payments/x402/words.ts';
+import { bytesHex } from '../../../src/payments/x402/evm/abi-words.ts';
+import { prepareRecovery, RECOVERY_ENGINES } from '../../../src/payments/x402/evm/recover.ts';
+import { readAccountSignature } from '../../../src/payments/x402/evm/signature.ts';
+import { authorizationDigest } from '../../../src/payments/x402/evm/typed-data-digest.ts';
+import type { Eip3009Authorization } from '../../../src/payments/x402/wire/types.ts';
 import { freshAccount, freshAddress, sign, termsFor, typedData } from './signing.ts';
 
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { type FundsWatch, LOOK_AGAIN_MS, watchFunds } from '../../../src/payments/x402/relayer-funds.ts';
+import { type FundsWatch, LOOK_AGAIN_MS, watchFunds } from '../../../src/payments/x402/local/relayer-funds.ts';
 
 const GAS = 10n;
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createRelayer, type Relayer } from '../../../src/payments/x402/relayer.ts';
-import { createRpc, type Rpc } from '../../../src/payments/x402/rpc.ts';
+import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
+import { createRelayer, type Relayer } from '../../../src/payments/x402/local/relayer.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
 
 const MINED_WITHIN_MS = 60_000;

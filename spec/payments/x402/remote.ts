@@ -1,5 +1,5 @@
-import { createRemoteRail, type RemoteRailDeps } from '../../../src/payments/x402/remote-rail.ts';
-import type { FacilitatorEndpoint } from '../../../src/payments/x402/settings.ts';
+import { createRemoteRail, type RemoteRailDeps } from '../../../src/payments/x402/facilitator/remote-rail.ts';
+import type { FacilitatorEndpoint } from '../../../src/payments/x402/wire/settings.ts';
 import { json, DEADLINES as SHORT_DEADLINES } from './hostile-answers.ts';
 
 /** Refuses a connection. */

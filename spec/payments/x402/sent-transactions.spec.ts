@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { RpcRefusal } from '../../../src/payments/x402/rpc.ts';
+import { RpcRefusal } from '../../../src/payments/x402/chain/rpc.ts';
 import {
   createSentTransactions,
   NODE_LAG_MS,
   REMEMBERED_TRANSACTIONS,
-} from '../../../src/payments/x402/sent-transactions.ts';
+} from '../../../src/payments/x402/local/sent-transactions.ts';
 
 /** A node that takes everything unless the row says otherwise, and what it was given. */
 function node(answers: Readonly<Record<string, string>> = {}) {

@@ -1,13 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import { domainSeparator } from '../../../src/payments/x402/domain.ts';
-import { requirementsFor } from '../../../src/payments/x402/offer.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
-import type { Proof } from '../../../src/payments/x402/rail.ts';
-import { prepareRecovery } from '../../../src/payments/x402/recover.ts';
-import type { X402Config } from '../../../src/payments/x402/settings.ts';
-import { createExaminer } from '../../../src/payments/x402/verify.ts';
-import type { Eip3009Authorization, PaymentPayload, PaymentRequirements } from '../../../src/payments/x402/wire.ts';
+import type { Proof } from '../../../src/payments/rail.ts';
+import { domainSeparator } from '../../../src/payments/x402/evm/domain.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/recover.ts';
+import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
+import { requirementsFor } from '../../../src/payments/x402/wire/offer.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
+import type {
+  Eip3009Authorization,
+  PaymentPayload,
+  PaymentRequirements,
+} from '../../../src/payments/x402/wire/types.ts';
 
 /** Payers of the tests, with viem as the independent signer. Fresh keys only. */
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hashTypedData } from 'viem';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/proof-codec.ts';
-import type { RailVerdict } from '../../../src/payments/x402/rail.ts';
-import { prepareRecovery } from '../../../src/payments/x402/recover.ts';
-import { createExaminer, type ExaminerDeps } from '../../../src/payments/x402/verify.ts';
-import type { WalletSignatures, WalletVerdict } from '../../../src/payments/x402/wallet-signature.ts';
-import type { Eip3009Authorization, PaymentPayload } from '../../../src/payments/x402/wire.ts';
+import type { RailVerdict } from '../../../src/payments/rail.ts';
+import type { WalletSignatures, WalletVerdict } from '../../../src/payments/x402/chain/wallet-signature.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/recover.ts';
+import { createExaminer, type ExaminerDeps } from '../../../src/payments/x402/verify/verify.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import type { Eip3009Authorization, PaymentPayload } from '../../../src/payments/x402/wire/types.ts';
 import {
   freshAccount,
   freshAddress,

@@ -1,4 +1,4 @@
-import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../src/mandates/ap2/trust.ts';
+import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../src/mandates/ap2/trust/trust.ts';
 import { BANK, CREDENTIAL_VCT, KID_ONLY, type Parties, PROVIDER, type TestKey } from './keys.ts';
 
 /** Trusts the provider, the bank and the provider without `iss` of these parties: fixed keys, nothing is fetched. */

@@ -1,10 +1,10 @@
-import type { ChainCache } from '../../../src/mandates/ap2/cache.ts';
-import { createMintedCheckouts, type MintedCheckouts } from '../../../src/mandates/ap2/minted.ts';
-import type { Ap2Profile } from '../../../src/mandates/ap2/profile.ts';
-import type { Purchase } from '../../../src/mandates/ap2/purchase.ts';
-import type { TrustedIssuers } from '../../../src/mandates/ap2/trust.ts';
-import type { MandateVerdict } from '../../../src/mandates/ap2/verdict.ts';
-import { createMandateVerifier } from '../../../src/mandates/ap2/verify.ts';
+import type { ChainCache } from '../../../src/mandates/ap2/chain/cache.ts';
+import { createMintedCheckouts, type MintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
+import type { Purchase } from '../../../src/mandates/ap2/model/purchase.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
+import type { TrustedIssuers } from '../../../src/mandates/ap2/trust/trust.ts';
+import { createMandateVerifier } from '../../../src/mandates/ap2/verify/verify.ts';
 import { publishedJwk } from './keys.ts';
 import type { Mint } from './mint.ts';
 import { NOW, profileWith, purchaseWith } from './purchase.ts';

@@ -1,4 +1,4 @@
-import { keccak256 } from '../../digest/keccak.ts';
+import { keccak256 } from '../../crypto/keccak.ts';
 import { UsageError } from '../usage-error.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
 import { type Content, closedCheckout, closedPayment } from './maker/contents.ts';

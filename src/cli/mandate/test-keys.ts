@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { readSigningKey, type SigningKey } from '../../crypto/signing-key.ts';
 import { isObject } from '../../json/object.ts';
-import { readSigningKey, type SigningKey } from '../../keys/signing-key.ts';
 import { readJson, readText, writeNew } from './files.ts';
 import type { Options } from './options.ts';
 

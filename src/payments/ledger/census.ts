@@ -1,4 +1,4 @@
-import { ANSWER_KEPT } from './how-far.ts';
+import { ANSWER_KEPT } from './delivery-progress.ts';
 import type { PaymentState } from './ledger.ts';
 
 /** How many payments are looked at one by one; of more than these only the sum is known. */

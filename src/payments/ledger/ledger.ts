@@ -1,5 +1,5 @@
 import type { Channel, EventDraft } from '../../events/event.ts';
-import type { UseRefusal } from '../../mandates/register.ts';
+import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import type { Refusal } from './refusals.ts';
 

@@ -1,4 +1,4 @@
-import type { MandateClaim, UseRefusal } from '../../mandates/register.ts';
+import type { MandateClaim, UseRefusal } from '../../mandates/register/register.ts';
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
 import { LedgerCorruption } from './invariants.ts';
 import type { PaymentRecord, PaymentState, Reservation } from './ledger.ts';

@@ -1,16 +1,16 @@
-import { type AssetDifference, checkAsset } from './asset-check.ts';
-import { type Chain, createChain } from './chain.ts';
-import { watchChain } from './chain-health.ts';
-import { createLocalRail } from './local-rail.ts';
-import { rememberCode } from './payer-code.ts';
-import type { PaymentRail } from './rail.ts';
-import { prepareRecovery, type RecoveryEngine } from './recover.ts';
-import { createRemoteRail } from './remote-rail.ts';
-import { createRpc, type Rpc } from './rpc.ts';
-import type { X402Config } from './settings.ts';
-import { trustingOnly, withoutWrongClock } from './trust.ts';
-import { type Candidate, createExaminer, type Examination } from './verify.ts';
-import { createWalletSignatures } from './wallet-signature.ts';
+import type { PaymentRail } from '../rail.ts';
+import { type AssetDifference, checkAsset } from './chain/asset-check.ts';
+import { type Chain, createChain } from './chain/chain.ts';
+import { watchChain } from './chain/chain-health.ts';
+import { rememberCode } from './chain/payer-code.ts';
+import { createRpc, type Rpc } from './chain/rpc.ts';
+import { createWalletSignatures } from './chain/wallet-signature.ts';
+import { prepareRecovery, type RecoveryEngine } from './evm/recover.ts';
+import { createRemoteRail } from './facilitator/remote-rail.ts';
+import { createLocalRail } from './local/local-rail.ts';
+import { trustingOnly, withoutWrongClock } from './verify/trust.ts';
+import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
+import type { X402Config } from './wire/settings.ts';
 
 /** The configured rail, open, with the local verification that stands in front of it. */
 export interface X402Rail extends PaymentRail {

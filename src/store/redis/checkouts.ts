@@ -15,7 +15,7 @@ import {
   assertOwning,
   assertSealedAnswer,
   assertUnknownEnd,
-} from '../checkout-claim.ts';
+} from '../port/checkout-claim.ts';
 import type { RedisClient } from './client.ts';
 import type { RedisKeys } from './keys.ts';
 import { runReplicated } from './replication.ts';

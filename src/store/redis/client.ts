@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { RedisSettings } from '../settings.ts';
+import type { RedisSettings } from '../port/settings.ts';
 import { readRedisUrl } from './url.ts';
 
 /** One server or a cluster: both take the same commands. */

@@ -1,4 +1,4 @@
-import type { RedisSettings } from '../settings.ts';
+import type { RedisSettings } from '../port/settings.ts';
 import { createClient, type RedisClient, type Use } from './client.ts';
 import { redacted } from './failure.ts';
 import { loadScripts } from './script.ts';

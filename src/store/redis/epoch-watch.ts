@@ -1,4 +1,4 @@
-import type { RegisterEpoch } from '../../mandates/register.ts';
+import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import type { StoreLog } from './connection.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { inTime } from '../../in-time.ts';
-import { StoreError } from '../store.ts';
+import { inTime } from '../../time/in-time.ts';
+import { StoreError } from '../port/store.ts';
 
 /** After this long without an answer a command has failed with an unknown outcome, milliseconds. */
 const DUE_MS = 500;

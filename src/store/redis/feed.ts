@@ -1,6 +1,6 @@
 import type { EventBatch, EventDraft, EventFeed } from '../../events/event.ts';
-import { eventJson, eventPage } from '../event-json.ts';
-import type { StoreLimits } from '../store.ts';
+import { eventJson, eventPage } from '../port/event-json.ts';
+import type { StoreLimits } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import type { RedisKeys } from './keys.ts';

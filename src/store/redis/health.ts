@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { inTime } from '../../in-time.ts';
-import { StoreError, type StoreHealth } from '../store.ts';
+import { inTime } from '../../time/in-time.ts';
+import { StoreError, type StoreHealth } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import type { EpochWatch } from './epoch-watch.ts';
 import { type RedisKeys, registerKeys } from './keys.ts';

@@ -1,4 +1,4 @@
-import { SWEPT_AT_ONCE } from '../../mandates/register-table.ts';
+import { SWEPT_AT_ONCE } from '../../mandates/register/register-table.ts';
 import {
   assertFacts,
   assertLease,
@@ -14,9 +14,9 @@ import { RECORD_RETENTION_MS, retentionOf, WORK_RETENTION_MS } from '../../payme
 import { FORGOTTEN_IN } from '../../payments/ledger/table.ts';
 import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/transitions.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
-import { eventJson } from '../event-json.ts';
-import { type StoreLimits, TRIMMED_AT_ONCE } from '../store.ts';
-import type { TrimCount } from '../trim-count.ts';
+import { eventJson } from '../port/event-json.ts';
+import { type StoreLimits, TRIMMED_AT_ONCE } from '../port/store.ts';
+import type { TrimCount } from '../port/trim-count.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { keptForm, keptFrom } from './kept.ts';

@@ -1,7 +1,7 @@
-import type { MandateClaim, MandateRegister, Used } from '../../mandates/register.ts';
-import { SWEPT_AT_ONCE } from '../../mandates/register-table.ts';
+import type { MandateClaim, MandateRegister, Used } from '../../mandates/register/register.ts';
+import { SWEPT_AT_ONCE } from '../../mandates/register/register-table.ts';
 import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
-import { assertCallName, assertClaim } from '../mandate-claim.ts';
+import { assertCallName, assertClaim } from '../port/mandate-claim.ts';
 import type { RedisClient } from './client.ts';
 import { type RedisKeys, registerKeys } from './keys.ts';
 import { runReplicated } from './replication.ts';

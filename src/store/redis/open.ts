@@ -1,8 +1,8 @@
 import { TAIL_WAIT_MS } from '../../events/event.ts';
-import type { RegisterEpoch } from '../../mandates/register.ts';
-import type { RedisSettings } from '../settings.ts';
-import type { Store, StoreLimits } from '../store.ts';
-import { trimCount } from '../trim-count.ts';
+import type { RegisterEpoch } from '../../mandates/register/register.ts';
+import type { RedisSettings } from '../port/settings.ts';
+import type { Store, StoreLimits } from '../port/store.ts';
+import { trimCount } from '../port/trim-count.ts';
 import { redisCensus } from './census.ts';
 import { redisCheckouts } from './checkouts.ts';
 import type { RedisClient } from './client.ts';

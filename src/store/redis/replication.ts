@@ -1,4 +1,4 @@
-import { StoreError } from '../store.ts';
+import { StoreError } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered, redacted } from './failure.ts';
 import { type Execution, operands, run, type Script } from './script.ts';

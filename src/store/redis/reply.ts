@@ -1,4 +1,4 @@
-import type { UseRefusal } from '../../mandates/register.ts';
+import type { UseRefusal } from '../../mandates/register/register.ts';
 import { assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
 import type { Advanced, PaymentRecord, Reservation } from '../../payments/ledger/ledger.ts';
 

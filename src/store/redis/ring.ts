@@ -1,6 +1,6 @@
 import type { EventEntry, EventStretch } from '../../events/event.ts';
 import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
-import { parseEvent } from '../event-json.ts';
+import { parseEvent } from '../port/event-json.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 

@@ -4,15 +4,15 @@ import { Cluster } from 'ioredis';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 
-const PRELUDE = readFileSync(new URL('./prelude.lua', import.meta.url), 'utf8');
+const PRELUDE = readFileSync(new URL('./scripts/prelude.lua', import.meta.url), 'utf8');
 /** What the scripts that use mandates up share beside it. */
-const MANDATES = readFileSync(new URL('./mandates.lua', import.meta.url), 'utf8');
+const MANDATES = readFileSync(new URL('./scripts/mandates.lua', import.meta.url), 'utf8');
 
 /** What the scripts of checkout operations share beside it. */
-const CHECKOUTS = readFileSync(new URL('./checkouts.lua', import.meta.url), 'utf8');
+const CHECKOUTS = readFileSync(new URL('./scripts/checkouts.lua', import.meta.url), 'utf8');
 
 /** What the scripts that write receipts share beside it. */
-const BOOK = readFileSync(new URL('./book.lua', import.meta.url), 'utf8');
+const BOOK = readFileSync(new URL('./scripts/book.lua', import.meta.url), 'utf8');
 
 /** A script that a server may know by its digest. */
 export interface Script {
@@ -37,57 +37,59 @@ function script(body: string): Script {
 }
 
 /** payment, open, refusals, with a mandate the register (4), and with a token of ours which payment showed it first */
-export const RESERVE = script(MANDATES + readFileSync(new URL('./reserve.lua', import.meta.url), 'utf8'));
+export const RESERVE = script(MANDATES + readFileSync(new URL('./scripts/reserve.lua', import.meta.url), 'utf8'));
 /** payment, open, events, kept answer, book (6), and where uses are ended the register (4) */
-export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./write.lua', import.meta.url), 'utf8'));
+export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./scripts/write.lua', import.meta.url), 'utf8'));
 /** payment, open */
-export const RENEW = script(readFileSync(new URL('./renew.lua', import.meta.url), 'utf8'));
+export const RENEW = script(readFileSync(new URL('./scripts/renew.lua', import.meta.url), 'utf8'));
 /** open */
-export const DUE = script(readFileSync(new URL('./due.lua', import.meta.url), 'utf8'));
+export const DUE = script(readFileSync(new URL('./scripts/due.lua', import.meta.url), 'utf8'));
 /** payments */
-export const CENSUS = script(readFileSync(new URL('./census.lua', import.meta.url), 'utf8'));
+export const CENSUS = script(readFileSync(new URL('./scripts/census.lua', import.meta.url), 'utf8'));
 /** payment, open */
-export const FORGET = script(readFileSync(new URL('./forget.lua', import.meta.url), 'utf8'));
+export const FORGET = script(readFileSync(new URL('./scripts/forget.lua', import.meta.url), 'utf8'));
 /** payment, open, events, refusals, their ends, register (4) */
-export const DISCARD = script(MANDATES + readFileSync(new URL('./discard.lua', import.meta.url), 'utf8'));
+export const DISCARD = script(MANDATES + readFileSync(new URL('./scripts/discard.lua', import.meta.url), 'utf8'));
 /** events, batch */
-export const APPEND = script(readFileSync(new URL('./append.lua', import.meta.url), 'utf8'));
+export const APPEND = script(readFileSync(new URL('./scripts/append.lua', import.meta.url), 'utf8'));
 /** book (6) */
-export const RECEIPT = script(BOOK + readFileSync(new URL('./receipt.lua', import.meta.url), 'utf8'));
+export const RECEIPT = script(BOOK + readFileSync(new URL('./scripts/receipt.lua', import.meta.url), 'utf8'));
 /** receipts, what is not on the lists yet, and the sorted sets to read */
-export const RECEIPT_PAGE = script(readFileSync(new URL('./receipt-page.lua', import.meta.url), 'utf8'));
+export const RECEIPT_PAGE = script(readFileSync(new URL('./scripts/receipt-page.lua', import.meta.url), 'utf8'));
 /** book (6), what is not on the lists yet */
-export const LIST = script(BOOK + readFileSync(new URL('./list.lua', import.meta.url), 'utf8'));
+export const LIST = script(BOOK + readFileSync(new URL('./scripts/list.lua', import.meta.url), 'utf8'));
 /** book (6) */
-export const TIDY = script(BOOK + readFileSync(new URL('./tidy.lua', import.meta.url), 'utf8'));
+export const TIDY = script(BOOK + readFileSync(new URL('./scripts/tidy.lua', import.meta.url), 'utf8'));
 /** a task, declined tasks */
-export const TASK = script(readFileSync(new URL('./task.lua', import.meta.url), 'utf8'));
+export const TASK = script(readFileSync(new URL('./scripts/task.lua', import.meta.url), 'utf8'));
 /** held claims, their ends, register (4) */
-export const HOLD = script(MANDATES + readFileSync(new URL('./hold.lua', import.meta.url), 'utf8'));
+export const HOLD = script(MANDATES + readFileSync(new URL('./scripts/hold.lua', import.meta.url), 'utf8'));
 /** held claims, their ends, register (4) */
-export const FINISH = script(MANDATES + readFileSync(new URL('./finish.lua', import.meta.url), 'utf8'));
+export const FINISH = script(MANDATES + readFileSync(new URL('./scripts/finish.lua', import.meta.url), 'utf8'));
 /** claim, and with a session its lock */
 export const CHECKOUT_CLAIM = script(
-  CHECKOUTS + readFileSync(new URL('./checkout-claim.lua', import.meta.url), 'utf8'),
+  CHECKOUTS + readFileSync(new URL('./scripts/checkout-claim.lua', import.meta.url), 'utf8'),
 );
 /** claim, and with a session its lock */
 export const CHECKOUT_FINISH = script(
-  CHECKOUTS + readFileSync(new URL('./checkout-finish.lua', import.meta.url), 'utf8'),
+  CHECKOUTS + readFileSync(new URL('./scripts/checkout-finish.lua', import.meta.url), 'utf8'),
 );
 /** claim, and with a session its lock */
 export const CHECKOUT_UNKNOWN = script(
-  CHECKOUTS + readFileSync(new URL('./checkout-unknown.lua', import.meta.url), 'utf8'),
+  CHECKOUTS + readFileSync(new URL('./scripts/checkout-unknown.lua', import.meta.url), 'utf8'),
 );
 /** claim, and with a session its lock */
 export const CHECKOUT_RELEASE = script(
-  CHECKOUTS + readFileSync(new URL('./checkout-release.lua', import.meta.url), 'utf8'),
+  CHECKOUTS + readFileSync(new URL('./scripts/checkout-release.lua', import.meta.url), 'utf8'),
 );
 /** owner of a session */
-export const SESSION_OWN = script(readFileSync(new URL('./session-own.lua', import.meta.url), 'utf8'));
+export const SESSION_OWN = script(readFileSync(new URL('./scripts/session-own.lua', import.meta.url), 'utf8'));
 /** owner of a session */
-export const SESSION_OWNERSHIP = script(readFileSync(new URL('./session-ownership.lua', import.meta.url), 'utf8'));
+export const SESSION_OWNERSHIP = script(
+  readFileSync(new URL('./scripts/session-ownership.lua', import.meta.url), 'utf8'),
+);
 /** ready, register (4) */
-export const CHECK = script(MANDATES + readFileSync(new URL('./check.lua', import.meta.url), 'utf8'));
+export const CHECK = script(MANDATES + readFileSync(new URL('./scripts/check.lua', import.meta.url), 'utf8'));
 
 /**
  * Teaches the servers that just became ready all scripts. Without it the first use of each is sent twice, and a command that was

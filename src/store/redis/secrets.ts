@@ -1,4 +1,4 @@
-import type { SharedSecrets } from '../../payments/token-keys.ts';
+import type { SharedSecrets } from '../../payments/pricing/token-keys.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import type { RedisKeys } from './keys.ts';

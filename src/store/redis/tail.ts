@@ -1,5 +1,5 @@
 import { type EventTail, TAIL_WAIT_MS } from '../../events/event.ts';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { entryOf, streamId, stretchAfter } from './ring.ts';

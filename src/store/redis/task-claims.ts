@@ -1,5 +1,5 @@
-import { DECLINED, MAX_DECLINED, type TaskClaims } from '../../payments/task-claims.ts';
-import { assertClaimant, assertNames, assertSpan } from '../task-claim.ts';
+import { DECLINED, MAX_DECLINED, type TaskClaims } from '../../payments/settlement/task-claims.ts';
+import { assertClaimant, assertNames, assertSpan } from '../port/task-claim.ts';
 import type { RedisClient } from './client.ts';
 import type { RedisKeys } from './keys.ts';
 import { run, TASK } from './script.ts';

@@ -14,7 +14,7 @@ import {
   assertOwning,
   assertSealedAnswer,
   assertUnknownEnd,
-} from '../checkout-claim.ts';
+} from '../port/checkout-claim.ts';
 import type { Database } from './database.ts';
 
 /** Rows that are over, deleted along with one claim: more than one can add, so that the tables shrink after a rush. */

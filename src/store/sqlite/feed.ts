@@ -1,8 +1,8 @@
 import type { CommerceEvent, EventDraft, EventEntry, EventFeed, EventStretch } from '../../events/event.ts';
 import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
-import { eventJson, eventPage, parseEvent } from '../event-json.ts';
-import type { Entry } from '../page.ts';
-import type { StoreLimits } from '../store.ts';
+import { eventJson, eventPage, parseEvent } from '../port/event-json.ts';
+import type { Entry } from '../port/page.ts';
+import type { StoreLimits } from '../port/store.ts';
 import type { Database } from './database.ts';
 import { sqliteTail } from './tail.ts';
 

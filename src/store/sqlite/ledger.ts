@@ -1,4 +1,4 @@
-import { finishUses, reserveUses } from '../../mandates/register-table.ts';
+import { finishUses, reserveUses } from '../../mandates/register/register-table.ts';
 import type { Keeping, PaymentLedger, PaymentRecord, Reserve } from '../../payments/ledger/ledger.ts';
 import { admitted, endedUses } from '../../payments/ledger/mandate-use.ts';
 import { unlessRefused } from '../../payments/ledger/refusals.ts';

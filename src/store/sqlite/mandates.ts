@@ -1,6 +1,6 @@
-import type { MandateClaim, MandateRegister } from '../../mandates/register.ts';
-import { endOfClaim, finishUses, reserveUses } from '../../mandates/register-table.ts';
-import { assertCallName, assertClaim } from '../mandate-claim.ts';
+import type { MandateClaim, MandateRegister } from '../../mandates/register/register.ts';
+import { endOfClaim, finishUses, reserveUses } from '../../mandates/register/register-table.ts';
+import { assertCallName, assertClaim } from '../port/mandate-claim.ts';
 import type { Database } from './database.ts';
 import type { SqliteRegister } from './register.ts';
 

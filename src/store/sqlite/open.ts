@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { RegisterEpoch } from '../../mandates/register.ts';
-import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../store.ts';
-import { trimCount } from '../trim-count.ts';
+import type { RegisterEpoch } from '../../mandates/register/register.ts';
+import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../port/store.ts';
+import { trimCount } from '../port/trim-count.ts';
 import { sqliteCensus } from './census.ts';
 import { sqliteCheckouts } from './checkouts.ts';
 import { type Database, openDatabase } from './database.ts';

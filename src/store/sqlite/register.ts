@@ -1,4 +1,4 @@
-import { type OpenMandateState, type RegisterRows, SWEPT_AT_ONCE } from '../../mandates/register-table.ts';
+import { type OpenMandateState, type RegisterRows, SWEPT_AT_ONCE } from '../../mandates/register/register-table.ts';
 import type { Database } from './database.ts';
 
 /** The register of mandates as rows; all of it runs inside a transaction that somebody else opened. */

@@ -1,4 +1,4 @@
-import type { SharedSecrets } from '../../payments/token-keys.ts';
+import type { SharedSecrets } from '../../payments/pricing/token-keys.ts';
 import type { Database } from './database.ts';
 
 /** Shared values as rows: a file has one process at a time, and its successor finds what it wrote. */

@@ -1,5 +1,5 @@
 import { type EventFeed, type EventTail, TAIL_WAIT_MS } from '../../events/event.ts';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../port/store.ts';
 import type { Database } from './database.ts';
 
 /** How often the file is looked at for what another process wrote, milliseconds. Writes of this one are noticed at once. */

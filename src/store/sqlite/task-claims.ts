@@ -1,5 +1,5 @@
-import { type ClaimEnd, DECLINED, MAX_DECLINED, type TaskClaims } from '../../payments/task-claims.ts';
-import { assertClaimant, assertNames, assertSpan } from '../task-claim.ts';
+import { type ClaimEnd, DECLINED, MAX_DECLINED, type TaskClaims } from '../../payments/settlement/task-claims.ts';
+import { assertClaimant, assertNames, assertSpan } from '../port/task-claim.ts';
 import type { Database } from './database.ts';
 
 /** What is over, deleted along with one command: more than one, so that the tables shrink after a rush. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { checkDocument, type DocumentFault } from '../../../../src/adapters/acp/backend-answer.ts';
 import type { Operation } from '../../../../src/checkouts/operations.ts';
-import { checkDocument, type DocumentFault } from '../../../../src/fronts/acp/merchant-answer.ts';
 import { isObject } from '../../../../src/json/object.ts';
 import type { JsonObject } from '../../../../src/json/types.ts';
 import { openDesk } from '../../../support/acp/desk.ts';

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { createMerchantSide } from '../../../../src/adapters/acp/backend-service.ts';
+import type { ContradictoryDocument, InvalidDocument } from '../../../../src/adapters/acp/backend-watch.ts';
+import type { CheckoutCall, Visit } from '../../../../src/adapters/acp/call.ts';
+import { createExchange, type MerchantHop } from '../../../../src/backend/exchange.ts';
 import type { FinalAnswer } from '../../../../src/checkouts/idempotency.ts';
 import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../../src/checkouts/operations.ts';
 import type { AcpBackend } from '../../../../src/checkouts/settings.ts';
 import type { EventDraft } from '../../../../src/events/event.ts';
-import type { CheckoutCall, Visit } from '../../../../src/fronts/acp/call.ts';
-import { createMerchantSide } from '../../../../src/fronts/acp/merchant-side.ts';
-import type { ContradictoryDocument, InvalidDocument } from '../../../../src/fronts/acp/merchant-watch.ts';
 import type { JsonObject } from '../../../../src/json/types.ts';
-import { createExchange, type MerchantHop } from '../../../../src/merchant/exchange.ts';
 import type { Receipt } from '../../../../src/receipts/receipt.ts';
 import { type CheckoutMerchant, startCheckoutMerchant } from '../../../support/acp/merchant.ts';
 

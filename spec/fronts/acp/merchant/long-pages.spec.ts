@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Visit } from '../../../../src/fronts/acp/call.ts';
+import type { Visit } from '../../../../src/adapters/acp/call.ts';
 import { type Ground, onGround, write } from './ground.ts';
 
 /** Declared as longer than any document may be. */

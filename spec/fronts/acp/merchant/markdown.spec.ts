@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hasRawHtml } from '../../../../src/fronts/acp/markdown.ts';
+import { hasRawHtml } from '../../../../src/adapters/acp/markdown.ts';
 
 /** Markdown without raw HTML, by what makes it so. */
 const LEGAL: Readonly<Record<string, string>> = {

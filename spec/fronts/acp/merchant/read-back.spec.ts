@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Operation } from '../../../../src/checkouts/operations.ts';
-import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
 import type { SessionStatus } from '../../../support/acp/session.ts';
 import { bodyOf, type Ground, onGround, write } from './ground.ts';
 

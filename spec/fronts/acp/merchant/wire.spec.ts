@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { CheckoutCall } from '../../../../src/fronts/acp/call.ts';
+import type { CheckoutCall } from '../../../../src/adapters/acp/call.ts';
 import { answer, rawBackend } from '../../../merchant/raw-backend.ts';
 import type { MerchantCall } from '../../../support/acp/merchant.ts';
 import { CREATE, completeWith, documentIn, type GroundOptions, onGround, write } from './ground.ts';

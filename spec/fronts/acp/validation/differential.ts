@@ -1,5 +1,5 @@
-import { DOCUMENT_NAMES, type DocumentName } from '../../../../src/fronts/acp/validation/types.ts';
-import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
+import { DOCUMENT_NAMES, type DocumentName } from '../../../../src/adapters/acp/validation/types.ts';
+import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Json } from '../../../../src/json/types.ts';
 import { chanceOf } from '../../../chaos/sim/chance.ts';
 import { type Official, readOfficial } from './published.ts';

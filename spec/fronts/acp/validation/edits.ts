@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
+import { SCHEMA_FILES } from '../../../../src/adapters/acp/validation/schemas.ts';
+import { DOCUMENT_NAMES, type DocumentName } from '../../../../src/adapters/acp/validation/types.ts';
+import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import { readCorpus } from '../../../../src/cli/vectors/acp/corpus.ts';
-import { SCHEMA_FILES } from '../../../../src/fronts/acp/validation/schemas.ts';
-import { DOCUMENT_NAMES, type DocumentName } from '../../../../src/fronts/acp/validation/types.ts';
-import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
 import type { Json } from '../../../../src/json/types.ts';
 import { randomDocuments } from './differential.ts';
 import { type Edit, editsOf } from './edits/enumerate.ts';

@@ -1,4 +1,4 @@
-import type { DocumentName } from '../../../../src/fronts/acp/validation/types.ts';
+import type { DocumentName } from '../../../../src/adapters/acp/validation/types.ts';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
 import { createWith, ITEM, SESSION } from './bodies.ts';
 import { VECTORS } from './vectors/documents.ts';

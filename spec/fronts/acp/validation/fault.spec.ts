@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { DocumentName } from '../../../../src/fronts/acp/validation/types.ts';
-import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
+import type { DocumentName } from '../../../../src/adapters/acp/validation/types.ts';
+import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Json } from '../../../../src/json/types.ts';
 import { SESSION } from './bodies.ts';
 import { FAULTS } from './fault-rows.ts';

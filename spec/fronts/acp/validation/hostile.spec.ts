@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
+import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Json } from '../../../../src/json/types.ts';
 import { createWith } from './bodies.ts';
 

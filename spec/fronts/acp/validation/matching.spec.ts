@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { SCHEMA_FILES } from '../../../../src/fronts/acp/validation/schemas.ts';
-import { BUILDS } from '../../../../src/fronts/acp/validation/types.ts';
-import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
+import { SCHEMA_FILES } from '../../../../src/adapters/acp/validation/schemas.ts';
+import { BUILDS } from '../../../../src/adapters/acp/validation/types.ts';
+import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import { isObject } from '../../../../src/json/object.ts';
 import type { Json } from '../../../../src/json/types.ts';
-import { FORMATS } from '../../../../src/patterns/formats.ts';
-import { patternFault } from '../../../../src/patterns/linear.ts';
+import { FORMATS } from '../../../../src/resources/patterns/formats.ts';
+import { patternFault } from '../../../../src/resources/patterns/linear.ts';
 import { VECTORS } from './vectors/documents.ts';
 
 /** Longest turn that one document may take, milliseconds of CPU. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { relaxed } from '../../../../src/fronts/acp/validation/relaxations.ts';
-import { BUILDS, type Build, type DocumentName } from '../../../../src/fronts/acp/validation/types.ts';
-import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
+import { relaxed } from '../../../../src/adapters/acp/validation/relaxations.ts';
+import { BUILDS, type Build, type DocumentName } from '../../../../src/adapters/acp/validation/types.ts';
+import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Json } from '../../../../src/json/types.ts';
 import { createWith, ITEM, SESSION } from './bodies.ts';
 

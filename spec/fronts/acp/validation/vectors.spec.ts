@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BUILDS, DOCUMENT_NAMES } from '../../../../src/fronts/acp/validation/types.ts';
-import { validatorOf } from '../../../../src/fronts/acp/validation/validator.ts';
+import { BUILDS, DOCUMENT_NAMES } from '../../../../src/adapters/acp/validation/types.ts';
+import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import { OFFICIAL_SCHEMA_FILE, readOfficial, unless } from './published.ts';
 import { VECTORS } from './vectors/documents.ts';
 

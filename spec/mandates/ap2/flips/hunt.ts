@@ -1,5 +1,5 @@
-import type { MandateVerdict } from '../../../../src/mandates/ap2/verdict.ts';
-import { reserveUses } from '../../../../src/mandates/register-table.ts';
+import type { MandateVerdict } from '../../../../src/mandates/ap2/model/verdict.ts';
+import { reserveUses } from '../../../../src/mandates/register/register-table.ts';
 import { chanceOf } from '../../../chaos/sim/chance.ts';
 import { createMint, type Mint } from '../../../support/ap2/mint.ts';
 import { NOW } from '../../../support/ap2/purchase.ts';

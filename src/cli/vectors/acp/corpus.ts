@@ -1,4 +1,4 @@
-import { DOCUMENT_NAMES, type DocumentName } from '../../../fronts/acp/validation/types.ts';
+import { DOCUMENT_NAMES, type DocumentName } from '../../../adapters/acp/validation/types.ts';
 import { isObject } from '../../../json/object.ts';
 import type { Json, JsonObject } from '../../../json/types.ts';
 import { readJson } from '../json-file.ts';

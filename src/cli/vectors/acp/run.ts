@@ -1,6 +1,6 @@
-import { RELAXED } from '../../../fronts/acp/validation/relaxations.ts';
-import { REQUEST_NAMES } from '../../../fronts/acp/validation/types.ts';
-import { validatorOf } from '../../../fronts/acp/validation/validator.ts';
+import { RELAXED } from '../../../adapters/acp/validation/relaxations.ts';
+import { REQUEST_NAMES } from '../../../adapters/acp/validation/types.ts';
+import { validatorOf } from '../../../adapters/acp/validation/validator.ts';
 import { type CorpusCase, readCorpus } from './corpus.ts';
 
 const LOOSENED: ReadonlySet<string> = new Set(RELAXED.wire);

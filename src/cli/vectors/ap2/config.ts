@@ -1,8 +1,8 @@
+import type { PublicJwk } from '../../../crypto/signing-key.ts';
 import type { JsonObject } from '../../../json/types.ts';
-import type { PublicJwk } from '../../../keys/signing-key.ts';
-import { CHECKOUT_PROFILE } from '../../../mandates/ap2/checkout-claims.ts';
-import { type IssuerSettings, staticIssuer } from '../../../mandates/ap2/issuer.ts';
-import type { Ap2Profile } from '../../../mandates/ap2/profile.ts';
+import { CHECKOUT_PROFILE } from '../../../mandates/ap2/checkout/checkout-claims.ts';
+import type { Ap2Profile } from '../../../mandates/ap2/model/profile.ts';
+import { type IssuerSettings, staticIssuer } from '../../../mandates/ap2/trust/issuer.ts';
 import { Members } from '../members.ts';
 
 /** The shop that a file of vectors is presented to. */

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../json/types.ts';
-import type { Purchase } from '../../../mandates/ap2/purchase.ts';
+import type { Purchase } from '../../../mandates/ap2/model/purchase.ts';
 import { readJson } from '../json-file.ts';
 import { Members } from '../members.ts';
 import { readShop, type Shop } from './config.ts';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { ERRORS } from '../../../errors.ts';
 import type { JsonObject } from '../../../json/types.ts';
-import { createTrustedIssuers } from '../../../mandates/ap2/issuers.ts';
-import { createMintedCheckouts } from '../../../mandates/ap2/minted.ts';
-import { REASONS, type Reason } from '../../../mandates/ap2/reasons.ts';
-import { createMandateVerifier, type MandateVerifier } from '../../../mandates/ap2/verify.ts';
-import type { MandateRegister } from '../../../mandates/register.ts';
+import { createMintedCheckouts } from '../../../mandates/ap2/checkout/issued-checkouts.ts';
+import { REASONS, type Reason } from '../../../mandates/ap2/model/reasons.ts';
+import { createTrustedIssuers } from '../../../mandates/ap2/trust/issuers.ts';
+import { createMandateVerifier, type MandateVerifier } from '../../../mandates/ap2/verify/verify.ts';
+import type { MandateRegister } from '../../../mandates/register/register.ts';
 import type { Shop } from './config.ts';
 import type { Outcome, Policy, VectorCase } from './file.ts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { RegisterEpoch } from '../../../mandates/register.ts';
+import type { RegisterEpoch } from '../../../mandates/register/register.ts';
 import { openStore } from '../../../store/open.ts';
-import type { StorageConfig } from '../../../store/settings.ts';
-import type { Store } from '../../../store/store.ts';
+import type { StorageConfig } from '../../../store/port/settings.ts';
+import type { Store } from '../../../store/port/store.ts';
 import { type Expectation, readVectors, type VectorCase } from './file.ts';
 import { createPresenter, type Presenter, type Result } from './present.ts';
 

@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formatsPlugin from 'ajv-formats';
-import { referenceTo, SCHEMA_FILES } from '../../../../../src/fronts/acp/validation/schemas.ts';
-import { DOCUMENT_NAMES, type DocumentName } from '../../../../../src/fronts/acp/validation/types.ts';
+import { referenceTo, SCHEMA_FILES } from '../../../../../src/adapters/acp/validation/schemas.ts';
+import { DOCUMENT_NAMES, type DocumentName } from '../../../../../src/adapters/acp/validation/types.ts';
 import type { Json, JsonObject } from '../../../../../src/json/types.ts';
 import type { Edit } from './enumerate.ts';
 

@@ -1,4 +1,4 @@
-import type { DocumentName } from '../../../../../src/fronts/acp/validation/types.ts';
+import type { DocumentName } from '../../../../../src/adapters/acp/validation/types.ts';
 import { discovery, error } from './answers.ts';
 import type { Kind } from './kinds.ts';
 import { cancelRequest, completeRequest, createRequest, updateRequest } from './requests.ts';

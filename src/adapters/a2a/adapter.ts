@@ -1,0 +1,109 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { GatewayError } from '../../errors.ts';
+import type { SharedSecrets } from '../../payments/pricing/token-keys.ts';
+import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
+import { type ReceivedCall, receiveCall } from '../../pipeline/call.ts';
+import { readJsonBytes } from '../../server/http/body.ts';
+import { leavingOf } from '../../server/http/client-gone.ts';
+import { readHeader, singleHeader } from '../../server/http/headers.ts';
+import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
+import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
+import { type RpcId, resultText } from '../json-rpc/message.ts';
+import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
+import type { SendMessage } from './message.ts';
+import { waitingTasks } from './parked-task.ts';
+import { goOn, newPurchase, type Purchase, TAKEN } from './purchase.ts';
+import { type Refusal, rpcError } from './refusal.ts';
+import { type Dialect, readRequest } from './request.ts';
+import { a2aPresenter, canceledTask } from './response-writer.ts';
+import { activated, EXTENSIONS_HEADER, OLD_EXTENSIONS_HEADER } from './x402-keys.ts';
+
+/** What the front is made of. */
+export interface A2aParts {
+  readonly dialect: Dialect;
+  /** Which payments have tasks that wait, where continuation is switched on. */
+  readonly claims: TaskClaims;
+  /** What the ids of such tasks are sealed with. */
+  readonly secrets: SharedSecrets;
+  readonly budget: AnswerBudget;
+}
+
+/**
+ * The A2A front: JSON-RPC 2.0 with the one method SendMessage (reference a2a.md). It answers what is no purchase; an order, or the
+ * payment for a task that waits for it, goes on to the shared layers.
+ */
+export function a2aFront({ dialect, claims, secrets, budget }: A2aParts): RequestHandler {
+  const waiting = waitingTasks(claims, secrets);
+  const refuse = (res: Response, id: RpcId | null, refusal: Refusal, status: 200 | 413 = 200): void =>
+    sendRpcError(res, status, id, rpcError(refusal, dialect.errorProfile, requestIdOf(res)));
+
+  return async function a2aFrontLayer(req, res, next) {
+    const left = leavingOf(res);
+    const bytes = await readJsonBytes(req, res).catch(nothingWhenTooLarge);
+    // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
+    const startedAt = performance.now();
+    if (bytes === undefined) return refuse(res, null, { reason: 'PAYLOAD_TOO_LARGE' }, 413);
+    const version = readHeader(req, 'a2a-version');
+    const headers = { version, proof: carriedProof(req), mandate: carriedMandate(req) };
+    const reading = readRequest(bytes, headers, dialect);
+    if (reading.kind === 'refused') return refuse(res, reading.id, reading.refusal);
+    const { id } = reading;
+    if (reading.kind === 'answered') return sendRpc(res, 200, resultText(id, reading.result));
+    const { message } = reading;
+    const activates = dialect.continuation && activate(req, res);
+    const found = message.kind === 'order' ? newPurchase(waiting, message, activates) : await goOn(waiting, message);
+    if (found.kind === 'refused') return refuse(res, id, found.refusal);
+    const requestId = requestIdOf(res);
+    if (found.kind === 'declined') return sendRpc(res, 200, resultText(id, canceledTask(found.task, requestId)));
+    const purchase = found.kind === 'purchase' ? found : { ...UNKNOWN, task: found.task };
+    receiveCall(res, {
+      ...received(req, message, purchase),
+      requestId,
+      callId: callIdOf(res),
+      presenter: a2aPresenter(res, { ...purchase, id, requestId, taken: () => refuse(res, id, TASK_TAKEN) }, budget),
+      startedAt,
+      left,
+    });
+    // The presenter of the call says it: as a task, like every failure of the gateway.
+    if (found.kind === 'unavailable') throw new GatewayError('STORAGE_ERROR', { cause: found.cause });
+    next();
+  };
+}
+
+/** What is known of a purchase whose task could not be looked up. */
+const UNKNOWN = { resourceId: '', input: {}, waiting: true, open: false } as const;
+const TASK_TAKEN: Refusal = { reason: 'TASK_NOT_FOUND', message: TAKEN };
+
+/** The one failure of a body that is answered in the words of JSON-RPC (CONTRACT 7.2). */
+function nothingWhenTooLarge(error: unknown): undefined {
+  if (error instanceof GatewayError && error.code === 'PAYLOAD_TOO_LARGE') return undefined;
+  throw error;
+}
+
+/** Whether the request activates the x402 extension; then the answer says so (A2A 1.0, section 3.6.3). */
+function activate(req: Request, res: Response): boolean {
+  const extensions = activated(req.headers[EXTENSIONS_HEADER], req.headers[OLD_EXTENSIONS_HEADER]);
+  if (extensions.length > 0) res.setHeader(EXTENSIONS_HEADER, extensions.join(', '));
+  return extensions.length > 0;
+}
+
+/** A message as the shared layers know it. */
+function received(
+  req: Request,
+  { proof, mandate }: SendMessage,
+  { resourceId, input, exclusive }: Pick<Purchase, 'resourceId' | 'input' | 'exclusive'>,
+): Omit<ReceivedCall, 'requestId' | 'callId' | 'presenter' | 'startedAt' | 'left'> {
+  return {
+    stage: 'received',
+    channel: 'a2a',
+    resourceId,
+    input,
+    rawInput: undefined,
+    proof,
+    mandate,
+    idempotencyKey: carriedKey(req),
+    ...(exclusive === undefined ? {} : { exclusive }),
+    trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
+  };
+}

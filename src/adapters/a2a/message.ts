@@ -1,0 +1,172 @@
+import { isObject } from '../../json/object.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import type { CarriedMandate } from '../../mandates/ap2/token/envelope.ts';
+import type { CarriedProof } from '../../payments/settlement/verifier.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { isJsonType } from '../../server/http/media-type.ts';
+import { memberMandate, memberProof, oneMandate, oneProof } from '../extract-credentials.ts';
+import { badParams, type Refusal } from './refusal.ts';
+import { PAYMENT_PAYLOAD, PAYMENT_STATUS } from './x402-keys.ts';
+
+/** A message that asks for a resource. */
+export interface Order {
+  readonly kind: 'order';
+  readonly messageId: string;
+  readonly resourceId: string;
+  readonly input: JsonObject;
+  readonly proof: CarriedProof;
+  readonly mandate: CarriedMandate;
+}
+
+/** A message about a task that waits for its payment (x402 extension): it brings the payment, or declines. */
+export interface FollowUp {
+  readonly kind: 'payment' | 'decline';
+  readonly messageId: string;
+  readonly taskId: string;
+  /** Undefined: that of the task. */
+  readonly contextId: string | undefined;
+  /** What the message says was ordered; most say nothing but a text. */
+  readonly order: Pick<Order, 'resourceId' | 'input'> | undefined;
+  readonly proof: CarriedProof;
+  readonly mandate: CarriedMandate;
+}
+
+/** What the headers of the request carry, the last of the places where something may be. */
+export interface CarriedInHeaders {
+  readonly proof: CarriedProof;
+  readonly mandate: CarriedMandate;
+}
+
+/** `params` of SendMessage, read. */
+export type SendMessage = Order | FollowUp;
+
+type Unread = { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** Longest message id, characters (CONTRACT 7.2). */
+export const MAX_MESSAGE_ID_LENGTH = 256;
+/** What a part may hold besides data, today and before 1.0. */
+const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
+
+/**
+ * Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal, and mean nothing here. Without `continuation` every
+ * message is an order of its own: what names a task is refused.
+ */
+export function readSendMessage(
+  params: Json | undefined,
+  headers: CarriedInHeaders,
+  continuation: boolean,
+): SendMessage | Unread {
+  if (!isObject(params)) return unread(badParams('params', 'must be an object'));
+  const { message, configuration } = params;
+  if (!isObject(message)) return unread(badParams('message', 'must be an object'));
+  const fault = messageFault(message) ?? unservedFault(message, configuration);
+  if (fault !== undefined) return unread(fault);
+  const messageId = String(message['messageId']);
+  const parts = message['parts'] as readonly Json[];
+  const metadata = isObject(message['metadata']) ? message['metadata'] : {};
+  const inside = inputInside(parts[0]);
+  const proof = oneProof(memberProof(inside?.[PAYMENT_MEMBER]), memberProof(metadata[PAYMENT_PAYLOAD]), headers.proof);
+  if (proof.kind === 'conflicting')
+    return unread(badParams(`message.metadata["${PAYMENT_PAYLOAD}"]`, 'must be the payment that the input carries'));
+  const mandate = oneMandate(headers.mandate, memberMandate(inside?.[AUTHORIZATION_MEMBER]));
+  const taskId = named(message['taskId']);
+  const contextId = named(message['contextId']);
+  if (taskId !== undefined && !continuation) return unread({ reason: 'TASK_NOT_FOUND', message: NOT_CONTINUED });
+  if (taskId !== undefined) {
+    const declined = metadata[PAYMENT_STATUS] === 'payment-rejected';
+    if (!declined && proof.kind === 'none') return unread({ reason: 'TASK_NOT_FOUND', message: NO_PAYMENT });
+    const order = parts.some(hasData) ? readPart(parts[0]) : undefined;
+    if (order !== undefined && 'reason' in order) return unread(order);
+    return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, order, proof, mandate };
+  }
+  if (contextId !== undefined)
+    return unread(unsupported('A context cannot be continued. Send the message without contextId.'));
+  if (parts.length > 1) return unread(unsupported('A message must have exactly one part.'));
+  const order = readPart(parts[0]);
+  return 'reason' in order ? unread(order) : { kind: 'order', messageId, ...order, proof, mandate };
+}
+
+const NOT_CONTINUED =
+  'Tasks end with their answer and are not continued. Send a new message without taskId; a payment goes into its input._payment.';
+const NO_PAYMENT =
+  'Tasks are continued by their payment only, and this message has none. Put the PaymentPayload into ' +
+  `message.metadata["${PAYMENT_PAYLOAD}"], or decline with "${PAYMENT_STATUS}": "payment-rejected"; else send a new message without taskId.`;
+
+/** What breaks the rules of a Message, whatever is served. */
+function messageFault(message: JsonObject): Refusal | undefined {
+  const { messageId, role, parts, metadata } = message;
+  if (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID_LENGTH)
+    return badParams('message.messageId', `must be a text of 1 to ${MAX_MESSAGE_ID_LENGTH} characters`);
+  if (role !== 'ROLE_USER') return badParams('message.role', 'must be ROLE_USER');
+  if (!Array.isArray(parts) || parts.length === 0) return badParams('message.parts', 'must be a list with one part');
+  if (!parts.every((part: Json) => isObject(part))) return badParams('message.parts', 'must be a list of objects');
+  if (metadata !== undefined && metadata !== null && !isObject(metadata))
+    return badParams('message.metadata', 'must be an object');
+  for (const name of ['taskId', 'contextId'] as const)
+    if (!isAbsent(message[name]) && typeof message[name] !== 'string')
+      return badParams(`message.${name}`, 'must be a text');
+  return undefined;
+}
+
+/** Legal A2A that would promise what nobody keeps. */
+function unservedFault(message: JsonObject, configuration: Json | undefined): Refusal | undefined {
+  const { referenceTaskIds } = message;
+  if (Array.isArray(referenceTaskIds) && referenceTaskIds.length > 0)
+    return unsupported('Tasks are not kept, so none can be referred to.');
+  if (isObject(configuration) && !isAbsent(configuration['taskPushNotificationConfig']))
+    return { reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' };
+  return undefined;
+}
+
+/** The resource and the input of the one data part. */
+function readPart(part: Json | undefined): { readonly resourceId: string; readonly input: JsonObject } | Refusal {
+  const at = 'message.parts[0]';
+  if (!isObject(part)) return badParams(at, 'must be an object');
+  const others = OTHER_CONTENT.filter((name) => !isAbsent(part[name]));
+  const { data, mediaType } = part;
+  if (isAbsent(data))
+    return others.length > 0 ? { reason: 'CONTENT_TYPE_NOT_SUPPORTED' } : badParams(at, 'must have data');
+  if (others.length > 0) return badParams(at, 'must have one content only');
+  if (!isAbsent(mediaType) && mediaType !== '') {
+    if (typeof mediaType !== 'string') return badParams(`${at}.mediaType`, 'must be a text');
+    if (!isJsonType(mediaType)) return { reason: 'CONTENT_TYPE_NOT_SUPPORTED' };
+  }
+  if (!isObject(data)) return badParams(`${at}.data`, 'must be an object with the members resource and input');
+  const misplaced = [PAYMENT_MEMBER, AUTHORIZATION_MEMBER].find((name) => name in data);
+  if (misplaced !== undefined) return badParams(`${at}.data.${misplaced}`, 'belongs into data.input');
+  const { resource, input = {}, ...beside } = data;
+  if (typeof resource !== 'string' || resource === '')
+    return badParams(`${at}.data.resource`, 'must be the id of a resource: a skill of the agent card');
+  if (!isObject(input)) return badParams(`${at}.data.input`, 'must be an object');
+  if (data['input'] === undefined && Object.keys(beside).length > 0)
+    return badParams(`${at}.data.input`, 'must hold the input of the resource, which stands beside it here');
+  return { resourceId: resource, input };
+}
+
+function hasData(part: Json): boolean {
+  return isObject(part) && !isAbsent(part['data']);
+}
+
+function inputInside(part: Json | undefined): JsonObject | undefined {
+  const data = isObject(part) ? part['data'] : undefined;
+  const input = isObject(data) ? data['input'] : undefined;
+  return isObject(input) ? input : undefined;
+}
+
+/** ProtoJSON: null is the same as nothing. */
+function isAbsent(member: Json | undefined): boolean {
+  return member === undefined || member === null;
+}
+
+/** An empty text is what a proto3 client sends for nothing. */
+function named(member: Json | undefined): string | undefined {
+  return typeof member === 'string' && member !== '' ? member : undefined;
+}
+
+function unsupported(message: string): Refusal {
+  return { reason: 'UNSUPPORTED_OPERATION', message };
+}
+
+function unread(refusal: Refusal): Unread {
+  return { kind: 'refused', refusal };
+}

@@ -1,0 +1,82 @@
+import type { GatewayError } from '../../errors.ts';
+import type { Challenge } from '../../payments/x402/wire/challenge.ts';
+import { NONCE_ALREADY_USED } from '../../payments/x402/wire/reasons.ts';
+import { paymentResponseDocument } from '../../payments/x402/wire/response.ts';
+import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
+import type { Members } from '../json-rpc/metadata.ts';
+import { PAYMENT_ERROR, PAYMENT_RECEIPTS, PAYMENT_REQUIRED, PAYMENT_STATUS } from './x402-keys.ts';
+
+/** Error codes of the x402 extension (a2a-x402 v0.2, section 9). */
+type PaymentError =
+  | 'INSUFFICIENT_FUNDS'
+  | 'INVALID_SIGNATURE'
+  | 'EXPIRED_PAYMENT'
+  | 'DUPLICATE_NONCE'
+  | 'NETWORK_MISMATCH'
+  | 'INVALID_AMOUNT'
+  | 'SETTLEMENT_FAILED';
+
+/** Our reasons (CONTRACT 1.3) in the words of the extension, as far as one fits. */
+const ERRORS: ReadonlyMap<string, PaymentError> = new Map([
+  ['insufficient_funds', 'INSUFFICIENT_FUNDS'],
+  ['invalid_payload', 'INVALID_SIGNATURE'],
+  ['invalid_exact_evm_payload_signature', 'INVALID_SIGNATURE'],
+  ['contract_signature_not_supported', 'INVALID_SIGNATURE'],
+  ['eip6492_factory_not_allowed', 'INVALID_SIGNATURE'],
+  ['invalid_exact_evm_payload_authorization_valid_after', 'EXPIRED_PAYMENT'],
+  ['invalid_exact_evm_payload_authorization_valid_before', 'EXPIRED_PAYMENT'],
+  [NONCE_ALREADY_USED, 'DUPLICATE_NONCE'],
+  ['invalid_network', 'NETWORK_MISMATCH'],
+  ['invalid_scheme', 'NETWORK_MISMATCH'],
+  ['invalid_payment_requirements', 'INVALID_AMOUNT'],
+  ['invalid_exact_evm_payload_authorization_value_mismatch', 'INVALID_AMOUNT'],
+  ['invalid_exact_evm_payload_recipient_mismatch', 'INVALID_AMOUNT'],
+]);
+
+/** Metadata of a message that asks for a payment, or for another one after a refusal. */
+export function askedMembers({ document, refusal }: Challenge, payment: PaymentResponse | undefined): Members {
+  const required = { [PAYMENT_REQUIRED]: document };
+  if (refusal === undefined) return { ...status('payment-required'), ...required };
+  // A word is wanted; where none fits, it must not say that something was sent when nothing was.
+  const unnamed = refusal.code === 'PAYMENT_SETTLEMENT_FAILED' ? 'SETTLEMENT_FAILED' : 'INVALID_SIGNATURE';
+  return { ...failed(ERRORS.get(refusal.reason) ?? unnamed), ...required, ...receipts(payment) };
+}
+
+/** Metadata of a message about money that moved, or that may have moved. A free call says nothing. */
+export function paidMembers(payment: PaymentResponse | undefined): Members {
+  if (payment === undefined) return {};
+  if (payment.status === 'pending') return status('payment-submitted');
+  return payment.success
+    ? { ...status('payment-completed'), ...receipts(payment) }
+    : { ...failed('SETTLEMENT_FAILED'), ...receipts(payment) };
+}
+
+/**
+ * Metadata of a message about a call that failed. Nothing here ever says `payment-required`: a client would sign a second payment
+ * while the first may still pay.
+ */
+export function failedMembers(error: GatewayError, payment: PaymentResponse | undefined): Members {
+  if (payment !== undefined) return paidMembers(payment);
+  if (error.code !== 'PAYMENT_REPLAYED') return {};
+  const state = error.details?.state;
+  if (state === 'in_flight') return status('payment-submitted');
+  // It paid for this purchase, however that ended: called failed, it would be signed again. Only one of another call failed here.
+  return { ...failed('DUPLICATE_NONCE'), ...(state === 'used' ? {} : status('payment-completed')) };
+}
+
+/** Metadata of a message to a buyer who does not want to pay. */
+export function declinedMembers(): Members {
+  return status('payment-rejected');
+}
+
+function status(word: string): Members {
+  return { [PAYMENT_STATUS]: JSON.stringify(word) };
+}
+
+function failed(code: PaymentError): Members {
+  return { ...status('payment-failed'), [PAYMENT_ERROR]: JSON.stringify(code) };
+}
+
+function receipts(payment: PaymentResponse | undefined): Members {
+  return payment === undefined ? {} : { [PAYMENT_RECEIPTS]: JSON.stringify([paymentResponseDocument(payment)]) };
+}

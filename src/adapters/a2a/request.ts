@@ -1,0 +1,105 @@
+import { isObject } from '../../json/object.ts';
+import type { Json } from '../../json/types.ts';
+import type { HeaderReading } from '../../server/http/headers.ts';
+import { PARSE_ERROR, type RpcId } from '../json-rpc/message.ts';
+import { readBody } from '../json-rpc/read.ts';
+import { type CarriedInHeaders, readSendMessage, type SendMessage } from './message.ts';
+import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
+
+/** What the headers of a request say. */
+export interface RequestHeaders extends CarriedInHeaders {
+  /** `A2A-Version` (A2A 1.0, section 3.6). A query parameter of that name is not looked at. */
+  readonly version: HeaderReading;
+}
+
+/** What an operator decides about the requests that are served. */
+export interface Dialect {
+  readonly errorProfile: ErrorProfile;
+  /** Whether a message may bring the payment for a task that waits. */
+  readonly continuation: boolean;
+}
+
+/** What came of reading a POST. `answered`: there is nothing to look up, so the result is known. */
+export type A2aReading =
+  | { readonly kind: 'message'; readonly id: RpcId; readonly message: SendMessage }
+  | { readonly kind: 'answered'; readonly id: RpcId; readonly result: string }
+  | { readonly kind: 'refused'; readonly id: RpcId | null; readonly refusal: Refusal };
+
+/** Patch versions must not matter (section 3.6). */
+const VERSION = /^1\.0(?:\.[0-9]{1,9})?$/;
+/** Longest part of a caller's version that is said back, characters. */
+const SHOWN_VERSION = 16;
+
+/** The other methods of A2A 1.0 (section 9.4), and why each is refused. No task is ever kept, so a lookup finds none. */
+const OTHER_METHODS: ReadonlyMap<string, RefusalReason> = new Map([
+  ['SendStreamingMessage', 'UNSUPPORTED_OPERATION'],
+  ['SubscribeToTask', 'UNSUPPORTED_OPERATION'],
+  ['GetTask', 'TASK_NOT_FOUND'],
+  ['CancelTask', 'TASK_NOT_FOUND'],
+  ['ListTasks', 'UNSUPPORTED_OPERATION'],
+  ['CreateTaskPushNotificationConfig', 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
+  ['GetTaskPushNotificationConfig', 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
+  ['ListTaskPushNotificationConfigs', 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
+  ['DeleteTaskPushNotificationConfig', 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
+  ['GetExtendedAgentCard', 'UNSUPPORTED_OPERATION'],
+]);
+const NO_LOOKUP = 'Tasks cannot be looked up or canceled here: SendMessage answers with the whole task.';
+/** What `ListTasks` lists in strict 1.0: nothing, truthfully. */
+const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
+
+/** Reads a body with its headers: JSON, request object, version, method, parameters, in this order (CONTRACT 7.2). */
+export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect: Dialect): A2aReading {
+  const body = readBody(bytes);
+  if (!body.ok) {
+    const reason = body.code === PARSE_ERROR ? 'MALFORMED_JSON' : 'INVALID_REQUEST';
+    return refused(body.id, { reason, message: body.message });
+  }
+  const request = body.value;
+  if (Array.isArray(request)) return refused(null, invalid('Batches are not served. Send one request in each POST.'));
+  if (!isObject(request)) return refused(null, invalid('The body must be one JSON-RPC object.'));
+  const { id, method } = request;
+  const known = isId(id) ? id : null;
+  if (request['jsonrpc'] !== '2.0') return refused(known, invalid('The member jsonrpc must be "2.0".'));
+  if (typeof method !== 'string' || method === '')
+    return refused(known, invalid('The member method must be a text that is not empty.'));
+  // A notification must not run: it would spend money with nowhere to answer.
+  if (!isId(id)) return refused(null, invalid('The member id must be a string or a number.'));
+  const { version } = headers;
+  if (version.kind !== 'single' || !VERSION.test(version.value)) return refused(id, wrongVersion(version));
+  return readMethod(id, method, request['params'], headers, dialect);
+}
+
+function readMethod(
+  id: RpcId,
+  method: string,
+  params: Json | undefined,
+  headers: CarriedInHeaders,
+  { errorProfile, continuation }: Dialect,
+): A2aReading {
+  if (method === 'SendMessage') {
+    const message = readSendMessage(params, headers, continuation);
+    return message.kind === 'refused' ? refused(id, message.refusal) : { kind: 'message', id, message };
+  }
+  if (method === 'ListTasks' && errorProfile === 'spec') return { kind: 'answered', id, result: NO_TASKS };
+  const reason = OTHER_METHODS.get(method) ?? 'METHOD_NOT_FOUND';
+  return refused(id, reason === 'TASK_NOT_FOUND' ? { reason, message: NO_LOOKUP } : { reason });
+}
+
+/** A missing header means 0.3 (section 3.6.2). */
+function wrongVersion(version: HeaderReading): Refusal {
+  const requested = version.kind === 'single' ? version.value.slice(0, SHOWN_VERSION) : undefined;
+  const facts = { ...(requested === undefined ? {} : { requested }), supportedVersions: '1.0' };
+  return { reason: 'VERSION_NOT_SUPPORTED', facts };
+}
+
+function invalid(message: string): Refusal {
+  return { reason: 'INVALID_REQUEST', message };
+}
+
+function refused(id: RpcId | null, refusal: Refusal): A2aReading {
+  return { kind: 'refused', id, refusal };
+}
+
+function isId(id: Json | undefined): id is RpcId {
+  return typeof id === 'string' || typeof id === 'number';
+}

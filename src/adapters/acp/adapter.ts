@@ -1,0 +1,130 @@
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
+import type { Idempotency } from '../../checkouts/idempotency.ts';
+import type { Sessions } from '../../checkouts/sessions.ts';
+import type { AcpSettings } from '../../checkouts/settings.ts';
+import { noteChannel, noteOperation } from '../../server/http/access-record.ts';
+import { leavingOf } from '../../server/http/client-gone.ts';
+import { type CallIds, idsOf } from '../../server/http/request-id.ts';
+import { belowMount, rawPath } from '../../server/http/target.ts';
+import type { Guesses } from '../../server/rate-limit/failed-attempts.ts';
+import type { Admission } from './admission.ts';
+import { readBody } from './body.ts';
+import type { MerchantSide } from './call.ts';
+import { clientsByToken } from './clients.ts';
+import { assertAccess, deliveredBy } from './delivered.ts';
+import type { AcpError } from './error.ts';
+import { asAcpError } from './failure.ts';
+import { checkMediaType, checkVersion, idempotencyKeyOf } from './head.ts';
+import { callerRequestIdOf } from './request-id.ts';
+import { outcomeOfError, sendAnswer, sendFailure } from './response.ts';
+import { routeOf } from './routes.ts';
+import { requestSchemas } from './schemas.ts';
+
+/** What the front is made of. */
+export interface AcpFrontParts {
+  readonly mountPath: string;
+  readonly settings: Pick<AcpSettings, 'clients' | 'backend' | 'acceptLineItemQuantity'>;
+  /** What every call passes before anything is compared or read; each says no by throwing. */
+  readonly entrance: readonly RequestHandler[];
+  /** Where wrong tokens are counted. */
+  readonly guesses: Guesses;
+  readonly admit: Admission;
+  readonly sessions: Pick<Sessions, 'access'>;
+  readonly idempotency: Idempotency;
+  readonly merchant: MerchantSide;
+  /** Told how far a call has come. */
+  readonly entered: (step: 'admit' | 'validate' | 'forward' | 'conclude', res: Response) => void;
+}
+
+/**
+ * The ACP front: the checkout service over REST, passed on to a merchant who speaks it too. All that comes to the mount or below it ends
+ * here. The order of the lines in `serve` is the order in which a call is checked, and the first failure is the answer (acp.md 13.1).
+ */
+export function acpFront(parts: AcpFrontParts): RequestHandler {
+  const { mountPath, settings, entrance, guesses, admit, sessions, idempotency, merchant, entered } = parts;
+  const clientOf = clientsByToken(settings.clients, guesses);
+  const checkBody = requestSchemas(settings.acceptLineItemQuantity ? 'wire-quantity' : 'wire');
+
+  async function serve(path: string, req: Request, res: Response): Promise<void> {
+    const startedAt = performance.now();
+    const { operation, sessionId } = routeOf(req.method, path);
+    noteChannel(res, 'acp');
+    await pass(entrance, req, res);
+    const clientId = clientOf(req);
+    noteOperation(res, operation);
+    checkVersion(req);
+    const keyed = operation === 'getCheckoutSession' ? undefined : { operation, key: idempotencyKeyOf(req) };
+    const contentType = keyed === undefined ? undefined : checkMediaType(req);
+    entered('admit', res);
+    const leave = admit(res);
+    try {
+      const left = leavingOf(res);
+      const { bytes, value } = await readBody({ operation, contentType }, req, res);
+      entered('validate', res);
+      checkBody(operation, value);
+      if (sessionId !== undefined) assertAccess(await sessions.access(clientId, sessionId));
+      entered('forward', res);
+      const visit = merchant.open({
+        operation,
+        sessionId,
+        clientId,
+        ...idsOf(res),
+        callerRequestId: callerRequestIdOf(req),
+        caller: req.headersDistinct,
+        body: bytes,
+        contentType,
+        startedAt,
+      });
+      const { timeoutMs } = settings.backend.operations[operation];
+      const end =
+        keyed === undefined
+          ? await visit.read(left)
+          : await idempotency.run({ ...keyed, clientId, sessionId, body: value }, timeoutMs, visit);
+      entered('conclude', res);
+      const delivered = deliveredBy(end);
+      sendAnswer(res, delivered);
+      if (await wentOut(res)) visit.delivered(delivered);
+    } finally {
+      leave();
+    }
+  }
+
+  return function acpFrontLayer(req, res, next) {
+    const path = belowMount(mountPath, rawPath(req.url));
+    return path === undefined ? next() : serve(path, req, res);
+  };
+}
+
+/**
+ * Answers everything that is thrown below the mount, by whichever layer, with an Error document: the envelope of the gateway's own routes
+ * never leaves it there.
+ */
+export function acpFailures(
+  mountPath: string,
+  onFailure: (
+    failure: Pick<AcpError, 'status' | 'message' | 'cause'> & { readonly code: string },
+    ids: CallIds,
+  ) => void,
+): ErrorRequestHandler {
+  return function acpFailuresLayer(thrown: unknown, req, res, next) {
+    if (belowMount(mountPath, rawPath(req.url)) === undefined) return next(thrown);
+    const error = asAcpError(thrown);
+    const { status, message, cause } = error;
+    onFailure({ code: outcomeOfError(error.code), status, message, cause }, idsOf(res));
+    sendFailure(res, error);
+  };
+}
+
+/** Passes layers one after the other. Rejects with what one of them says no with. */
+async function pass(layers: readonly RequestHandler[], req: Request, res: Response): Promise<void> {
+  for (const layer of layers)
+    await new Promise<void>((resolve, reject) => {
+      layer(req, res, (refusal?: unknown) => (refusal === undefined ? resolve() : reject(refusal)));
+    });
+}
+
+/** Resolves when the answer is out, or cannot go out any more: whether it did. */
+function wentOut(res: Response): Promise<boolean> {
+  if (res.closed) return Promise.resolve(res.writableFinished);
+  return new Promise((resolve) => res.once('close', () => resolve(res.writableFinished)));
+}

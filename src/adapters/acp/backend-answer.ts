@@ -1,0 +1,132 @@
+import type { ReceivedHeaders } from '../../backend/types.ts';
+import type { Operation } from '../../checkouts/operations.ts';
+import { isObject } from '../../json/object.ts';
+import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import { isEncoded } from '../../server/http/content-coding.ts';
+import { hasRawHtml } from './markdown.ts';
+import { type Contradiction, contradictionsIn } from './semantics.ts';
+import type { DocumentName, Fault } from './validation/types.ts';
+import { validatorOf } from './validation/validator.ts';
+
+/**
+ * What is wrong with a document of the merchant's: `empty_extensions` is the one that the schema forbids by accident and merchants send
+ * (acp.md 11), `contradiction` one of `semantics.ts` where those are refused.
+ */
+export const DOCUMENT_REASONS = [
+  'media_type',
+  'content_encoding',
+  'json',
+  'schema',
+  'empty_extensions',
+  'markdown',
+  'contradiction',
+] as const;
+export type DocumentReason = (typeof DOCUMENT_REASONS)[number];
+
+/** One fault of a document, without any value of it. */
+export interface DocumentFault {
+  readonly reason: DocumentReason;
+  /** JSONPath of the member; `$` for the whole. */
+  readonly pointer: string;
+  /** Of the schema, the machine word of the JSON reader, or the name of the contradiction. */
+  readonly keyword: string | undefined;
+}
+
+export type CheckedDocument =
+  | {
+      readonly kind: 'valid';
+      readonly document: JsonObject;
+      readonly contradictions: readonly Contradiction[];
+    }
+  | { readonly kind: 'invalid'; readonly fault: DocumentFault };
+
+/** A document as it came, and the call that it answers. */
+export interface ReceivedDocument {
+  readonly operation: Operation;
+  /** Undefined for create. */
+  readonly sessionId: string | undefined;
+  readonly headers: ReceivedHeaders;
+  readonly body: Uint8Array;
+}
+
+const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
+
+/** Checks what the merchant answered with the expected status, in the order of acp.md 13.5. */
+export function checkDocument({ operation, sessionId, headers, body }: ReceivedDocument): CheckedDocument {
+  const type = headers['content-type'];
+  if (typeof type !== 'string' || !JSON_TYPE.test(type)) return invalid('media_type');
+  if (isEncoded(headers['content-encoding'])) return invalid('content_encoding');
+  const read = readJson(body);
+  if (read.kind === 'illegible') return invalid('json', '$', read.keyword);
+  const { document } = read;
+  const fault = validatorOf('strict', schemaOf(operation, document))(document);
+  if (fault !== undefined)
+    return invalid(hasEmptyExtensions(document) ? 'empty_extensions' : 'schema', placeOf(fault), fault.keyword);
+  // The schema has let nothing through but objects.
+  if (!isObject(document)) return invalid('schema', '$', 'type');
+  const html = rawHtmlIn(document);
+  if (html !== undefined) return invalid('markdown', html);
+  return { kind: 'valid', document, contradictions: contradictionsIn(document, operation, sessionId) };
+}
+
+function invalid(reason: DocumentReason, pointer = '$', keyword?: string): CheckedDocument {
+  return { kind: 'invalid', fault: { reason, pointer, keyword } };
+}
+
+/**
+ * Where a fault is, in names of the schema alone, because log and metrics say it: a member that the schema does not know, and one of a
+ * map, was named by the merchant.
+ */
+function placeOf({ param, keyword }: Fault): string {
+  const place = keyword === 'additionalProperties' ? param.replace(/\.[^.[\]]+$/, '') : param;
+  return place.replace(/(\.metadata)\..*$/, '$1');
+}
+
+type Read =
+  | { readonly kind: 'read'; readonly document: Json }
+  | { readonly kind: 'illegible'; readonly keyword: string };
+
+function readJson(body: Uint8Array): Read {
+  try {
+    return { kind: 'read', document: parseStrictJson(body) };
+  } catch (thrown) {
+    if (!(thrown instanceof JsonError)) throw thrown;
+    return { kind: 'illegible', keyword: thrown.reason };
+  }
+}
+
+/** A complete has two legal shapes (acp.md 4.3). */
+export function schemaOf(operation: Operation, document: Json): DocumentName {
+  const done = operation === 'completeCheckoutSession' && isObject(document) && document['status'] === 'completed';
+  return done ? 'CheckoutSessionWithOrder' : 'CheckoutSession';
+}
+
+/** Whether this is what the schema stumbles over: an empty list is of both its branches. */
+function hasEmptyExtensions(document: Json): boolean {
+  const capabilities = isObject(document) ? document['capabilities'] : undefined;
+  const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined;
+  if (!isObject(document) || !isObject(capabilities) || !Array.isArray(extensions) || extensions.length > 0)
+    return false;
+  const { extensions: _, ...others } = capabilities;
+  return validatorOf('strict', 'CheckoutSession')({ ...document, capabilities: others }) === undefined;
+}
+
+/** JSONPath of the first Markdown text with raw HTML. Messages and disclosures are all that may be Markdown. */
+function rawHtmlIn(document: JsonObject): string | undefined {
+  const texts = [
+    ...objects(document['messages']).map((text, index) => [`$.messages[${index}].content`, text] as const),
+    ...objects(document['line_items']).flatMap((item, index) =>
+      objects(item['disclosures']).map(
+        (text, nth) => [`$.line_items[${index}].disclosures[${nth}].content`, text] as const,
+      ),
+    ),
+  ];
+  return texts.find(([, { content_type: type, content }]) => {
+    return type === 'markdown' && typeof content === 'string' && hasRawHtml(content);
+  })?.[0];
+}
+
+function objects(value: Json | undefined): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}

@@ -1,0 +1,110 @@
+import type { Exchange } from '../../backend/types.ts';
+import type { AttemptEnd } from '../../checkouts/idempotency.ts';
+import type { Operation } from '../../checkouts/operations.ts';
+import type { AcpBackend } from '../../checkouts/settings.ts';
+import { callMerchant } from './backend-call.ts';
+import type { Errand } from './backend-headers.ts';
+import type { MerchantWatch } from './backend-watch.ts';
+import type { CheckoutCall, MerchantSide } from './call.ts';
+import { AcpError } from './error.ts';
+import { type BookParts, openBooks } from './events.ts';
+import { type Outcome, outcomeOf } from './outcome.ts';
+import { readBackOf, readsBack } from './read-back.ts';
+import { compileAnswerSchemas } from './schemas.ts';
+
+/** What the merchant's side works with. */
+export interface MerchantParts extends BookParts {
+  /** To `backend.origin`, a connection for each exchange: see `reuse` of `createExchange`. */
+  readonly exchange: Exchange;
+  readonly backend: AcpBackend;
+  /** Whether a document that contradicts itself or the call is refused, and not only told of. */
+  readonly strictSemantics: boolean;
+  /** Whether a refusal for want of 3D Secure is passed on by its code. */
+  readonly authenticationErrors: boolean;
+  readonly watch: MerchantWatch;
+}
+
+/** The merchant as calls meet it: each exchange is made, judged, and told to whoever watches. */
+export function createMerchantSide(parts: MerchantParts): MerchantSide {
+  const { exchange, backend, strictSemantics, authenticationErrors, watch } = parts;
+  compileAnswerSchemas();
+
+  const meet = async (call: CheckoutCall, errand: Errand, signal?: AbortSignal): Promise<Outcome> => {
+    const operation = errand.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
+    const over = watch.exchanging();
+    try {
+      const heard = await callMerchant(exchange, backend, call, errand, signal);
+      const outcome = outcomeOf({ operation, sessionId: call.sessionId, strictSemantics, authenticationErrors }, heard);
+      tell(watch, { operation, requestId: call.requestId, callId: call.callId }, outcome);
+      return outcome;
+    } catch (bug) {
+      return bugOutcome(bug);
+    } finally {
+      over();
+    }
+  };
+
+  return {
+    open(call) {
+      const books = openBooks(call, parts);
+      books.requested();
+      const ask = async (errand: Errand, signal?: AbortSignal): Promise<Outcome> => {
+        const outcome = await meet(call, errand, signal);
+        books.asked(outcome, errand.kind === 'read-back');
+        return outcome;
+      };
+      return {
+        attempt: async ({ merchantKey, number }) =>
+          endOf(call.operation, await ask({ kind: 'write', merchantKey, attempt: number })),
+        readBack: readsBack(call.operation)
+          ? async () => readBackOf(call.operation, await ask({ kind: 'read-back' }))
+          : undefined,
+        read: async (signal) => endOf(call.operation, await ask({ kind: 'read' }, signal)),
+        delivered: (answer) => books.delivered(answer),
+      };
+    },
+  };
+}
+
+function tell(
+  watch: MerchantWatch,
+  asked: Pick<CheckoutCall, 'operation' | 'requestId' | 'callId'>,
+  outcome: Outcome,
+): void {
+  if (outcome.kind === 'failure' && outcome.fault !== undefined) watch.invalidDocument({ ...asked, ...outcome.fault });
+  if (outcome.kind === 'document')
+    for (const contradiction of outcome.contradictions) watch.contradiction({ ...asked, contradiction });
+}
+
+/** A refusal goes out, and is kept, as the Error document in its final bytes. */
+function endOf(operation: Operation, outcome: Outcome): AttemptEnd<AcpError> {
+  switch (outcome.kind) {
+    case 'document':
+      return {
+        kind: 'answer',
+        answer: { status: outcome.status, body: outcome.body },
+        ...openedBy(operation, outcome),
+      };
+    case 'refusal': {
+      const { status, document } = outcome.error;
+      return { kind: 'answer', answer: { status, body: Buffer.from(JSON.stringify(document)) } };
+    }
+    case 'failure':
+      if (outcome.why === undefined) return { kind: 'not_executed', failure: outcome.error };
+      return { kind: 'unknown', why: outcome.why, failure: outcome.error };
+  }
+}
+
+/** A create makes a session; that its document has an id the schema has seen to. */
+function openedBy(
+  operation: Operation,
+  { document: { id } }: Extract<Outcome, { readonly kind: 'document' }>,
+): { readonly opened?: string } {
+  return operation === 'createCheckoutSession' && typeof id === 'string' ? { opened: id } : {};
+}
+
+/** A bug of ours: what the merchant did is not known. */
+function bugOutcome(cause: unknown): Outcome {
+  const error = new AcpError('internal_error', { cause });
+  return { kind: 'failure', why: 'reset', error, status: undefined, reason: undefined, fault: undefined };
+}

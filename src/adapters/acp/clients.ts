@@ -1,0 +1,33 @@
+import type { IncomingMessage } from 'node:http';
+import type { AcpClient } from '../../checkouts/settings.ts';
+import { ownersOf } from '../../server/http/bearer.ts';
+import { readHeader } from '../../server/http/headers.ts';
+import { clientNetwork } from '../../server/rate-limit/client-address.ts';
+import { countWrongTries, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
+import { AcpError } from './error.ts';
+import { retryAfter } from './failure.ts';
+
+/** RFC 6750, 2.1, with exactly one space, and a token of at most 512 characters. */
+const BEARER = /^Bearer ([!-~]{1,512})$/i;
+
+/**
+ * Who calls, by the bearer token (acp.md 2.1). A client may have several tokens, so that one can follow another while calls are open.
+ * An address with too many wrong ones is told to wait; a right one always passes, because clients and those who guess may have one address.
+ * @throws AcpError unauthorized, rate_limited
+ */
+export function clientsByToken(clients: readonly AcpClient[], guesses: Guesses = {}): (req: IncomingMessage) => string {
+  const { clientOf: addressOf = clientNetwork(0), wrongTries = countWrongTries(), onLimited } = guesses;
+  const ownerOf = ownersOf(clients.flatMap(({ id, tokens }) => tokens.map((token) => ({ token, owner: id }))));
+  return function clientOf(req) {
+    const header = readHeader(req, 'authorization');
+    const client = ownerOf(header.kind === 'single' ? BEARER.exec(header.value)?.[1] : undefined);
+    if (client !== undefined) return client;
+    // A call without a token guesses nothing.
+    const waitS = header.kind === 'absent' ? undefined : wrongTries.note(addressOf(req));
+    if (waitS !== undefined) {
+      onLimited?.();
+      throw new AcpError('rate_limited', { message: 'Too many wrong tokens.', headers: retryAfter(waitS) });
+    }
+    throw new AcpError('unauthorized', { headers: { 'www-authenticate': 'Bearer realm="acp"' } });
+  };
+}

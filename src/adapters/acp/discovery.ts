@@ -1,0 +1,46 @@
+import { ACP_VERSION } from '../../checkouts/operations.ts';
+import type { AcpDiscoverySettings } from '../../checkouts/settings.ts';
+import type { JsonObject } from '../../json/types.ts';
+import type { StaticDocument } from '../../resources/resource.ts';
+import { staticDocument } from '../../resources/static-document.ts';
+import { validatorOf } from './validation/validator.ts';
+
+/** Where agents look for the service: at the root of the origin. */
+export const DISCOVERY_PATH = '/.well-known/acp.json';
+/** How long they may go by what they found, seconds (SPEC part 8). */
+export const DISCOVERY_MAX_AGE_S = 3_600;
+
+/** What the document is made from. */
+export interface DiscoveryParts {
+  /** No trailing slash. */
+  readonly publicBaseUrl: string;
+  readonly mountPath: string;
+  readonly settings: AcpDiscoverySettings;
+}
+
+/**
+ * The discovery document (acp.md 7), once and for all. Nothing of it tells of the merchant, his payment handlers or his backend.
+ * @throws Error when it does not match its schema: a configuration that should not have been let pass
+ */
+export function acpDiscovery({ publicBaseUrl, mountPath, settings }: DiscoveryParts): StaticDocument {
+  const { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes } = settings;
+  const document: JsonObject = {
+    protocol: {
+      name: 'acp',
+      version: ACP_VERSION,
+      supported_versions: [ACP_VERSION],
+      ...(documentationUrl === undefined ? {} : { documentation_url: documentationUrl }),
+    },
+    api_base_url: `${publicBaseUrl}${mountPath}`,
+    transports: ['rest'],
+    capabilities: {
+      services: ['checkout'],
+      ...(interventionTypes === undefined ? {} : { intervention_types: interventionTypes }),
+      ...(supportedCurrencies === undefined ? {} : { supported_currencies: supportedCurrencies }),
+      ...(supportedLocales === undefined ? {} : { supported_locales: supportedLocales }),
+    },
+  };
+  const fault = validatorOf('strict', 'DiscoveryResponse')(document);
+  if (fault !== undefined) throw new Error(`the ACP discovery document is wrong: ${fault.param} ${fault.message}`);
+  return staticDocument(document);
+}

@@ -1,0 +1,67 @@
+import { isRefusal } from '../../checkouts/claim-table.ts';
+import type { EventType } from '../../events/event.ts';
+import { type EventFacts, type EventSink, openJournal } from '../../events/journal.ts';
+import type { JsonObject } from '../../json/types.ts';
+import type { Receipt } from '../../receipts/receipt.ts';
+import { unpaidReceipt } from '../../receipts/unpaid.ts';
+import { elapsedMs } from '../../server/http/elapsed.ts';
+import type { CheckoutCall, Delivered } from './call.ts';
+import type { Outcome } from './outcome.ts';
+
+/** Where events and receipts of checkouts go. */
+export interface BookParts {
+  readonly events: EventSink;
+  readonly receipts: { push(receipt: Receipt): void };
+}
+
+/** What operators can read of one call (acp.md 13.6). Nothing in it is the caller's or the merchant's but the merchant's status. */
+export interface Books {
+  requested(): void;
+  /** The merchant was asked. `readback`: by the gateway itself. */
+  asked(outcome: Outcome, readback: boolean): void;
+  delivered(answer: Delivered): void;
+}
+
+/** Opens the books of one call. No payment carries these events, so each goes to the feed at once. */
+export function openBooks(call: CheckoutCall, { events, receipts }: BookParts): Books {
+  const { operation, requestId, callId } = call;
+  const journal = openJournal({ requestId, callId, resourceId: operation, adapter: 'acp' }, events);
+  const record = (type: EventType, data: JsonObject = {}, facts: EventFacts = {}): void => {
+    journal.record(type, { ...facts, data: { protocol: 'acp', operation, ...data } });
+    journal.flush();
+  };
+  return {
+    requested: () => record('resource.requested'),
+    asked(outcome, readback) {
+      const mark = readback ? { readback: true } : {};
+      const durationMs = elapsedMs(call);
+      if (outcome.kind !== 'failure') {
+        record('backend.called', { status: outcome.status, ...mark }, { status: 'ok', durationMs });
+        return;
+      }
+      const { status, reason } = outcome;
+      const code = reason === 'timeout' ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR';
+      const known = { ...(status === undefined ? {} : { status }), ...(reason === undefined ? {} : { reason }) };
+      record('backend.failed', { code, ...known, ...mark }, { status: 'error', durationMs });
+    },
+    delivered({ answer, from }) {
+      // A refusal was told, and nothing delivered.
+      if (isRefusal(answer.status)) return;
+      const replayed = from === 'kept';
+      record('resource.delivered', replayed ? { replayed } : {}, { status: 'ok', durationMs: elapsedMs(call) });
+      if (!replayed) receipts.push(receiptOf(call, answer.status));
+    },
+  };
+}
+
+function receiptOf(call: CheckoutCall, backendStatus: number): Receipt {
+  const { operation, requestId, callId } = call;
+  return unpaidReceipt({
+    requestId,
+    resourceId: operation,
+    protocol: 'acp',
+    backendStatus,
+    durationMs: elapsedMs(call),
+    metadata: { operation, callId },
+  });
+}

@@ -1,0 +1,99 @@
+import type { IncomingMessage } from 'node:http';
+import { canonicalJson } from '../json/canonical.ts';
+import { parseStrictJson } from '../json/strict.ts';
+import type { Json } from '../json/types.ts';
+import { type CarriedMandate, carriedMember } from '../mandates/ap2/token/envelope.ts';
+import type { CarriedProof } from '../payments/settlement/verifier.ts';
+import { decodeProof, encodeProof } from '../payments/x402/wire/proof-codec.ts';
+import { PAYMENT_SIGNATURE } from '../payments/x402/wire/types.ts';
+import type { ReceivedCall } from '../pipeline/call.ts';
+import { readHeader } from '../server/http/headers.ts';
+
+const NO_PROOF: CarriedProof = { kind: 'none' };
+const NO_MANDATE: CarriedMandate = { kind: 'none' };
+
+/** The proof in the header of the HTTP transport, unchecked. */
+export function carriedProof(req: IncomingMessage): CarriedProof {
+  const header = readHeader(req, PAYMENT_SIGNATURE);
+  if (header.kind === 'absent') return NO_PROOF;
+  return header.kind === 'single' ? { kind: 'header', value: header.value } : { kind: 'illegible' };
+}
+
+/** The caller's `Idempotency-Key`, unchecked. */
+export function carriedKey(req: IncomingMessage): ReceivedCall['idempotencyKey'] {
+  const header = readHeader(req, 'idempotency-key');
+  if (header.kind === 'absent') return undefined;
+  return header.kind === 'single' ? header.value : { kind: 'illegible' };
+}
+
+/**
+ * A proof in a member of a JSON message: the base64 text of the header, or the payload as an object. Models fill in what a schema
+ * offers, so an empty member is none.
+ */
+export function memberProof(member: Json | undefined): CarriedProof {
+  if (member === undefined || member === null || member === '') return NO_PROOF;
+  if (typeof member === 'string') return { kind: 'header', value: member };
+  return typeof member === 'object' && !Array.isArray(member)
+    ? { kind: 'header', value: encodeProof(member) }
+    : { kind: 'illegible' };
+}
+
+/**
+ * The one proof of a call that has several places for it. The first carrier that holds one wins; others may repeat it in any spelling,
+ * but not differ from it.
+ */
+export function oneProof(...carried: readonly CarriedProof[]): CarriedProof {
+  const [first = NO_PROOF, ...others] = carried.filter(({ kind }) => kind !== 'none');
+  return others.every((other) => sameProof(first, other)) ? first : { kind: 'conflicting' };
+}
+
+function sameProof(one: CarriedProof, other: CarriedProof): boolean {
+  if (one.kind !== 'header' || other.kind !== 'header') return false;
+  if (one.value === other.value) return true;
+  const [a, b] = [decodeProof(one.value), decodeProof(other.value)];
+  if (a.kind !== 'decoded' || b.kind !== 'decoded') return false;
+  return spelled(a) === spelled(b);
+}
+
+/** Decoding gave every value its one spelling; the order of members is the only freedom left. */
+function spelled({ payload }: { readonly payload: object }): string {
+  return canonicalJson(JSON.parse(JSON.stringify(payload)) as Json);
+}
+
+/** The mandate in the header of the HTTP transport, unchecked (ap2.md 7.1). An empty one is none. */
+export function carriedMandate(req: IncomingMessage): CarriedMandate {
+  const header = readHeader(req, 'agent-authorization');
+  if (header.kind === 'absent') return NO_MANDATE;
+  return header.kind === 'single' ? unlessEmpty({ kind: 'text', value: header.value }) : { kind: 'illegible' };
+}
+
+/** A mandate in a member of a JSON message: the text of the header, or the envelope as an object. An empty member is none. */
+export function memberMandate(member: Json | undefined): CarriedMandate {
+  return member === null ? NO_MANDATE : unlessEmpty(carriedMember(member));
+}
+
+/** The one mandate of a call that has several places for it, like the one proof. */
+export function oneMandate(...carried: readonly CarriedMandate[]): CarriedMandate {
+  const [first = NO_MANDATE, ...others] = carried.filter(({ kind }) => kind !== 'none');
+  return others.every((other) => sameMandate(first, other)) ? first : { kind: 'conflicting' };
+}
+
+function unlessEmpty(carried: CarriedMandate): CarriedMandate {
+  return carried.kind === 'text' && carried.value === '' ? NO_MANDATE : carried;
+}
+
+/** Whether they say the same, in whichever spelling of JSON; the first of them is the one that is checked. */
+function sameMandate(one: CarriedMandate, other: CarriedMandate): boolean {
+  if (one.kind !== 'text' || other.kind !== 'text') return false;
+  if (one.value === other.value) return true;
+  const said = meaning(one.value);
+  return said !== undefined && said === meaning(other.value);
+}
+
+function meaning(envelope: string): string | undefined {
+  try {
+    return canonicalJson(parseStrictJson(Buffer.from(envelope, 'base64url')));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import type { JsonObject } from '../../json/types.ts';
+import { receiveCall } from '../../pipeline/call.ts';
+import { readJsonBody } from '../../server/http/body.ts';
+import { leavingOf } from '../../server/http/client-gone.ts';
+import { singleHeader } from '../../server/http/headers.ts';
+import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
+import { httpPresenter } from './response-writer.ts';
+
+/** The HTTP front: `POST /api/resources/{id}/invoke` becomes a Call, the body is the input. */
+export function httpFront(): RequestHandler {
+  return async function httpFrontLayer(req, res, next) {
+    const startedAt = performance.now();
+    const left = leavingOf(res);
+    const body = await readJsonBody(req, res);
+    if (body.value === null || typeof body.value !== 'object' || Array.isArray(body.value))
+      throw new GatewayError('INPUT_INVALID', {
+        message: 'The body must be a JSON object: the input of the resource.',
+      });
+    const requestId = requestIdOf(res);
+    receiveCall(res, {
+      stage: 'received',
+      requestId,
+      callId: callIdOf(res),
+      channel: 'http',
+      resourceId: String(req.params['id']),
+      input: body.value as JsonObject,
+      rawInput: body.bytes,
+      proof: carriedProof(req),
+      mandate: carriedMandate(req),
+      idempotencyKey: carriedKey(req),
+      trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
+      presenter: httpPresenter(res, requestId),
+      startedAt,
+      left,
+    });
+    next();
+  };
+}

@@ -1,0 +1,124 @@
+import type { Response } from 'express';
+import { relayedHeaders } from '../../backend/header-policy.ts';
+import { type BackendAnswer, BackendError } from '../../backend/types.ts';
+import { encodePaymentResponse } from '../../payments/x402/wire/response.ts';
+import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
+import type { Presenter, Relayed, Relaying, Said } from '../../pipeline/call.ts';
+import { sendError, sendJson } from '../../server/http/respond.ts';
+
+/** How long a reader may take for what is left in the buffers after the merchant's last byte, milliseconds. */
+export const LAST_BYTES_MS = 60_000;
+
+/** Says that this answer was delivered before (CONTRACT 4.3). */
+const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
+
+/** Carries the signed receipt of a mandate (ap2.md 13). */
+export const MANDATE_RECEIPT = 'agent-authorization-receipt';
+
+/** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
+export function httpPresenter(res: Response, requestId: string): Presenter {
+  const announce = ({ payment, mandateReceipt }: Said): void => {
+    if (res.headersSent) return;
+    if (payment !== undefined) res.setHeader(PAYMENT_RESPONSE, encodePaymentResponse(payment));
+    if (mandateReceipt !== undefined) res.setHeader(MANDATE_RECEIPT, mandateReceipt);
+  };
+  return {
+    // Streamed: the resource's own bound is the only one.
+    maxAnswerBytes: Number.POSITIVE_INFINITY,
+    paymentRequired(challenge, payment) {
+      announce(payment === undefined ? {} : { payment });
+      res.setHeader(PAYMENT_REQUIRED, challenge.header);
+      res.setHeader('cache-control', 'no-store');
+      sendJson(res, 402, challenge.body);
+    },
+    failed(error, context) {
+      announce(context);
+      sendError(res, error, requestId, context.resourceId);
+    },
+    async relay(answer, said) {
+      const { payment, replayed = false, sending } = said;
+      announce(said);
+      if (replayed && !res.headersSent) res.setHeader(IDEMPOTENT_REPLAYED, 'true');
+      return relay(res, answer, { paid: payment !== undefined, sending });
+    },
+  };
+}
+
+/**
+ * Streams the answer to the caller, byte for byte. When the caller leaves, the rest is still read: the merchant's work for a paid
+ * call is not cut off, and its socket stays usable. A break after the head can only be told by breaking the connection.
+ */
+async function relay(
+  res: Response,
+  answer: BackendAnswer,
+  { paid, sending }: { readonly paid: boolean; readonly sending: Relaying['sending'] },
+): Promise<Relayed> {
+  const { body } = answer;
+  let broken: BackendError | undefined;
+  body.once('error', (error: unknown) => {
+    broken = error instanceof BackendError ? error : new BackendError('transport', true, error);
+  });
+  if (!res.destroyed) {
+    res.writeHead(answer.status, relayedHeaders(answer.headers, { free: !paid, status: answer.status }));
+    if (await sendThrough(res, body, sending)) return { kind: 'finished' };
+  }
+  await drain(body);
+  // `aborted` is our own doing: a free call whose caller left.
+  return broken === undefined || broken.reason === 'aborted'
+    ? { kind: 'client_gone' }
+    : { kind: 'broken', error: broken };
+}
+
+/**
+ * Resolves true when the last byte was handed to the operating system. Not `pipeline`: that would destroy the merchant's answer
+ * together with the caller's connection.
+ */
+function sendThrough(res: Response, body: BackendAnswer['body'], sending: Relaying['sending']): Promise<boolean> {
+  return new Promise((resolve) => {
+    // From here on the merchant's clock no longer runs, and nothing else would ever give up on a reader who stopped.
+    const awaitReader = (): void => {
+      const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
+      res.once('close', () => clearTimeout(patience));
+    };
+    res.once('finish', () => resolve(true));
+    res.once('close', () => {
+      body.unpipe(res);
+      // Nobody reads any more: a timer that starts now would have nothing that ends it.
+      body.off('end', awaitReader);
+      resolve(res.writableFinished);
+    });
+    body.once('error', () => res.destroy());
+    body.once('end', awaitReader);
+    if (sending === undefined) body.pipe(res);
+    else pipeAfter(sending, body, res);
+  });
+}
+
+/**
+ * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. While somebody listens to `readable` the body
+ * does not flow, whatever else reads it; the pipe takes over in the same turn. A body that was empty and over before says `end` alone.
+ */
+function pipeAfter(sending: () => Promise<void>, body: BackendAnswer['body'], res: Response): void {
+  let isAsked = false;
+  const release = (): void => {
+    body.off('readable', ask);
+    body.off('end', ask);
+  };
+  const ask = async (): Promise<void> => {
+    if (isAsked) return;
+    isAsked = true;
+    await sending();
+    release();
+    if (!res.destroyed) body.pipe(res);
+  };
+  body.on('readable', ask);
+  body.on('end', ask);
+  res.once('close', release);
+}
+
+/** Reads on to the end of the answer, or to its failure, without keeping anything. */
+async function drain(body: BackendAnswer['body']): Promise<void> {
+  if (body.closed) return;
+  body.resume();
+  await new Promise<void>((resolve) => body.once('close', resolve));
+}

@@ -1,0 +1,164 @@
+import type { RequestHandler, Response } from 'express';
+import { isObject } from '../../json/object.ts';
+import type { Json } from '../../json/types.ts';
+import { invokeUrl } from '../../payments/x402/wire/offer.ts';
+import { receiveCall } from '../../pipeline/call.ts';
+import type { Catalogue } from '../../resources/catalogue.ts';
+import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { readJsonBytes } from '../../server/http/body.ts';
+import { leavingOf } from '../../server/http/client-gone.ts';
+import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
+import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
+import {
+  carriedKey,
+  carriedMandate,
+  carriedProof,
+  memberMandate,
+  memberProof,
+  oneMandate,
+  oneProof,
+} from '../extract-credentials.ts';
+import { type RpcId, resultText } from '../json-rpc/message.ts';
+import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
+import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
+import { disagreeing } from './mirrored-headers.ts';
+import { badParams, type McpRequest, mismatch, readMessage } from './parse-request.ts';
+import { mcpPresenter } from './response-writer.ts';
+import { resultWriter } from './result.ts';
+import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
+
+/** What the front is made of. */
+export interface McpParts {
+  readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
+  readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
+  /** Of the gateway. */
+  readonly version: string;
+  readonly budget: AnswerBudget;
+}
+
+/**
+ * The MCP front: one stateless handler for both eras (reference mcp.md). Everything but `tools/call` is answered from bytes made here;
+ * a call goes on to the shared layers.
+ */
+export function mcpFront({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
+  const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
+  const offered = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('mcp'));
+  const list = (era: Era): Buffer => Buffer.from(`${toolsListResult(offered, era, server)}}`);
+  const lists = { legacy: list('legacy'), modern: list('modern') };
+  const writers = { legacy: resultWriter('legacy', server), modern: resultWriter('modern', server) };
+  const discovered = discoverResult([MODERN_VERSION], INSTRUCTIONS, server);
+  const mirrored = new Map(offered.map(({ id, inputSchema }) => [id, mirroredParameters(inputSchema)]));
+
+  /** Everything that is no purchase. */
+  const answer = (res: Response, { era, id, method, params }: McpRequest): void => {
+    if (method === 'tools/list') {
+      if (params['cursor'] === undefined) sendRpc(res, 200, listText(id, lists[era]));
+      else sendRpcError(res, 200, id, badParams('this cursor was not issued here.'));
+    } else if (method === 'initialize') {
+      const result = JSON.stringify(initializeResult(params['protocolVersion'], server));
+      sendRpc(res, 200, resultText(id, result));
+    } else sendRpc(res, 200, resultText(id, method === 'server/discover' ? discovered : '{}'));
+  };
+
+  return async function mcpFrontLayer(req, res, next) {
+    const left = leavingOf(res);
+    const bytes = await readJsonBytes(req, res);
+    // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
+    const startedAt = performance.now();
+    const headerOf = (name: string): HeaderReading => readHeader(req, name);
+    const reading = readMessage(bytes, headerOf);
+    if (reading.kind === 'notification') {
+      res.writeHead(202, { 'content-length': 0 });
+      res.end();
+      return;
+    }
+    if (reading.kind === 'refused') {
+      sendRpcError(res, reading.status, reading.id, reading.error);
+      return;
+    }
+    const { request } = reading;
+    if (request.method !== 'tools/call') {
+      answer(res, request);
+      return;
+    }
+    const { era, id, params, meta } = request;
+    const { name, arguments: input = {} } = params;
+    if (typeof name !== 'string' || !isObject(input)) {
+      const what = typeof name === 'string' ? 'arguments must be an object.' : 'name must be a string.';
+      sendRpcError(res, 200, id, badParams(what));
+      return;
+    }
+    const unlike = era === 'modern' ? disagreeing(mirroredOf(mirrored, name), input, headerOf) : undefined;
+    if (unlike !== undefined) {
+      sendRpcError(res, 400, id, mismatch(unlike));
+      return;
+    }
+    const requestId = requestIdOf(res);
+    const call = {
+      ...{ id, era, requestId, resourceId: name, write: writers[era] },
+      resourceUrl: invokeUrl(merchant.publicBaseUrl, name),
+      fitsOutput: era === 'modern' ? catalogue.byId.get(name)?.fitsOutput : undefined,
+    };
+    receiveCall(res, {
+      stage: 'received',
+      requestId,
+      callId: callIdOf(res),
+      channel: 'mcp',
+      resourceId: name,
+      input,
+      rawInput: undefined,
+      proof: oneProof(memberProof(input[PAYMENT_MEMBER]), memberProof(meta['x402/payment']), carriedProof(req)),
+      mandate: oneMandate(
+        carriedMandate(req),
+        memberMandate(input[AUTHORIZATION_MEMBER]),
+        memberMandate(meta['agent-commerce/authorization']),
+      ),
+      idempotencyKey: carriedKey(req),
+      trace: {
+        traceparent: textMember(meta['traceparent']) ?? singleHeader(req, 'traceparent'),
+        tracestate: textMember(meta['tracestate']) ?? singleHeader(req, 'tracestate'),
+      },
+      presenter: mcpPresenter(res, call, budget),
+      startedAt,
+      left,
+    });
+    next();
+  };
+}
+
+const INSTRUCTIONS =
+  'Tools with a price answer a call without payment with isError and the x402 terms in structuredContent. Sign one entry of ' +
+  'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment. When ' +
+  'an answer says that you have paid, or that the settlement is uncertain, send the same payment again and do not sign a new one.';
+
+const NOT_MIRRORED: readonly MirroredParameter[] = [];
+
+function mirroredOf(
+  mirrored: ReadonlyMap<string, readonly MirroredParameter[]>,
+  name: string,
+): readonly MirroredParameter[] {
+  return mirrored.get(name) ?? NOT_MIRRORED;
+}
+
+/** The version the client asked for when it is served, else the newest of that era. */
+function initializeResult(requested: Json | undefined, server: ServerInfo): object {
+  const known = typeof requested === 'string' && LEGACY_VERSIONS.includes(requested);
+  return {
+    protocolVersion: known ? requested : LEGACY_VERSIONS[0],
+    capabilities: { tools: {} },
+    serverInfo: server,
+    instructions: INSTRUCTIONS,
+  };
+}
+
+/** The list's bytes are made once; only the id in front of them changes. */
+function listText(id: RpcId, list: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), list]);
+}
+
+/** Trace context of the message comes before that of the HTTP request (2026-07-28 reserves these members of `_meta`). */
+function textMember(member: Json | undefined): string | undefined {
+  return typeof member === 'string' ? member : undefined;
+}

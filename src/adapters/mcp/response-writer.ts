@@ -1,0 +1,79 @@
+import type { Response } from 'express';
+import { errorEnvelope } from '../../errors.ts';
+import { withError } from '../../payments/x402/wire/challenge.ts';
+import type { Presenter } from '../../pipeline/call.ts';
+import type { Resource } from '../../resources/resource.ts';
+import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
+import { MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
+import { errorText, INVALID_PARAMS, type RpcId, resultText } from '../json-rpc/message.ts';
+import { deliveryMember, mandateReceiptMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
+import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
+import { deliveredContent, schemaValue } from './delivered.ts';
+import type { Era } from './eras.ts';
+import { type ToolResult, textBlock } from './result.ts';
+
+/** One `tools/call` as its answer needs it. */
+export interface ToolCall {
+  readonly id: RpcId;
+  readonly era: Era;
+  readonly requestId: string;
+  readonly resourceId: string;
+  readonly resourceUrl: string;
+  /** Set where an output schema was advertised. */
+  readonly fitsOutput: Resource['fitsOutput'];
+  readonly write: (result: ToolResult) => string;
+}
+
+/** Outcomes as results of `tools/call`: reference mcp.md, section 5. */
+export function mcpPresenter(res: Response, call: ToolCall, budget: AnswerBudget): Presenter {
+  const { requestId, era } = call;
+  const answer = (result: ToolResult): string => resultText(call.id, call.write(result));
+  return {
+    maxAnswerBytes: MAX_BUFFERED_BYTES,
+    paymentRequired({ document, asciiDocument, envelope, refusal, message }, payment) {
+      const refusedWith = refusal === undefined ? '' : `,"refusal":${JSON.stringify(refusal)}`;
+      // Some clients want a reason where the specification calls it optional.
+      const terms = refusal === undefined ? withError(document, PLAIN_REASON) : document;
+      const same = refusal === undefined ? withError(asciiDocument, PLAIN_REASON) : asciiDocument;
+      const structured = `${terms.slice(0, -1)},${envelope.slice(1, -1)}${refusedWith}}`;
+      const meta = { 'x402/error': same, ...requestIdMember(requestId), ...paidMember(payment) };
+      // One string for both places: clients that read different ones must not see different terms.
+      const content = [textBlock(structured), textBlock(`${refusal?.message ?? message} ${HOW_TO_PAY}`)];
+      sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
+    },
+    failed(error, { resourceId: known, payment, mandateReceipt }) {
+      for (const [name, value] of Object.entries(error.headers)) if (!res.headersSent) res.setHeader(name, value);
+      if (error.code === 'RESOURCE_NOT_FOUND') {
+        sendRpc(res, 200, errorText(call.id, { code: INVALID_PARAMS, message: UNKNOWN_TOOL }));
+        return;
+      }
+      const structured = JSON.stringify(errorEnvelope(error, requestId, known));
+      const meta = { ...requestIdMember(requestId), ...paidMember(payment), ...mandateReceiptMember(mandateReceipt) };
+      sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
+    },
+    relay(delivered, answered) {
+      return withContent(delivered, { budget, paid: answered.payment !== undefined }, (content) => {
+        const meta = {
+          ...deliveryMember(call, delivered.status, answered),
+          ...paidMember(answered.payment),
+          ...mandateReceiptMember(answered.mandateReceipt),
+        };
+        const said = deliveredContent(content, era, call.resourceUrl);
+        if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
+          return sendRpcWatched(res, answer({ ...said, meta }), answered.sending);
+        // Clients throw when a success does not fit the schema, and what was paid for would be lost in their exception.
+        return sendRpcWatched(res, answer({ content: said.content, isError: true, meta }), answered.sending);
+      });
+    },
+  };
+}
+
+const PLAIN_REASON = 'Payment required';
+const HOW_TO_PAY =
+  'Sign one entry of accepts and repeat the call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment.';
+/** The same for a tool that does not exist and for one that is not offered here. */
+const UNKNOWN_TOOL = 'Invalid params: no such tool. tools/list says what there is.';
+
+function fits(check: NonNullable<Resource['fitsOutput']>, value: ReturnType<typeof schemaValue>): boolean {
+  return value !== undefined && check(value);
+}

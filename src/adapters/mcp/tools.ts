@@ -1,0 +1,132 @@
+import { isObject } from '../../json/object.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import type { ListedResource } from '../../resources/listing.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { sameValue } from '../../resources/schemas/subschemas.ts';
+import { asksForMandate, describedWithPrice } from '../description.ts';
+import { type Era, META_SERVER_INFO } from './eras.ts';
+
+/** How long a client may go by the list, milliseconds. Resources change only when the gateway is started again. */
+const LIST_TTL_MS = 300_000;
+/** How long it may go by what `server/discover` says, milliseconds. */
+const DISCOVER_TTL_MS = 3_600_000;
+
+/** Currencies that are worth a US dollar: a client then shows the price with its tool. */
+const USD_COINS: ReadonlySet<string> = new Set(['USD', 'USDC', 'USDT', 'PYUSD']);
+
+const HOW_TO_PAY = ', paid with x402: call it without payment and the answer says how';
+
+const PAYMENT_ARGUMENT = {
+  type: 'string',
+  description: 'x402 payment proof (base64). Leave it out: the answer then says what to pay, and how.',
+} as const;
+
+const MANDATE_ARGUMENT = {
+  type: 'string',
+  description: 'AP2 mandate (base64url). Leave it out: the answer then says which checkout to make it for.',
+} as const;
+
+/** Who answers, as `serverInfo`. */
+export interface ServerInfo {
+  readonly name: string;
+  readonly title: string;
+  readonly version: string;
+}
+
+/** The result of `tools/list` as JSON text, made once for each era. */
+export function toolsListResult(resources: readonly ListedResource[], era: Era, server: ServerInfo): string {
+  const tools = resources.map((resource) => toolOf(resource, era));
+  if (era === 'legacy') return JSON.stringify({ tools });
+  return JSON.stringify({
+    resultType: 'complete',
+    tools,
+    ttlMs: LIST_TTL_MS,
+    cacheScope: 'public',
+    _meta: { [META_SERVER_INFO]: server },
+  });
+}
+
+/** The result of `server/discover` as JSON text. */
+export function discoverResult(versions: readonly string[], instructions: string, server: ServerInfo): string {
+  return JSON.stringify({
+    resultType: 'complete',
+    supportedVersions: versions,
+    capabilities: { tools: {} },
+    instructions,
+    ttlMs: DISCOVER_TTL_MS,
+    cacheScope: 'public',
+    _meta: { [META_SERVER_INFO]: server },
+  });
+}
+
+/**
+ * A resource as a tool. Legacy clients never see the output schema: one whose root is no object makes the whole list fail there, and
+ * the older SDK holds even a challenge against it.
+ */
+function toolOf(resource: ListedResource, era: Era): JsonObject {
+  const { id, name, pricing, inputSchema, outputSchema } = resource;
+  const paid = pricing.type === 'fixed';
+  return {
+    name: id,
+    title: name,
+    description: describedWithPrice(resource, HOW_TO_PAY),
+    inputSchema: withReserved(inputSchema, { ...(paid ? PAYMENT : {}), ...(asksForMandate(resource) ? MANDATE : {}) }),
+    ...(era === 'legacy' || outputSchema === undefined ? {} : { outputSchema }),
+    annotations: annotationsOf(resource),
+    _meta: {
+      'agent-commerce/pricing': pricing,
+      ...(paid ? dollarPrice(pricing) : {}),
+      ...(resource.authorization === undefined
+        ? {}
+        : { 'agent-commerce/authorization': { required: [...resource.authorization.required] } }),
+    },
+  };
+}
+
+const PAYMENT: JsonObject = { [PAYMENT_MEMBER]: PAYMENT_ARGUMENT };
+const MANDATE: JsonObject = { [AUTHORIZATION_MEMBER]: MANDATE_ARGUMENT };
+
+/**
+ * Declared because schemas are closed and hosts validate before they send; never required. Rules about all properties make room for
+ * them; where a part of the schema is closed on its own it would be a lie, and `_meta` remains.
+ */
+function withReserved(schema: JsonObject, reserved: JsonObject): JsonObject {
+  const names = Object.keys(reserved);
+  if (names.length === 0) return schema;
+  const [, ...parts] = sameValue(schema, schema);
+  if (parts.some((part) => part['additionalProperties'] === false || part['unevaluatedProperties'] === false))
+    return schema;
+  const { maxProperties, propertyNames } = schema;
+  const properties: Json = isObject(schema['properties']) ? schema['properties'] : {};
+  return {
+    ...schema,
+    properties: { ...properties, ...reserved },
+    ...(typeof maxProperties === 'number' ? { maxProperties: maxProperties + names.length } : {}),
+    ...(propertyNames === undefined
+      ? {}
+      : { propertyNames: { anyOf: [propertyNames, ...names.map((name) => ({ const: name }))] } }),
+  };
+}
+
+/** A paid tool is never read-only: hosts call those without asking, and this one moves money. */
+function annotationsOf({ name, method, pricing }: ListedResource): JsonObject {
+  const destructiveHint = method === 'DELETE';
+  if (pricing.type === 'fixed')
+    return { title: name, readOnlyHint: false, destructiveHint, idempotentHint: false, openWorldHint: true };
+  const readOnlyHint = method === 'GET';
+  return {
+    title: name,
+    readOnlyHint,
+    ...(readOnlyHint ? {} : { destructiveHint }),
+    idempotentHint: readOnlyHint || method === 'PUT',
+    openWorldHint: true,
+  };
+}
+
+/** Members that the client of the Cloudflare agents reads. */
+function dollarPrice({ amount, currency }: { readonly amount: string; readonly currency: string }): JsonObject {
+  return {
+    'agents-x402/paymentRequired': true,
+    ...(USD_COINS.has(currency) ? { 'agents-x402/priceUSD': amount } : {}),
+  };
+}

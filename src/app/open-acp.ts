@@ -1,0 +1,128 @@
+import type { ErrorRequestHandler, RequestHandler } from 'express';
+import { acpFailures, acpFront } from '../adapters/acp/adapter.ts';
+import { createAdmission } from '../adapters/acp/admission.ts';
+import { createMerchantSide } from '../adapters/acp/backend-service.ts';
+import { acpDiscovery } from '../adapters/acp/discovery.ts';
+import { JUDGED_FIELDS } from '../adapters/acp/head.ts';
+import { withoutIds } from '../adapters/acp/routes.ts';
+import { createExchange } from '../backend/exchange.ts';
+import type { Exchange } from '../backend/types.ts';
+import { longestTimeoutMs } from '../checkouts/longest-timeout.ts';
+import { createIdempotency } from '../checkouts/machine.ts';
+import { createSessions } from '../checkouts/sessions.ts';
+import type { AcpSettings } from '../checkouts/settings.ts';
+import type { GatewayConfig } from '../config/document/config.ts';
+import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
+import type { StaticDocument } from '../resources/resource.ts';
+import type { FieldJudge } from '../server/http/framing.ts';
+import { belowMount } from '../server/http/target.ts';
+import type { Doorway } from '../server/load-shedding/open-load-shedder.ts';
+import { createPlaces } from '../server/load-shedding/slots.ts';
+import type { Lifecycle } from '../sidecar/lifecycle.ts';
+import type { Store } from '../store/port/store.ts';
+import type { Log } from '../telemetry/log/log.ts';
+import { watchCheckouts } from '../telemetry/metrics/checkout-watch.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Watch } from '../telemetry/metrics/watch.ts';
+import { REAL_TIME } from '../time/time.ts';
+import type { Edges } from './ingress-guards.ts';
+import type { Backlog } from './write-queues.ts';
+
+/** What of the gateway the checkouts share with its calls. */
+export interface CheckoutDeskParts {
+  readonly store: Pick<Store, 'checkouts'>;
+  readonly backlog: Pick<Backlog, 'events' | 'receipts'>;
+  /** Every call passes its entrance first. */
+  readonly edges: Pick<Edges, 'entrance' | 'checkoutGuesses'>;
+  readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
+  readonly doorway: Pick<Doorway, 'places' | 'sheddingFor'>;
+  readonly watch: Pick<Watch, 'layer'>;
+  readonly onFailure: FailureListener;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Everything about checkouts that a gateway has open. */
+export interface CheckoutDesk extends FieldJudge {
+  /** Serves the mount and what lies below it, and hands on everything else. */
+  readonly front: RequestHandler;
+  /** Answers what was thrown there. */
+  readonly failures: ErrorRequestHandler;
+  readonly discovery: StaticDocument;
+  /** What of a raw path the log may have. */
+  readonly shownPath: (path: string) => string;
+  /** Ends what still runs at the merchant. */
+  abort(): Promise<void>;
+}
+
+/** Opens the desk of a shop that serves ACP. */
+export function openCheckoutDesk(
+  { merchant, protocols: { acp } }: Pick<GatewayConfig, 'merchant' | 'protocols'>,
+  parts: CheckoutDeskParts,
+): CheckoutDesk | undefined {
+  if (!acp.enabled) return undefined;
+  const { mountPath, discovery } = acp;
+  const hop = createExchange({ origin: acp.backend.origin, reuse: false });
+  return {
+    mountPath,
+    judgedFields: JUDGED_FIELDS,
+    front: frontOf(mountPath, acp, merchant.id, hop.exchange, parts),
+    failures: acpFailures(mountPath, parts.onFailure),
+    discovery: acpDiscovery({ publicBaseUrl: merchant.publicBaseUrl, mountPath, settings: discovery }),
+    shownPath(path) {
+      const below = belowMount(mountPath, path);
+      return below === undefined ? path : `${mountPath}${withoutIds(below)}`;
+    },
+    abort: () => hop.abort(),
+  };
+}
+
+function frontOf(
+  mountPath: string,
+  settings: AcpSettings,
+  deploymentId: string,
+  exchange: Exchange,
+  parts: CheckoutDeskParts,
+): RequestHandler {
+  const { store, backlog, edges, lifecycle, doorway, log, metrics } = parts;
+  const { backend, strictSemantics, authenticationErrors } = settings;
+  const watch = watchCheckouts(metrics, log);
+  const own = createPlaces(settings.maxInFlight);
+  const sessions = createSessions({
+    claims: store.checkouts,
+    settings: settings.idempotency,
+    deploymentId,
+    servesUnknown: settings.clients.length === 1 || backend.scopesByClient,
+    time: REAL_TIME,
+  });
+  const { layer } = parts.watch;
+  const clocks = {
+    admit: layer('admit'),
+    validate: layer('validate'),
+    forward: layer('forward'),
+    conclude: layer('conclude'),
+  };
+  return acpFront({
+    mountPath,
+    settings,
+    entrance: edges.entrance,
+    guesses: edges.checkoutGuesses,
+    sessions,
+    admit: createAdmission({
+      gate: lifecycle,
+      shedding: doorway.sheddingFor(own),
+      places: [doorway.places, own],
+    }),
+    idempotency: createIdempotency({
+      claims: store.checkouts,
+      sessions,
+      settings: settings.idempotency,
+      deploymentId,
+      longestTimeoutMs: longestTimeoutMs(backend),
+      watch,
+      time: REAL_TIME,
+    }),
+    merchant: createMerchantSide({ exchange, backend, strictSemantics, authenticationErrors, ...backlog, watch }),
+    entered: (step, res) => clocks[step](res),
+  });
+}

@@ -1,0 +1,64 @@
+import type { GatewayConfig } from '../config/document/config.ts';
+import { createMintedCheckouts } from '../mandates/ap2/checkout/issued-checkouts.ts';
+import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
+import { createKeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
+import { checkoutKeysOf } from '../mandates/ap2/trust/own-keys.ts';
+import type { Ap2Config } from '../mandates/ap2/trust/settings.ts';
+import { createChallenger } from '../mandates/ap2/verify/challenge.ts';
+import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
+import { createMandateVerifier } from '../mandates/ap2/verify/verify.ts';
+import type { MandateDesk } from '../mandates/mandate-service.ts';
+import type { MandateRegister } from '../mandates/register/register.ts';
+import { needsMandate } from '../payments/x402/wire/offer.ts';
+
+/** Everything about mandates that a gateway has open. */
+export interface OpenMandateDesk {
+  readonly desk: MandateDesk;
+  /** For the readiness. */
+  readonly trust: IssuerTrust;
+  /** No more keys are fetched. */
+  close(): Promise<void>;
+}
+
+/** What a free resource of a shop without a currency is sold in (ISO 4217: no currency). */
+const NO_CURRENCY = 'XXX';
+
+/** Opens the desk where mandates are accepted; a shop without it has no layer for them. */
+export function openMandateDesk(
+  { authorization, resources }: Pick<GatewayConfig, 'authorization' | 'resources'>,
+  register: MandateRegister,
+): OpenMandateDesk | undefined {
+  const { ap2 } = authorization;
+  if (ap2 !== undefined) return opened(ap2, register);
+  // The configuration refuses this; sold without a mandate, nobody would notice.
+  if (resources.some(needsMandate)) throw new Error('a resource requires mandates, and none are accepted');
+  return undefined;
+}
+
+function opened(ap2: Ap2Config, register: MandateRegister): OpenMandateDesk {
+  const { profile, issuers } = ap2;
+  // The shop's own currency comes before those that the operator added.
+  const freeCurrency = [...profile.exponents.keys()].find((currency) => currency !== NO_CURRENCY) ?? NO_CURRENCY;
+  const { own, trusted } = checkoutKeysOf(ap2.checkout);
+  const fetcher = createKeyFetcher();
+  const trust = createTrustedIssuers(issuers, { fetcher });
+  const minted = createMintedCheckouts();
+  const verifier = createMandateVerifier({ profile, trust, checkoutKeys: trusted, minted });
+  const challenger = createChallenger({ profile, key: own, minted, issuers: issuers.map(({ id }) => id) });
+  const receipts = createReceiptSigner({ issuer: profile.issuer, key: own });
+  return {
+    desk: {
+      freeCurrency,
+      challenge: (purchase) => challenger.challenge(purchase, Date.now()),
+      verify: (carried, purchase) => verifier.verify(carried, purchase, Date.now() / 1_000),
+      accepted: (reference, { id, ...paid }) => receipts.accepted(reference, { orderId: id, ...paid }, Date.now()),
+      rejected: (reference, reason) => receipts.rejected(reference, reason, Date.now()),
+      register,
+    },
+    trust,
+    async close() {
+      trust.close();
+      await fetcher.close();
+    },
+  };
+}

@@ -1,0 +1,18 @@
+import type { Log } from '../telemetry/log/log.ts';
+import { collectorFrom } from '../telemetry/traces/collector.ts';
+import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
+
+/**
+ * Traces for the collector that the standard variables of OpenTelemetry name, or none. What sends them is loaded only then: it would
+ * cost start time and memory in every process that has no collector. @throws ConfigError
+ */
+export async function openTracing(
+  env: Readonly<Record<string, string | undefined>>,
+  log: Pick<Log, 'info' | 'warn'>,
+): Promise<Tracing> {
+  const collector = collectorFrom(env);
+  if (collector === undefined) return PASSED_ON;
+  for (const warning of collector.warnings) log.warn(warning);
+  const { openOtlp } = await import('../telemetry/traces/otlp.ts');
+  return openOtlp(env, (cause) => log.warn({ err: cause }, 'the collector does not take traces'));
+}

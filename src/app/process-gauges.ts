@@ -1,0 +1,123 @@
+import release from '../../package.json' with { type: 'json' };
+import type { EventStream } from '../operator/api/stream.ts';
+import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
+import type { Doorway } from '../server/load-shedding/open-load-shedder.ts';
+import type { Lifecycle } from '../sidecar/lifecycle.ts';
+import type { Monitor } from '../telemetry/health/monitor.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Tracing } from '../telemetry/traces/tracing.ts';
+
+/** What a gateway shows of itself beside its calls; everything here is known already and only read. */
+export interface VitalSigns {
+  readonly lifecycle: Pick<Lifecycle, 'draining'>;
+  readonly monitor: Pick<Monitor, 'readiness'>;
+  /** Why the first front warns: the merchant can be called past the gateway, or cannot be reached. */
+  readonly degraded: Readonly<Record<'bypass' | 'backend', () => boolean>>;
+  readonly tracing: Pick<Tracing, 'lost'>;
+  /** Entries that wait for the store. */
+  readonly waiting: Readonly<Record<'event' | 'receipt', () => number>>;
+  /** How often something that was sealed could not be opened, by what it was. */
+  readonly unreadable: () => Readonly<Record<string, number>>;
+  readonly stream: Pick<EventStream, 'facts'>;
+  readonly doorway: Pick<Doorway, 'places' | 'shed'>;
+  readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
+}
+
+/** `acg_component_status`: what a check of `/ready` says. */
+const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
+
+/** Shows them at `/metrics`. */
+export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): void {
+  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, doorway, budget } = signs;
+  const loadedAt = Date.now() / 1_000;
+  gauge({
+    name: 'acg_build_info',
+    help: 'Always 1; the release is in the label.',
+    label: 'version',
+    read: () => ({ [release.version]: 1 }),
+  });
+  gauge({
+    name: 'acg_config_loaded_timestamp_seconds',
+    help: 'When this process read its configuration. Older than your last change: it still runs the one before.',
+    read: () => loadedAt,
+  });
+  counter({
+    name: 'acg_sealed_unreadable_total',
+    help: 'Reads of what is sealed in the store that no key of storage.sealing.keys opens, by what it is. The log has the payment.',
+    label: 'what',
+    read: unreadable,
+  });
+  gauge({
+    name: 'acg_draining',
+    help: '1 while the process serves its last calls and readiness fails.',
+    read: () => (lifecycle.draining() ? 1 : 0),
+  });
+  gauge({
+    name: 'acg_component_status',
+    help: 'What /ready says of each component: 0 pass, 1 warn, 2 fail. The cause is in the log line "health".',
+    label: 'component',
+    async read() {
+      const { store, adapters, paymentProviders, authorizationProviders } = await monitor.readiness();
+      return Object.fromEntries(
+        [store, ...adapters, ...paymentProviders, ...authorizationProviders].map(({ name, status }) => [
+          name,
+          STATUS[status],
+        ]),
+      );
+    },
+  });
+  gauge({
+    name: 'acg_adapter_degraded',
+    help: '1 for each cause that makes /ready warn of its first adapter. bypass: see acg_merchant_exposed; backend: acg_backend_reachable.',
+    label: 'cause',
+    read: () => ({ bypass: degraded.bypass() ? 1 : 0, backend: degraded.backend() ? 1 : 0 }),
+  });
+  gauge({
+    name: 'acg_waiting_entries',
+    help: 'Events and receipts that wait for the store. At 10,000 the oldest are dropped; see acg_dropped_total.',
+    label: 'what',
+    read: () => ({ event: waiting.event(), receipt: waiting.receipt() }),
+  });
+  counter({
+    name: 'acg_spans_lost_total',
+    help: 'Spans that the collector of traces did not get. Calls do not wait for it; look at the collector.',
+    label: 'reason',
+    read: () => tracing.lost(),
+  });
+  gauge({
+    name: 'acg_calls_in_flight',
+    help: 'Calls that have a place. At limits.maxInFlight the next ones are refused.',
+    read: () => doorway.places.inFlight(),
+  });
+  counter({
+    name: 'acg_shed_total',
+    help: 'Calls refused before anything was read. overload: the process is behind; in_flight: no place. Add replicas.',
+    label: 'reason',
+    read: () => ({ ...doorway.shed() }),
+  });
+  gauge({
+    name: 'acg_answer_buffer_bytes',
+    help: 'Memory given out for answers that MCP and A2A hold as a whole; limits.maxBufferedBytes is all there is.',
+    read: () => budget.reserved(),
+  });
+  gauge({
+    name: 'acg_answer_buffer_waiting',
+    help: 'Answers that wait for such memory. Above 0 for long: answers are large or their readers slow.',
+    read: () => budget.waiting(),
+  });
+  gauge({
+    name: 'acg_event_streams',
+    help: 'Readers of the event stream now; limits.maxStreams is all there is.',
+    read: () => stream.facts().readers,
+  });
+  counter({
+    name: 'acg_event_streams_cut_total',
+    help: 'Readers of the event stream that were too slow and were cut. They resume where they were.',
+    read: () => stream.facts().cut,
+  });
+  gauge({
+    name: 'acg_event_stream_silence_seconds',
+    help: 'Since the event stream last heard of the store; up to 5 in quiet times, 0 without readers.',
+    read: () => stream.facts().silentMs / 1_000,
+  });
+}

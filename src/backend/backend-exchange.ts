@@ -1,0 +1,265 @@
+import type { Dispatcher } from 'undici';
+import { AnswerBody } from './answer-body.ts';
+import { type Connection, Passenger } from './backend-socket.ts';
+import { type Health, Unanswered } from './circuit-breaker.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import { Deadline, READER_HOLD_MS } from './deadline.ts';
+import { HeldBack, type HeldBackAnswers } from './slow-readers.ts';
+import type { SocketQueue } from './socket-pool-queue.ts';
+import {
+  type BackendAnswer,
+  BackendError,
+  type BackendFailure,
+  type BackendRequest,
+  type ExchangeLimits,
+  type ReceivedHeaders,
+} from './types.ts';
+
+/** How a connection ends under a request, as undici and the operating system say it. */
+const RESET_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+/** The request itself cannot be written as HTTP. */
+const UNWRITABLE_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH']);
+
+/** The gateway closed its own side. */
+const CLOSED_CODES: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
+/** Between two attempts of a hop that must connect before its deadline, milliseconds. */
+const CONNECT_AGAIN_MS = 50;
+
+/** What a hop needs from the exchange it belongs to. */
+export interface Road {
+  /** Who has a place there takes a connection of the pool. */
+  readonly sockets: SocketQueue;
+  readonly pool: ConnectionPool;
+  /** Told what became of the request. */
+  readonly health: Health;
+  /** Whether a request that nothing is lost by should wait: the merchant takes connections and does not answer. */
+  readonly mute: () => boolean;
+  /** Free calls only: what was paid for may be fetched as slowly as it takes. */
+  readonly heldBack: HeldBackAnswers;
+  /** Puts the hop on its connection; answers come through the hop's handler methods. */
+  readonly send: (hop: Hop, connection: Connection) => void;
+  /** The hop needs nothing any more. Called once. */
+  readonly ended: () => void;
+}
+
+/**
+ * One exchange with the merchant, from its place in the queue to the last byte of the answer. It is the handler of undici's
+ * dispatch; every end, whoever causes it, passes `#end` exactly once, which gives back the timer, the listener and the socket.
+ */
+export class Hop extends Passenger implements Dispatcher.DispatchHandler {
+  readonly request: BackendRequest;
+  /** Resolves with the head of the answer; rejects with BackendError. */
+  readonly answer: Promise<BackendAnswer>;
+  readonly #limits: ExchangeLimits;
+  readonly #road: Road;
+  readonly #head = Promise.withResolvers<BackendAnswer>();
+  readonly #deadline: Deadline;
+  #controller: Dispatcher.DispatchController | undefined;
+  #body: AnswerBody | undefined;
+  #received = 0;
+  /** The end of the body is told by the end of the connection only. */
+  #delimitedByClose = false;
+  /** Whether any byte of the request may have reached the merchant, in any attempt. */
+  #written = false;
+  #onReusedWire = false;
+  #answered = false;
+  #retried = false;
+  #reader: HeldBack | undefined;
+  #ended = false;
+  #connection: Connection | undefined;
+  /** It came with a connection, which is opened again for it until the deadline. */
+  readonly #isHeld: boolean;
+  #again: NodeJS.Timeout | undefined;
+  /** Why its connection could not be opened the last time. */
+  #refusedWith: unknown;
+
+  /** `held`: a connection that was taken from the pool for this hop, in a place of its own. */
+  constructor(request: BackendRequest, limits: ExchangeLimits, road: Road, held?: Connection) {
+    super();
+    this.#connection = held;
+    this.#isHeld = held !== undefined;
+    this.request = request;
+    this.answer = this.#head.promise;
+    this.#limits = limits;
+    this.#road = road;
+    const left = { merchant: limits.timeoutMs, reader: limits.readerHoldMs ?? READER_HOLD_MS };
+    this.#deadline = new Deadline(left, this.#late);
+    limits.signal?.addEventListener('abort', this.#abort);
+  }
+
+  /** Gets in line for a socket, unless it came with one. Called once. */
+  begin(): void {
+    if (this.#isHeld) {
+      // The library does not look at a socket that was never used: what the merchant did to it meanwhile is read within a turn.
+      setImmediate(this.#attempt);
+      return;
+    }
+    const { sockets, heldBack } = this.#road;
+    sockets.take(this.#start);
+    if (sockets.wanted) heldBack.relieve();
+  }
+
+  /** Ends the exchange. Whoever waits for the head, or reads the body, gets the BackendError. */
+  fail(reason: BackendFailure, cause?: unknown, status?: number): void {
+    if (this.#ended) return;
+    const error = new BackendError(reason, this.#written, cause, status);
+    this.#end();
+    this.#controller?.abort(error);
+    if (this.#body === undefined) this.#head.reject(error);
+    else this.#body.fail(error);
+  }
+
+  readonly #abort = (): void => this.fail('aborted');
+  readonly #late = (): void => {
+    if (this.#unanswered && this.#deadline.turn === 'merchant')
+      this.#road.health.silent(new Unanswered('no answer in time'));
+    if (this.#isHeld && !this.#written) this.fail('unreachable', this.#refusedWith);
+    else this.fail('timeout');
+  };
+  readonly #start = (): void => {
+    this.#connection = this.#road.pool.take();
+    this.#send();
+  };
+  readonly #attempt = (): void => {
+    if (this.#ended) return;
+    // Nothing is lost yet: a request that is not written can be sent later, whatever its method.
+    if (this.#road.mute()) this.#attemptAgain();
+    else this.#send();
+  };
+
+  #send(): void {
+    if (this.#connection !== undefined) this.#road.send(this, this.#connection);
+  }
+
+  #attemptAgain(): void {
+    this.#again = setTimeout(this.#attempt, CONNECT_AGAIN_MS);
+  }
+
+  /** Whether it is a paid request that the merchant may have and has not answered. Free ones are cheap to lose, so anyone could lose many. */
+  get #unanswered(): boolean {
+    return this.#written && !this.#answered && this.#limits.signal === undefined;
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#deadline.stop();
+    clearTimeout(this.#again);
+    this.#limits.signal?.removeEventListener('abort', this.#abort);
+    const { sockets, pool, heldBack, ended } = this.#road;
+    if (this.#reader !== undefined) heldBack.release(this.#reader);
+    if (!sockets.leave(this.#start)) {
+      if (this.#connection !== undefined) pool.giveBack(this.#connection);
+      sockets.release();
+    }
+    ended();
+  }
+
+  /** Called when a socket is ours, right before the request is written. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Throwing withdraws the request and, unlike an abort, leaves the connection intact.
+    if (this.#ended) throw new Error('the exchange has already ended');
+    this.#controller = controller;
+    this.#written = true;
+    this.#onReusedWire = this.wire?.begin() ?? false;
+  }
+
+  /** The first byte of an answer, before anything is parsed. */
+  onResponseStarted(): void {
+    this.#answered = true;
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
+    const length = headers['content-length'];
+    const empty = status === 204 || status === 304;
+    this.#road.health.answered();
+    // Interim answers are ignored; the library itself refuses 101 and an unasked 100.
+    if (status < 200) return;
+    if (!empty && Number(length ?? 0) > this.#limits.maxResponseBytes) {
+      this.fail('response_too_large', undefined, status);
+    } else {
+      this.#delimitedByClose = !empty && length === undefined && headers['transfer-encoding'] === undefined;
+      this.#body = new AnswerBody({ resume: () => this.#resume(controller), abandon: () => this.#abandon() });
+      this.#head.resolve({ status, headers, body: this.#body });
+    }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#received += chunk.length;
+    if (this.#received > this.#limits.maxResponseBytes) this.fail('response_too_large');
+    else if (this.#body?.accept(chunk) === false) this.#pause(controller);
+  }
+
+  onResponseEnd(): void {
+    if (this.#ended) return;
+    if (this.#delimitedByClose && this.wire?.broken === true) {
+      // The library takes a reset for the end of an answer that has no length. Half an answer must not look whole.
+      this.fail('transport');
+      return;
+    }
+    this.#end();
+    this.#body?.complete();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#ended) return;
+    const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+    if (this.#mayTryAgain(code)) {
+      this.#tryAgain(error);
+      return;
+    }
+    const connected = this.#controller !== undefined || UNWRITABLE_CODES.has(code);
+    if (!connected && !CLOSED_CODES.has(code)) {
+      this.#road.health.unreachable(error);
+      if (this.#isHeld && (!this.#written || this.#retried)) {
+        this.#refusedWith = error;
+        this.#attemptAgain();
+        return;
+      }
+    }
+    if (this.#unanswered && !this.#onReusedWire) this.#road.health.silent(new Unanswered('no answer', error));
+    this.fail(connected ? 'transport' : 'unreachable', error);
+  }
+
+  /**
+   * The merchant may close an idle socket in the same moment we write to it, or die with what was paid for in his hands. Only a GET can
+   * be sent again then, once.
+   */
+  #mayTryAgain(code: string): boolean {
+    const broken = this.#controller !== undefined && (this.#onReusedWire || this.#isHeld) && !this.#answered;
+    return broken && !this.#retried && this.request.method === 'GET' && RESET_CODES.has(code);
+  }
+
+  #tryAgain(error: Error): void {
+    this.#retried = true;
+    this.#controller = undefined;
+    // On a new connection a broken exchange is no stale socket: he closes what he reads, or he has died and may come back.
+    if (!this.#onReusedWire) this.#road.health.silent(new Unanswered('no answer', error));
+    // Who is about to die still accepts: what is paid is sent when that is over.
+    if (this.#isHeld) this.#attemptAgain();
+    else this.#send();
+  }
+
+  /** The reader has enough for now. */
+  #pause(controller: Dispatcher.DispatchController): void {
+    controller.pause();
+    if (this.#deadline.turn === 'reader') return;
+    this.#deadline.handOver();
+    if (this.#limits.signal === undefined) return;
+    this.#reader ??= new HeldBack(() => this.fail('timeout'));
+    this.#road.heldBack.hold(this.#reader, this.#received);
+  }
+
+  #resume(controller: Dispatcher.DispatchController): void {
+    // A stream asks for more whenever it has room, held back or not.
+    if (this.#ended || this.#deadline.turn === 'merchant') return;
+    if (this.#reader !== undefined) this.#road.heldBack.release(this.#reader);
+    this.#deadline.handOver();
+    controller.resume();
+  }
+
+  #abandon(): void {
+    if (this.#ended) return;
+    this.#end();
+    this.#controller?.abort(new BackendError('aborted', true));
+  }
+}

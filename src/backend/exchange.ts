@@ -1,0 +1,163 @@
+import type { LookupFunction } from 'node:net';
+import type { Dispatcher } from 'undici';
+import { Hop, type Road } from './backend-exchange.ts';
+import { Connection, Wire } from './backend-socket.ts';
+import { Breaker, type BreakerState, type ReachListener, type Trouble, UNWATCHED } from './circuit-breaker.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { createFrame } from './frame.ts';
+import { createTrial, type Probe } from './half-open-trial.ts';
+import { createReservations, type ReserveRefusal } from './reservations.ts';
+import { HeldBackAnswers } from './slow-readers.ts';
+import { SocketQueue } from './socket-pool-queue.ts';
+import { BackendError, type Exchange, type ReserveBackend } from './types.ts';
+
+/** Most sockets to one backend origin (CONTRACT 3). */
+export const MAX_BACKEND_SOCKETS = 256;
+
+/** The way to a merchant. */
+export interface MerchantHop {
+  readonly exchange: Exchange;
+  /** Exchanges whose last byte has not come yet, those in the queue included. */
+  inFlight(): number;
+  /** Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. May be called again. */
+  close(): Promise<void>;
+  /** Ends what still runs (`transport`) and closes the sockets. */
+  abort(): Promise<void>;
+}
+
+/** The way to a merchant whose state is known, so that no money is taken for what he cannot deliver (contract 4.6). */
+export interface WatchedMerchant extends MerchantHop {
+  readonly reserve: ReserveBackend;
+  /** What is known of the merchant, for readiness and metrics. */
+  facts(): MerchantFacts;
+}
+
+export interface MerchantFacts {
+  readonly state: BreakerState;
+  /** How often the breaker opened. */
+  readonly opened: Readonly<Record<Trouble, number>>;
+  /** Calls that got no connection, and so cost nothing. */
+  readonly refused: Readonly<Record<ReserveRefusal, number>>;
+  /** Connections that calls hold while their money moves. */
+  readonly held: number;
+}
+
+/** Where the merchant is and how he is spoken to. */
+export interface ExchangeOptions {
+  /** Scheme, host and port of the backend; redirects are never followed, so nothing else is ever contacted. */
+  readonly origin: string;
+  readonly maxSockets?: number;
+  /** Resolves the name at every connection, `dns.lookup` unless given; never to a link-local or metadata address. */
+  readonly resolve?: LookupFunction;
+  /**
+   * False opens a connection for each exchange: a side effect must not meet a socket that the merchant closes in the same moment, where
+   * it cannot be told whether it was sent (acp.md 13.3).
+   */
+  readonly reuse?: boolean;
+}
+
+/** Opens the way to one merchant: http-proxy-middleware as frame, undici as transport. */
+export function createExchange(options: ExchangeOptions): MerchantHop {
+  const { maxSockets = MAX_BACKEND_SOCKETS } = options;
+  const { hop } = openRoad(options, maxSockets, undefined);
+  return hop;
+}
+
+/**
+ * Opens the way to a merchant and watches over it: a first trial runs at once. One of the sockets is the trials' own. `probe`: what may
+ * be asked of him without paying; undefined: a connection that opens is all that a trial can show.
+ */
+export function watchMerchant(
+  options: ExchangeOptions & { readonly probe: Probe | undefined; readonly onChange: ReachListener },
+): WatchedMerchant {
+  const { maxSockets = MAX_BACKEND_SOCKETS, origin, resolve, probe, onChange } = options;
+  const trying = new Connection(origin, new Wire(resolve));
+  const breaker = new Breaker(createTrial(trying, new URL(origin).host, probe), onChange);
+  const { hop, road, sendOver } = openRoad(options, maxSockets - 1, breaker);
+  const reservations = createReservations({
+    ...{ sockets: road.sockets, pool: road.pool, heldBack: road.heldBack, breaker },
+    asks: probe !== undefined,
+    mostHeld: Math.floor(maxSockets / 2),
+    exchangeOver: sendOver,
+  });
+  void breaker.look();
+  const stop = async (): Promise<void> => {
+    breaker.stop();
+    await trying.destroy();
+  };
+  return {
+    ...hop,
+    reserve: reservations.reserve,
+    facts: () => ({
+      state: breaker.state,
+      opened: breaker.opened,
+      refused: reservations.refused,
+      held: reservations.held(),
+    }),
+    async close() {
+      await Promise.all([stop(), hop.close()]);
+    },
+    async abort() {
+      await Promise.all([stop(), hop.abort()]);
+    },
+  };
+}
+
+function openRoad(options: ExchangeOptions, maxSockets: number, breaker: Breaker | undefined) {
+  const origin = new URL(options.origin);
+  const pool = new ConnectionPool(maxSockets, () => new Connection(origin, new Wire(options.resolve), options.reuse));
+  // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive until a full collection.
+  let running = 0;
+  const enter = createFrame<Passage>(origin, ({ hop, connection }) =>
+    connection.dispatch(outgoing(hop, origin.host), hop),
+  );
+  const sockets = new SocketQueue(maxSockets);
+  const road: Road = {
+    sockets,
+    pool,
+    health: breaker ?? UNWATCHED,
+    mute: () => breaker?.mute === true,
+    heldBack: new HeldBackAnswers(() => sockets.wanted),
+    send: (hop, connection) => enter({ hop, connection }, (cause) => hop.fail('transport', cause)),
+    ended() {
+      running -= 1;
+    },
+  };
+  const begin = (hop: Hop): ReturnType<Exchange> => {
+    running += 1;
+    hop.begin();
+    return hop.answer;
+  };
+  let closed: Promise<void> | undefined;
+  const hop: MerchantHop = {
+    exchange: (request, limits) =>
+      limits.signal?.aborted
+        ? Promise.reject(new BackendError('aborted', false))
+        : begin(new Hop(request, limits, road)),
+    inFlight: () => running,
+    close: () => (closed ??= pool.close()),
+    abort: () => (closed = pool.destroy()),
+  };
+  const sendOver =
+    (connection: Connection, ended: () => void): Exchange =>
+    (request, limits) => {
+      const both = (): void => {
+        road.ended();
+        ended();
+      };
+      return begin(new Hop(request, limits, { ...road, ended: both }, connection));
+    };
+  return { hop, road, sendOver };
+}
+
+/** A hop and the connection it travels on. */
+interface Passage {
+  readonly hop: Hop;
+  readonly connection: Connection;
+}
+
+/** The request as it goes out. Host and Content-Length are ours alone, whatever the prepared headers say; the body is never chunked. */
+function outgoing({ request }: Hop, host: string): Dispatcher.DispatchOptions {
+  const { method, path, headers, body } = request;
+  return { method, path, headers: { ...headers, host, 'content-length': undefined }, body: body ?? null };
+}

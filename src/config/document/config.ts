@@ -1,0 +1,69 @@
+import type { AcpConfig } from '../../checkouts/settings.ts';
+import type { Ap2Config } from '../../mandates/ap2/trust/settings.ts';
+import type { X402Config } from '../../payments/x402/wire/settings.ts';
+import type { ResourceConfig } from '../../resources/settings.ts';
+import type { Rate } from '../../server/rate-limit/token-buckets.ts';
+import type { StorageConfig } from '../../store/port/settings.ts';
+
+/** The A2A front, and what its agent card says besides the resources. */
+export interface A2aConfig {
+  readonly enabled: boolean;
+  readonly mountPath: string;
+  readonly errorProfile: 'gateway' | 'spec';
+  /** Whether a task may wait for its payment, which a message with its id brings (x402 extension of A2A). */
+  readonly continuation: boolean;
+  readonly description: string | undefined;
+  readonly provider: { readonly organization: string; readonly url: string } | undefined;
+  readonly documentationUrl: string | undefined;
+  readonly iconUrl: string | undefined;
+  /** PKCS#8 PEM of a P-256 key; undefined: the card is not signed. */
+  readonly signingKey: string | undefined;
+}
+
+/** The configuration after expansion, validation and derivation: code behind it never checks again. */
+export interface GatewayConfig {
+  readonly merchant: {
+    readonly id: string;
+    readonly name: string /** No trailing slash. */;
+    readonly publicBaseUrl: string;
+  };
+  readonly server: {
+    readonly host: string;
+    readonly port: number;
+    /** Current and next operator token; empty: operator routes do not exist. */
+    readonly adminTokens: readonly string[];
+    /** How the two places of the operator token are filled, for the warnings: `none` is one token or no token at all. */
+    readonly rotation: 'none' | 'both' | 'next alone' | 'same twice';
+    /** Lower-cased exact origins. */
+    readonly allowedOrigins: readonly string[];
+    /** Undefined: no Host check. */
+    readonly allowedHosts: readonly string[] | undefined;
+    readonly trustProxy: number;
+  };
+  readonly management: { readonly host: string; readonly port: number };
+  readonly backend: {
+    readonly origin: string;
+    readonly headers: Readonly<Record<string, string>>;
+    /** What the merchant may be asked at any time without being paid, with the prefix of every path; undefined: nothing. */
+    readonly probePath: string | undefined;
+  };
+  readonly storage: StorageConfig;
+  readonly protocols: {
+    readonly http: { readonly enabled: boolean };
+    readonly mcp: { readonly enabled: boolean; readonly mountPath: string };
+    readonly a2a: A2aConfig;
+    readonly acp: AcpConfig;
+  };
+  readonly x402: X402Config | undefined;
+  /** Mandates, where they are switched on. */
+  readonly authorization: { readonly ap2: Ap2Config | undefined };
+  readonly resources: readonly ResourceConfig[];
+  readonly limits: {
+    readonly maxInFlight: number;
+    readonly maxStreams: number;
+    /** Memory for answers that go into a message as a whole, bytes. */
+    readonly maxBufferedBytes: number;
+    /** Of each client; undefined: no rate limit. */
+    readonly rate: Rate | undefined;
+  };
+}

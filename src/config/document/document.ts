@@ -1,0 +1,178 @@
+import type { BackendRequest } from '../../backend/types.ts';
+import type { JsonObject } from '../../json/types.ts';
+import type { AcpDocument } from './acp-document.ts';
+
+/** The document as schemas/config.schema.json admits it, before defaults: the schema is the authority, this is its shadow. */
+export interface ConfigDocument {
+  readonly version: 1;
+  readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
+  readonly server?: {
+    readonly host?: string;
+    readonly port?: number;
+    readonly adminToken?: string;
+    readonly adminTokenNext?: string;
+    readonly allowedOrigins?: readonly string[];
+    readonly allowedHosts?: readonly string[];
+    readonly trustProxy?: number;
+  };
+  readonly management?: { readonly host?: string; readonly port?: number };
+  readonly backend: {
+    readonly baseUrl: string;
+    readonly allowNonLoopback?: boolean;
+    readonly headers?: HeaderMap;
+    readonly probe?: { readonly path: string };
+  };
+  readonly storage: {
+    readonly redis?: RedisDocument;
+    readonly sqlite?: { readonly path: string };
+    readonly replicas?: number;
+    readonly eventsMaxLength?: number;
+    readonly receiptsMaxLength?: number;
+    readonly receiptsMaxAgeDays?: number;
+    readonly sealing?: { readonly keys?: readonly SealingKeyDocument[] };
+  };
+  readonly protocols?: {
+    readonly http?: { readonly enabled?: boolean };
+    readonly mcp?: MountDocument;
+    readonly a2a?: A2aDocument;
+    readonly acp?: AcpDocument;
+  };
+  readonly payments?: { readonly x402?: X402Document };
+  readonly authorization?: { readonly ap2?: Ap2Document };
+  readonly resources?: Readonly<Record<string, ResourceDocument>>;
+  readonly limits?: {
+    readonly maxInFlight?: number;
+    readonly maxStreams?: number;
+    readonly maxBufferedBytes?: number;
+    readonly rate?: RateDocument;
+  };
+}
+
+export interface RateDocument {
+  readonly perSecond?: number;
+  readonly burst?: number;
+  readonly by?: 'ip';
+}
+
+export interface RedisDocument {
+  readonly url?: string;
+  readonly sentinel?: {
+    readonly name: string;
+    readonly nodes: readonly string[];
+    readonly username?: string;
+    readonly password?: string;
+  };
+  readonly cluster?: { readonly nodes: readonly string[] };
+  readonly username?: string;
+  readonly password?: string;
+  readonly tls?: { readonly ca?: string; readonly servername?: string };
+  readonly replicas?: number;
+}
+
+export type HeaderMap = Readonly<Record<string, string>>;
+
+export interface MountDocument {
+  readonly enabled?: boolean;
+  readonly mountPath?: string;
+}
+
+export interface A2aDocument extends MountDocument {
+  readonly continuation?: boolean;
+  readonly errorProfile?: 'gateway' | 'spec';
+  readonly description?: string;
+  readonly provider?: { readonly organization: string; readonly url: string };
+  readonly documentationUrl?: string;
+  readonly iconUrl?: string;
+  readonly signingKey?: string;
+}
+
+export interface X402Document {
+  readonly network: string;
+  readonly asset: string;
+  readonly assetName: string;
+  readonly assetVersion: string;
+  readonly assetDecimals: number;
+  readonly currency?: string;
+  readonly payTo: string;
+  readonly maxTimeoutSeconds?: number;
+  readonly rpcUrl?: string;
+  readonly allowMainnet?: boolean;
+  readonly localSignatureCheck?: boolean;
+  readonly confirm?: 'receipt' | 'facilitator';
+  readonly confirmations?: number;
+  readonly buyerTokenSecrets?: readonly string[];
+  readonly keepAnswerSeconds?: number;
+  readonly payToExclusive?: boolean;
+  readonly onStoreLoss?: 'deliver' | 'refuse';
+  readonly facilitator: FacilitatorDocument;
+}
+
+export interface Ap2Document {
+  readonly enabled?: boolean;
+  readonly audience?: string;
+  readonly clockSkewSeconds?: number;
+  readonly maxPresentationAgeSeconds?: number;
+  readonly maxEnvelopeBytes?: number;
+  readonly algorithms?: readonly ('ES256' | 'EdDSA' | 'ES384' | 'ES256K')[];
+  readonly currencies?: Readonly<Record<string, number>>;
+  readonly checkout?: {
+    readonly signingKey: string;
+    readonly kid?: string;
+    readonly ttlSeconds?: number;
+    readonly alsoTrust?: readonly JsonObject[];
+  };
+  readonly policy?: { readonly paymentMandate?: 'optional' | 'required'; readonly bindPaymentNonce?: boolean };
+  readonly issuers?: readonly IssuerDocument[];
+}
+
+export interface IssuerDocument {
+  readonly id: string;
+  readonly keys?: readonly JsonObject[];
+  readonly jwksUri?: string;
+  readonly x5cRoots?: readonly string[];
+  readonly credentialVct?: readonly string[];
+  readonly allowKidOnly?: boolean;
+}
+
+export interface EndpointDocument {
+  readonly url: string;
+  readonly auth?: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
+}
+
+export type FacilitatorDocument =
+  | (EndpointDocument & { readonly mode: 'remote'; readonly fallbacks?: readonly EndpointDocument[] })
+  | { readonly mode: 'local'; readonly privateKey: string };
+
+export interface ResourceDocument {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema?: JsonObject;
+  readonly outputSchema?: JsonObject;
+  readonly mimeType?: string;
+  readonly backend: {
+    readonly method: BackendRequest['method'];
+    readonly path: string;
+    readonly headers?: HeaderMap;
+    readonly inputBindings?: {
+      readonly path?: readonly string[];
+      readonly query?: readonly string[];
+      readonly body?: readonly string[];
+    };
+    readonly timeoutMs?: number;
+    readonly maxResponseBytes?: number;
+    readonly idempotent?: boolean;
+    readonly relayStatuses?: readonly number[];
+  };
+  readonly pricing:
+    | { readonly type: 'free' }
+    | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
+  readonly expose?: readonly ('http' | 'mcp' | 'a2a')[];
+  readonly payments?: readonly 'x402'[];
+  readonly authorization?: { readonly required?: readonly 'ap2'[] };
+}
+
+/** `key`: base64 or base64url of 32 bytes. */
+export interface SealingKeyDocument {
+  readonly id: string;
+  readonly key: string;
+}

@@ -1,0 +1,22 @@
+import type { ProblemList } from '../../problems/problem.ts';
+
+/** 32 bytes as base64 or base64url. */
+const KEY_TEXT = /^[A-Za-z0-9+/_-]{43}=?$/;
+
+/** Every secret of a section by what it is: whoever is told one of them must not hold another one with it. */
+export class SecretUses {
+  readonly #paths = new Map<string, string>();
+  readonly #problems: ProblemList;
+
+  constructor(problems: ProblemList) {
+    this.#problems = problems;
+  }
+
+  /** Notes a secret at a path; a problem when it has a use already. A key is the same in every spelling of its bytes. */
+  note(path: string, secret: string): void {
+    const name = KEY_TEXT.test(secret) ? Buffer.from(secret, 'base64').toString('base64') : secret;
+    const other = this.#paths.get(name);
+    if (other !== undefined) this.#problems.add(path, `must not be the same as ${other}: a secret is for one use`);
+    else this.#paths.set(name, path);
+  }
+}

@@ -1,0 +1,141 @@
+import { X509Certificate } from 'node:crypto';
+import { isDidKey, keysOfDidKey } from '../../mandates/ap2/trust/did-key.ts';
+import { didWebUrl, isDidWeb } from '../../mandates/ap2/trust/did-web.ts';
+import { type IssuerSettings, type KeySource, roleOf } from '../../mandates/ap2/trust/issuer.ts';
+import { readStaticKeys } from '../../mandates/ap2/trust/static-keys.ts';
+import { memberPath, type ProblemList } from '../../problems/problem.ts';
+import type { IssuerDocument } from '../document/document.ts';
+import { hostKind, readHttpUrl } from '../document/endpoints.ts';
+import { readBoundedFile } from '../document/read.ts';
+import type { KeyUses } from './ap2-keys.ts';
+
+/** Largest file of root certificates, bytes. */
+const MAX_ROOTS_BYTES = 262_144;
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** `authorization.ap2.issuers`: whom to trust, each with one source of keys. Those that were refused are left out. */
+export function deriveIssuers(
+  documents: readonly IssuerDocument[],
+  path: string,
+  uses: KeyUses,
+  problems: ProblemList,
+): readonly IssuerSettings[] {
+  const ids = new Set<string>();
+  const kidOnly = new Map<string, string>();
+  return documents.flatMap((document, index) => {
+    const at = memberPath(path, index);
+    if (ids.has(document.id)) problems.add(`${at}.id`, 'is there already; one issuer is one entry');
+    ids.add(document.id);
+    const source = sourceOf(document, at, problems);
+    if (source === undefined) return [];
+    if (source.kind === 'static') {
+      for (const key of new Set(source.keys.values())) uses.note(`${at}.keys`, key.key);
+      if (document.allowKidOnly === true) noteKidOnly(source, at, kidOnly, problems);
+    } else if (document.allowKidOnly === true)
+      problems.add(`${at}.allowKidOnly`, 'must be false, or have keys: only those are known before a token comes');
+    const { id, credentialVct, allowKidOnly = false } = document;
+    return [{ id, role: roleOf(credentialVct), allowKidOnly, source }];
+  });
+}
+
+/** Without `iss` the `kid` alone chooses, so it must name one key among all such issuers. */
+function noteKidOnly(
+  source: Extract<KeySource, { kind: 'static' }>,
+  at: string,
+  seen: Map<string, string>,
+  problems: ProblemList,
+): void {
+  for (const kid of source.keys.keys()) {
+    const other = seen.get(kid);
+    if (other !== undefined)
+      problems.add(
+        `${at}.keys`,
+        `must not have a kid of ${other}.keys: with allowKidOnly the kid alone chooses the key`,
+      );
+    else seen.set(kid, at);
+  }
+}
+
+function sourceOf(document: IssuerDocument, at: string, problems: ProblemList): KeySource | undefined {
+  const { id, keys, jwksUri, x5cRoots } = document;
+  const named = isDidKey(id) || isDidWeb(id);
+  const sources = [keys, jwksUri, x5cRoots, named || undefined].filter((source) => source !== undefined);
+  if (sources.length !== 1) {
+    const message =
+      'must have exactly one of keys, jwksUri and x5cRoots; an id that is a did:web or did:key needs none';
+    problems.add(at, message);
+    return undefined;
+  }
+  if (keys !== undefined) return configured(keys, at, problems);
+  if (jwksUri !== undefined) return jwks(jwksUri, `${at}.jwksUri`, problems);
+  if (x5cRoots !== undefined) return certificates(id, x5cRoots, at, problems);
+  return isDidKey(id) ? ownName(id, at, problems) : website(id, at, problems);
+}
+
+function configured(
+  jwks: NonNullable<IssuerDocument['keys']>,
+  at: string,
+  problems: ProblemList,
+): KeySource | undefined {
+  const { keys, faults } = readStaticKeys(jwks);
+  for (const { index, message } of faults) problems.add(`${at}.keys[${index}]`, message);
+  return faults.length === 0 ? { kind: 'static', keys } : undefined;
+}
+
+function jwks(text: string, path: string, problems: ProblemList): KeySource | undefined {
+  const reading = readHttpUrl(text, false);
+  const fault = reading.ok ? remoteFault(reading.url) : reading.message;
+  if (fault !== undefined) problems.add(path, fault);
+  return reading.ok && fault === undefined ? { kind: 'jwks', url: reading.url.href } : undefined;
+}
+
+/** The keys decide who may spend: they come from the place that was meant, or not at all. */
+function remoteFault({ protocol, username, password, hash, href }: URL): string | undefined {
+  if (protocol !== 'https:') return 'must be https: whoever is on the way could put keys of his own there';
+  if (username !== '' || password !== '') return 'must not have credentials in the URL';
+  if (hash !== '') return 'must not have a fragment';
+  return hostKind(new URL(href)) === 'forbidden'
+    ? 'must not name a link-local, metadata, unspecified or multicast address'
+    : undefined;
+}
+
+function ownName(id: string, at: string, problems: ProblemList): KeySource | undefined {
+  const keys = keysOfDidKey(id);
+  if (keys === undefined)
+    problems.add(`${at}.id`, 'must be a did:key of P-256, Ed25519 or secp256k1: z and base58btc, in its one spelling');
+  return keys && { kind: 'static', keys };
+}
+
+function website(id: string, at: string, problems: ProblemList): KeySource | undefined {
+  const url = didWebUrl(id);
+  if (url === undefined || hostKind(new URL(url)) === 'forbidden') {
+    problems.add(`${at}.id`, 'must be a did:web with a host name in lower case, such as did:web:agents.example');
+    return undefined;
+  }
+  return { kind: 'did-web', did: id, url };
+}
+
+function certificates(id: string, files: readonly string[], at: string, problems: ProblemList): KeySource | undefined {
+  const url = URL.canParse(id) ? new URL(id) : undefined;
+  if (url?.protocol !== 'https:')
+    problems.add(`${at}.id`, 'must be an https URL with x5cRoots: its host is what the certificates must be for');
+  const roots = files.flatMap((file, index) => rootsOf(file, `${at}.x5cRoots[${index}]`, problems));
+  return url === undefined ? undefined : { kind: 'x5c', host: url.hostname, roots };
+}
+
+class RootFileError extends Error {}
+
+function rootsOf(file: string, path: string, problems: ProblemList): readonly X509Certificate[] {
+  try {
+    const text = readBoundedFile(file, MAX_ROOTS_BYTES, (message) => new RootFileError(message));
+    const roots = (text.match(PEM_CERTIFICATE) ?? []).map((certificate) => new X509Certificate(certificate));
+    if (roots.length === 0) problems.add(path, 'must be a file with certificates as PEM text');
+    if (!roots.every(({ ca }) => ca)) problems.add(path, 'must have certificates of authorities only (CA: true)');
+    return roots;
+  } catch (error) {
+    if (error instanceof RootFileError) problems.add(path, `must be a file that can be read: ${error.message}`);
+    // What the library says of a certificate may quote it.
+    else problems.add(path, 'must have certificates that can be read');
+    return [];
+  }
+}

@@ -1,0 +1,137 @@
+import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import { type PublicJwk, readSigningKey } from '../../crypto/signing-key.ts';
+import type { Ap2Profile } from '../../mandates/ap2/model/profile.ts';
+import type { Ap2Config, CheckoutKeySettings } from '../../mandates/ap2/trust/settings.ts';
+import { readJwk } from '../../mandates/ap2/trust/static-keys.ts';
+import { memberPath, type ProblemList } from '../../problems/problem.ts';
+import type { GatewayConfig } from '../document/config.ts';
+import type { Ap2Document, ConfigDocument } from '../document/document.ts';
+import { deriveIssuers } from './ap2-issuers.ts';
+import { KeyUses } from './ap2-keys.ts';
+import type { PriceAsset } from './pricing.ts';
+
+const AT = 'authorization.ap2';
+const AP2 = schema.properties.authorization.properties.ap2.properties;
+/** What a free resource of a shop without a currency is sold in (ISO 4217: no currency). */
+const NO_CURRENCY = 'XXX';
+
+/** What a resource must know to ask for mandates: `off` when they are not switched on, `unsound` when the section was refused. */
+export type MandateSetting =
+  | { readonly kind: 'off' }
+  | { readonly kind: 'unsound' }
+  | { readonly kind: 'on'; readonly exponents: ReadonlyMap<string, number>; readonly trusting: boolean };
+
+/** `authorization.ap2`; undefined when it is switched off, or when nothing can be derived. */
+export function deriveAp2(
+  document: ConfigDocument,
+  merchant: GatewayConfig['merchant'],
+  asset: PriceAsset,
+  problems: ProblemList,
+): Ap2Config | undefined {
+  const ap2 = document.authorization?.ap2;
+  if (!(ap2?.enabled ?? AP2.enabled.default) || ap2 === undefined) return undefined;
+  const uses = new KeyUses(problems);
+  const ids = new Set<string>();
+  noteCardKey(document, uses, ids);
+  const checkout = checkoutKeys(ap2.checkout, uses, ids, problems);
+  const issuers = deriveIssuers(ap2.issuers ?? [], `${AT}.issuers`, uses, problems);
+  return checkout && { profile: profileOf(ap2, merchant, asset, problems), issuers, checkout };
+}
+
+/** What the resources have to know of it. */
+export function mandateSetting(document: ConfigDocument, ap2: Ap2Config | undefined): MandateSetting {
+  if (document.authorization?.ap2?.enabled !== true) return { kind: 'off' };
+  if (ap2 === undefined) return { kind: 'unsound' };
+  const trusting = (document.authorization.ap2.issuers ?? []).length > 0;
+  return { kind: 'on', exponents: ap2.profile.exponents, trusting };
+}
+
+function profileOf(
+  ap2: Ap2Document,
+  merchant: GatewayConfig['merchant'],
+  asset: PriceAsset,
+  problems: ProblemList,
+): Ap2Profile {
+  const { clockSkewSeconds, maxPresentationAgeSeconds, maxEnvelopeBytes, algorithms, policy } = ap2;
+  return {
+    audience: ap2.audience ?? merchant.publicBaseUrl,
+    issuer: merchant.publicBaseUrl,
+    merchant: { id: merchant.id, name: merchant.name },
+    clockSkewSeconds: clockSkewSeconds ?? AP2.clockSkewSeconds.default,
+    maxPresentationAgeSeconds: maxPresentationAgeSeconds ?? AP2.maxPresentationAgeSeconds.default,
+    maxEnvelopeBytes: maxEnvelopeBytes ?? AP2.maxEnvelopeBytes.default,
+    algorithms: new Set(['ES256', ...(algorithms ?? [])]),
+    checkoutTtlSeconds: ap2.checkout?.ttlSeconds ?? AP2.checkout.properties.ttlSeconds.default,
+    exponents: exponentsOf(ap2, asset, problems),
+    policy: {
+      paymentMandate: policy?.paymentMandate ?? 'optional',
+      bindPaymentNonce: policy?.bindPaymentNonce ?? AP2.policy.properties.bindPaymentNonce.default,
+    },
+  };
+}
+
+/** The token's own digits cannot be configured away: a limit would mean another amount than the price. */
+function exponentsOf(ap2: Ap2Document, asset: PriceAsset, problems: ProblemList): ReadonlyMap<string, number> {
+  const exponents = new Map([[NO_CURRENCY, 0]]);
+  if (asset.kind === 'known') for (const currency of asset.currencies) exponents.set(currency, asset.decimals);
+  for (const [currency, digits] of Object.entries(ap2.currencies ?? {})) {
+    const known = exponents.get(currency);
+    if (known !== undefined && known !== digits)
+      problems.add(memberPath(`${AT}.currencies`, currency), `must be ${known}, or left out: it is known already`);
+    exponents.set(currency, digits);
+  }
+  return exponents;
+}
+
+/** The key of the agent card is published in the same set as those of the checkouts. */
+function noteCardKey(document: ConfigDocument, uses: KeyUses, ids: Set<string>): void {
+  const pem = document.protocols?.a2a?.signingKey;
+  const card = pem === undefined ? undefined : readSigningKey(pem);
+  if (card?.ok !== true) return;
+  uses.note('protocols.a2a.signingKey', card.key.publicJwk);
+  ids.add(card.key.publicJwk.kid);
+}
+
+function checkoutKeys(
+  document: Ap2Document['checkout'],
+  uses: KeyUses,
+  ids: Set<string>,
+  problems: ProblemList,
+): CheckoutKeySettings | undefined {
+  if (document === undefined) {
+    const wanted = `{ signingKey: "\${file:/run/secrets/ap2-checkout-key.pem}" }`;
+    problems.add(`${AT}.checkout`, `is missing: the key that signs checkouts and receipts, such as ${wanted}`);
+    return undefined;
+  }
+  const { signingKey, kid, alsoTrust = [] } = document;
+  const reading = readSigningKey(signingKey);
+  if (reading.ok) {
+    const name = kid ?? reading.key.publicJwk.kid;
+    uses.note(`${AT}.checkout.signingKey`, reading.key.publicJwk);
+    if (kid !== undefined && ids.has(kid))
+      problems.add(`${AT}.checkout.kid`, 'must not be the name of the key of the agent card');
+    ids.add(name);
+  } else problems.add(`${AT}.checkout.signingKey`, reading.message);
+  const trusted = alsoTrust.flatMap((jwk, index) => {
+    const path = `${AT}.checkout.alsoTrust[${index}]`;
+    const key = trustedKey(jwk, path, problems);
+    if (key === undefined) return [];
+    if (ids.has(key.kid))
+      problems.add(path, 'must have a kid that no other key of checkouts and of the agent card has');
+    ids.add(key.kid);
+    uses.note(path, key);
+    return [key];
+  });
+  return reading.ok ? { signingKey, kid, alsoTrust: trusted } : undefined;
+}
+
+/** Checkouts are ES256 and nothing else. */
+function trustedKey(jwk: Parameters<typeof readJwk>[0], path: string, problems: ProblemList): PublicJwk | undefined {
+  const reading = readJwk(jwk);
+  const { x, y } = jwk;
+  if (!reading.ok) problems.add(path, reading.message);
+  else if (reading.key.alg !== 'ES256' || typeof x !== 'string' || typeof y !== 'string')
+    problems.add(path, 'must be a key of curve P-256');
+  else return { kty: 'EC', crv: 'P-256', x, y, kid: reading.kid, use: 'sig', alg: 'ES256' };
+  return undefined;
+}

@@ -1,0 +1,92 @@
+import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import type { ProblemList } from '../../problems/problem.ts';
+import type { GatewayConfig } from '../document/config.ts';
+import type { ConfigDocument } from '../document/document.ts';
+import { deriveA2a } from './a2a.ts';
+import { type AcpSurroundings, deriveAcp } from './acp.ts';
+
+const SERVER = schema.properties.server.properties;
+const MANAGEMENT = schema.properties.management.properties;
+const PROTOCOLS = schema.properties.protocols.properties;
+
+/** Paths that belong to the gateway itself: no front may be mounted there. */
+const OWN_PATHS: readonly string[] = [
+  ...['/api', '/console'],
+  ...['/health', '/ready', '/metrics', '/drain', '/release', '/app-probe'],
+];
+
+/** `server`: tokens in order of use, origins and hosts in the lower-case form they are compared in. */
+export function deriveServer(document: ConfigDocument): GatewayConfig['server'] {
+  const server = document.server ?? {};
+  const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
+  const { adminToken = '', adminTokenNext = '' } = server;
+  return {
+    host: server.host ?? SERVER.host.default,
+    port: server.port ?? SERVER.port.default,
+    adminTokens: [...new Set([adminToken, adminTokenNext])].filter((token) => token !== ''),
+    rotation: rotationOf(adminToken, adminTokenNext),
+    allowedOrigins: origins,
+    allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
+    trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
+  };
+}
+
+function rotationOf(now: string, next: string): GatewayConfig['server']['rotation'] {
+  if (next === '') return 'none';
+  if (now === '') return 'next alone';
+  return now === next ? 'same twice' : 'both';
+}
+
+/** `management`: must not share the agents' port, else its routes would be reachable through the Service. */
+export function deriveManagement(document: ConfigDocument, problems: ProblemList): GatewayConfig['management'] {
+  const host = document.management?.host ?? MANAGEMENT.host.default;
+  const port = document.management?.port ?? MANAGEMENT.port.default;
+  if (port !== 0 && port === (document.server?.port ?? SERVER.port.default))
+    problems.add('management.port', 'must differ from server.port');
+  return { host, port };
+}
+
+/** `protocols`: http unless switched off, the others only when switched on. */
+export function deriveProtocols(
+  document: ConfigDocument,
+  checkout: AcpSurroundings,
+  problems: ProblemList,
+): GatewayConfig['protocols'] {
+  const { http, mcp } = document.protocols ?? {};
+  const protocols = {
+    http: { enabled: http?.enabled ?? PROTOCOLS.http.properties.enabled.default },
+    mcp: { enabled: mcp?.enabled ?? false, mountPath: mcp?.mountPath ?? PROTOCOLS.mcp.properties.mountPath.default },
+    a2a: deriveA2a(document, problems),
+    acp: deriveAcp(document, checkout, problems),
+  };
+  checkMounts(document, protocols, problems);
+  return protocols;
+}
+
+/** Each front has its paths to itself, and none of the gateway's own. */
+function checkMounts(document: ConfigDocument, protocols: GatewayConfig['protocols'], problems: ProblemList): void {
+  const taken = new Map<string, string>();
+  for (const name of ['mcp', 'a2a', 'acp'] as const) {
+    const { mountPath } = protocols[name];
+    const enabled = document.protocols?.[name]?.enabled === true;
+    const path = `protocols.${name}.mountPath`;
+    if (OWN_PATHS.some((own) => within(mountPath, own)))
+      problems.add(path, `must not be one of the gateway's own paths: ${OWN_PATHS.join(', ')}`);
+    const other = taken.get(mountPath);
+    if (enabled && other !== undefined) problems.add(path, `must differ from protocols.${other}.mountPath`);
+    // Everything below the checkout's mount answers in its words alone.
+    for (const [mounted, front] of taken)
+      if (enabled && name === 'acp' && (within(mountPath, mounted) || within(mounted, mountPath)))
+        problems.add(path, `must not be above or below protocols.${front}.mountPath`);
+    if (enabled) taken.set(mountPath, name);
+  }
+}
+
+function within(path: string, parent: string): boolean {
+  return path === parent || path.startsWith(`${parent}/`);
+}
+
+/** `merchant`: the public URL without trailing slash, because paths are appended to it. */
+export function deriveMerchant({ merchant }: ConfigDocument): GatewayConfig['merchant'] {
+  return { id: merchant.id, name: merchant.name, publicBaseUrl: merchant.publicBaseUrl.replace(/\/+$/, '') };
+}

@@ -1,0 +1,41 @@
+import { AmountError, parseAmount } from '../../payments/pricing/amount.ts';
+import type { Pricing } from '../../payments/pricing/price.ts';
+import type { ProblemList } from '../../problems/problem.ts';
+import type { ResourceDocument, X402Document } from '../document/document.ts';
+
+/** The asset that prices are in: `absent` is a gateway that takes no money, `unsound` one whose section was refused already. */
+export type PriceAsset =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unsound' }
+  | { readonly kind: 'known'; readonly decimals: number; readonly currencies: readonly string[] };
+
+/** Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" is sold as "USDC"). */
+export function priceAsset(x402: X402Document): PriceAsset {
+  const currencies = x402.currency === undefined ? [x402.assetName] : [x402.currency, x402.assetName];
+  return { kind: 'known', decimals: x402.assetDecimals, currencies };
+}
+
+/** `pricing` in base units. A price that the asset cannot hold exactly would be charged wrong, so it is refused. */
+export function derivePricing(
+  pricing: ResourceDocument['pricing'],
+  asset: PriceAsset,
+  path: string,
+  problems: ProblemList,
+): Pricing | undefined {
+  if (pricing.type === 'free') return { type: 'free' };
+  const { amount, currency } = pricing;
+  if (asset.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else nobody can pay it');
+  if (asset.kind !== 'known') return undefined;
+  if (!asset.currencies.includes(currency))
+    problems.add(`${path}.pricing.currency`, `must be ${asset.currencies.map((name) => `"${name}"`).join(' or ')}`);
+  try {
+    const units = parseAmount(amount, asset.decimals);
+    if (units > 0n) return { type: 'fixed', amount, currency, units };
+    problems.add(`${path}.pricing.amount`, 'must be more than zero; use type: free to give it away');
+  } catch (error) {
+    if (!(error instanceof AmountError)) throw error;
+    const bound = error.reason === 'too_precise' ? ` (${asset.decimals})` : '';
+    problems.add(`${path}.pricing.amount`, `must be a price that can be charged exactly: ${error.message}${bound}`);
+  }
+  return undefined;
+}

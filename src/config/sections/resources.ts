@@ -1,0 +1,119 @@
+import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import type { Channel } from '../../events/event.ts';
+import { memberPath, type ProblemList } from '../../problems/problem.ts';
+import { resourceFaults } from '../../resources/check.ts';
+import type { ResourceConfig } from '../../resources/settings.ts';
+import { templateParameters } from '../../resources/url-template.ts';
+import type { GatewayConfig } from '../document/config.ts';
+import type { ResourceDocument } from '../document/document.ts';
+import type { MandateSetting } from './ap2.ts';
+import { requiredMandates } from './ap2-resources.ts';
+import { type BackendBase, lowerHeaders } from './backend.ts';
+import { derivePricing, type PriceAsset } from './pricing.ts';
+
+const RESOURCE = schema.$defs.resource.properties;
+const BACKEND = RESOURCE.backend.properties;
+/** Milliseconds and bytes of a resource that says nothing of its own. */
+export const USUAL_LIMITS = {
+  timeoutMs: BACKEND.timeoutMs.default,
+  maxResponseBytes: BACKEND.maxResponseBytes.default,
+} as const;
+/** Never relayed, whatever the merchant answers: it would make agents pay again. */
+const PAYMENT_REQUIRED_STATUS = 402;
+/** Legal by the grammar, but a URL parser swallows them as path segments. */
+const DOT_SEGMENTS: ReadonlySet<string> = new Set(['.', '..']);
+
+/** What a resource is derived from besides itself. */
+export interface ResourceSurroundings {
+  readonly backend: BackendBase;
+  /** Undefined when that section was refused: then nothing can be said about what is mounted. */
+  readonly protocols: GatewayConfig['protocols'] | undefined;
+  readonly asset: PriceAsset;
+  readonly mandates: MandateSetting;
+}
+
+/** One resource; undefined when its price could not be derived (a problem was added). */
+export function deriveResource(
+  id: string,
+  document: ResourceDocument,
+  { backend, protocols, asset, mandates }: ResourceSurroundings,
+  problems: ProblemList,
+): ResourceConfig | undefined {
+  const path = memberPath('resources', id);
+  if (DOT_SEGMENTS.has(id)) problems.add(path, 'must not be named . or ..');
+  const pricing = derivePricing(document.pricing, asset, path, problems);
+  const free = document.pricing.type === 'free';
+  const resource: ResourceConfig = {
+    id,
+    name: document.name,
+    description: document.description,
+    inputSchema: document.inputSchema,
+    outputSchema: document.outputSchema,
+    mimeType: document.mimeType ?? RESOURCE.mimeType.default,
+    backend: deriveOperation(document.backend, free, backend, path, problems),
+    pricing: pricing ?? { type: 'free' },
+    exposedVia: mounted(document.expose ?? ['http'], protocols, path, problems),
+    paymentMethods: paymentMethods(document.payments, free, path, problems),
+    authorization: requiredMandates(document, mandates, path, problems),
+  };
+  for (const fault of resourceFaults(resource)) problems.add(`${path}.${fault.path}`, fault.message);
+  return pricing && resource;
+}
+
+function deriveOperation(
+  operation: ResourceDocument['backend'],
+  free: boolean,
+  backend: BackendBase,
+  path: string,
+  problems: ProblemList,
+): ResourceConfig['backend'] {
+  const relayStatuses = operation.relayStatuses ?? [];
+  if (relayStatuses.includes(PAYMENT_REQUIRED_STATUS))
+    problems.add(`${path}.backend.relayStatuses`, 'must not have 402: agents would pay for it');
+  if (relayStatuses.length > 0 && !free)
+    problems.add(`${path}.backend.relayStatuses`, 'is for free resources only; remove it');
+  const bindings = operation.inputBindings;
+  return {
+    method: operation.method,
+    path: backend.pathPrefix + operation.path,
+    headers: { ...backend.headers, ...lowerHeaders(operation.headers ?? {}, `${path}.backend.headers`, problems) },
+    inputBindings: bindings && {
+      path: bindings.path ?? templateParameters(operation.path),
+      query: bindings.query ?? [],
+      body: bindings.body ?? [],
+    },
+    timeoutMs: operation.timeoutMs ?? BACKEND.timeoutMs.default,
+    maxResponseBytes: operation.maxResponseBytes ?? BACKEND.maxResponseBytes.default,
+    idempotent: operation.idempotent ?? BACKEND.idempotent.default,
+    relayStatuses,
+  };
+}
+
+/** The fronts that offer it and are there: a resource that nobody can reach is a mistake, not a wish. */
+function mounted(
+  expose: readonly Channel[],
+  protocols: GatewayConfig['protocols'] | undefined,
+  path: string,
+  problems: ProblemList,
+): readonly Channel[] {
+  if (protocols === undefined) return expose;
+  const channels = expose.filter((channel) => protocols[channel].enabled);
+  if (channels.length === 0)
+    problems.add(
+      `${path}.expose`,
+      `must name at least one front that is enabled; set protocols.${expose[0]}.enabled: true, or name another one`,
+    );
+  return channels;
+}
+
+function paymentMethods(
+  configured: readonly 'x402'[] | undefined,
+  free: boolean,
+  path: string,
+  problems: ProblemList,
+): readonly 'x402'[] {
+  const methods = configured ?? (free ? [] : ['x402']);
+  if (free && methods.length > 0) problems.add(`${path}.payments`, 'must be empty for a free resource');
+  if (!free && methods.length === 0) problems.add(`${path}.payments`, 'must have x402 for a resource with a price');
+  return methods;
+}

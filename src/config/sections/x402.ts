@@ -1,0 +1,147 @@
+import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
+import { domainSeparator } from '../../payments/x402/evm/domain.ts';
+import type {
+  Confirmation,
+  DeploymentMode,
+  FacilitatorConfig,
+  FacilitatorEndpoint,
+  X402Config,
+} from '../../payments/x402/wire/settings.ts';
+import type { ProblemList } from '../../problems/problem.ts';
+import type { EndpointDocument, FacilitatorDocument, X402Document } from '../document/document.ts';
+import { isLoopbackUrl } from '../document/endpoints.ts';
+import { checksumAddress } from '../document/fields.ts';
+import { checkMainnet, type MainnetFacts } from './mainnet.ts';
+
+const AT = 'payments.x402';
+const X402 = schema.properties.payments.properties.x402.properties;
+
+/** `payments.x402`: where the money goes and on which chain. Undefined after a problem that leaves nothing to derive from. */
+export function deriveX402(document: X402Document, facts: MainnetFacts, problems: ProblemList): X402Config | undefined {
+  const asset = checksumAddress(document.asset);
+  const payTo = checksumAddress(document.payTo);
+  if (payTo === asset) problems.add(`${AT}.payTo`, "must not be the token's own address: the money would be lost");
+  const rpcUrl = document.rpcUrl || undefined;
+  if (document.facilitator.mode === 'local' && rpcUrl === undefined)
+    problems.add(`${AT}.rpcUrl`, 'is missing: a local facilitator settles through a node of the network');
+  const mode = deploymentMode(document, rpcUrl, problems);
+  const chainId = eip155ChainId(document.network);
+  if (mode === undefined || chainId === undefined) return undefined;
+  const config: X402Config = {
+    network: document.network,
+    chainId,
+    asset,
+    assetName: document.assetName,
+    assetVersion: document.assetVersion,
+    assetDecimals: document.assetDecimals,
+    payTo,
+    maxTimeoutSeconds: document.maxTimeoutSeconds ?? X402.maxTimeoutSeconds.default,
+    rpcUrl,
+    facilitator: facilitator(document.facilitator, problems),
+    confirm: confirmation(document, rpcUrl, problems),
+    confirmations: confirmations(document, rpcUrl, problems),
+    buyerTokenSecrets: document.buyerTokenSecrets ?? [],
+    keepAnswerSeconds: document.keepAnswerSeconds ?? X402.keepAnswerSeconds.default,
+    payToExclusive: document.payToExclusive ?? X402.payToExclusive.default,
+    onStoreLoss: document.onStoreLoss ?? 'deliver',
+    localSignatureCheck: document.localSignatureCheck ?? X402.localSignatureCheck.default,
+    mode,
+    domainSeparator: domainSeparator({
+      name: document.assetName,
+      version: document.assetVersion,
+      chainId,
+      verifyingContract: asset,
+    }),
+  };
+  checkKnownAsset(config, problems);
+  const allowed = document.allowMainnet ?? false;
+  // A node of the merchant's own on loopback makes the mode `local`, and the money no less real.
+  if (mode === 'local' && KNOWN_NETWORKS.get(document.network)?.mode === 'mainnet' && !allowed)
+    problems.add(`${AT}.allowMainnet`, 'must be true: this is the chain id of a mainnet, also behind a loopback node');
+  if (mode === 'mainnet') checkMainnet(config, allowed, facts, problems);
+  return config;
+}
+
+/** CONTRACT 2.1: local when facilitator and RPC are both this machine, else what the table of networks says. */
+function deploymentMode(
+  { network, facilitator }: X402Document,
+  rpcUrl: string | undefined,
+  problems: ProblemList,
+): DeploymentMode | undefined {
+  if (eip155ChainId(network) === undefined) {
+    problems.add(
+      `${AT}.network`,
+      'must be an EVM network, eip155:<chain id>: scheme exact with EIP-3009 is what is served',
+    );
+    return undefined;
+  }
+  const ours =
+    facilitator.mode === 'local' ||
+    [facilitator, ...(facilitator.fallbacks ?? [])].every(({ url }) => isLoopbackUrl(url));
+  if (ours && rpcUrl !== undefined && isLoopbackUrl(rpcUrl)) return 'local';
+  const known = KNOWN_NETWORKS.get(network);
+  if (known !== undefined) return known.mode;
+  const list = [...KNOWN_NETWORKS].map(([id, { title }]) => `${id} (${title})`).join(', ');
+  problems.add(`${AT}.network`, `is unknown; known: ${list}; any chain when facilitator and rpcUrl are on loopback`);
+  return undefined;
+}
+
+function facilitator(document: FacilitatorDocument, problems: ProblemList): FacilitatorConfig {
+  if (document.mode === 'local') return { mode: 'local', privateKey: document.privateKey };
+  const fallbacks = (document.fallbacks ?? []).map(endpoint);
+  const config = { mode: 'remote', ...endpoint(document), fallbacks } as const;
+  const seen = new Set([new URL(config.url).href]);
+  for (const [index, { url }] of fallbacks.entries()) {
+    const { href } = new URL(url);
+    if (seen.has(href)) problems.add(`${AT}.facilitator.fallbacks[${index}].url`, 'is there already; name another one');
+    seen.add(href);
+  }
+  return config;
+}
+
+function endpoint({ url, auth }: EndpointDocument): FacilitatorEndpoint {
+  return { url: url.replace(/\/+$/, ''), auth: auth ?? { type: 'none' } };
+}
+
+/** The chain decides wherever there is one to ask, unless the merchant says otherwise. */
+function confirmation(
+  { confirm, facilitator: { mode } }: X402Document,
+  rpcUrl: string | undefined,
+  problems: ProblemList,
+): Confirmation {
+  if (confirm === 'receipt' && rpcUrl === undefined)
+    problems.add(
+      `${AT}.confirm`,
+      'must be facilitator, or set rpcUrl: receipts are read through a node of the network',
+    );
+  if (confirm === 'facilitator' && mode === 'local')
+    problems.add(`${AT}.confirm`, 'must be receipt: a local facilitator reads the outcome from the chain');
+  return confirm ?? (rpcUrl === undefined ? 'facilitator' : 'receipt');
+}
+
+/** A depth is asked of the chain; a facilitator's word has none. */
+function confirmations(
+  { confirmations: wanted = X402.confirmations.default, confirm }: X402Document,
+  rpcUrl: string | undefined,
+  problems: ProblemList,
+): number {
+  if (wanted > 1 && (rpcUrl === undefined || confirm === 'facilitator'))
+    problems.add(
+      `${AT}.confirmations`,
+      'must be 1, or needs rpcUrl and confirm: receipt: the chain is asked for the blocks',
+    );
+  return wanted;
+}
+
+/** Canonical USDC with another EIP-712 domain can never be paid: every signature would be for another token. */
+function checkKnownAsset(config: X402Config, problems: ProblemList): void {
+  const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
+  if (usdc === undefined || usdc.address !== config.asset || config.mode === 'local') return;
+  if (config.assetName !== usdc.name)
+    problems.add(`${AT}.assetName`, `must be "${usdc.name}" for USDC on this network`);
+  if (config.assetVersion !== usdc.version)
+    problems.add(`${AT}.assetVersion`, `must be "${usdc.version}" for USDC on this network`);
+  if (config.assetDecimals !== usdc.decimals)
+    problems.add(`${AT}.assetDecimals`, `must be ${usdc.decimals} for USDC on this network`);
+}

@@ -1,0 +1,95 @@
+import { hash, randomBytes } from 'node:crypto';
+import type { SigningKey } from '../../../crypto/signing-key.ts';
+import type { JsonObject } from '../../../json/types.ts';
+import { minorUnits } from '../model/amounts.ts';
+import { inputHash } from '../model/input-hash.ts';
+import type { Ap2Profile } from '../model/profile.ts';
+import type { Purchase } from '../model/purchase.ts';
+import { createCompactSigner } from '../token/compact-signer.ts';
+import { CHECKOUT_PROFILE, NO_PAYMENT } from './checkout-claims.ts';
+import type { MintedCheckouts } from './issued-checkouts.ts';
+
+/** A checkout to be handed out. */
+export interface Checkout {
+  readonly jwt: string;
+  /** base64url of SHA-256 over the ASCII of `jwt`. */
+  readonly hash: string;
+  readonly jti: string;
+  /** Unix seconds. */
+  readonly exp: number;
+}
+
+export interface CheckoutMintParts {
+  readonly profile: Ap2Profile;
+  readonly key: SigningKey;
+  readonly minted: MintedCheckouts;
+}
+
+/** 128 bits that nobody guesses: the nonce that an agent has to sign. */
+const JTI_BYTES = 16;
+const ID_BYTES = 6;
+
+/**
+ * Signs checkouts (ap2.md 7.2, 7.3). A checkout binds the whole call, and its `jti` is what a mandate for it answers to: so nothing has to
+ * be remembered of a challenge. `nowMs`: the clock, milliseconds.
+ */
+export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) {
+  const { issuer, audience, checkoutTtlSeconds } = profile;
+  const signed = createCompactSigner('checkout+jwt', key);
+  const merchant = { ...profile.merchant };
+  return function mint(purchase: Purchase, nowMs: number): Checkout {
+    const now = Math.floor(nowMs / 1_000);
+    const random = randomBytes(JTI_BYTES + ID_BYTES);
+    const jti = random.toString('base64url', 0, JTI_BYTES);
+    const exp = now + checkoutTtlSeconds;
+    const jwt = signed({
+      iss: issuer,
+      aud: audience,
+      iat: now,
+      exp,
+      // `iat` alone would be older than a register that was born within its second, and be refused as what that may have forgotten.
+      iat_ms: nowMs,
+      jti,
+      id: `chk_${random.toString('base64url', JTI_BYTES)}`,
+      status: 'ready_for_complete',
+      currency: purchase.price.currency,
+      merchant,
+      ...cartOf(purchase, unitsOf(purchase, profile)),
+      links: [],
+      agent_commerce: commerceOf(purchase),
+    });
+    const digest = hash('sha256', jwt, 'base64url');
+    minted.add(digest, exp);
+    return { jwt, hash: digest, jti, exp };
+  };
+}
+
+/** Minor units of what a purchase costs. @throws Error when its currency is not one of the profile: a bug of whoever made either */
+export function unitsOf({ price }: Purchase, { exponents }: Ap2Profile): number {
+  const exponent = exponents.get(price.currency);
+  const units = exponent === undefined ? undefined : minorUnits(price.amount, exponent);
+  if (units === undefined) throw new Error(`the price has no minor units in ${price.currency}`);
+  return units;
+}
+
+/** One item, once: the resource. */
+function cartOf({ resourceId, title }: Purchase, units: number): JsonObject {
+  const totals = [{ type: 'total', amount: units }];
+  return {
+    line_items: [{ id: 'li_1', item: { id: resourceId, title, price: units }, quantity: 1, totals }],
+    totals,
+  };
+}
+
+function commerceOf({ resourceId, input, price, payment }: Purchase): JsonObject {
+  const call = {
+    profile: CHECKOUT_PROFILE,
+    resource_id: resourceId,
+    input_hash: inputHash(input),
+    amount: price.amount,
+    currency: price.currency,
+  };
+  if (payment === undefined) return { ...call, payment_method: NO_PAYMENT };
+  const { method, network, asset, payTo } = payment;
+  return { ...call, payment_method: method, network, asset, destination: payTo };
+}

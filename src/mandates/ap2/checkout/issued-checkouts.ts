@@ -1,0 +1,19 @@
+import { RecentMap } from '../../../time/recent-map.ts';
+
+/** Most checkouts that are remembered: those of the last minutes, at a pace that no signer keeps up with (ap2.md 16). */
+const MAX_MINTED = 10_000;
+
+/** The checkouts that this process signed itself, by their hash: nobody has to check its own signature. */
+export interface MintedCheckouts {
+  /** Notes a checkout; it counts until `exp`, unix seconds. */
+  add(hash: string, exp: number): void;
+  has(hash: string, now: number): boolean;
+}
+
+export function createMintedCheckouts(): MintedCheckouts {
+  const ends = new RecentMap<number>(MAX_MINTED);
+  return {
+    add: (hash, exp) => ends.add(hash, exp),
+    has: (hash, now) => now < (ends.use(hash) ?? 0),
+  };
+}

@@ -1,0 +1,122 @@
+import { keccak256 } from '../../../crypto/keccak.ts';
+import type { JsonObject } from '../../../json/types.ts';
+import type { Recurrence } from '../../register/register.ts';
+import type { Segment, VerifiedChain } from '../chain/chain.ts';
+import type { Ap2Profile } from '../model/profile.ts';
+import type { Purchase } from '../model/purchase.ts';
+import { object } from '../model/readers.ts';
+import { Refused } from '../model/reasons.ts';
+import { checkPresets } from './embedded-defaults.ts';
+import { checkInstrument } from './instrument.ts';
+import {
+  budgetUnits,
+  type NamedRule,
+  REFERENCE,
+  readPaymentConstraints,
+  readReferences,
+} from './payment-constraints.ts';
+import { type PaymentMandate, readPaymentMandate } from './payment-mandate.ts';
+import { periodStart } from './recurrence.ts';
+
+/** What a payment mandate is held against. */
+export interface PaymentSubject {
+  readonly purchase: Purchase;
+  /** Minor units of the price. */
+  readonly units: number;
+  /** The payment mandate as it came. */
+  readonly presentation: string;
+  /** The checkout mandate that it came with, and the hash of its checkout. */
+  readonly checkout: VerifiedChain;
+  readonly checkoutHash: string;
+  /** Unix seconds. */
+  readonly now: number;
+}
+
+/** What an open payment mandate allows beyond this use; undefined: nothing. */
+export type Allowance = Recurrence | undefined;
+
+/**
+ * Step 14 of ap2.md 7.6, behind the chain: the payment mandate is for this checkout, this payment and this payer, and all its open mandates
+ * agree. Returns what each of them allows, root first. @throws Refused
+ */
+export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, profile: Ap2Profile): readonly Allowance[] {
+  const { purchase, now } = subject;
+  const closed = object(chain.closed.mandate);
+  const payment = readPaymentMandate(closed);
+  const opens = chain.open.map(({ mandate }) => object(mandate));
+  if (payment.transactionId !== subject.checkoutHash) throw new Refused('payment_binding_mismatch');
+  for (const open of opens) checkReferences(open, subject.checkout.open);
+  checkTerms(payment, subject, profile);
+  for (const open of opens) checkPresets(open, closed);
+  const limits = opens.map(readPaymentConstraints);
+  for (const rules of limits) checkDemands(rules, payment, now);
+  checkDate(payment, now + profile.clockSkewSeconds);
+  if (profile.policy.bindPaymentNonce) checkBoundNonce(subject.presentation, purchase.payment?.nonce);
+  return limits.map((rules) => allowanceOf(rules, payment, now, profile));
+}
+
+/**
+ * With `bindPaymentNonce` the authorisation that moves the money names the mandate: its nonce is the hash of the presentation, as in the
+ * AP2 samples (ap2.md 4). @throws Refused payment_binding_mismatch
+ */
+function checkBoundNonce(presentation: string, nonce: string | undefined): void {
+  const bound = Buffer.from(keccak256(Buffer.from(presentation, 'utf8'))).toString('hex');
+  if (nonce?.toLowerCase() !== `0x${bound}`) throw new Refused('payment_binding_mismatch');
+}
+
+/** Every reference names an open mandate of the checkout chain: so the two were given together. */
+function checkReferences(open: JsonObject, openCheckouts: readonly Segment[]): void {
+  for (const reference of readReferences(open))
+    if (!openCheckouts.some(({ sdHash }) => sdHash === reference))
+      throw new Refused('payment_binding_mismatch', { constraint: REFERENCE });
+}
+
+/** Who gets how much of what, and from which account. */
+function checkTerms(payment: PaymentMandate, { purchase, units }: PaymentSubject, profile: Ap2Profile): void {
+  if (payment.payeeId !== profile.merchant.id) throw new Refused('payee_mismatch');
+  if (payment.currency !== purchase.price.currency) throw new Refused('currency_mismatch');
+  if (payment.amount !== units) throw new Refused('amount_mismatch');
+  checkInstrument(payment.instrument, purchase.payment);
+}
+
+/** Money moves now or never: who names a later day did not agree to that. `latest`: unix seconds. */
+function checkDate({ executionDate }: PaymentMandate, latest: number): void {
+  if (executionDate !== undefined && executionDate.first > latest * 1_000) throw new Refused('not_yet_valid');
+}
+
+function checkDemands(rules: readonly NamedRule[], payment: PaymentMandate, now: number): void {
+  for (const { type, rule } of rules) {
+    const holds =
+      rule.kind === 'demand' ? rule.holds(payment, now) : rule.kind !== 'budget' || rule.currency === payment.currency;
+    if (!holds) throw new Refused('constraint_violated', { constraint: type });
+  }
+}
+
+/** Every budget holds, so the smallest counts, and the fewest uses, and the longest period. */
+function allowanceOf(
+  rules: readonly NamedRule[],
+  payment: PaymentMandate,
+  now: number,
+  profile: Ap2Profile,
+): Allowance {
+  let budget: number | undefined;
+  let recurs: Pick<Recurrence, 'maxOccurrences' | 'periodStart'> | undefined;
+  for (const { rule } of rules) {
+    if (rule.kind === 'budget')
+      budget = least(budget, budgetUnits(rule.max, profile.exponents.get(rule.currency) ?? 0));
+    if (rule.kind === 'recurrence')
+      recurs = {
+        maxOccurrences: least(recurs?.maxOccurrences, rule.maxOccurrences),
+        periodStart: least(recurs?.periodStart, periodStart(rule.frequency, now)),
+      };
+  }
+  if (budget !== undefined && payment.amount > budget)
+    throw new Refused('budget_exceeded', { constraint: 'payment.budget' });
+  if (recurs === undefined || budget === undefined) return undefined;
+  return { units: String(payment.amount), budgetUnits: String(budget), ...recurs };
+}
+
+function least(one: number | undefined, other: number | undefined): number | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return Math.min(one, other);
+}

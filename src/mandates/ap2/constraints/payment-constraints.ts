@@ -1,0 +1,115 @@
+import type { Json, JsonObject } from '../../../json/types.ts';
+import { minorUnitsOfNumber } from '../model/amounts.ts';
+import { identity, list, object, optional, text, whole } from '../model/readers.ts';
+import { Refused } from '../model/reasons.ts';
+import { checkHas, type NamedConstraint, named, readConstraints } from './constraints.ts';
+import { readMoment } from './execution-date.ts';
+import { readInstrument, sameInstrument } from './instrument.ts';
+import { readMerchants } from './merchants.ts';
+import type { PaymentMandate } from './payment-mandate.ts';
+import { readPisp, samePisp } from './pisp.ts';
+import { FREQUENCIES, type Frequency } from './recurrence.ts';
+
+/** A constraint of an open payment mandate (ap2.md 2). */
+export type PaymentRule =
+  /** Holds for this one payment, or does not. `now`: unix seconds. */
+  | { readonly kind: 'demand'; readonly holds: (payment: PaymentMandate, now: number) => boolean }
+  /** Bound already: `readReferences`. */
+  | { readonly kind: 'reference' }
+  /** Major units, as JSON has them. */
+  | { readonly kind: 'budget'; readonly currency: string; readonly max: number }
+  | { readonly kind: 'recurrence'; readonly frequency: Frequency; readonly maxOccurrences: number | undefined };
+
+export type NamedRule = NamedConstraint<PaymentRule>;
+
+/** Which checkout mandate an open payment mandate was given together with. */
+export const REFERENCE = 'payment.reference';
+
+const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>> = {
+  'payment.amount_range': ({ currency, max, min }) => {
+    const unit = identity(currency);
+    const most = whole(max, 0);
+    const least = optional(min, (value) => whole(value, Number.MIN_SAFE_INTEGER)) ?? 0;
+    return demand((payment) => payment.currency === unit && payment.amount >= least && payment.amount <= most);
+  },
+  'payment.allowed_payees': ({ allowed }) => {
+    const payees = readMerchants(allowed);
+    return demand(({ payeeId }) => payees.some(({ id }) => id === payeeId));
+  },
+  'payment.allowed_payment_instruments': ({ allowed }) => {
+    const instruments = list(allowed).map(readInstrument);
+    return demand(({ instrument }) => instruments.some((one) => sameInstrument(one, instrument)));
+  },
+  'payment.allowed_pisps': ({ allowed }) => {
+    const pisps = list(allowed).map(readPisp);
+    return demand(({ pisp }) => pisp !== undefined && pisps.some((one) => samePisp(one, pisp)));
+  },
+  'payment.execution_date': ({ not_before, not_after }) => {
+    const first = optional(not_before, readDate)?.first ?? Number.NEGATIVE_INFINITY;
+    const last = optional(not_after, readDate)?.last ?? Number.POSITIVE_INFINITY;
+    // The payment is made now, whatever date the mandate names: both have to lie in the window.
+    return demand(({ executionDate }, now) => {
+      const at = now * 1_000;
+      const named = executionDate ?? { first: at, last: at };
+      return first <= Math.min(at, named.first) && Math.max(at, named.last) <= last;
+    });
+  },
+  [REFERENCE]: () => ({ kind: 'reference' }),
+  'payment.budget': ({ currency, max }) => {
+    if (typeof max !== 'number' || !(max >= 0)) throw new Refused('claims_invalid');
+    return { kind: 'budget', currency: identity(currency), max };
+  },
+  'payment.agent_recurrence': ({ frequency, max_occurrences }) => ({
+    kind: 'recurrence',
+    frequency: readFrequency(frequency),
+    maxOccurrences: optional(max_occurrences, (most) => whole(most, 1)),
+  }),
+};
+
+export const PAYMENT_CONSTRAINTS: readonly string[] = Object.keys(READERS);
+
+/**
+ * `sd_hash` of each open checkout mandate that this open payment mandate was given together with. Read by themselves, because what binds is
+ * checked before what limits (ap2.md 7.6, step 14). AP2 demands one. @throws Refused claims_invalid
+ */
+export function readReferences(open: JsonObject): readonly string[] {
+  const references = list(open['constraints'])
+    .map(object)
+    .filter(({ type }) => text(type) === REFERENCE);
+  return named(REFERENCE, () => {
+    if (references.length === 0) throw new Refused('claims_invalid');
+    return references.map(({ conditional_transaction_id }) => identity(conditional_transaction_id));
+  });
+}
+
+/** The constraints of one open payment mandate, but for what its references are (`readReferences`). @throws Refused */
+export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
+  const rules = readConstraints(open, READERS);
+  const recurs = rules.some(({ rule }) => rule.kind === 'recurrence');
+  // Whoever may use a mandate again must have said how much a use and all uses may cost (ap2.md 7.3).
+  for (const needed of recurs ? ['payment.amount_range', 'payment.budget'] : []) checkHas(rules, needed);
+  return rules;
+}
+
+/** Minor units of a budget in the currency of this payment. @throws Refused claims_invalid for what has none exactly */
+export function budgetUnits(max: number, exponent: number): number {
+  const units = minorUnitsOfNumber(max, exponent);
+  if (units === undefined) throw new Refused('claims_invalid', { constraint: 'payment.budget' });
+  return units;
+}
+
+function demand(holds: (payment: PaymentMandate, now: number) => boolean): PaymentRule {
+  return { kind: 'demand', holds };
+}
+
+function readDate(value: Json) {
+  return readMoment(text(value));
+}
+
+/** A frequency that we do not know may be rarer than all that we know. */
+function readFrequency(value: Json | undefined): Frequency {
+  const named = text(value);
+  const frequency = FREQUENCIES.find((one) => one === named);
+  if (frequency === undefined) throw new Refused('constraint_unresolved');
+  return frequency;
+}

@@ -1,0 +1,114 @@
+import type { UseRefusal } from '../../register/register.ts';
+
+/** The error classes of AP2, as they stand in a receipt. */
+export type Ap2Error =
+  | 'invalid_credential'
+  | 'invalid_mandate'
+  | 'unresolved_constraint'
+  | 'mandates_not_supported'
+  | undefined;
+
+interface ReasonRule {
+  readonly code:
+    | 'AUTHORIZATION_REQUIRED'
+    | 'AUTHORIZATION_INVALID'
+    | 'AUTHORIZATION_REPLAYED'
+    | 'AUTHORIZATION_PROVIDER_UNAVAILABLE';
+  readonly ap2Error: Ap2Error;
+}
+
+const REQUIRED: ReasonRule = { code: 'AUTHORIZATION_REQUIRED', ap2Error: undefined };
+const CREDENTIAL: ReasonRule = { code: 'AUTHORIZATION_INVALID', ap2Error: 'invalid_credential' };
+const UNSUPPORTED: ReasonRule = { code: 'AUTHORIZATION_INVALID', ap2Error: 'mandates_not_supported' };
+const UNRESOLVED: ReasonRule = { code: 'AUTHORIZATION_INVALID', ap2Error: 'unresolved_constraint' };
+const MANDATE: ReasonRule = { code: 'AUTHORIZATION_INVALID', ap2Error: 'invalid_mandate' };
+const REPLAYED: ReasonRule = { code: 'AUTHORIZATION_REPLAYED', ap2Error: 'invalid_mandate' };
+const UNAVAILABLE: ReasonRule = { code: 'AUTHORIZATION_PROVIDER_UNAVAILABLE', ap2Error: undefined };
+
+/** The closed list of reasons (ap2.md 8), with the error that each becomes and its class in a receipt. */
+export const REASONS = {
+  mandate_required: REQUIRED,
+  envelope_too_large: CREDENTIAL,
+  envelope_encoding: CREDENTIAL,
+  envelope_json: CREDENTIAL,
+  envelope_schema: CREDENTIAL,
+  mandate_malformed: CREDENTIAL,
+  unsupported_algorithm: CREDENTIAL,
+  unexpected_typ: CREDENTIAL,
+  untrusted_issuer: CREDENTIAL,
+  unknown_key: CREDENTIAL,
+  invalid_signature: CREDENTIAL,
+  disclosure_invalid: CREDENTIAL,
+  chain_broken: CREDENTIAL,
+  claims_invalid: CREDENTIAL,
+  audience_mismatch: CREDENTIAL,
+  nonce_mismatch: CREDENTIAL,
+  expired: CREDENTIAL,
+  not_yet_valid: CREDENTIAL,
+  stale_presentation: CREDENTIAL,
+  revoked: CREDENTIAL,
+  unsupported_version: UNSUPPORTED,
+  disclosure_missing: UNRESOLVED,
+  constraint_unresolved: UNRESOLVED,
+  wrong_mandate_type: MANDATE,
+  checkout_hash_mismatch: MANDATE,
+  checkout_signature_invalid: MANDATE,
+  checkout_invalid: MANDATE,
+  checkout_expired: MANDATE,
+  resource_mismatch: MANDATE,
+  input_mismatch: MANDATE,
+  amount_mismatch: MANDATE,
+  currency_mismatch: MANDATE,
+  payee_mismatch: MANDATE,
+  payment_method_mismatch: MANDATE,
+  payer_mismatch: MANDATE,
+  payment_binding_mismatch: MANDATE,
+  payment_mandate_required: MANDATE,
+  preset_mismatch: MANDATE,
+  constraint_violated: MANDATE,
+  budget_exceeded: MANDATE,
+  recurrence_exceeded: MANDATE,
+  recurrence_too_soon: MANDATE,
+  replayed: REPLAYED,
+  open_mandate_spent: REPLAYED,
+  provider_unavailable: UNAVAILABLE,
+} as const satisfies Readonly<Record<string, ReasonRule>> & Readonly<Record<UseRefusal, ReasonRule>>;
+
+export type Reason = keyof typeof REASONS;
+
+/** Which reason an error tells of a refused mandate, for whoever may write nothing but reasons. Undefined for every other error. */
+export function reasonOfRefusal(code: string, reason: string | undefined): Reason | undefined {
+  if (reason === undefined || !isReason(reason)) return undefined;
+  return REASONS[reason].code === code ? reason : undefined;
+}
+
+function isReason(text: string): text is Reason {
+  return Object.hasOwn(REASONS, text);
+}
+
+/** Which of the two mandates of an envelope. */
+export type MandateFamily = 'checkout' | 'payment';
+
+/** What is said of a refusal beside its reason; nothing of it is a value that the caller sent. */
+export interface RefusalFacts {
+  readonly mandate?: MandateFamily;
+  /** The type of the constraint, one of ours. */
+  readonly constraint?: string;
+}
+
+/**
+ * Thrown by the checks of a mandate, which lie deep in its structure, and caught by `verify.ts` alone. Its text is the reason; nothing
+ * that a caller sent is in it.
+ */
+export class Refused extends Error {
+  readonly reason: Reason;
+  readonly facts: RefusalFacts;
+
+  /** `cause` is for the log only. */
+  constructor(reason: Reason, facts: RefusalFacts = {}, cause?: unknown) {
+    super(reason, cause === undefined ? {} : { cause });
+    this.name = 'Refused';
+    this.reason = reason;
+    this.facts = facts;
+  }
+}

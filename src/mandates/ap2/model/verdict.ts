@@ -1,0 +1,37 @@
+import type { MandateClaim } from '../../register/register.ts';
+import type { Reason, RefusalFacts } from './reasons.ts';
+
+/** What a presentation is referred to by, in receipts and for whoever presented it. */
+export interface MandateReference {
+  /** base64url of SHA-256 over the leaf JWT alone: what clients of the AP2 SDK look up. */
+  readonly reference: string;
+  /** The same over the leaf with its disclosures: the text of the specification. */
+  readonly referenceSdHash: string;
+}
+
+/** A mandate that is right for this purchase. Whether it may still be used is the register's to say. */
+export interface AcceptedMandate extends MandateReference {
+  readonly kind: 'accepted';
+  readonly mode: 'direct' | 'autonomous';
+  /** Who signed the root of the checkout mandate. */
+  readonly issuer: string;
+  /** Identity of the closed checkout mandate: base64url of SHA-256 over its signing input. */
+  readonly mandateId: string;
+  readonly checkoutIssuer: string;
+  /** `jti`. */
+  readonly checkoutId: string;
+  readonly claim: MandateClaim;
+}
+
+export interface RefusedMandate extends RefusalFacts {
+  readonly kind: 'refused';
+  readonly reason: Reason;
+  /** Undefined while nothing could be read that a receipt may refer to. */
+  readonly reference: MandateReference | undefined;
+  /** Of the root, once its signature was good. */
+  readonly issuer: string | undefined;
+  /** For the log only. */
+  readonly cause?: unknown;
+}
+
+export type MandateVerdict = AcceptedMandate | RefusedMandate;

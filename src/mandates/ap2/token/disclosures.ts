@@ -1,0 +1,139 @@
+import { isObject } from '../../../json/object.ts';
+import type { Json, JsonObject } from '../../../json/types.ts';
+import { Refused } from '../model/reasons.ts';
+import { decodeBase64url } from './base64url.ts';
+import { elementPlace, mayWithhold, memberPlace, type Place } from './disclosure-paths.ts';
+import { readTokenJson } from './jws.ts';
+import { sha256 } from './segments.ts';
+
+/** A disclosure (RFC 9901, section 4.2): of a member, or of an element of an array, which has no name. */
+interface Disclosure {
+  readonly name: string | undefined;
+  readonly value: Json;
+}
+
+/** Names that mean something to SD-JWT itself, and those that reach a prototype: a disclosed name is no JSON key that a parser saw. */
+const RESERVED: ReadonlySet<string> = new Set(['_sd', '...', '_sd_alg', '__proto__', 'constructor', 'prototype']);
+/** Claims of the token itself that are never withheld (RFC 7519, section 4.1; SD-JWT VC; ap2.md 6), or a verifier could be led astray. */
+const REGISTERED: ReadonlySet<string> = new Set([
+  ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'cnf', 'vct', 'status'],
+  ...['nonce', 'sd_hash', 'issuer_jwt_hash', 'delegate_payload'],
+]);
+
+/**
+ * The claims of a token with its disclosures put in and all marks of SD-JWT taken out (ap2.md 7.6, step 7). Every disclosure is used, and
+ * used once; what stays hidden is an element that may be. A token without `delegate_payload` is a credential: whatever it withholds is
+ * its holder's affair, for it says nothing about a purchase.
+ * @throws Refused
+ */
+export function resolveDisclosures(claims: JsonObject, disclosures: readonly string[]): JsonObject {
+  const algorithm = claims['_sd_alg'];
+  if (algorithm !== undefined && algorithm !== 'sha-256') throw new Refused('unsupported_algorithm');
+  return new Resolution(disclosures, !Object.hasOwn(claims, 'delegate_payload')).of(claims);
+}
+
+/** One walk over one token. Its depth is bounded: every disclosure is at most so deep and enters the tree once. */
+class Resolution {
+  readonly #disclosures = new Map<string, Disclosure>();
+  readonly #digests = new Set<string>();
+  readonly #credential: boolean;
+  #unused: number;
+  #withheld = false;
+
+  constructor(disclosures: readonly string[], credential: boolean) {
+    this.#credential = credential;
+    // One that was sent twice is used once, and so is left over.
+    this.#unused = disclosures.length;
+    for (const text of disclosures) this.#disclosures.set(sha256(text), readDisclosure(text));
+  }
+
+  of(claims: JsonObject): JsonObject {
+    const resolved = this.#object(claims, 'token');
+    if (this.#unused > 0) throw new Refused('disclosure_invalid');
+    // Told last: a disclosure that was altered leaves its digest hidden too, and is the better explanation.
+    if (this.#withheld) throw new Refused('disclosure_missing');
+    return resolved;
+  }
+
+  #value(value: Json, place: Place): Json {
+    if (Array.isArray(value)) return this.#array(value, place);
+    return isObject(value) ? this.#object(value, place) : value;
+  }
+
+  #object(object: JsonObject, place: Place): JsonObject {
+    const resolved: Record<string, Json> = {};
+    for (const [name, value] of Object.entries(object)) {
+      if (name === '...' || (name === '_sd_alg' && place !== 'token')) throw new Refused('disclosure_invalid');
+      if (name !== '_sd' && name !== '_sd_alg') resolved[name] = this.#value(value, memberPlace(place, name));
+    }
+    for (const digest of digestsOf(object['_sd'])) this.#addMember(resolved, digest, place);
+    return resolved;
+  }
+
+  #addMember(resolved: Record<string, Json>, digest: string, place: Place): void {
+    const disclosure = this.#take(digest);
+    if (disclosure === undefined) {
+      if (!this.#credential) this.#withheld = true;
+      return;
+    }
+    const { name } = disclosure;
+    if (name === undefined || Object.hasOwn(resolved, name)) throw new Refused('disclosure_invalid');
+    if (place === 'token' && REGISTERED.has(name)) throw new Refused('disclosure_invalid');
+    resolved[name] = this.#value(disclosure.value, memberPlace(place, name));
+  }
+
+  #array(array: readonly Json[], place: Place): readonly Json[] {
+    const resolved: Json[] = [];
+    for (const element of array) {
+      const digest = elementDigest(element);
+      if (digest === undefined) resolved.push(this.#value(element, elementPlace(place)));
+      else this.#addElement(resolved, digest, place);
+    }
+    return resolved;
+  }
+
+  #addElement(resolved: Json[], digest: string, place: Place): void {
+    const disclosure = this.#take(digest);
+    if (disclosure === undefined) {
+      if (!this.#credential && !mayWithhold(place)) this.#withheld = true;
+      return;
+    }
+    if (disclosure.name !== undefined) throw new Refused('disclosure_invalid');
+    resolved.push(this.#value(disclosure.value, elementPlace(place)));
+  }
+
+  /** The disclosure of a digest, which stands in one place of the whole token whether it is disclosed or not. */
+  #take(digest: string): Disclosure | undefined {
+    if (this.#digests.has(digest)) throw new Refused('disclosure_invalid');
+    this.#digests.add(digest);
+    const disclosure = this.#disclosures.get(digest);
+    if (disclosure !== undefined) this.#unused -= 1;
+    return disclosure;
+  }
+}
+
+function readDisclosure(text: string): Disclosure {
+  const read = readTokenJson(decodeBase64url(text));
+  if (read.kind === 'inexact') throw new Refused('claims_invalid');
+  if (read.kind !== 'read' || !Array.isArray(read.value)) throw new Refused('disclosure_invalid');
+  const [salt, second, third, ...more]: readonly Json[] = read.value;
+  if (typeof salt !== 'string' || second === undefined || more.length > 0) throw new Refused('disclosure_invalid');
+  if (third === undefined) return { name: undefined, value: second };
+  if (typeof second !== 'string' || RESERVED.has(second)) throw new Refused('disclosure_invalid');
+  return { name: second, value: third };
+}
+
+function digestsOf(value: Json | undefined): readonly string[] {
+  if (value === undefined) return [];
+  if (!Array.isArray(value) || !value.every((digest: Json) => typeof digest === 'string'))
+    throw new Refused('disclosure_invalid');
+  return value;
+}
+
+/** The digest that stands for an element of an array: an object with the one member `...`. Anything near it is refused. */
+function elementDigest(element: Json): string | undefined {
+  if (!isObject(element) || !Object.hasOwn(element, '...')) return undefined;
+  const digest = element['...'];
+  if (typeof digest !== 'string' || Object.keys(element).length !== 1) throw new Refused('disclosure_invalid');
+  return digest;
+}

@@ -1,0 +1,89 @@
+import { isUtf8 } from 'node:buffer';
+import { isObject } from '../../../json/object.ts';
+import { parseStrictJson } from '../../../json/strict.ts';
+import type { Json, JsonObject } from '../../../json/types.ts';
+import { Refused } from '../model/reasons.ts';
+import { decodeBase64url } from './base64url.ts';
+import { hasFirstVersionMember } from './first-version.ts';
+
+/**
+ * How the caller's protocol carried a mandate (ap2.md 7.1): not at all, once as text, in a form that no mandate can have, or in places
+ * that differ.
+ */
+export type CarriedMandate =
+  | { readonly kind: 'none' }
+  /** base64url of the JSON of the envelope, as it came. */
+  | { readonly kind: 'text'; readonly value: string }
+  | { readonly kind: 'illegible' }
+  | { readonly kind: 'conflicting' };
+
+/** The two presentations of an envelope, not yet looked at. */
+export interface Envelope {
+  readonly checkout: string;
+  readonly payment: string | undefined;
+}
+
+/** Deepest nesting of an envelope; a right one has a single level. */
+const MAX_ENVELOPE_DEPTH = 4;
+const MEMBERS: ReadonlySet<string> = new Set(['method', 'version', 'payload', 'payment_mandate']);
+/** Characters of one presentation (ap2.md 7.2). */
+const MIN_PRESENTATION = 16;
+const MAX_PRESENTATION = 24_576;
+const PRESENTATION = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*~[A-Za-z0-9_.~-]*$/;
+
+/** A member `_authorization` as MCP and A2A carry it: the object itself, or the text that the header would have (ap2.md 7.1). */
+export function carriedMember(value: Json | undefined): CarriedMandate {
+  if (value === undefined) return { kind: 'none' };
+  if (typeof value === 'string') return { kind: 'text', value };
+  if (!isObject(value)) return { kind: 'illegible' };
+  return { kind: 'text', value: Buffer.from(JSON.stringify(value), 'utf8').toString('base64url') };
+}
+
+/**
+ * Opens the envelope (ap2.md 7.6, steps 1 to 3). `maxBytes` counts the text as it came, before anything of it is decoded: it is what a
+ * stranger makes us look at.
+ * @throws Refused
+ */
+export function readEnvelope(carried: CarriedMandate, maxBytes: number): Envelope {
+  if (carried.kind === 'none') throw new Refused('mandate_required');
+  if (carried.kind !== 'text') throw new Refused('envelope_encoding');
+  const text = carried.value;
+  if (text === '') throw new Refused('mandate_required');
+  if (text.length > maxBytes) throw new Refused('envelope_too_large');
+  const bytes = decodeBase64url(text);
+  // A header that came twice arrives as "A, B" and ends here: neither comma nor space is in the alphabet.
+  if (bytes === undefined || !isUtf8(bytes)) throw new Refused('envelope_encoding');
+  return opened(parsed(bytes));
+}
+
+function parsed(bytes: Buffer): Json {
+  try {
+    return parseStrictJson(bytes, MAX_ENVELOPE_DEPTH);
+  } catch {
+    throw new Refused('envelope_json');
+  }
+}
+
+function opened(envelope: Json): Envelope {
+  if (!isObject(envelope)) throw new Refused('envelope_schema');
+  checkVersion(envelope);
+  if (Object.keys(envelope).some((name) => !MEMBERS.has(name))) throw new Refused('envelope_schema');
+  const { payload, payment_mandate: payment } = envelope;
+  if (!isPresentation(payload)) throw new Refused('envelope_schema');
+  if (payment !== undefined && !isPresentation(payment)) throw new Refused('envelope_schema');
+  return { checkout: payload, payment };
+}
+
+/** Other versions are told apart from mistakes: whoever speaks one learns that this is why. */
+function checkVersion(envelope: JsonObject): void {
+  const { method, version } = envelope;
+  if (hasFirstVersionMember(envelope)) throw new Refused('unsupported_version');
+  if (typeof method !== 'string') throw new Refused('envelope_schema');
+  if (version !== undefined && typeof version !== 'string') throw new Refused('envelope_schema');
+  if (method !== 'ap2' || (version !== undefined && version !== '0.2')) throw new Refused('unsupported_version');
+}
+
+function isPresentation(value: Json | undefined): value is string {
+  if (typeof value !== 'string' || value.length < MIN_PRESENTATION || value.length > MAX_PRESENTATION) return false;
+  return PRESENTATION.test(value);
+}

@@ -1,0 +1,49 @@
+import type { X509Certificate } from 'node:crypto';
+import type { JsonObject } from '../../../json/types.ts';
+import { readStaticKeys } from './static-keys.ts';
+import type { IssuerRole, VerificationKey } from './trust.ts';
+
+/** Keys of one issuer by their ids. */
+export type KeysById = ReadonlyMap<string, VerificationKey>;
+
+/** Where the keys of an issuer come from: one place each, so that two of them can never disagree. */
+export type KeySource =
+  /** Configured, or in the issuer's name itself (`did:key`). */
+  | { readonly kind: 'static'; readonly keys: KeysById }
+  | { readonly kind: 'jwks'; readonly url: string }
+  | { readonly kind: 'did-web'; readonly did: string; readonly url: string }
+  /** Certificates in the head of the token; their leaf is for `host`. */
+  | { readonly kind: 'x5c'; readonly host: string; readonly roots: readonly X509Certificate[] };
+
+/** One issuer that the operator trusts (ap2.md 7.5). */
+export interface IssuerSettings {
+  /** `iss`, exact text. */
+  readonly id: string;
+  readonly role: IssuerRole;
+  /** Whether its tokens may come without `iss`. Static keys only. */
+  readonly allowKidOnly: boolean;
+  readonly source: KeySource;
+}
+
+/** What an issuer may root: mandates, unless credentials of these types are listed. */
+export function roleOf(credentialVct: readonly string[] | undefined): IssuerRole {
+  return credentialVct === undefined ? { kind: 'mandates' } : { kind: 'credentials', vct: new Set(credentialVct) };
+}
+
+/** An issuer whose public keys (JWKs) are known. @throws Error for a key that could never be used, with what is wrong of it */
+export function staticIssuer(issuer: {
+  readonly id: string;
+  readonly keys: readonly JsonObject[];
+  readonly credentialVct?: readonly string[] | undefined;
+  readonly allowKidOnly?: boolean | undefined;
+}): IssuerSettings {
+  const { keys, faults } = readStaticKeys(issuer.keys);
+  const [fault] = faults;
+  if (fault !== undefined) throw new Error(`key ${fault.index} of ${issuer.id} ${fault.message}`);
+  return {
+    id: issuer.id,
+    role: roleOf(issuer.credentialVct),
+    allowKidOnly: issuer.allowKidOnly ?? false,
+    source: { kind: 'static', keys },
+  };
+}

@@ -1,0 +1,99 @@
+import { createHash, X509Certificate } from 'node:crypto';
+import type { Json } from '../../../json/types.ts';
+import { RecentMap } from '../../../time/recent-map.ts';
+import { pathLength } from './basic-constraints.ts';
+import { isUnderstood, maySign } from './certificate-limits.ts';
+import { readPublicKey } from './keys.ts';
+import type { VerificationKey } from './trust.ts';
+
+/** Most certificates in the head of a token, and the longest of them, characters. */
+const MAX_CHAIN = 4;
+const MAX_CERTIFICATE_LENGTH = 8_192;
+/** Chains that were found good and are remembered. */
+const MAX_REMEMBERED = 100;
+const NAMED_CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp256k1']);
+
+interface Remembered {
+  readonly key: VerificationKey;
+  /** Milliseconds since 1970: the part of time in which every certificate is valid. */
+  readonly from: number;
+  readonly until: number;
+}
+
+/**
+ * Keys out of certificate chains (RFC 7515, 4.1.6) that end at one of the operator's roots and whose leaf is for one host. `now`:
+ * milliseconds since 1970. Undefined for a chain that is not to be trusted; what a forged one costs is one look for its root.
+ */
+export function createChainKeys(
+  { host, roots }: { readonly host: string; readonly roots: readonly X509Certificate[] },
+  now: () => number,
+): (x5c: readonly string[]) => VerificationKey | undefined {
+  const good = new RecentMap<Remembered>(MAX_REMEMBERED);
+  return function keyOfChain(x5c) {
+    if (x5c.length === 0 || x5c.length > MAX_CHAIN) return undefined;
+    if (x5c.some((text) => text.length > MAX_CERTIFICATE_LENGTH)) return undefined;
+    const id = createHash('sha256').update(x5c.join('\n')).digest('base64url');
+    const known = good.use(id);
+    const found = known ?? verified(x5c, host, roots);
+    if (found === undefined) return undefined;
+    if (known === undefined) good.add(id, found);
+    const at = now();
+    return at >= found.from && at < found.until ? found.key : undefined;
+  };
+}
+
+function verified(x5c: readonly string[], host: string, roots: readonly X509Certificate[]): Remembered | undefined {
+  const chain = x5c.map(readCertificate).filter((certificate) => certificate !== undefined);
+  const [leaf] = chain;
+  const last = chain.at(-1);
+  if (chain.length !== x5c.length || leaf === undefined || last === undefined) return undefined;
+  // The root may come along; it is trusted because it was configured, never because it came.
+  const root = roots.find((known) => known.fingerprint256 === last.fingerprint256 || issued(last, known));
+  if (root === undefined) return undefined;
+  const whole = root.fingerprint256 === last.fingerprint256 ? chain : [...chain, root];
+  // From the root down: nothing is looked at that no trusted key has vouched for.
+  for (let above = whole.length - 1; above > 0; above -= 1) {
+    const authority = whole[above];
+    const below = whole[above - 1];
+    if (authority === undefined || below === undefined) return undefined;
+    // Between an authority and the leaf stand `above - 1` others (RFC 5280, 4.2.1.9).
+    if (!authority.ca || pathLength(authority.raw) < above - 1 || !issued(below, authority)) return undefined;
+    // Not asked of the root: the operator took it as it is.
+    if (!isUnderstood(below.raw)) return undefined;
+  }
+  if (whole.length < 2 || leaf.ca || !maySign(leaf.raw)) return undefined;
+  // `wildcards: false` keeps one certificate of a hosting company from speaking for all of its customers.
+  if (leaf.checkHost(host, { subject: 'never', wildcards: false }) === undefined) return undefined;
+  const key = keyOf(leaf);
+  if (key === undefined) return undefined;
+  return {
+    key,
+    from: Math.max(...whole.map(({ validFromDate }) => validFromDate.getTime())),
+    // The last second of a certificate is a part of its life (RFC 5280, 4.1.2.5).
+    until: Math.min(...whole.map(({ validToDate }) => validToDate.getTime())) + 1_000,
+  };
+}
+
+/** The name, the key usage and the key identifiers fit, and the signature is good. */
+function issued(certificate: X509Certificate, authority: X509Certificate): boolean {
+  return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
+}
+
+/** Standard base64 in its one spelling: not the alphabet of URLs, no line breaks. */
+function readCertificate(text: string): X509Certificate | undefined {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64') !== text) return undefined;
+  try {
+    return new X509Certificate(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for RSA, and for curves that are not served or that JWKs have no name for. */
+function keyOf({ publicKey }: X509Certificate): VerificationKey | undefined {
+  const curve = publicKey.asymmetricKeyDetails?.namedCurve;
+  if (publicKey.asymmetricKeyType !== 'ed25519' && !(curve !== undefined && NAMED_CURVES.has(curve))) return undefined;
+  const reading = readPublicKey(publicKey.export({ format: 'jwk' }) as Json);
+  return reading.ok ? reading.key : undefined;
+}

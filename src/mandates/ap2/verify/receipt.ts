@@ -1,0 +1,47 @@
+import type { SigningKey } from '../../../crypto/signing-key.ts';
+import { REASONS, type Reason } from '../model/reasons.ts';
+import type { MandateReference } from '../model/verdict.ts';
+import { createCompactSigner } from '../token/compact-signer.ts';
+
+/** What was sold under a mandate. */
+export interface OrderFacts {
+  readonly orderId: string;
+  /** Hash of the transaction that paid for it; undefined for what is free. */
+  readonly transaction?: string;
+}
+
+/** Signs receipts (ap2.md 13): what an agent shows as proof that a mandate was used, or that it was not and may be replaced. */
+export interface ReceiptSigner {
+  accepted(mandate: MandateReference, order: OrderFacts, nowMs: number): string;
+  rejected(mandate: MandateReference, reason: Reason, nowMs: number): string;
+}
+
+/** `issuer`: `iss` of the receipts. The key is that of the checkouts; `typ` tells the two apart. */
+export function createReceiptSigner({
+  issuer,
+  key,
+}: {
+  readonly issuer: string;
+  readonly key: SigningKey;
+}): ReceiptSigner {
+  const signed = createCompactSigner('ap2-receipt+jwt', key);
+  const about = ({ reference, referenceSdHash }: MandateReference) => ({
+    reference,
+    reference_sd_hash: referenceSdHash,
+  });
+  const head = (nowMs: number) => ({ iss: issuer, iat: Math.floor(nowMs / 1_000) });
+  return {
+    accepted(mandate, { orderId, transaction }, nowMs) {
+      const paid = transaction === undefined ? {} : { network_confirmation_id: transaction };
+      const success = { status: 'Success', result: 'success' };
+      return signed({ ...head(nowMs), ...success, ...about(mandate), order_id: orderId, ...paid });
+    },
+    rejected(mandate, reason, nowMs) {
+      const { ap2Error } = REASONS[reason];
+      // Some refusals are none of AP2's: then the reason alone is told.
+      const error = ap2Error === undefined ? {} : { error: ap2Error };
+      const failure = { status: 'Error', result: 'error' };
+      return signed({ ...head(nowMs), ...failure, ...about(mandate), ...error, error_description: reason });
+    },
+  };
+}

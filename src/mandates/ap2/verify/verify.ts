@@ -1,0 +1,131 @@
+import type { PublicJwk } from '../../../crypto/signing-key.ts';
+import type { ChainCache } from '../chain/cache.ts';
+import type { VerifiedChain } from '../chain/chain.ts';
+import { createChainVerifier } from '../chain/verify-chain.ts';
+import { createCheckoutCheck } from '../checkout/checkout.ts';
+import { createCheckoutKeys } from '../checkout/checkout-key.ts';
+import type { MintedCheckouts } from '../checkout/issued-checkouts.ts';
+import { checkCheckoutConstraints } from '../constraints/checkout-constraints.ts';
+import { checkPayment, type PaymentSubject } from '../constraints/payment-check.ts';
+import { checkPurchase } from '../constraints/purchase-check.ts';
+import type { Ap2Profile } from '../model/profile.ts';
+import type { Purchase } from '../model/purchase.ts';
+import { object } from '../model/readers.ts';
+import { type MandateFamily, Refused } from '../model/reasons.ts';
+import type { AcceptedMandate, MandateReference, MandateVerdict, RefusedMandate } from '../model/verdict.ts';
+import { type CarriedMandate, readEnvelope } from '../token/envelope.ts';
+import { referenceOf } from '../token/segments.ts';
+import type { TrustedIssuers } from '../trust/trust.ts';
+import { claimOf, type PaidUnder } from './claim.ts';
+
+export interface MandateVerifierParts {
+  readonly profile: Ap2Profile;
+  readonly trust: TrustedIssuers;
+  /** Goes with the trusted issuers; left out, the verifier has its own. */
+  readonly cache?: ChainCache;
+  /** Whose checkouts count: our own key and those that the operator added. */
+  readonly checkoutKeys: readonly PublicJwk[];
+  /** The checkouts that this process handed out. */
+  readonly minted: MintedCheckouts;
+}
+
+export interface MandateVerifier {
+  /**
+   * Whether a mandate is right for a purchase. It is not reserved: two calls with one mandate are both accepted here, and the register
+   * tells them apart. `now`: unix seconds, read once a call. Rejects for a bug only, and then nothing is accepted.
+   */
+  verify(carried: CarriedMandate, purchase: Purchase, now: number): Promise<MandateVerdict>;
+}
+
+/** How far a check came: what a refusal may say of the presentation. */
+interface Progress {
+  family: MandateFamily | undefined;
+  reference: MandateReference | undefined;
+  issuer: string | undefined;
+}
+
+/** The verifier of mandates: the steps of ap2.md 7.6 in their order, the last one (the register) excepted. */
+export function createMandateVerifier(parts: MandateVerifierParts): MandateVerifier {
+  const { profile, minted } = parts;
+  const verifyChain = createChainVerifier(parts);
+  const checkCheckout = createCheckoutCheck({ profile, keys: createCheckoutKeys(parts.checkoutKeys), minted });
+
+  async function accepted(
+    carried: CarriedMandate,
+    purchase: Purchase,
+    at: number,
+    progress: Progress,
+  ): Promise<AcceptedMandate> {
+    const now = Math.floor(at);
+    const envelope = readEnvelope(carried, profile.maxEnvelopeBytes);
+    progress.family = 'checkout';
+    progress.reference = referenceOf(envelope.checkout);
+    const chain = await verifyChain(envelope.checkout, 'checkout', now, (issuer) => {
+      progress.issuer = issuer;
+    });
+    const agreed = checkCheckout(object(chain.closed.mandate), now);
+    const { hash, claims } = agreed;
+    const units = checkPurchase(claims, purchase, profile);
+    checkNonce(chain, claims.jti);
+    for (const open of chain.open) checkCheckoutConstraints(object(open.mandate), claims);
+    progress.family = 'payment';
+    const subject = { purchase, units, checkout: chain, checkoutHash: hash, now };
+    const paid = await paidUnder(envelope.payment, subject, claims.jti);
+    return {
+      kind: 'accepted',
+      mode: chain.mode,
+      issuer: chain.issuer,
+      ...chain.reference,
+      mandateId: chain.closed.id,
+      checkoutIssuer: claims.iss,
+      checkoutId: claims.jti,
+      claim: claimOf(chain, agreed, paid, profile, at),
+    };
+  }
+
+  /** Step 14. A call that pays nothing has nothing that a payment mandate could be for. */
+  async function paidUnder(
+    presentation: string | undefined,
+    subject: Omit<PaymentSubject, 'presentation'>,
+    jti: string,
+  ): Promise<PaidUnder | undefined> {
+    const { payment } = subject.purchase;
+    if (presentation === undefined) {
+      if (profile.policy.paymentMandate === 'required' && payment !== undefined)
+        throw new Refused('payment_mandate_required');
+      return undefined;
+    }
+    const chain = await verifyChain(presentation, 'payment', subject.now);
+    checkNonce(chain, jti);
+    return { chain, allowances: checkPayment(chain, { ...subject, presentation }, profile) };
+  }
+
+  return {
+    async verify(carried, purchase, at) {
+      const progress: Progress = { family: undefined, reference: undefined, issuer: undefined };
+      try {
+        return await accepted(carried, purchase, at, progress);
+      } catch (error) {
+        if (error instanceof Refused) return refused(error, progress);
+        throw error;
+      }
+    },
+  };
+}
+
+/** Whoever closed the mandate signed the `jti` of this checkout. A root that closes by itself has no hop, and signs the checkout's hash. */
+function checkNonce({ nonce }: VerifiedChain, jti: string): void {
+  if (nonce !== undefined && nonce !== jti) throw new Refused('nonce_mismatch');
+}
+
+function refused({ reason, facts, cause }: Refused, { family, reference, issuer }: Progress): RefusedMandate {
+  return {
+    kind: 'refused',
+    reason,
+    ...(family === undefined ? {} : { mandate: family }),
+    ...facts,
+    reference,
+    issuer,
+    ...(cause === undefined ? {} : { cause }),
+  };
+}

@@ -1,0 +1,196 @@
+/**
+ * Calls as the events tell them, as far as they have come: one for each call id, which is the gateway's own. Request ids are chosen by
+ * callers, and a stranger may choose one that somebody else has; they tell calls apart only for events of an earlier release.
+ *
+ * @typedef {import('../../events/event.ts').CommerceEvent} CommerceEvent
+ * @typedef {'requested' | 'asked' | 'refused' | 'paid' | 'answered' | 'delivered' | 'failed' | 'lost'} Outcome
+ *
+ * @typedef {object} Call
+ * @property {string} key The call id, or the request id where there is none.
+ * @property {string} requestId
+ * @property {string} resourceId
+ * @property {string} channel
+ * @property {Outcome} outcome
+ * @property {string | undefined} reason Error code, refusal or merchant's status, of the last event that has one.
+ * @property {string | undefined} transaction
+ * @property {number | undefined} durationMs
+ * @property {string} at When it was requested last, ISO 8601.
+ * @property {readonly CommerceEvent[]} events Oldest first.
+ */
+
+/** Events that are kept; the oldest calls go first. */
+export const MAX_EVENTS = 5_000;
+
+/**
+ * @type {Readonly<Record<Outcome, { readonly label: string, readonly tone: 'good' | 'quiet' | 'warn' | 'bad' }>>}
+ */
+export const OUTCOMES = {
+  delivered: { label: 'Delivered', tone: 'good' },
+  lost: { label: 'Paid, not delivered', tone: 'bad' },
+  failed: { label: 'Failed', tone: 'bad' },
+  refused: { label: 'Refused', tone: 'warn' },
+  asked: { label: 'Payment asked', tone: 'quiet' },
+  paid: { label: 'Paid', tone: 'quiet' },
+  answered: { label: 'Answered', tone: 'quiet' },
+  requested: { label: 'Requested', tone: 'quiet' },
+};
+
+/** @type {Readonly<Record<string, Outcome>>} */
+const OUTCOME_OF = {
+  'resource.requested': 'requested',
+  'payment.required': 'asked',
+  'payment.rejected': 'refused',
+  'authorization.rejected': 'refused',
+  'payment.settled': 'paid',
+  'backend.called': 'answered',
+  'backend.failed': 'failed',
+  'resource.delivered': 'delivered',
+};
+
+/** Outcomes that end a call without a delivery: with money taken the buyer is owed what he paid for, though the merchant answered. */
+const SHORT_OF_DELIVERY = /** @type {ReadonlySet<Outcome>} */ (new Set(['failed', 'answered']));
+
+export function createCalls() {
+  /** @type {Map<string, CommerceEvent>} */
+  const events = new Map();
+  /** @type {Map<string, Call>} */
+  let calls = new Map();
+  return {
+    /** @param {string} id */
+    knows: (id) => events.has(id),
+    /**
+     * Whether any of them was new.
+     *
+     * @param {readonly CommerceEvent[]} more
+     */
+    add(more) {
+      const fresh = more.filter(({ id }) => !events.has(id));
+      if (fresh.length === 0) return false;
+      for (const event of fresh) events.set(event.id, event);
+      const kept = [...events.values()].sort(byPosition).slice(-MAX_EVENTS);
+      events.clear();
+      for (const event of kept) events.set(event.id, event);
+      calls = grouped(kept, calls);
+      return true;
+    },
+    /** Newest first; a call that has not changed is the same object as before. */
+    list: () => [...calls.values()],
+    /** @param {string} key */
+    get: (key) => calls.get(key),
+  };
+}
+
+/**
+ * @param {readonly CommerceEvent[]} events Oldest first.
+ * @param {ReadonlyMap<string, Call>} before
+ */
+function grouped(events, before) {
+  /** @type {Map<string, CommerceEvent[]>} */
+  const groups = new Map();
+  for (const event of events) {
+    const key = keyOf(event);
+    const group = groups.get(key) ?? [];
+    group.push(event);
+    // A request that begins anew under its old id is the newest call.
+    if (event.type === 'resource.requested') groups.delete(key);
+    groups.set(key, group);
+  }
+  /** @type {Map<string, Call>} */
+  const calls = new Map();
+  for (const [key, group] of [...groups].reverse()) {
+    const earlier = before.get(key);
+    const unchanged = earlier?.events.length === group.length && earlier.events[0]?.id === group[0]?.id;
+    calls.set(key, unchanged ? earlier : callOf(key, group));
+  }
+  return calls;
+}
+
+/** @param {CommerceEvent} event */
+function keyOf({ callId, requestId }) {
+  return callId ?? requestId;
+}
+
+/**
+ * @param {string} key
+ * @param {readonly CommerceEvent[]} events
+ * @returns {Call}
+ */
+function callOf(key, events) {
+  const begun = events.findLastIndex(({ type }) => type === 'resource.requested');
+  const run = events.slice(Math.max(begun, 0));
+  const settled = events.findLast(({ type }) => type === 'payment.settled');
+  const outcome = outcomeOf(run);
+  const first = run[0];
+  return {
+    key,
+    requestId: first?.requestId ?? '',
+    resourceId: first?.resourceId ?? '',
+    channel: run.find(({ adapter }) => adapter !== undefined)?.adapter ?? '',
+    outcome: settled !== undefined && SHORT_OF_DELIVERY.has(outcome) ? 'lost' : outcome,
+    reason: reasonOf(run),
+    transaction: text(settled?.data?.['transaction']) ?? text(events.findLast(isRefusal)?.data?.['transactionHash']),
+    durationMs: run.findLast(({ durationMs }) => typeof durationMs === 'number')?.durationMs,
+    at: first?.at ?? '',
+    events,
+  };
+}
+
+/** @param {readonly CommerceEvent[]} run */
+function outcomeOf(run) {
+  const last = run.findLast(({ type }) => OUTCOME_OF[type] !== undefined);
+  // A refused proof is answered with the terms again; what matters is that it was refused.
+  if (last?.type === 'payment.required' && run.some(isRefusal)) return 'refused';
+  if (last?.data?.['clientGone'] === true) return 'failed';
+  return (last && OUTCOME_OF[last.type]) ?? 'requested';
+}
+
+/** @param {CommerceEvent} event */
+function isRefusal({ type }) {
+  return type === 'payment.rejected' || type === 'authorization.rejected';
+}
+
+/** @param {readonly CommerceEvent[]} run */
+function reasonOf(run) {
+  const told = run.findLast(({ type }) => type === 'backend.failed' || type.endsWith('.rejected'))?.data;
+  const left = run.some(({ data }) => data?.['clientGone'] === true) ? 'CLIENT_GONE' : undefined;
+  return text(told?.['code']) ?? text(told?.['reason']) ?? left;
+}
+
+/** @param {unknown} value */
+function text(value) {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/**
+ * Whether a call is one of those looked for: every word of `words` in any of its texts, and its outcome.
+ *
+ * @param {Call} call
+ * @param {{ readonly words: string, readonly outcome: string }} filter
+ */
+export function matches(call, { words, outcome }) {
+  if (outcome !== '' && call.outcome !== outcome) return false;
+  const { key, requestId, resourceId, channel, reason = '', transaction = '' } = call;
+  const said = [key, requestId, resourceId, channel, reason, transaction, OUTCOMES[call.outcome].label].join('\n');
+  const haystack = said.toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => haystack.includes(word));
+}
+
+/**
+ * Positions of the feed, `evt_<ms>-<seq>`, oldest first.
+ *
+ * @param {CommerceEvent} one
+ * @param {CommerceEvent} other
+ */
+function byPosition(one, other) {
+  const [ms = 0, sequence = 0] = position(one.id);
+  const [otherMs = 0, otherSequence = 0] = position(other.id);
+  return ms - otherMs || sequence - otherSequence;
+}
+
+/** @param {string} id */
+function position(id) {
+  return id.slice('evt_'.length).split('-').map(Number);
+}

@@ -1,0 +1,74 @@
+import { byId, element } from './dom.js';
+
+/**
+ * @typedef {import('../../telemetry/health/readiness.ts').ReadinessCheck} ReadinessCheck
+ * @typedef {import('./session.js').Session} Session
+ */
+
+/** Told by sign and word; the colour only repeats it. */
+const STATUS = {
+  pass: { sign: '✓', word: 'ready', tone: 'good' },
+  warn: { sign: '!', word: 'warning', tone: 'warn' },
+  fail: { sign: '✕', word: 'failing', tone: 'bad' },
+};
+/** What was ready before the gateway fell silent says nothing of now. */
+const UNKNOWN = { sign: '?', word: 'unknown', tone: 'unknown' };
+
+/** Shows what `/ready` says, and the same components as unknown while it says nothing. */
+export function readinessView() {
+  const list = byId('checks', HTMLUListElement);
+  let shown = '';
+  /** @param {Session} session */
+  return ({ facts: { readiness, readinessHeard } }) => {
+    const now = JSON.stringify([readiness, readinessHeard]);
+    if (now === shown) return;
+    shown = now;
+    if (readiness === undefined) {
+      list.replaceChildren();
+      return;
+    }
+    /** @type {typeof heard} */
+    const check = readinessHeard ? heard : unheard;
+    const { ready, store, adapters, paymentProviders, authorizationProviders } = readiness;
+    list.replaceChildren(
+      check('Gateway', { name: '', status: ready ? 'pass' : 'fail' }),
+      check('Store', store),
+      ...adapters.map((adapter) => check('Front', adapter)),
+      ...paymentProviders.map((provider) => check('Payments', provider)),
+      ...authorizationProviders.map((provider) => check('Mandates', provider)),
+    );
+  };
+}
+
+/**
+ * @param {string} kind
+ * @param {ReadinessCheck} found
+ */
+function heard(kind, { name, status, detail }) {
+  const { sign, word, tone } = STATUS[status] ?? STATUS.fail;
+  return entry(kind, name, { sign, tone, word: detail ?? word });
+}
+
+/**
+ * @param {string} kind
+ * @param {ReadinessCheck} found
+ */
+function unheard(kind, { name }) {
+  return entry(kind, name, UNKNOWN);
+}
+
+/**
+ * @param {string} kind
+ * @param {string} name
+ * @param {{ readonly sign: string, readonly word: string, readonly tone: string }} said
+ */
+function entry(kind, name, { sign, word, tone }) {
+  return element(
+    'li',
+    { 'data-tone': tone },
+    element('span', { class: 'sign', 'aria-hidden': 'true' }, sign),
+    element('span', { class: 'kind' }, kind),
+    ...(name === '' ? [] : [element('span', { class: 'name' }, name)]),
+    element('span', { class: 'word' }, word),
+  );
+}

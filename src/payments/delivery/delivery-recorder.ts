@@ -1,0 +1,220 @@
+import type { Journal } from '../../events/journal.ts';
+import { REAL_TIME, type Time } from '../../time/time.ts';
+import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from '../ledger/delivery-progress.ts';
+import { holder } from '../ledger/fencing-token.ts';
+import {
+  type Advance,
+  type Advanced,
+  type KeptAnswer,
+  MAX_KEPT_BYTES,
+  type PaymentFacts,
+  type PaymentLedger,
+  type PaymentRecord,
+} from '../ledger/ledger.ts';
+import { type Delivery, receiptOf } from '../ledger/payment-receipt.ts';
+import { RETRY_WINDOW_MS } from '../ledger/retention.ts';
+import { LEASE_MS, type Lease } from '../settlement/leases.ts';
+import { deliverAgainMs, windowLeftMs } from '../settlement/patience.ts';
+import { PATIENT_PAUSES_MS, pausesFor, persist, type Unwritten } from '../settlement/persist.ts';
+import { passed } from '../steps.ts';
+import { deliveredAfterAll, retake } from './late-delivery.ts';
+
+/** Where tasks are polled and resumed, a client that lost the answer needs this long to ask again, milliseconds (contract 4.5). */
+const A2A_KEEP_MS = 10 * 60 * 1_000;
+
+/** Between attempts at the mark that bytes leave, milliseconds. */
+const MARK_PAUSE_MS = 100;
+/**
+ * How long the first byte waits for the mark, milliseconds. Without the mark a process that dies would leave a receipt as of a buyer who got
+ * nothing, and he would have goods and refund. A store that fails over or stands still is back within this time; one that stays away longer
+ * must not keep the goods from a buyer who has paid.
+ */
+const MARK_WAIT_MS = 20_000;
+/** How often the first byte waits for another attempt that took the record over meanwhile. */
+const TAKEOVERS = 5;
+/** How long the mark is tried after its byte left without it, milliseconds. */
+const LATE_MARK_MS = 60_000;
+
+/** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
+export interface DeliveryDesk {
+  /**
+   * Bytes of the answer are about to leave. Call it when the first of them is there, and send nothing before it resolves: then the store has
+   * the mark, so that a death from here on is told from one before, or it was away for too long. Never rejects.
+   */
+  sending(record: PaymentRecord): Promise<void>;
+  /** The answer was sent completely. */
+  delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<void>;
+  /** Money moved and the buyer has nothing yet. Resolves when the proof may be brought again. */
+  undelivered(record: PaymentRecord, facts: DeliveryFacts & Undelivered): Promise<void>;
+}
+
+export interface Undelivered {
+  /** The error code the buyer was given, or `CLIENT_GONE`; undefined when nothing failed and only the buyer is not there. */
+  readonly failure: string | undefined;
+  /** False only when it is certain that no byte of the request reached the merchant. */
+  readonly requestWritten: boolean;
+  /** Whether the merchant may be sent the request again. */
+  readonly repeatable: boolean;
+}
+
+export interface DeliveryFacts {
+  /** The request that is being answered; differs from the record's when a later one collects. */
+  readonly requestId: string;
+  /** The call that is being answered. */
+  readonly callId: string | undefined;
+  /** 0 when no answer came. */
+  readonly backendStatus: number;
+  readonly durationMs: number;
+  /** What of it still waits goes with the write. */
+  readonly journal: Journal;
+  /** Ends with this. */
+  readonly lease: Lease;
+  /** The merchant's whole answer, when it came and is small enough to keep. */
+  readonly answer: KeptAnswer | undefined;
+}
+
+/** A delivery of which bytes may leave: the record as this attempt holds it, and the write of the mark. */
+interface Begun {
+  readonly record: PaymentRecord;
+  readonly mark: Promise<unknown>;
+}
+
+/** What a delivery could not write. */
+interface UnwrittenDelivery {
+  readonly payId: string;
+  readonly err: unknown;
+}
+
+/** Told of what a store that was away for too long did not take. */
+export interface DeliveryWarnings {
+  /** How a delivery ended: its lease will end, and the record stays collectable. */
+  unwritten(facts: UnwrittenDelivery): void;
+  /** An answer leaves without its mark. */
+  unmarked(facts: UnwrittenDelivery): void;
+}
+
+/** `keepAnswerMs`: how long the token of a purchase opens its delivered answer. */
+export function createDeliveryDesk(
+  ledger: PaymentLedger,
+  keepAnswerMs: number,
+  warn: DeliveryWarnings,
+  time: Time = REAL_TIME,
+): DeliveryDesk {
+  const begun = new WeakMap<PaymentRecord, Begun>();
+  /** What a failed delivery says of its own mark. One that an attempt before this one left behind stays. */
+  const unmarked = async (record: PaymentRecord): Promise<PaymentFacts> => {
+    const own = begun.get(record);
+    // Or its repetition might come after what is written now.
+    await own?.mark;
+    return own === undefined || own.record.sending === 'begun' ? {} : { sending: 'ended' };
+  };
+  /** Writes the mark, and again until the time is over. */
+  const mark = (record: PaymentRecord, held: PaymentRecord, forMs: number): Promise<Advanced | Unwritten> => {
+    const command = { ...holder(held), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
+    const written = persist(() => ledger.note(command), time, pausesFor(forMs, MARK_PAUSE_MS, time));
+    begun.set(record, { record: held, mark: written });
+    return written;
+  };
+  const close = async (
+    record: PaymentRecord,
+    facts: DeliveryFacts,
+    delivery: Delivery,
+    change: Pick<Advance, 'to' | 'againMs' | 'facts' | 'keeping'>,
+  ): Promise<void> => {
+    const at = new Date();
+    const resumed = facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId };
+    const settledAt = new Date(record.settledAt ?? at);
+    const receipt = receiptOf(record, {
+      settledAt,
+      at,
+      durationMs: facts.durationMs,
+      delivery,
+      callId: facts.callId,
+      ...resumed,
+    });
+    const said = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
+    const command = { ...said, ...holder(begun.get(record)?.record ?? record) };
+    let written: Advanced | Unwritten;
+    if (change.to === 'undelivered') written = await persist(() => ledger.advance(command), time);
+    else {
+      // Nobody waits for this write, and without it goods and refund would both be due.
+      written = await persist(() => ledger.advance(command), time, PATIENT_PAUSES_MS);
+      if (written.kind === 'fenced' || written.kind === 'illegal')
+        written = (await deliveredAfterAll(ledger, time, record, said)) ?? written;
+    }
+    facts.lease.drop();
+    if (written.kind === 'done') {
+      if (change.to === 'delivered') passed('delivered', record.payId);
+      return;
+    }
+    facts.journal.putBack(command.events);
+    facts.journal.flush();
+    if (written.kind === 'illegal' && written.state === change.to) return;
+    warn.unwritten({ payId: record.payId, err: causeOf(written) });
+  };
+  return {
+    async sending(record) {
+      let held = record;
+      for (let lost = 0; ; lost += 1) {
+        const written = await mark(record, held, MARK_WAIT_MS);
+        if (written.kind === 'done') return;
+        if (written.kind === 'fenced' && lost < TAKEOVERS) {
+          // Another attempt works on it, and its books would say nothing of the bytes that leave here.
+          const retaken = await retake(ledger, time, record);
+          if (retaken?.kind === 'over') return;
+          if (retaken !== undefined) {
+            held = retaken.record;
+            continue;
+          }
+        }
+        warn.unmarked({ payId: record.payId, err: causeOf(written) });
+        if (written.kind === 'unwritten') void mark(record, held, LATE_MARK_MS);
+        return;
+      }
+    },
+    delivered: (record, facts) => {
+      const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
+      return close(record, facts, delivery, {
+        to: 'delivered',
+        ...keeping(facts.answer, deliveredKeepMs(record, keepAnswerMs)),
+      });
+    },
+    undelivered: async (record, facts) => {
+      const forMs = windowLeftMs(record);
+      const kept = keeping(facts.answer, forMs);
+      const { backendStatus, failure } = facts;
+      const delivery = { backendStatus, deliveredAt: undefined, failure, answerKept: kept.keeping !== undefined };
+      // What is kept or may not be sent again waits for its buyer; only the rest is worth a reconciler's while.
+      const again = facts.answer === undefined && facts.repeatable;
+      return close(record, facts, delivery, {
+        to: 'undelivered',
+        facts: { reason: howFar(facts), ...(await unmarked(record)) },
+        againMs: again ? deliverAgainMs(record.tries) : forMs,
+        ...kept,
+      });
+    },
+  };
+}
+
+function causeOf(written: Exclude<Advanced, { kind: 'done' }> | Unwritten): unknown {
+  return written.kind === 'unwritten' ? written.cause : new Error(written.kind);
+}
+
+/** How long a delivered answer can be had again, milliseconds: without a secret it is for nobody, and not kept. */
+function deliveredKeepMs({ keyDigest, tokenDigest, channel }: PaymentRecord, keepAnswerMs: number): number {
+  if (keyDigest !== undefined) return RETRY_WINDOW_MS;
+  if (tokenDigest === undefined) return 0;
+  return channel === 'a2a' ? Math.max(keepAnswerMs, A2A_KEEP_MS) : keepAnswerMs;
+}
+
+/** An answer that is worth keeping, with its time; nothing otherwise. */
+function keeping(answer: KeptAnswer | undefined, forMs: number): Pick<Advance, 'keeping'> {
+  return answer === undefined || forMs < 1 || answer.body.byteLength > MAX_KEPT_BYTES
+    ? {}
+    : { keeping: { answer, forMs } };
+}
+
+function howFar({ answer, requestWritten }: DeliveryFacts & Undelivered): string {
+  if (answer !== undefined) return ANSWER_KEPT;
+  return requestWritten ? REQUEST_MAY_BE_WRITTEN : REQUEST_NOT_WRITTEN;
+}

@@ -1,0 +1,108 @@
+import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
+import { classify } from '../../backend/outcome.ts';
+import { type BackendAnswer, BackendError, type BackendFailure, type Exchange } from '../../backend/types.ts';
+import { isSealed } from '../../crypto/sealed-text.ts';
+import type { Journal } from '../../events/journal.ts';
+import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
+import type { Paid } from '../settlement/settlement-request.ts';
+import { recalledRequest } from '../settlement/stored-request.ts';
+import { backendIdempotencyKey } from '../settlement/terms.ts';
+import type { DeliveryDesk } from './delivery-recorder.ts';
+
+/** What must be known of a resource to finish a call without its buyer. Milliseconds and bytes. */
+export interface Deliverable {
+  /** Whether the merchant may be sent its request again. */
+  readonly repeatable: boolean;
+  readonly timeoutMs: number;
+  readonly maxResponseBytes: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * Sends the merchant the request of a paid call whose buyer is not there, and keeps the answer for him. The merchant sees the same
+ * Idempotency-Key as before, so one that honours it does the work once.
+ */
+export async function fetchForBuyer(
+  { record, lease, held }: Paid,
+  resource: Deliverable,
+  journal: Journal,
+  exchange: Exchange,
+  desk: Pick<DeliveryDesk, 'undelivered'>,
+): Promise<void> {
+  const began = performance.now();
+  const known = !isSealed(record.backendRequest);
+  if (!known) held?.release();
+  const fetched = known ? await fetchAnswer(record, resource, held?.exchange ?? exchange) : UNREADABLE;
+  const durationMs = Math.round(performance.now() - began);
+  const repeatable = known && resource.repeatable;
+  const { requestId, callId } = record;
+  const facts = { requestId, callId, durationMs, journal, lease, repeatable };
+  if (fetched.kind === 'answer') {
+    const { answer } = fetched;
+    journal.record('backend.called', { status: 'ok', durationMs, data: { status: answer.status } });
+    await desk.undelivered(record, {
+      ...facts,
+      backendStatus: answer.status,
+      failure: undefined,
+      requestWritten: true,
+      answer,
+    });
+    return;
+  }
+  const { status, reason, requestWritten } = fetched;
+  const data = { code: 'BACKEND_ERROR', ...(status === 0 ? {} : { status }), ...(reason === '' ? {} : { reason }) };
+  journal.record('backend.failed', { status: 'error', durationMs, data });
+  // What is too large to be kept need not be fetched again before its buyer is there to take it.
+  const again = repeatable && reason !== TOO_LARGE;
+  const failed = {
+    repeatable: again,
+    failure: 'BACKEND_ERROR',
+    backendStatus: status,
+    requestWritten,
+    answer: undefined,
+  };
+  await desk.undelivered(record, { ...facts, ...failed });
+}
+
+type Fetched =
+  | { readonly kind: 'answer'; readonly answer: KeptAnswer }
+  /** `status` 0 when no answer came; `reason` in the words of CONTRACT 1.2, empty when the status says it. */
+  | { readonly kind: 'failed'; readonly status: number; readonly reason: string; readonly requestWritten: boolean };
+
+const TOO_LARGE: BackendFailure = 'response_too_large';
+/** Its buyer brings the request along. */
+const UNREADABLE = { kind: 'failed', status: 0, reason: 'request_unreadable', requestWritten: false } as const;
+
+async function fetchAnswer(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Fetched> {
+  const { payId, requestId, channel, resourceId, payer, receiptId } = record;
+  const request = recalledRequest(record.backendRequest, resource.headers);
+  const headers = backendHeaders({
+    configured: request.headers,
+    requestId,
+    protocol: channel,
+    resourceId,
+    payer,
+    receiptId,
+    idempotencyKey: backendIdempotencyKey(payId),
+  });
+  const { timeoutMs, maxResponseBytes } = resource;
+  try {
+    const limits = { timeoutMs, maxResponseBytes: Math.min(maxResponseBytes, MAX_KEPT_BYTES) };
+    const answer = await exchange({ ...request, headers }, limits);
+    const outcome = classify(answer.status, []);
+    if (outcome.kind === 'deliver') return { kind: 'answer', answer: await wholeAnswer(answer) };
+    answer.body.destroy();
+    const reason = outcome.kind === 'redirect' ? 'redirect_not_followed' : '';
+    return { kind: 'failed', status: answer.status, reason, requestWritten: true };
+  } catch (thrown) {
+    if (!(thrown instanceof BackendError)) throw thrown;
+    const reason = thrown.reason === 'unreachable' ? 'transport' : thrown.reason;
+    return { kind: 'failed', status: 0, reason, requestWritten: thrown.requestWritten };
+  }
+}
+
+async function wholeAnswer({ status, headers, body }: BackendAnswer): Promise<KeptAnswer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk as Uint8Array);
+  return { status, headers: relayedHeaders(headers, { free: false, status }), body: Buffer.concat(chunks) };
+}

@@ -1,0 +1,107 @@
+import { readStoredMandate } from '../../mandates/stored-mandate.ts';
+import type { Receipt, ReceiptAuthorization, ReceiptPayment } from '../../receipts/receipt.ts';
+import { ANSWER_KEPT } from './delivery-progress.ts';
+import type { PaymentRecord, PaymentTerms } from './ledger.ts';
+
+/** How far the delivery of a paid call came. `failure` is the error code the buyer was given. */
+export interface Delivery {
+  readonly backendStatus: number;
+  readonly deliveredAt: Date | undefined;
+  readonly failure: string | undefined;
+  /** The merchant's answer waits for its buyer. */
+  readonly answerKept?: boolean;
+}
+
+/** What of a record a receipt tells; its `transaction` is unknown only on the evidence `nonce`. */
+export type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending'>;
+
+/** The receipt of a settled payment: the same id from settlement to the last delivery attempt. */
+export function receiptOf(
+  terms: SettledTerms,
+  facts: {
+    readonly settledAt: Date;
+    readonly at: Date;
+    readonly durationMs: number;
+    readonly delivery: Delivery | undefined;
+    /** The request that collected later what an earlier one had paid. */
+    readonly resumedBy?: string;
+    /** The call that is being answered; the one that paid unless it is given. */
+    readonly callId?: string | undefined;
+    /** The window is over: the merchant owes the money back. */
+    readonly refundDue?: boolean;
+    /** Nothing can tell whether it was paid: `settledAt` is when that was given up. */
+    readonly unknown?: boolean;
+  },
+): Receipt {
+  const { delivery, resumedBy, refundDue, callId = terms.callId } = facts;
+  const metadata = {
+    ...(callId === undefined ? {} : { callId }),
+    ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
+    ...(terms.evidence === 'nonce' ? { unconfirmed: true as const } : {}),
+    ...(isUncertain(terms, delivery) ? { deliveryUncertain: true as const } : {}),
+    ...(refundDue === true ? { refundDue: true as const } : {}),
+    ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure }),
+    ...(delivery?.answerKept === true ? { answerKept: true as const } : {}),
+    ...(resumedBy === undefined ? {} : { resumedFrom: terms.requestId }),
+  };
+  return {
+    id: terms.receiptId,
+    requestId: resumedBy ?? terms.requestId,
+    resourceId: terms.resourceId,
+    protocol: terms.channel,
+    at: facts.at.toISOString(),
+    delivered: delivery?.deliveredAt !== undefined,
+    ...(delivery?.deliveredAt === undefined ? {} : { deliveredAt: delivery.deliveredAt.toISOString() }),
+    backendStatus: delivery?.backendStatus ?? 0,
+    durationMs: facts.durationMs,
+    payment: paymentOf(terms, facts.settledAt, facts.unknown === true ? 'unknown' : 'settled'),
+    ...authorizationOf(terms),
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+  };
+}
+
+/** Whether an attempt died after bytes of the answer may have left. A complete delivery since then leaves nothing uncertain. */
+function isUncertain({ sending }: Pick<SettledTerms, 'sending'>, delivery: Delivery | undefined): boolean {
+  return sending === 'begun' && delivery?.deliveredAt === undefined;
+}
+
+/**
+ * The receipt that a take-over owes: the attempt before died while its answer left, and nobody has told the operator so. Goes with the
+ * first write of the attempt that finds it.
+ */
+export function uncertainReceipt(record: PaymentRecord): { readonly receipt?: Receipt } {
+  if (record.sending !== 'begun' || record.settledAt === undefined) return {};
+  const delivery = {
+    backendStatus: 0,
+    deliveredAt: undefined,
+    failure: undefined,
+    answerKept: record.reason === ANSWER_KEPT,
+  };
+  return {
+    receipt: receiptOf(record, { settledAt: new Date(record.settledAt), at: new Date(), durationMs: 0, delivery }),
+  };
+}
+
+/** Which mandate it was admitted with. */
+function authorizationOf({ mandate }: SettledTerms): { readonly authorization?: ReceiptAuthorization } {
+  const stored = mandate === undefined ? undefined : readStoredMandate(mandate);
+  if (stored === undefined) return {};
+  const { reference, mandateIssuer, checkoutIssuer, checkoutId } = stored;
+  return { authorization: { method: 'ap2', reference, metadata: { mandateIssuer, checkoutIssuer, checkoutId } } };
+}
+
+function paymentOf(terms: SettledTerms, settledAt: Date, status: ReceiptPayment['status']): ReceiptPayment {
+  return {
+    status,
+    provider: 'x402',
+    amount: terms.amount,
+    currency: terms.currency,
+    network: terms.network,
+    asset: terms.asset,
+    payer: terms.payer,
+    payee: terms.payee,
+    externalReference: terms.transaction ?? '',
+    replayKey: terms.payId,
+    settledAt: settledAt.toISOString(),
+  };
+}

@@ -1,0 +1,99 @@
+import type { BackendRequest } from '../../backend/types.ts';
+import { isSealed } from '../../crypto/sealed-text.ts';
+import type { JsonObject } from '../../json/types.ts';
+import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
+import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
+import type { BuyerTokens } from '../pricing/buyer-token.ts';
+import { invokeUrl } from '../x402/wire/offer.ts';
+import type { Agreed } from '../x402/wire/offers.ts';
+import { replayKey } from '../x402/wire/payid.ts';
+import { decodeProof } from '../x402/wire/proof-codec.ts';
+import type { PaymentRequirements } from '../x402/wire/types.ts';
+import { keyDigest, tokenDigest } from './merchant-key.ts';
+import { clearRequirements, recall, unreadable } from './stored-proof.ts';
+import { recalledRequest } from './stored-request.ts';
+import { whatIsBought } from './terms.ts';
+import type { CarriedProof } from './verifier.ts';
+
+/** A call that the configuration of today does not serve, and that may have been paid under an earlier one. */
+export interface Unserved {
+  readonly resourceId: string;
+  /** Without the reserved names. */
+  readonly input: JsonObject;
+  readonly proof: CarriedProof;
+  /** The caller's `Idempotency-Key`, as far as it can be read. */
+  readonly idempotencyKey: string | undefined;
+}
+
+/** What such a call has paid for. */
+export interface EarlierPurchase {
+  readonly record: PaymentRecord;
+  /** As it was built when it was paid, without the configured headers. */
+  readonly request: BackendRequest;
+  /** The terms it was paid on. */
+  readonly agreed: Agreed;
+}
+
+/** What `bind` may have been made with: a final record does not say it otherwise. */
+const METHODS: readonly BackendRequest['method'][] = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'];
+
+/** Undefined: it has paid for nothing that it may ask for. @throws StoreError */
+export type FindEarlier = (call: Unserved) => Promise<EarlierPurchase | undefined>;
+
+/** What replay keys and addresses of resources are made of. */
+export interface EarlierScope {
+  readonly chainId: number;
+  readonly asset: string;
+  readonly publicBaseUrl: string;
+}
+
+/** States in which money has moved or may have: only those are still answered. In the others nothing was taken, and nothing new begins. */
+const PAID: readonly PaymentState[] = ['settling', 'settled', 'undelivered', 'delivered', 'refundDue', 'unresolved'];
+
+/**
+ * Finds what a call has paid for by its replay key, and only for exactly what was bought and with the buyer's secret: to anybody else there
+ * is no such purchase. The signature is not looked at here, so what is found is not yet shown.
+ */
+export function createFindEarlier(
+  ledger: Pick<PaymentLedger, 'read'>,
+  tokens: Pick<BuyerTokens, 'read'>,
+  { chainId, asset, publicBaseUrl }: EarlierScope,
+): FindEarlier {
+  return async ({ resourceId, input, proof, idempotencyKey }) => {
+    const decoded = proof.kind === 'header' ? decodeProof(proof.value) : undefined;
+    if (decoded?.kind !== 'decoded') return undefined;
+    const { from, nonce } = decoded.payload.payload.authorization;
+    const payId = replayKey({ chainId, asset, from, nonce });
+    const record = await ledger.read(payId);
+    if (record === undefined || record.resourceId !== resourceId || !PAID.includes(record.state)) return undefined;
+    const key = idempotencyKey ?? decoded.paymentIdentifier;
+    const token = decoded.buyerToken === undefined ? undefined : tokens.read(decoded.buyerToken);
+    const secrets = {
+      ...(key === undefined ? {} : { keyDigest: keyDigest(payId, key) }),
+      ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token.text) }),
+    };
+    if (!opens(record, secrets)) return undefined;
+    const method = METHODS.find((one) => whatIsBought(resourceId, one, input) === record.bind);
+    const kept = method === undefined ? undefined : keptOf(record, method);
+    if (kept === undefined) return undefined;
+    const { request, requirements } = kept;
+    const { amount, currency } = record;
+    const resourceUrl = invokeUrl(publicBaseUrl, resourceId);
+    return { record, request, agreed: { requirements, resourceUrl, amount, currency } };
+  };
+}
+
+/** Undefined: it is sealed with a key that is not here. */
+function keptOf(
+  record: PaymentRecord,
+  method: BackendRequest['method'],
+): { readonly request: BackendRequest; readonly requirements: PaymentRequirements } | undefined {
+  // Such a record never leads to the merchant again, so there is nothing to send.
+  if (FORGOTTEN_IN[record.state]?.['backendRequest'] !== undefined)
+    return {
+      request: { method, path: '/', headers: {}, body: undefined },
+      requirements: clearRequirements(record),
+    };
+  if (unreadable(record) !== undefined || isSealed(record.backendRequest)) return undefined;
+  return { request: recalledRequest(record.backendRequest, {}), requirements: recall(record).requirements };
+}

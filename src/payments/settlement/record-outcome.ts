@@ -1,0 +1,148 @@
+import type { Journal } from '../../events/journal.ts';
+import type { Time } from '../../time/time.ts';
+import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from '../ledger/delivery-progress.ts';
+import { holder } from '../ledger/fencing-token.ts';
+import type { Advanced, PaymentFacts, PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
+import { receiptOf } from '../ledger/payment-receipt.ts';
+import type { Settled, Settlement, Withdrawn, Worthless } from '../rail.ts';
+import { passed } from '../steps.ts';
+import { LEASE_MS } from './leases.ts';
+import { lookAgainMs, windowEndMs } from './patience.ts';
+import { persist } from './persist.ts';
+import { NothingOwed } from './safe-to-rechallenge.ts';
+import type { Made, Order, Uncertain } from './settlement-request.ts';
+
+/** What the steps that end a settlement share. */
+export interface Books {
+  readonly ledger: PaymentLedger;
+  readonly time: Time;
+}
+
+/**
+ * Writes the outcome of a settlement down. From here on a store that fails makes the outcome uncertain, never a 402: money may have
+ * moved, and the record that says so must be found again by the same proof.
+ */
+export async function closeSettlement(
+  books: Books,
+  order: Order,
+  record: PaymentRecord,
+  settlement: Settlement,
+  facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> = {},
+): Promise<Made> {
+  switch (settlement.kind) {
+    case 'settled':
+      return closeSettled(books, order, record, settlement, facts);
+    case 'refused':
+      return closeRefused(books, order, record, settlement);
+    case 'withdrawn':
+      return closeWithdrawn(books, record, settlement);
+    default:
+      return leaveUncertain(books, record, settlement.cause, transactionFact(settlement.transaction));
+  }
+}
+
+/** Keeps the hash if there is one and gives the lease up, so that the same proof may ask again at once. */
+export async function leaveUncertain(
+  { ledger }: Books,
+  record: PaymentRecord,
+  cause: unknown,
+  facts: PaymentFacts = {},
+): Promise<Uncertain> {
+  try {
+    await ledger.note({ ...holder(record), facts, leaseMs: 0, againMs: lookAgainMs(record) });
+  } catch {
+    // The lease ends by itself; what matters is that the answer stays "uncertain".
+  }
+  const transaction = facts.transaction ?? record.transaction;
+  return { kind: 'uncertain', record, cause, ...transactionFact(transaction) };
+}
+
+async function closeSettled(
+  books: Books,
+  { journal, elapsedMs }: Order,
+  record: PaymentRecord,
+  { evidence, transaction }: Settled,
+  recovery: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
+): Promise<Made> {
+  const { network, amount, currency, payer } = record;
+  const durationMs = elapsedMs();
+  const known = transactionFact(transaction ?? record.transaction);
+  const earlier = journal.take();
+  journal.record('payment.settled', {
+    status: 'ok',
+    paymentProvider: 'x402',
+    durationMs,
+    data: { transaction: known.transaction ?? '', network, amount, currency, payer },
+  });
+  const now = new Date();
+  const paid = { ...record, ...known, ...recovery, evidence };
+  const command = {
+    ...holder(record),
+    to: 'settled',
+    leaseMs: LEASE_MS,
+    facts: { ...known, ...recovery, evidence, reason: REQUEST_MAY_BE_WRITTEN },
+    receipt: receiptOf(paid, { settledAt: now, at: now, durationMs, delivery: undefined }),
+    events: [...earlier, ...journal.take()],
+  } as const;
+  const settled = await persist(() => books.ledger.advance(command), books.time);
+  if (settled.kind === 'done') {
+    passed('settled', record.payId);
+    return { kind: 'paid', record: settled.record, kept: undefined };
+  }
+  journal.putBack(earlier);
+  // Somebody took this over while it was slow: that attempt has the say, and this call may wait for it.
+  if (settled.kind === 'fenced' || settled.kind === 'illegal') return { kind: 'in_flight' };
+  // The write may have happened, and the request has not left.
+  const facts = { ...known, reason: REQUEST_NOT_WRITTEN };
+  return leaveUncertain(books, record, new Unwritten('settled', settled), facts);
+}
+
+async function closeRefused(
+  books: Books,
+  { journal }: Order,
+  record: PaymentRecord,
+  { reason, evidence, transaction }: Worthless,
+): Promise<Made> {
+  const facts = { reason, evidence, ...transactionFact(transaction) };
+  const earlier = journal.take();
+  recordRefusal(journal, reason, transaction);
+  const events = [...earlier, ...journal.take()];
+  const command = { ...holder(record), to: 'refused', leaseMs: 0, facts, events } as const;
+  const refused = await persist(() => books.ledger.advance(command), books.time);
+  if (refused.kind === 'done') return { kind: 'refused', owed: NothingOwed.refused(refused.record, true) };
+  journal.putBack(earlier);
+  if (refused.kind === 'fenced' || refused.kind === 'illegal') return { kind: 'in_flight' };
+  return leaveUncertain(books, record, new Unwritten('refused', refused), transactionFact(transaction));
+}
+
+/** Nothing is under way: the record waits for the same proof, and at the end of its window for the chain. */
+async function closeWithdrawn(books: Books, record: PaymentRecord, { cause, transaction }: Withdrawn): Promise<Made> {
+  const reason = 'relayer_unfunded';
+  const facts = { reason, ...transactionFact(transaction) };
+  const againMs = windowEndMs(record);
+  const command = { ...holder(record), to: 'withdrawn', leaseMs: 0, againMs, facts, events: [] } as const;
+  const withdrawn = await persist(() => books.ledger.advance(command), books.time);
+  if (withdrawn.kind === 'done') return { kind: 'postponed', reason, cause };
+  if (withdrawn.kind === 'fenced' || withdrawn.kind === 'illegal') return { kind: 'in_flight' };
+  return leaveUncertain(books, record, new Unwritten('withdrawn', withdrawn), transactionFact(transaction));
+}
+
+function transactionFact(transaction: string | undefined): Pick<PaymentFacts, 'transaction'> {
+  return transaction === undefined ? {} : { transaction };
+}
+
+/** A refused proof in the call's journal. */
+export function recordRefusal(journal: Journal, reason: string, transaction: string | undefined): void {
+  const data = transaction === undefined ? { reason } : { reason, transactionHash: transaction };
+  journal.record('payment.rejected', { status: 'error', paymentProvider: 'x402', data });
+}
+
+/** The outcome is known and could not be written; for the log. */
+class Unwritten extends Error {
+  constructor(outcome: string, answer: Exclude<Advanced, { kind: 'done' }> | { kind: 'unwritten'; cause: unknown }) {
+    super(`${outcome}, but the ledger answered ${answer.kind}`, {
+      cause: 'cause' in answer ? answer.cause : undefined,
+    });
+    this.name = 'Unwritten';
+  }
+}

@@ -1,0 +1,59 @@
+import type { PaymentRecord } from '../ledger/ledger.ts';
+
+interface Facts {
+  readonly reason: string;
+  readonly phase: 'verify' | 'settle';
+  readonly transaction: string | undefined;
+  readonly recorded: boolean;
+}
+
+/**
+ * The 402 promise (CONTRACT 4.3) as a type. A 402 makes every client sign a new payment, so nobody may answer one for a proof that
+ * can still move money. Challenges after a proof are made from this witness only, and it can be had in three ways: no record of the
+ * authorization exists, its reservation was deleted before anything was sent, or the ledger holds the evidence that it is worthless.
+ */
+export class NothingOwed {
+  /** Token of CONTRACT 1.3. */
+  readonly reason: string;
+  /** `settle`: a settlement was begun, and what it ended with is in the ledger. */
+  readonly phase: 'verify' | 'settle';
+  readonly transaction: string | undefined;
+  /** Its `payment.rejected` went with the transition already. */
+  readonly recorded: boolean;
+  /** Makes the type nominal: an object of the same shape is no witness. */
+  readonly #witness = true;
+
+  private constructor(facts: Facts) {
+    this.reason = facts.reason;
+    this.phase = facts.phase;
+    this.transaction = facts.transaction;
+    this.recorded = facts.recorded;
+  }
+
+  /** The proof never reached the till, so it has no record: the local checks refused it. */
+  static unreserved(reason: string): NothingOwed {
+    return new NothingOwed({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  }
+
+  /** The ledger answered that the reservation is gone; it deletes nothing that entered `settling`. */
+  static discarded(_answer: { readonly kind: 'gone' }, reason: string): NothingOwed {
+    return new NothingOwed({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  }
+
+  /** The ledger answered that there is no record, and that the provider refused this very proof: it will not be taken again. */
+  static refusedBefore({ reason }: { readonly kind: 'refused'; readonly reason: string }): NothingOwed {
+    return new NothingOwed({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  }
+
+  /** @throws Error for a record that the ledger does not call refused: the caller has a bug, the buyer must not sign again. */
+  static refused(record: PaymentRecord, recorded: boolean): NothingOwed {
+    const { state, evidence, reason = 'payment_refused', transaction } = record;
+    if (state !== 'refused' || evidence === undefined) throw new Error(`no 402 for a payment that is ${state}`);
+    return new NothingOwed({ reason, phase: 'settle', transaction, recorded });
+  }
+
+  /** Whether a value is a witness, whatever its declared type says. */
+  static is(value: object): boolean {
+    return #witness in value;
+  }
+}

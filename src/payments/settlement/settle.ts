@@ -1,0 +1,299 @@
+import { randomUUID } from 'node:crypto';
+import type { HeldConnection } from '../../backend/types.ts';
+import { REAL_TIME, type Time } from '../../time/time.ts';
+import { holder } from '../ledger/fencing-token.ts';
+import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
+import type { Refusal } from '../ledger/refusals.ts';
+import type { PaymentRail, RailVerdict, Settled, SettlementHistory } from '../rail.ts';
+import { passed } from '../steps.ts';
+import { beginSettling, orUncertain } from './begin-settling.ts';
+import { answerStanding } from './existing-payment.ts';
+import { LEASE_MS, type Leases } from './leases.ts';
+import { windowEndMs } from './patience.ts';
+import { type Books, closeSettlement, leaveUncertain } from './record-outcome.ts';
+import { remembered } from './remembered-refusal.ts';
+import { createReservations, type Reservations } from './reservations.ts';
+import { resume } from './resume-delivery.ts';
+import { NothingOwed } from './safe-to-rechallenge.ts';
+import { type Made, NEVER_ANEW, type Order, type Sale } from './settlement-request.ts';
+import { createSettlementPlaces, type SettlementPlaces } from './settlement-slots.ts';
+import { claimed, markFor, type StoreLossParts } from './store-loss.ts';
+import { recall, recallForChain, UNREADABLE, unreadable } from './stored-proof.ts';
+import { tooLate } from './too-late.ts';
+import { isUnderOtherMandate } from './under-other-mandate.ts';
+import { writeAhead } from './write-ahead.ts';
+
+/** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
+const SALE_BOUND_MS = 205_000;
+
+const NOT_REACHED = {
+  kind: 'postponed',
+  reason: 'backend_unreachable',
+  cause: 'no connection to the merchant',
+} as const;
+
+/** What a till works with. */
+export interface CashierParts extends StoreLossParts {
+  readonly ledger: PaymentLedger;
+  readonly leases: Leases;
+  readonly time?: Time;
+}
+
+/**
+ * Takes payments: the order of CONTRACT 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a rail. Nothing here knows HTTP.
+ * Every step that can move money is preceded by the write that lets another process find it.
+ */
+export interface Cashier {
+  /**
+   * One attempt. `joined`: this call has waited for another one with the same authorization, so it may have that one's answer.
+   * @throws whatever the ledger throws, but only while this call can have moved no money.
+   */
+  take(order: Order, joined?: boolean): Promise<Sale>;
+}
+
+export function createCashier(parts: CashierParts): Cashier {
+  const shared = {
+    places: createSettlementPlaces(parts.time),
+    reservations: createReservations(parts.ledger, parts.time),
+  };
+  return { take: (order, joined = false) => new Till(parts, shared, order).take(joined) };
+}
+
+/** One order at the till: what the steps of a sale share. */
+class Till {
+  readonly #ledger: PaymentLedger;
+  readonly #books: Books;
+  readonly #rail: PaymentRail;
+  readonly #leases: Leases;
+  readonly #storeLoss: StoreLossParts;
+  readonly #places: SettlementPlaces;
+  readonly #reservations: Reservations;
+  readonly #order: Order;
+  #held: HeldConnection | undefined;
+
+  constructor(
+    { ledger, leases, time = REAL_TIME, ...storeLoss }: CashierParts,
+    { places, reservations }: { readonly places: SettlementPlaces; readonly reservations: Reservations },
+    order: Order,
+  ) {
+    this.#ledger = ledger;
+    this.#rail = storeLoss.rail;
+    this.#leases = leases;
+    this.#storeLoss = storeLoss;
+    this.#books = { ledger, time };
+    this.#places = places;
+    this.#reservations = reservations;
+    this.#order = order;
+  }
+
+  async take(joined: boolean): Promise<Sale> {
+    if (!this.#order.gateOpen()) return { kind: 'gate_closed' };
+    if (this.#order.left?.aborted === true) return { kind: 'gone' };
+    const { terms, backendTimeoutMs, proof, token } = this.#order;
+    // Before the store is asked: the way of its reply is no waiting for somebody's answer.
+    const waitedMs = this.#order.elapsedMs();
+    const reservation = await this.#reservations.reserve({
+      terms,
+      owner: randomUUID(),
+      leaseMs: LEASE_MS,
+      longestMs: LEASE_MS,
+      ...(proof === undefined ? {} : { proof }),
+      ...(token === undefined ? {} : { token }),
+    });
+    if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, terms, { joined, waitedMs });
+    const { record } = reservation;
+    passed('reserved', record.payId);
+    const lease = this.#leases.hold(record, SALE_BOUND_MS + backendTimeoutMs);
+    let made: Made | undefined;
+    try {
+      made = await this.#work(record, joined);
+    } finally {
+      if (made?.kind !== 'paid') {
+        lease.drop();
+        this.#held?.release();
+      }
+    }
+    return made.kind === 'paid' ? { ...made, lease, held: this.#held } : made;
+  }
+
+  #work(record: PaymentRecord, joined: boolean): Promise<Made> {
+    switch (record.state) {
+      case 'reserved':
+        // Copies that wait for this one and answers that stand need no place.
+        return this.#places.within(
+          record.payer,
+          () => this.#begin(record),
+          () => this.#giveUp(record, () => ({ kind: 'crowded' })),
+        );
+      case 'withdrawn':
+        return this.#places.within(
+          record.payer,
+          () => this.#beginAnew(record),
+          () => this.#putBack(record, { kind: 'crowded' }),
+        );
+      case 'settling':
+        return orUncertain(this.#books, record, () => this.#resolve(record));
+      default:
+        return resume(this.#books, this.#order, record, joined);
+    }
+  }
+
+  #begin(record: PaymentRecord): Promise<Made> {
+    if (unreadable(record)) return this.#giveUp(record, () => ({ kind: 'unavailable', cause: UNREADABLE }));
+    if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
+    if (isUnderOtherMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
+    // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
+    const refusal = this.#order.refusal ?? tooLate(record);
+    if (refusal === NEVER_ANEW) return this.#refuse(record, refusal);
+    return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');
+  }
+
+  /** Asks the rail, which may only say no. A refusal leaves no record: nothing was sent, the buyer may sign again. */
+  async #verify(record: PaymentRecord): Promise<Made> {
+    const { proof, requirements } = recall(record);
+    const verdict = await this.#rail.verify(proof, requirements);
+    if (verdict.kind === 'unavailable') return this.#giveUp(record, () => verdict);
+    if (verdict.kind === 'unfunded') return this.#giveUp(record, () => unfunded(verdict));
+    if (verdict.kind === 'refused' && verdict.nonceSpent)
+      return this.#perhapsForgotten(record, verdict.reason, 'spent');
+    if (verdict.kind === 'refused')
+      return this.#refuse(record, verdict.reason, remembered(this.#order, record, verdict.reason));
+    passed('verified', record.payId);
+    if (!(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
+    // The gate may have closed while the rail verified. From the next write on another process may settle this.
+    if (!this.#order.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
+    if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
+    return beginSettling(this.#books, this.#order, record, true, (settling) =>
+      this.#settle(settling, { sentBefore: false }),
+    );
+  }
+
+  /**
+   * What was signed for this payment was withdrawn, and the same proof comes again. A node may hold the transaction although it said no,
+   * so the chain is asked first, and only the chain can lead to a 402.
+   */
+  async #beginAnew(record: PaymentRecord): Promise<Made> {
+    const order = this.#order;
+    if (isUnderOtherMandate(record, order.terms)) return this.#putBack(record, { kind: 'in_flight' });
+    const { proof, requirements } = recallForChain(record);
+    const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
+    if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
+    if (shown.kind !== 'open')
+      return beginSettling(this.#books, order, record, false, (settling) =>
+        closeSettlement(this.#books, order, settling, shown),
+      );
+    const notBegun = (why: string): Promise<Made> =>
+      this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
+    if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
+    const refusal = unreadable(record) ?? order.refusal ?? tooLate({ ...record, reservedAt: record.changedAt });
+    if (refusal !== undefined) return notBegun(refusal);
+    const verdict = await this.#rail.verify(proof, requirements);
+    if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
+    if (verdict.kind === 'refused') return notBegun(verdict.reason);
+    if (verdict.kind === 'unavailable') return notBegun(verdict.cause);
+    if (!(await this.#holdsBackend())) return this.#putBack(record, NOT_REACHED);
+    if (!order.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
+    if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
+    return beginSettling(this.#books, order, record, true, (settling) =>
+      this.#settle(settling, { sentBefore: false, withdrawnBefore: true }),
+    );
+  }
+
+  /** Leaves a withdrawn record to its buyer, and at the end of its window to the chain. */
+  async #putBack(record: PaymentRecord, made: Made): Promise<Made> {
+    const noted = await this.#ledger.note({ ...holder(record), leaseMs: 0, againMs: windowEndMs(record) });
+    return noted.kind === 'done' ? made : { kind: 'in_flight' };
+  }
+
+  /** Holds a connection to the merchant for what may be paid now. False: there is none, so nothing may be. */
+  async #holdsBackend(): Promise<boolean> {
+    this.#held = await this.#order.reserveBackend();
+    return this.#held !== undefined;
+  }
+
+  /** A call whose client is gone starts no money: a copy of it may have been refused, and its buyer may be paying anew. */
+  #buyerIsHere(): boolean {
+    return this.#order.left?.aborted === false;
+  }
+
+  #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<Made> {
+    const refused = (gone: { readonly kind: 'gone' }): Made => ({
+      kind: 'refused',
+      owed: NothingOwed.discarded(gone, reason),
+    });
+    return this.#giveUp(record, refused, remembered);
+  }
+
+  /** Deletes the reservation. Whoever lost it to another attempt must not say what that attempt has to say. */
+  async #giveUp(
+    record: PaymentRecord,
+    sale: (gone: { readonly kind: 'gone' }) => Made,
+    remembered?: Refusal,
+  ): Promise<Made> {
+    const discarded = await this.#ledger.discard(holder(record), [], remembered);
+    return discarded.kind === 'gone' ? sale(discarded) : { kind: 'in_flight' };
+  }
+
+  /**
+   * There was no record, and yet the nonce is spent, or the proof is too old to be a new one: it may have paid us before the store
+   * lost its memory. Only the chain can tell, and then a 402 would charge twice.
+   */
+  async #perhapsForgotten(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<Made> {
+    if (!this.#rail.seesChain)
+      // Whether a spent nonce paid us nobody can say here, so it is called spent: a 402 could charge a second time.
+      return why === 'late'
+        ? this.#refuse(record, reason)
+        : this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
+    const { proof, requirements } = recall(record);
+    const shown = await this.#rail.reconcile(proof, requirements, undefined);
+    if (shown.kind === 'settled') return this.#recover(record, shown);
+    if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late'))
+      // What the local checks have against it they will say again.
+      return this.#refuse(record, reason, why === 'spent' ? remembered(this.#order, record, reason) : undefined);
+    const cause = shown.kind === 'unknown' ? shown.cause : 'said to be spent, the chain shows it unspent';
+    return this.#giveUp(record, () => ({ kind: 'unavailable', cause: `${reason}: ${cause}` }));
+  }
+
+  /**
+   * It paid us and the store forgot: the record is made again from what the chain shows, and delivered once. Where another store may have
+   * sold for it, or another buyer bought, the answer is 409, and an operator is told.
+   */
+  async #recover(record: PaymentRecord, shown: Settled): Promise<Made> {
+    const claim = await claimed(this.#storeLoss, record, shown, this.#order.terms);
+    if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
+    if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
+    return beginSettling(this.#books, this.#order, record, false, (settling) =>
+      closeSettlement(this.#books, this.#order, settling, shown, claim.facts),
+    );
+  }
+
+  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Made> {
+    // Nothing is sent from here any more, but another process will find the record and go on with it.
+    if (!this.#order.gateOpen()) return leaveUncertain(this.#books, record, 'the gateway is closing');
+    const { proof, requirements } = recall(record);
+    const told = { ...history, ...markFor(record, this.#order) };
+    passed('sending', record.payId);
+    const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), told);
+    passed('answered', record.payId);
+    return closeSettlement(this.#books, this.#order, record, settlement);
+  }
+
+  /** Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open authorization may be sent again. */
+  async #resolve(record: PaymentRecord): Promise<Made> {
+    const { proof, requirements } = recallForChain(record);
+    const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
+    if (shown.kind === 'unknown') return leaveUncertain(this.#books, record, shown.cause);
+    if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);
+    // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be delivered: a later look decides.
+    if (!(await this.#holdsBackend())) return leaveUncertain(this.#books, record, NOT_REACHED.cause);
+    return this.#places.within(
+      record.payer,
+      () => this.#settle(record, { sentBefore: true }),
+      () => leaveUncertain(this.#books, record, 'too many settlements of this payer, or of all, are under way'),
+    );
+  }
+}
+
+function unfunded({ cause }: Extract<RailVerdict, { readonly kind: 'unfunded' }>): Made {
+  return { kind: 'postponed', reason: 'relayer_unfunded', cause };
+}

@@ -1,0 +1,75 @@
+import { REAL_TIME, type Time } from '../../time/time.ts';
+
+/** How many steps may run at a time. */
+export interface PlaceBounds {
+  /** Steps of one holder that run at a time. */
+  readonly each: number;
+  /** Calls of one holder that wait for one of its own places. */
+  readonly eachWaiting: number;
+  /** Steps that run at a time in this process. */
+  readonly all: number;
+  /** How long a call waits for a place, milliseconds. */
+  readonly waitMs: number;
+}
+
+/** Places that holders share: nobody takes more than his part, and who waits for his own does not stand in the way of others. */
+export interface Places {
+  /**
+   * Runs a step in a place of its own: at once or in turn. `crowded` runs instead when none came free in time, or when too many of this
+   * holder wait already.
+   */
+  within<T>(holder: string, step: () => Promise<T>, crowded: () => Promise<T>): Promise<T>;
+}
+
+interface Waiter {
+  readonly holder: string;
+  readonly admit: (admitted: boolean) => void;
+}
+
+export function createPlaces({ each, eachWaiting, all: most, waitMs }: PlaceBounds, time: Time = REAL_TIME): Places {
+  const taken = new Map<string, number>();
+  /** In the order they came. */
+  const waiting = new Set<Waiter>();
+  let all = 0;
+
+  const hasRoom = (holder: string): boolean => all < most && (taken.get(holder) ?? 0) < each;
+  const enter = (holder: string): void => {
+    all += 1;
+    taken.set(holder, (taken.get(holder) ?? 0) + 1);
+  };
+  const leave = (holder: string): void => {
+    all -= 1;
+    const left = (taken.get(holder) ?? 0) - 1;
+    if (left > 0) taken.set(holder, left);
+    else taken.delete(holder);
+    // Past those whose holder has no room: they wait for their own steps, and others must not wait for them.
+    const next = [...waiting].find((waiter) => hasRoom(waiter.holder));
+    if (next === undefined) return;
+    waiting.delete(next);
+    enter(next.holder);
+    next.admit(true);
+  };
+  const inTurn = (holder: string): Promise<boolean> => {
+    const before = [...waiting].filter((other) => other.holder === holder).length;
+    if (before >= eachWaiting) return Promise.resolve(false);
+    const { promise, resolve: admit } = Promise.withResolvers<boolean>();
+    const waiter = { holder, admit };
+    waiting.add(waiter);
+    void time.sleep(waitMs).then(() => {
+      if (waiting.delete(waiter)) admit(false);
+    });
+    return promise;
+  };
+
+  return {
+    async within(holder, step, crowded) {
+      if (hasRoom(holder)) enter(holder);
+      else if (!(await inTurn(holder))) return crowded();
+      try {
+        return await step();
+      } finally {
+        leave(holder);
+      }
+    },
+  };
+}

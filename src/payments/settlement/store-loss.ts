@@ -1,0 +1,61 @@
+import type { PaymentFacts, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from '../ledger/retention.ts';
+import type { PaymentRail, Settled, SettlementHistory } from '../rail.ts';
+import type { Order } from './settlement-request.ts';
+
+/**
+ * What becomes of an authorization that has no record although the chain shows that it paid us (contract 4.3, `onStoreLoss`). `deliver`:
+ * nothing else is paid to this payee, so it was bought here. `marked`: only what carries the token of this very call in the calldata of our
+ * own transaction, because another store or seller may be paid to the same payee. `refuse`: nothing.
+ */
+export type StoreLossPolicy = 'deliver' | 'marked' | 'refuse';
+
+/** What decides about payments that the store lost. */
+export interface StoreLossParts {
+  readonly rail: PaymentRail;
+  readonly onStoreLoss: StoreLossPolicy;
+  /** Told of a payment that the chain shows, that has no record, and that is not known to be the buyer's who brought the proof. */
+  readonly onUnclaimed?: (facts: { readonly payId: string; readonly transaction: string | undefined }) => void;
+}
+
+/** Whether a payment that the chain shows and no record has was made by this call's buyer; `unknown`: the node did not answer. */
+export type Claimed =
+  | { readonly kind: 'theirs'; readonly facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> }
+  | { readonly kind: 'unclaimed' }
+  | { readonly kind: 'unknown'; readonly cause: string };
+
+/**
+ * A token proves the shop's 402 and not the buyer, because anyone may fetch one beforehand; only its digest in a transaction that we sent says
+ * with which token a payment was made. `terms`: of the call that brings the proof.
+ */
+export async function claimed(
+  { rail, onStoreLoss, onUnclaimed }: StoreLossParts,
+  { payId, keyDigest, reservedAt, validBefore }: PaymentRecord,
+  { transaction }: Settled,
+  { tokenDigest }: Pick<PaymentTerms, 'tokenDigest'>,
+): Promise<Claimed> {
+  const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
+  let mark: string | undefined;
+  try {
+    mark = transaction === undefined ? undefined : await rail.markOf?.(transaction);
+  } catch (cause) {
+    return { kind: 'unknown', cause: String(cause) };
+  }
+  const isTheirs = mark === undefined ? onStoreLoss === 'deliver' : mark === tokenDigest;
+  if (onStoreLoss === 'refuse' || !withinWindow || !isTheirs) {
+    onUnclaimed?.({ payId, transaction });
+    return { kind: 'unclaimed' };
+  }
+  // A token that is too old for a new purchase is the secret of this one all the same.
+  const secret = mark === undefined || keyDigest !== undefined ? {} : { tokenDigest: mark };
+  return { kind: 'theirs', facts: { recovered: 'chain', ...secret } };
+}
+
+/** What a rail may put on the chain for a record: the digest of a random token. From that of a key the key could be guessed. */
+export function markFor(
+  { keyDigest, tokenDigest }: PaymentRecord,
+  { terms, token }: Pick<Order, 'terms' | 'token'>,
+): Pick<SettlementHistory, 'mark'> {
+  const mark = tokenDigest ?? (keyDigest !== undefined && token?.kind === 'issued' ? terms.tokenDigest : undefined);
+  return mark === undefined ? {} : { mark };
+}

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import type { BackendRequest } from '../../backend/types.ts';
+import type { Channel } from '../../events/event.ts';
+import { canonicalJson } from '../../json/canonical.ts';
+import type { JsonObject } from '../../json/types.ts';
+import type { NewToken, PaymentTerms } from '../ledger/ledger.ts';
+import { paymentReceiptId } from '../ledger/receipt-id.ts';
+import type { ShownToken } from '../pricing/buyer-token.ts';
+import type { Proof } from '../rail.ts';
+import type { Agreed } from '../x402/wire/offers.ts';
+import { keyDigest, tokenDigest, tokenId } from './merchant-key.ts';
+import { storedProof } from './stored-proof.ts';
+import { storedRequest } from './stored-request.ts';
+
+/** What is fixed about a purchase when its authorization is reserved for the first time. */
+export function paymentTerms(
+  call: {
+    readonly requestId: string;
+    readonly callId: string;
+    readonly channel: Channel;
+    readonly resource: { readonly id: string };
+    readonly request: BackendRequest;
+    readonly input: JsonObject;
+    readonly payment: Proof;
+    /** The caller's own key, when it brought one. */
+    readonly idempotencyKey: string | undefined;
+    /** The token of a 402 that came back with the proof. */
+    readonly token: ShownToken | undefined;
+  },
+  offer: Agreed,
+): PaymentTerms {
+  const { requestId, callId, channel, resource, request, payment } = call;
+  const { authorization } = payment.payload.payload;
+  const { requirements, amount, currency } = offer;
+  // A second authorization under a known nonce may say anything; the ledger wants a number all the same.
+  const validBefore = Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER);
+  return {
+    payId: payment.payId,
+    ...secretsOf(payment.payId, call),
+    bind: whatIsBought(resource.id, request.method, call.input),
+    requestId,
+    callId,
+    resourceId: resource.id,
+    channel,
+    receiptId: paymentReceiptId(payment.payId, validBefore, requirements.maxTimeoutSeconds),
+    payer: authorization.from,
+    payee: requirements.payTo,
+    asset: requirements.asset,
+    network: requirements.network,
+    units: requirements.amount,
+    amount,
+    currency,
+    nonce: authorization.nonce,
+    validBefore,
+    proof: storedProof(payment, requirements),
+    backendRequest: storedRequest(request),
+  };
+}
+
+/** What a call shows beside its public proof. */
+interface Secrets {
+  readonly idempotencyKey: string | undefined;
+  readonly token: ShownToken | undefined;
+}
+
+/** Both, when both came: the record may have been made with either. */
+function secretsOf(payId: string, { idempotencyKey, token }: Secrets): Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'> {
+  return {
+    ...(idempotencyKey === undefined ? {} : { keyDigest: keyDigest(payId, idempotencyKey) }),
+    ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token.text) }),
+  };
+}
+
+/** Whether the token of a call may become the secret of a new record; undefined when none came. */
+export function newToken({ token }: Pick<Secrets, 'token'>): NewToken | undefined {
+  if (token === undefined) return undefined;
+  return token.genuineForMs > 0
+    ? { kind: 'issued', id: tokenId(token.text), forMs: token.genuineForMs }
+    : { kind: 'worthless' };
+}
+
+/** SHA-256 hex over resource, method and the canonical input: equal for every spelling of the same purchase (CONTRACT 4.3). */
+export function whatIsBought(resourceId: string, method: string, input: JsonObject): string {
+  return createHash('sha256')
+    .update(`${resourceId}\0${method}\0${canonicalJson(input)}`)
+    .digest('hex');
+}
+
+/** The key that lets the merchant recognise a repeated request of one purchase; equal on every resume (CONTRACT 4.4). */
+export function backendIdempotencyKey(payId: string): string {
+  return `pay_${createHash('sha256').update(payId).digest('base64url').slice(0, 43)}`;
+}

@@ -1,0 +1,103 @@
+import type { PaymentLedger } from '../ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from '../ledger/retention.ts';
+import type { BuyerTokens, ShownToken } from '../pricing/buyer-token.ts';
+import type { Proof } from '../rail.ts';
+import type { Candidate, Examination } from '../x402/verify/verify.ts';
+import type { Agreed } from '../x402/wire/offers.ts';
+import { decodeProof } from '../x402/wire/proof-codec.ts';
+import type { UnprovenSignatures } from './unproven-signatures.ts';
+
+/** How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof can have. */
+export type CarriedProof =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'header'; readonly value: string }
+  | { readonly kind: 'illegible' }
+  /** In several places, and they differ: whichever were taken, the buyer may have meant the other. */
+  | { readonly kind: 'conflicting' };
+
+/** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
+export type ProofVerdict =
+  /**
+   * `refusal`: what is wrong with it all the same, when it may belong to a record that has to be answered. `key`: the caller's own
+   * name for this payment, of the payment-identifier extension. `token`: that of the 402 it was made for, when it came back.
+   */
+  | {
+      readonly kind: 'genuine';
+      readonly proof: Proof;
+      readonly refusal: string | undefined;
+      readonly key: string | undefined;
+      readonly token: ShownToken | undefined;
+    }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'unavailable'; readonly cause: unknown }
+  /** Too many signatures of contracts are being verified, of this network of clients or of all. */
+  | { readonly kind: 'crowded' };
+
+/** Believes a proof or not, before anything is written or paid (CONTRACT 4.2, steps 1 to 4). */
+export interface ProofVerifier {
+  /**
+   * `network`: where the call came from; what costs a question to others comes out of its budget.
+   * @throws StoreError when a record had to be looked up and the store did not answer.
+   */
+  verify(
+    carried: CarriedProof,
+    offer: Pick<Agreed, 'requirements' | 'resourceUrl'>,
+    network: string,
+  ): Promise<ProofVerdict>;
+}
+
+/** What a verifier works with beside the local checks and the ledger. */
+export interface VerifierParts {
+  readonly unproven: Pick<UnprovenSignatures, 'verdictOn'>;
+  readonly tokens: Pick<BuyerTokens, 'read'>;
+}
+
+export function createProofVerifier(
+  examine: (candidate: Candidate) => Examination,
+  ledger: Pick<PaymentLedger, 'read'>,
+  { unproven, tokens }: VerifierParts,
+  now: () => number = Date.now,
+): ProofVerifier {
+  return {
+    async verify(carried, offer, network) {
+      const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
+      if (decoded.kind === 'unreadable') return { kind: 'refused', reason: decoded.reason };
+      const { requirements, resourceUrl } = offer;
+      const nowMs = now();
+      const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs });
+      const { refusal } = examination;
+      const age = nowMs - Number(decoded.payload.payload.authorization.validBefore) * 1_000;
+      // Old enough to be no new proof, young enough to have paid us before the store lost its memory: the till asks the chain.
+      const late = refusal?.reason === TOO_OLD && age >= -CLOCK_MARGIN_MS && age <= RETRY_WINDOW_MS;
+      if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId)))
+        return { kind: 'refused', reason: refusal.reason };
+      const checked = await examination.checkSignature();
+      const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;
+      const { kind } = signature;
+      if (kind === 'crowded' || kind === 'unavailable') return signature;
+      const { paymentIdentifier: key, buyerToken } = decoded;
+      const token = buyerToken === undefined ? undefined : tokens.read(buyerToken);
+      if (kind === 'genuine') return { kind, proof: signature.proof, refusal: refusal?.reason, key, token };
+      // A facilitator that refused for another reason has nothing against the signature: what is known here is answered by its record.
+      if (checked.kind === 'unproven' && 'ofSignature' in signature && !signature.ofSignature) {
+        if (await isKnown(ledger, examination.payId))
+          return { kind: 'genuine', proof: checked.proof, refusal: refusal?.reason ?? signature.reason, key, token };
+      }
+      // The first check that failed is the one to name.
+      return { kind, reason: refusal?.reason ?? signature.reason };
+    },
+  };
+}
+
+const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
+/** More than what must be left of a new proof: the same reason is given to one that lives too long. */
+const CLOCK_MARGIN_MS = 10_000;
+const ILLEGIBLE = { kind: 'unreadable', reason: 'invalid_payload' } as const;
+
+/**
+ * An authorization that somebody works on, or that entered a settlement, is answered by its record, whatever became of the offer or
+ * of its window since: a 402 for it would ask for a second payment while the first may still move.
+ */
+async function isKnown(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
+  return (await ledger.read(payId)) !== undefined;
+}

@@ -1,0 +1,171 @@
+import { authorizationStateCall } from '../evm/calldata.ts';
+import { NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
+import { type Head, readHead, readHex, readLogs, readQuantity, readReceipt } from './chain-answers.ts';
+import {
+  AUTHORIZATION_CANCELED,
+  AUTHORIZATION_USED,
+  type ExpectedPayment,
+  findPayment,
+  type TransactionReceipt,
+  topic,
+} from './evidence.ts';
+import { fromBlocks } from './log-range.ts';
+import type { Rpc } from './rpc.ts';
+
+/** Longest time for one reading, milliseconds: all its calls together. */
+export const READING_DEADLINE_MS = 3_000;
+
+/** An authorization whose fate is asked for. */
+export interface EvidenceQuery extends ExpectedPayment {
+  /** Unix seconds: from here on the asset takes the authorization no more. */
+  readonly validBefore: number;
+  /** Unix seconds: it was not used before. Bounds the search for its log. */
+  readonly since: number;
+  /** The transaction of an earlier attempt, when one is known. */
+  readonly knownTransaction?: string | undefined;
+}
+
+/**
+ * What the chain shows. `paid`: by this transaction, whoever sent it. `worthless`: spent on something else, cancelled or expired
+ * unused, so it can never pay us any more. `open`: unspent and still valid at `headTime` (Unix seconds); `failed` when the known
+ * transaction has had its block, at or before that time, and moved nothing. `unknown`: no reading; `logsMissing` when the authorization
+ * is spent, the known transaction succeeded, and neither its receipt nor any search has the log that one of them must have.
+ */
+export type Evidence =
+  | { readonly kind: 'paid'; readonly transaction: string }
+  | { readonly kind: 'worthless'; readonly reason: WorthlessReason; readonly transaction?: string }
+  | { readonly kind: 'open'; readonly headTime: number; readonly failed?: true }
+  | { readonly kind: 'unknown'; readonly cause: string; readonly logsMissing?: true };
+
+export type WorthlessReason = typeof SPENT | typeof EXPIRED;
+
+export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
+
+/** Reads the chain. Nothing here moves money. */
+export interface Chain {
+  /** Never rejects: a node that fails gives `unknown`. `onHead` is told the newest block that it read. */
+  readEvidence(query: EvidenceQuery, deadlineMs?: number, onHead?: (head: Head) => void): Promise<Evidence>;
+  /** @throws when the node does not answer */
+  hasCode(address: string): Promise<boolean>;
+  /** @throws when the node does not answer */
+  head(): Promise<Head>;
+}
+
+/**
+ * One node behind the readings.
+ * @param confirmations Blocks that must hold what is concluded, the one it happened in included: what a reorganisation of fewer blocks
+ * can take back is `unknown` until then.
+ */
+export function createChain(rpc: Rpc, confirmations = 1): Chain {
+  return {
+    async readEvidence(query, deadlineMs = READING_DEADLINE_MS, onHead = () => undefined) {
+      const ends = performance.now() + deadlineMs;
+      const within: Rpc['call'] = (method, params) => rpc.call(method, params, Math.max(1, ends - performance.now()));
+      try {
+        return await readEvidence(within, query, { onHead, above: BigInt(confirmations - 1) });
+      } catch (error) {
+        return { kind: 'unknown', cause: error instanceof Error ? error.message : 'the chain node failed' };
+      }
+    },
+    hasCode: async (address) => readHex(await rpc.call('eth_getCode', [address, 'latest']), 'code') !== '0x',
+    head: async () => headOf(rpc.call),
+  };
+}
+
+async function receiptOf(call: Rpc['call'], transaction: string): Promise<TransactionReceipt | undefined> {
+  return readReceipt(await call('eth_getTransactionReceipt', [transaction]));
+}
+
+async function headOf(call: Rpc['call']): Promise<Head> {
+  return readHead(await call('eth_getBlockByNumber', ['latest', false]));
+}
+
+async function blockOf(call: Rpc['call'], number: bigint): Promise<Head> {
+  return readHead(await call('eth_getBlockByNumber', [`0x${number.toString(16)}`, false]));
+}
+
+interface Depth {
+  readonly onHead: (head: Head) => void;
+  /** Blocks that must stand on the one that shows something. */
+  readonly above: bigint;
+}
+
+async function readEvidence(call: Rpc['call'], query: EvidenceQuery, { onHead, above }: Depth): Promise<Evidence> {
+  const { asset, from, nonce, knownTransaction } = query;
+  const known = knownTransaction === undefined ? undefined : await receiptOf(call, knownTransaction);
+  const shown = known === undefined ? undefined : judge(known, query);
+  if (shown !== undefined && above === 0n) return shown;
+
+  // Head first, then the state *at* that block: an unspent nonce in a block past validBefore can never be spent later.
+  const head = await headOf(call);
+  onHead(head);
+  if (known !== undefined && shown !== undefined) return onceDeep(shown, known, head, above);
+  const state = await call('eth_call', [
+    { to: asset, data: authorizationStateCall(from, nonce) },
+    `0x${head.number.toString(16)}`,
+  ]);
+  if (readQuantity(state, 'authorization state') !== 0n) {
+    const found = await findSpending(call, query, head, above);
+    return found ?? { kind: 'unknown', cause: UNLOGGED, ...(known?.succeeded === true ? { logsMissing: true } : {}) };
+  }
+  if (head.timestamp >= query.validBefore) return expired(call, query, head, above);
+  // A head from a node that is behind does not show what else stands in the block of the receipt.
+  const failed = known !== undefined && !known.succeeded && known.blockNumber <= head.number;
+  return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
+}
+
+const UNLOGGED = 'the nonce is spent, its log was not found';
+
+/** What a receipt shows, once enough blocks stand on it. */
+function onceDeep(shown: Evidence, { blockNumber }: TransactionReceipt, head: Head, above: bigint): Evidence {
+  const stand = head.number - blockNumber;
+  return stand >= above ? shown : { kind: 'unknown', cause: `shown by a block with ${stand} of ${above} above it` };
+}
+
+/** Unspent in a head past its end, once a block that stays is past it too: whatever replaces the others is later still. */
+async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, above: bigint): Promise<Evidence> {
+  const stays = above === 0n ? head : await blockOf(call, head.number > above ? head.number - above : 0n);
+  if (stays.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
+  return { kind: 'unknown', cause: 'unspent at its end, in too few blocks' };
+}
+
+/**
+ * The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to find. Undefined when none was: the index
+ * of logs may lag behind the state, or the search may be too short, so that is no "cancelled".
+ */
+async function findSpending(
+  call: Rpc['call'],
+  query: EvidenceQuery,
+  head: Head,
+  above: bigint,
+): Promise<Evidence | undefined> {
+  const topics = [[AUTHORIZATION_USED, AUTHORIZATION_CANCELED], topic(query.from), topic(query.nonce)];
+  for await (const range of fromBlocks(head, query.since, (number) => blockOf(call, number))) {
+    const [found] = readLogs(await call('eth_getLogs', [{ address: query.asset, topics, ...range }]));
+    if (found === undefined) continue;
+    const { log, transactionHash: transaction } = found;
+    const isCancelled = log.topics[0] === AUTHORIZATION_CANCELED;
+    const cancelled = { kind: 'worthless', reason: SPENT, transaction } as const;
+    if (isCancelled && above === 0n) return cancelled;
+    const receipt = await receiptOf(call, transaction);
+    const shown = isCancelled ? cancelled : receipt && judge(receipt, query);
+    if (receipt === undefined || shown === undefined) return { kind: 'unknown', cause: 'a log without its receipt' };
+    return onceDeep(shown, receipt, head, above);
+  }
+  return undefined;
+}
+
+/** Undefined when the receipt says nothing about the authorization. */
+function judge(receipt: TransactionReceipt, query: EvidenceQuery): Evidence | undefined {
+  const transaction = receipt.transactionHash;
+  switch (findPayment(receipt, query)) {
+    case 'paid':
+      return { kind: 'paid', transaction };
+    case 'elsewhere':
+      return { kind: 'worthless', reason: SPENT, transaction };
+    case 'unclear':
+      return { kind: 'unknown', cause: `the logs of ${transaction} do not tie the transfer to this authorization` };
+    case 'absent':
+      return undefined;
+  }
+}

@@ -1,0 +1,55 @@
+import { isObject } from '../../../json/object.ts';
+import type { Json, JsonObject } from '../../../json/types.ts';
+import { createJsonPeer } from './http-json.ts';
+
+/** Largest answer of a chain node that is read, bytes: a receipt of a full batch fits many times. */
+const MAX_ANSWER_BYTES = 1_048_576;
+/** Longest wait for one answer, milliseconds. */
+export const RPC_DEADLINE_MS = 3_000;
+
+/** The node answered with an error. `reverted` when the call itself failed, so asking again changes nothing. */
+export class RpcRefusal extends Error {
+  readonly code: number;
+  readonly reverted: boolean;
+
+  constructor(method: string, code: number, message: string, reverted: boolean) {
+    super(`${method}: ${message}`);
+    this.name = 'RpcRefusal';
+    this.code = code;
+    this.reverted = reverted;
+  }
+}
+
+/** JSON-RPC over HTTP. */
+export interface Rpc {
+  /** Resolves to `result`. @throws RpcRefusal for an error answer, other errors when no answer came. */
+  call(method: string, params: readonly unknown[], deadlineMs?: number): Promise<Json>;
+  close(): Promise<void>;
+}
+
+/** Opens no connection before the first call. */
+export function createRpc(url: string): Rpc {
+  const peer = createJsonPeer(url, MAX_ANSWER_BYTES);
+  let lastId = 0;
+  return {
+    async call(method, params, deadlineMs = RPC_DEADLINE_MS) {
+      lastId += 1;
+      const body = { jsonrpc: '2.0', id: lastId, method, params };
+      const { status, json } = await peer.exchange({ method: 'POST', path: '', body, deadlineMs });
+      if (isObject(json) && isObject(json['error'])) throw refusal(method, json['error']);
+      if (!isObject(json) || json['result'] === undefined) throw new Error(`${method}: no JSON-RPC answer (${status})`);
+      return json['result'];
+    },
+    close: () => peer.close(),
+  };
+}
+
+/** Geth's code for a call that reverted; others say it in the message. */
+const REVERTED = 3;
+
+function refusal(method: string, error: JsonObject): RpcRefusal {
+  const code = typeof error['code'] === 'number' ? error['code'] : 0;
+  const message = typeof error['message'] === 'string' ? error['message'] : 'error without message';
+  const reverted = code === REVERTED || /revert|out of gas/i.test(message);
+  return new RpcRefusal(method, code, message, reverted);
+}

@@ -1,0 +1,158 @@
+import type { PaymentRail, Proof, RailFault, RailVerdict } from '../../rail.ts';
+import { type Chain, READING_DEADLINE_MS } from '../chain/chain.ts';
+import { confirmPayment } from '../chain/confirm.ts';
+import { decided, evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
+import { NONCE_ALREADY_USED, saysNonceSpent } from '../wire/reasons.ts';
+import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
+import type { PaymentRequirements } from '../wire/types.ts';
+import { VALID_BEFORE_MARGIN_SECONDS } from '../wire/window.ts';
+import { connectFacilitator } from './facilitator.ts';
+import { settledByNonce, takenAtItsWord, unproven } from './facilitator-claims.ts';
+import { createLine } from './facilitator-failover.ts';
+import type { SettleAnswer } from './facilitator-wire.ts';
+
+/** Deadlines of CONTRACT 4.2 for all facilitators together, milliseconds. */
+export const VERIFY_DEADLINE_MS = 5_000;
+export const SETTLE_DEADLINE_MS = 60_000;
+/** How long the chain may take to show what the facilitator claims, milliseconds. */
+export const CONFIRM_DEADLINE_MS = 10_000;
+/** A look at the chain that must not keep a buyer or another facilitator waiting, milliseconds. */
+const GLANCE_DEADLINE_MS = 1_500;
+
+export interface RemoteRailDeps {
+  readonly facilitator: Extract<FacilitatorConfig, { readonly mode: 'remote' }>;
+  /** CAIP-2, for the readiness check. */
+  readonly network: string;
+  /** Undefined without an RPC URL: then the facilitator's word has to do where CONTRACT 4.3 says so. */
+  readonly chain: Chain | undefined;
+  /** `receipt` unless given; says nothing without a chain. */
+  readonly confirm?: Confirmation;
+  /** As the chain was opened with; 1 unless given. */
+  readonly confirmations?: number;
+  readonly now?: () => number;
+  /** Shorter in tests of deadlines. */
+  readonly deadlines?: { readonly verifyMs: number; readonly settleMs: number; readonly confirmMs: number };
+}
+
+const DEADLINES = { verifyMs: VERIFY_DEADLINE_MS, settleMs: SETTLE_DEADLINE_MS, confirmMs: CONFIRM_DEADLINE_MS };
+
+/** The rail with no key in the gateway: facilitators over HTTP. They may say no; what they claim is checked where that is possible. */
+export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close(): Promise<void> } {
+  const {
+    facilitator,
+    network,
+    chain,
+    confirm = 'receipt',
+    confirmations = 1,
+    now = Date.now,
+    deadlines = DEADLINES,
+  } = deps;
+  const line = createLine([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
+
+  return {
+    facilitator: 'remote',
+    seesChain: chain !== undefined,
+    async verify(proof, offer) {
+      if (!paysOffer(proof, offer)) return refusedVerdict('invalid_payment_requirements', false);
+      const causes: string[] = [];
+      for (const turn of line.turns(deadlines.verifyMs)) {
+        const answer = await turn.ask((facilitator, ms) => facilitator.verify(proof, offer, ms));
+        if (answer.kind === 'valid') return answer;
+        if (answer.kind === 'invalid') return refusedByFacilitator(answer.reason, proof, offer, chain);
+        causes.push(`${turn.name}: ${answer.cause}`);
+      }
+      return { kind: 'unavailable', cause: causes.join('; ') };
+    },
+
+    async settle(proof, offer, _writeAhead, history = { sentBefore: false }) {
+      // Nothing is sent; not "refused", because what an earlier attempt sent is unknown here.
+      if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
+      const ends = performance.now() + deadlines.settleMs;
+      let { sentBefore } = history;
+      let answer: SettleAnswer | undefined;
+      let transaction: string | undefined;
+      for (const turn of line.turns(deadlines.settleMs)) {
+        // The nonce is the chain's own idempotency key, so the same payload cannot pay twice. But why ask when it has paid.
+        if (answer !== undefined && chain !== undefined) {
+          const query = evidenceQuery(proof, offer, transaction);
+          const shown = decided(await chain.readEvidence(query, GLANCE_DEADLINE_MS));
+          if (shown !== undefined) return shown;
+        }
+        answer = await turn.ask((facilitator, ms) => facilitator.settle(proof, offer, ms));
+        transaction = answer.transaction ?? transaction;
+        if (answer.kind !== 'none') break;
+        sentBefore ||= answer.unsent !== true;
+      }
+      if (answer === undefined) return { kind: 'uncertain', cause: 'no facilitator was asked' };
+      if (chain === undefined) return takenAtItsWord(answer, sentBefore, transaction);
+      if (confirm === 'facilitator' && answer.kind === 'claimed')
+        return { kind: 'settled', evidence: 'claim', transaction: answer.transaction };
+      const { cause, maySettleSoon } = unproven(answer);
+      // Further blocks take the time that they take.
+      const confirmMs = confirmations > 1 ? deadlines.settleMs : deadlines.confirmMs;
+      const waitMs = maySettleSoon ? Math.min(confirmMs, ends - performance.now()) : 0;
+      return confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
+    },
+
+    async reconcile(proof, offer, knownTransaction, history = { sentBefore: false }) {
+      if (chain !== undefined) return readingOf(chain, evidenceQuery(proof, offer, knownTransaction));
+      const left = Number(proof.payload.payload.authorization.validBefore) - now() / 1_000;
+      // The nonce is the chain's own idempotency key: the same payload settles at most once, so it may be sent again.
+      if (left >= VALID_BEFORE_MARGIN_SECONDS) return { kind: 'open' };
+      if (history.sentBefore)
+        for (const turn of line.turns(Math.min(deadlines.verifyMs, READING_DEADLINE_MS))) {
+          const answer = await turn.ask((facilitator, ms) => facilitator.verify(proof, offer, ms));
+          if (answer.kind === 'invalid' && saysNonceSpent(answer.reason)) return settledByNonce(knownTransaction);
+          if (answer.kind !== 'none') break;
+        }
+      return { kind: 'unknown', cause: 'there is no RPC URL to ask the chain' };
+    },
+
+    async check(): Promise<RailFault | undefined> {
+      const [{ causes, of }, chainFault] = await Promise.all([line.faults(network), faultOf(chain)]);
+      const cause = [...causes, ...(chainFault === undefined ? [] : [chainFault])].join('; ');
+      if (cause === '') return undefined;
+      // A settlement that no chain confirms is no settlement: where receipts decide, nothing works without the node.
+      const serves = causes.length < of && (chainFault === undefined || confirm === 'facilitator');
+      return { found: serves ? 'degraded' : 'unreachable', cause };
+    },
+    close: () => line.close(),
+  };
+}
+
+async function faultOf(chain: Chain | undefined): Promise<string | undefined> {
+  try {
+    await chain?.head();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : 'the chain node failed';
+  }
+}
+
+/**
+ * Any refusal may hide a spent nonce: who has just paid us may well have nothing left, and not everybody looks for the true reason.
+ * With a chain to ask, only what it shows makes a refusal; a chain that does not answer leaves the question open.
+ */
+async function refusedByFacilitator(
+  reason: string,
+  proof: Proof,
+  offer: PaymentRequirements,
+  chain: Chain | undefined,
+): Promise<RailVerdict> {
+  if (chain === undefined || saysNonceSpent(reason)) return refusedVerdict(reason, saysNonceSpent(reason));
+  const evidence = await chain.readEvidence(evidenceQuery(proof, offer), GLANCE_DEADLINE_MS);
+  switch (evidence.kind) {
+    case 'paid':
+      return refusedVerdict(NONCE_ALREADY_USED, true);
+    case 'unknown':
+      return { kind: 'unavailable', cause: `refused (${reason}), and the chain does not show why: ${evidence.cause}` };
+    case 'worthless':
+      return refusedVerdict(evidence.reason, false);
+    case 'open':
+      return refusedVerdict(reason, false);
+  }
+}
+
+function refusedVerdict(reason: string, nonceSpent: boolean): RailVerdict {
+  return { kind: 'refused', reason, nonceSpent };
+}

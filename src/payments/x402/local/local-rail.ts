@@ -1,0 +1,187 @@
+import type {
+  PaymentRail,
+  Proof,
+  RailFault,
+  RailVerdict,
+  Settlement,
+  SettlementHistory,
+  SignedTransaction,
+} from '../../rail.ts';
+import type { Chain } from '../chain/chain.ts';
+import { readSent } from '../chain/chain-answers.ts';
+import { confirmPayment } from '../chain/confirm.ts';
+import { evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
+import type { Rpc } from '../chain/rpc.ts';
+import { marked, markOf, transferCall } from '../evm/calldata.ts';
+import type { X402Config } from '../wire/settings.ts';
+import type { PaymentRequirements } from '../wire/types.ts';
+import { createFailedPayers } from './failed-payers.ts';
+import { isOutrun } from './outrun.ts';
+import { createRelayer, type Sending } from './relayer.ts';
+import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
+import { type Simulation, simulate } from './simulation.ts';
+
+/** Longest time from the call to an outcome, milliseconds (CONTRACT 4.2). */
+export const LOCAL_SETTLE_DEADLINE_MS = 60_000;
+/** Gas limits of a transfer; a payer that is a contract runs code of its own, within a cap. */
+const ACCOUNT_GAS = 160_000n;
+const CONTRACT_GAS = 400_000n;
+/** Below this many transfers at the present price readiness warns. */
+const LOW_GAS_TRANSFERS = 10;
+/** Numbers that one settlement may lose to other transactions of its relayer, which other replicas send. */
+const NUMBERS_LOST = 3;
+const UNFUNDED = 'the relayer cannot pay the gas';
+
+export interface LocalRailDeps {
+  readonly rpc: Rpc;
+  readonly chain: Chain;
+  readonly terms: Pick<X402Config, 'chainId' | 'asset'>;
+  /** 32 bytes 0x-hex; pays gas only. */
+  readonly privateKey: string;
+  /** Shorter in tests of deadlines. */
+  readonly settleDeadlineMs?: number;
+  /** Milliseconds of a monotonic clock, for the pause of payers whose transfer failed. */
+  readonly now?: () => number;
+}
+
+/** The rail that settles by itself: a transaction of its own for each payment, its outcome read from the logs. */
+export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
+  const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
+  const relayer = await createRelayer(rpc, terms.chainId, privateKey);
+  const failedPayers = createFailedPayers(deps.now);
+
+  const funds = watchFunds(() => relayer.funds());
+  let known: RelayerFunds | undefined;
+
+  const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> => {
+    if (!paysOffer(proof, offer)) return { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
+    if (failedPayers.has(payerOf(proof)))
+      return { kind: 'unavailable', cause: 'a transfer of this payer has just failed' };
+    const transfer = transferOf(proof);
+    const [verdict, isShort] = await Promise.all([
+      simulate(rpc, { ...transfer, asset: terms.asset, relayer: relayer.address }),
+      funds.isShort(transfer.gas),
+    ]);
+    // A refusal comes first: a buyer whose proof is worthless need not wait for gas to hear it.
+    return verdict.kind === 'valid' && isShort ? { kind: 'unfunded', cause: UNFUNDED } : verdict;
+  };
+  /** Signs and sends, and again under the next number where the one it had certainly went to another transaction. */
+  const send = async (proof: Proof, mark: string | undefined, writeAhead: WriteAhead): Promise<Sending> => {
+    const { gas, ...transfer } = transferOf(proof);
+    const data = marked(transfer.data, mark);
+    const { from, nonce } = proof.payload.payload.authorization;
+    for (let lost = 1; ; lost += 1) {
+      const sending = await relayer.send({ to: terms.asset, data, gas }, writeAhead);
+      if (sending.kind !== 'excluded') return sending;
+      if (sending.exclusion !== 'outrun') {
+        funds.refused();
+        return sending;
+      }
+      const { number, hash, cause } = sending;
+      const question = { account: relayer.address, number, asset: terms.asset, from, nonce };
+      // What took the number may have been these very bytes: then nothing else may be concluded, and nothing else be sent.
+      if (!(await isOutrun(rpc, question).catch(() => false))) return { kind: 'unclear', hash, cause };
+      if (lost >= NUMBERS_LOST) return sending;
+    }
+  };
+
+  return {
+    facilitator: 'local',
+    seesChain: true,
+    verify,
+
+    async settle(proof, offer, writeAhead, history = { sentBefore: false }) {
+      const ends = performance.now() + settleDeadlineMs;
+      if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
+      // The code of such a payer may say yes when it is asked and no in a block, for gas that we pay: it is sent once.
+      if (history.sentBefore && proof.signedBy === 'contract')
+        return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
+      const verdict = await verify(proof, offer);
+      if (verdict.kind !== 'valid') return unsimulated(verdict, history, chain, proof, offer);
+      const sending = await send(proof, history.mark, writeAhead);
+      if (sending.kind === 'unsent') return { kind: 'uncertain', cause: `nothing was sent: ${textOf(sending.cause)}` };
+      const { hash: transaction } = sending;
+      if (sending.kind === 'excluded' && !history.sentBefore)
+        return { kind: 'withdrawn', cause: `no node took it: ${textOf(sending.cause)}`, transaction };
+      const cause = sending.kind === 'sent' ? 'not mined in time' : `the broadcast failed: ${textOf(sending.cause)}`;
+      // A broadcast that failed may have arrived all the same: one look, and the hash is kept.
+      const waitMs = sending.kind === 'sent' ? ends - performance.now() : 0;
+      const outcome = await confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
+      if (failedByPayer(outcome)) failedPayers.add(payerOf(proof));
+      return outcome;
+    },
+
+    reconcile: (proof, offer, knownTransaction) => readingOf(chain, evidenceQuery(proof, offer, knownTransaction)),
+
+    async markOf(transaction) {
+      const sent = readSent(await rpc.call('eth_getTransactionByHash', [transaction]));
+      return sent?.from === relayer.address.toLowerCase() ? markOf(sent.input) : undefined;
+    },
+
+    async check() {
+      try {
+        [known] = await Promise.all([funds.look(), chain.head()]);
+        return lowOnGas(known);
+      } catch (error) {
+        return { found: 'unreachable', cause: textOf(error) };
+      }
+    },
+    transfersLeft: () => (known === undefined ? undefined : transfersPaidBy(known)),
+  };
+}
+
+type WriteAhead = (transaction: SignedTransaction) => Promise<void>;
+
+/** Not one that only came too late for its block. */
+function failedByPayer(outcome: Settlement): boolean {
+  return outcome.kind === 'refused'
+    ? outcome.evidence === 'elsewhere'
+    : outcome.kind === 'uncertain' && outcome.failed === true;
+}
+
+function payerOf({ payload }: Proof): string {
+  return payload.payload.authorization.from;
+}
+
+/** The transfer with its gas limit. */
+function transferOf({ payload, signedBy }: Proof): Pick<Simulation, 'data' | 'authorization' | 'gas'> {
+  const { authorization, signature } = payload.payload;
+  const data = transferCall(authorization, signature, signedBy);
+  return { data, authorization, gas: signedBy === 'account' ? ACCOUNT_GAS : CONTRACT_GAS };
+}
+
+/**
+ * The simulation said no before anything was sent, so this attempt cannot have moved money; an earlier one can. A spent nonce may
+ * even mean that we were paid. In both cases only the chain makes a refusal.
+ */
+async function unsimulated(
+  verdict: Exclude<RailVerdict, { kind: 'valid' }>,
+  { sentBefore, withdrawnBefore = false }: SettlementHistory,
+  chain: Chain,
+  proof: Proof,
+  offer: PaymentRequirements,
+): Promise<Settlement> {
+  const { kind } = verdict;
+  if (kind === 'unfunded' && !sentBefore) return { kind: 'withdrawn', cause: verdict.cause };
+  if (kind === 'unavailable' || kind === 'unfunded') return { kind: 'uncertain', cause: verdict.cause };
+  if (!sentBefore && !withdrawnBefore && !verdict.nonceSpent)
+    return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
+  return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation said ${verdict.reason}`);
+}
+
+/** How many transfers of accounts a relayer can pay, at the most that one may cost now. */
+function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number {
+  return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
+}
+
+/** A relayer without gas is no node that is away: everything else is served, and what needs its gas is told to come again. */
+function lowOnGas(funds: RelayerFunds): RailFault | undefined {
+  const transfers = transfersPaidBy(funds);
+  if (transfers >= LOW_GAS_TRANSFERS) return undefined;
+  const cause = transfers === 0 ? 'the relayer is out of gas' : `the relayer has gas for ${transfers} more transfers`;
+  return { found: 'degraded', cause };
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,135 @@
+import { keccak256 } from '../../../crypto/keccak.ts';
+import type { SignedTransaction } from '../../rail.ts';
+import { readHead, readQuantity } from '../chain/chain-answers.ts';
+import { type Rpc, RpcRefusal } from '../chain/rpc.ts';
+import { bytesHex, hexBytes } from '../evm/abi-words.ts';
+import { type Exclusion, exclusionOf, isKnown } from './broadcast-refusal.ts';
+import type { RelayerFunds } from './relayer-funds.ts';
+import { createSentTransactions } from './sent-transactions.ts';
+
+/** Offered to the block producer when the node has no opinion, wei. */
+const DEFAULT_TIP_WEI = 1_000_000_000n;
+/** The base fee may double before a transaction is left out (six full blocks). */
+const BASE_FEE_FACTOR = 2n;
+
+/** A call that the relayer pays gas for. */
+export interface RelayedCall {
+  readonly to: string;
+  readonly data: string;
+  /** Gas limit. */
+  readonly gas: bigint;
+}
+
+/**
+ * How sending went. `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node may or may not have it. `excluded`:
+ * the node that was asked said readably that it keeps nothing of it; its number goes to the next transaction.
+ */
+export type Sending =
+  | { readonly kind: 'unsent'; readonly cause: unknown }
+  | { readonly kind: 'sent'; readonly hash: string }
+  | {
+      readonly kind: 'excluded';
+      readonly hash: string;
+      readonly number: number;
+      readonly exclusion: Exclusion;
+      readonly cause: unknown;
+    }
+  | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
+
+/** An account that pays gas and can do nothing else: authorizations name their payee, so it cannot redirect money. */
+export interface Relayer {
+  readonly address: string;
+  /**
+   * Signs, writes ahead, broadcasts. One at a time: the number of a transaction is taken only when all before it are out, and those
+   * that the node has lost are out again, so no gap can hold the following ones up.
+   */
+  send(call: RelayedCall, writeAhead: (transaction: SignedTransaction) => Promise<void>): Promise<Sending>;
+  /** What it can still spend on gas, and the price that its next transaction offers. @throws when the node does not answer */
+  funds(): Promise<RelayerFunds>;
+}
+
+/** @param privateKey 32 bytes as 0x-hex */
+export async function createRelayer(rpc: Rpc, chainId: number, privateKey: string): Promise<Relayer> {
+  // Loaded only where transactions are signed: the import costs a tenth of a second at start.
+  const { privateKeyToAccount } = await import('viem/accounts');
+  const account = privateKeyToAccount(privateKey as `0x${string}`);
+  const { address } = account;
+  const inTurn = turns();
+  const broadcast = async (raw: string): Promise<void> => void (await rpc.call('eth_sendRawTransaction', [raw]));
+  const sent = createSentTransactions(broadcast);
+
+  const sign = async (call: RelayedCall): Promise<SignedTransaction & { readonly number: number }> => {
+    const [pending, fees] = await Promise.all([
+      rpc.call('eth_getTransactionCount', [address, 'pending']),
+      currentFees(rpc),
+    ]);
+    const number = await sent.nextNumber(Number(readQuantity(pending, 'transaction count')));
+    const raw = await account.signTransaction({
+      type: 'eip1559',
+      chainId,
+      nonce: number,
+      to: call.to as `0x${string}`,
+      data: call.data as `0x${string}`,
+      gas: call.gas,
+      ...fees,
+    });
+    return { number, raw, hash: bytesHex(keccak256(hexBytes(raw))) };
+  };
+
+  return {
+    address,
+    send: (call, writeAhead) =>
+      inTurn(async () => {
+        let signed: Awaited<ReturnType<typeof sign>>;
+        try {
+          signed = await sign(call);
+          await writeAhead({ hash: signed.hash, raw: signed.raw });
+        } catch (cause) {
+          return { kind: 'unsent', cause };
+        }
+        const { hash, raw, number } = signed;
+        try {
+          await broadcast(raw);
+        } catch (cause) {
+          const exclusion = exclusionOf(cause);
+          if (exclusion !== undefined) return { kind: 'excluded', hash, number, exclusion, cause };
+          // Not counted: the node may have it or not, and says so when it is asked for the next number.
+          if (!isKnown(cause)) return { kind: 'unclear', hash, cause };
+        }
+        sent.add(number, raw);
+        return { kind: 'sent', hash };
+      }),
+    async funds() {
+      const [balance, { maxFeePerGas }] = await Promise.all([
+        rpc.call('eth_getBalance', [address, 'latest']),
+        currentFees(rpc),
+      ]);
+      return { balance: readQuantity(balance, 'balance'), maxFeePerGas };
+    },
+  };
+}
+
+async function currentFees(
+  rpc: Rpc,
+): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }> {
+  const [head, tip] = await Promise.all([
+    rpc.call('eth_getBlockByNumber', ['latest', false]),
+    rpc.call('eth_maxPriorityFeePerGas', []).catch((error: unknown) => {
+      // Not every node has this method.
+      if (error instanceof RpcRefusal) return undefined;
+      throw error;
+    }),
+  ]);
+  const maxPriorityFeePerGas = tip === undefined ? DEFAULT_TIP_WEI : readQuantity(tip, 'priority fee');
+  return { maxPriorityFeePerGas, maxFeePerGas: BASE_FEE_FACTOR * readHead(head).baseFee + maxPriorityFeePerGas };
+}
+
+/** Runs tasks one after another, each when the one before has ended in whatever way. */
+function turns(): <T>(task: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return function inTurn(task) {
+    const mine = last.then(task, task);
+    last = mine.catch(() => undefined);
+    return mine;
+  };
+}

@@ -1,0 +1,78 @@
+import type { PaymentRail } from '../../rail.ts';
+import type { ChainFault, ChainFaultKind, ChainHealth } from '../chain/chain-health.ts';
+import type { Candidate, Examination } from './verify.ts';
+
+/** What is still done while a chain's node, or our clock, is known to be wrong: what was begun stays open, and nothing new is begun. */
+
+/** Is told when a fault begins and when it ends, whatever else readiness says in that time. */
+export interface FaultLog {
+  info(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+}
+
+const SILENT: FaultLog = { info: () => undefined, warn: () => undefined };
+
+function tellingChanges(log: FaultLog): (faults: readonly ChainFault[]) => void {
+  let known: readonly ChainFault[] = [];
+  const has = (faults: readonly ChainFault[], kind: ChainFaultKind): boolean => faults.some((one) => one.kind === kind);
+  return function tell(faults) {
+    for (const { kind, cause } of faults)
+      if (!has(known, kind))
+        log.warn({ fault: kind, cause }, 'the chain node cannot be believed: nothing new is taken');
+    for (const { kind } of known)
+      if (!has(faults, kind)) log.info({ fault: kind }, 'the chain node can be believed again');
+    known = faults;
+  };
+}
+
+/**
+ * The rail with that rule. A proof gets no verdict, so its buyer is told to come again and nothing was taken; of a payment that was
+ * begun only what the chain shows counts, and what it does not show proves nothing.
+ */
+export function trustingOnly(health: ChainHealth, rail: PaymentRail, log: FaultLog = SILENT): PaymentRail {
+  const tell = tellingChanges(log);
+  return {
+    ...rail,
+    async verify(proof, offer) {
+      const fault = health.fault();
+      return fault === undefined ? rail.verify(proof, offer) : { kind: 'unavailable', cause: fault.cause };
+    },
+    async settle(...asked) {
+      const ended = health.settling();
+      try {
+        return await rail.settle(...asked);
+      } finally {
+        ended();
+      }
+    },
+    async reconcile(...asked) {
+      const shown = await rail.reconcile(...asked);
+      const fault = shown.kind === 'open' ? health.fault() : undefined;
+      return fault === undefined ? shown : { kind: 'unknown', cause: fault.cause };
+    },
+    async check() {
+      const [found] = await Promise.all([rail.check(), health.askAgain()]);
+      const faults = health.faults();
+      tell(faults);
+      const causes = faults.map(({ kind, cause }) => `${kind}: ${cause}`);
+      if (causes.length === 0) return found;
+      return { found: 'unreachable', cause: [...(found === undefined ? [] : [found.cause]), ...causes].join('; ') };
+    },
+    chainState: () => ({ faults: health.faults(), headAgeMs: health.headAgeMs() }),
+  };
+}
+
+/**
+ * The local checks without the window, while our clock is wrong: it would refuse every proof, or let one through that is over. The
+ * proof then comes to the rail, which gives no verdict in that time; 402 would have the buyer sign again and again.
+ */
+export function withoutWrongClock(
+  health: Pick<ChainHealth, 'faults'>,
+  examine: (candidate: Candidate) => Examination,
+): (candidate: Candidate) => Examination {
+  return function examineWithoutWrongClock(candidate) {
+    const examination = examine(candidate);
+    const isByClock = examination.refusal?.step === 'window' && health.faults().some(({ kind }) => kind === 'clock');
+    return isByClock ? { ...examination, refusal: undefined } : examination;
+  };
+}

@@ -1,0 +1,148 @@
+import { encodeHeaderText } from './header-codec.ts';
+import { needsMandate, type OfferTerms, type PricedResource, paymentRequiredFor, TOKEN_PLACE } from './offer.ts';
+import type { PaymentRequired } from './types.ts';
+
+/** A 402 in the forms that the channels need. */
+export interface Challenge {
+  /** The payment-required envelope (SPEC part 2) as JSON. */
+  readonly body: string;
+  /** The PAYMENT-REQUIRED header: the document below as base64. */
+  readonly header: string;
+  /** The x402 v2 PaymentRequired document as JSON, for channels that carry it as an object. */
+  readonly document: string;
+  /** The envelope without its member `error`, for channels that put both documents into one. */
+  readonly envelope: string;
+  /** Why a proof was refused; undefined when none came. */
+  readonly refusal: ChallengeError | undefined;
+  /** One sentence for people: what is asked for which resource. */
+  readonly message: string;
+  /** The document without a description that is not ASCII: clients that echo it through `btoa` could not pay. */
+  readonly asciiDocument: string;
+}
+
+/** Why the proof that came with this request was refused (CONTRACT 1.3); the additive member `error` of the body. */
+export interface ChallengeError {
+  readonly code: 'PAYMENT_INVALID' | 'PAYMENT_SETTLEMENT_FAILED';
+  readonly reason: string;
+  readonly message: string;
+  readonly retryable: false;
+}
+
+/** What is different in each challenge of a resource. */
+export interface ChallengeFacts {
+  readonly requestId: string;
+  /** ISO 8601. */
+  readonly expiresAt: string;
+  /** The buyer's secret, of `TOKEN_CHARACTERS` (contract 4.5). */
+  readonly token: string;
+  /** JSON text that says which mandate must come too (ap2.md 7.4); undefined where none is required. */
+  readonly authorization?: string | undefined;
+}
+
+/** The challenge of one resource. */
+export interface ChallengeTemplate {
+  fresh(facts: ChallengeFacts): Challenge;
+  refused(facts: ChallengeFacts, error: ChallengeError): Challenge;
+}
+
+/**
+ * Builds the challenge of a resource once: all that differs between two requests is the request id, the expiry, the buyer's token and the
+ * checkout of a mandate, so a 402 costs one concatenation. Rebuilt with the configuration, never patched.
+ */
+export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
+  const required = paymentRequiredFor(resource, terms, publicBaseUrl);
+  const text = JSON.stringify(required);
+  const documentWith = splitAtToken(text);
+  const asciiWith = ASCII.test(text) ? documentWith : splitAtToken(JSON.stringify(withoutDescription(required)));
+  const message = messageOf(resource);
+  const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts), message);
+  return {
+    fresh(facts) {
+      const { token } = facts;
+      const document = documentWith.text(token);
+      const envelope = frame(facts, document);
+      const forms = { body: envelope, header: documentWith.header(token), document, envelope };
+      return { ...forms, refusal: undefined, message, asciiDocument: asciiWith.text(token) };
+    },
+    refused(facts, refusal) {
+      const document = withError(documentWith.text(facts.token), refusal.reason);
+      const envelope = frame(facts, document);
+      const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
+      // The error moves the token out of its prepared place in the base64, and refusals are rare enough to be encoded whole.
+      const forms = { body, header: encodeHeaderText(document), document, envelope, refusal, message };
+      return { ...forms, asciiDocument: withError(asciiWith.text(facts.token), refusal.reason) };
+    },
+  };
+}
+
+/** A document around its token: as text, and as the base64 of a header. */
+interface AroundToken {
+  text(token: string): string;
+  header(token: string): string;
+}
+
+/**
+ * Splits a document where its token belongs. Up to two spaces go before the token, which JSON does not mind: then its first byte lies at a
+ * multiple of three, and the base64 of the whole is that of its three parts in a row.
+ */
+function splitAtToken(document: string): AroundToken {
+  const at = document.lastIndexOf(TOKEN_PLACE);
+  if (at < 0) throw new Error('PaymentRequired has no place for a token');
+  const before = document.slice(0, at - 1);
+  const padding = ' '.repeat((3 - ((Buffer.byteLength(before) + 1) % 3)) % 3);
+  const head = `${before}${padding}"`;
+  const tail = document.slice(at + TOKEN_PLACE.length);
+  const head64 = encodeHeaderText(head);
+  const tail64 = encodeHeaderText(tail);
+  return {
+    text: (token) => head + token + tail,
+    header: (token) => head64 + encodeHeaderText(token) + tail64,
+  };
+}
+
+const VERSION_MEMBER = '{"x402Version":2,';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant.
+const ASCII = /^[\x00-\x7f]*$/;
+
+/** A PaymentRequired document with its `error` set, right behind the version as the specification shows it. */
+export function withError(document: string, error: string): string {
+  if (!document.startsWith(VERSION_MEMBER)) throw new Error('PaymentRequired must begin with its version');
+  return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;
+}
+
+function withoutDescription({ resource, ...rest }: PaymentRequired): PaymentRequired {
+  const { description: _, ...bare } = resource;
+  // The version must come first, and it does: the order of `rest` is the order it was written in.
+  return { ...rest, resource: bare };
+}
+
+function messageOf(resource: PricedResource): string {
+  const { id, name, pricing } = resource;
+  const mandate = needsMandate(resource) ? MANDATE_TOO : '';
+  return `Payment of ${pricing.amount} ${pricing.currency} is required for ${name} (${id}).${mandate}`;
+}
+
+const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authorization.';
+
+type Frame = (facts: ChallengeFacts, document: string) => string;
+
+/** The envelope with its constant parts serialised. */
+function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: string, message: string): Frame {
+  const { amount, currency } = resource.pricing;
+  const payment = {
+    provider: 'x402',
+    version: '2',
+    amount,
+    currency,
+    destination: terms.payTo,
+    network: terms.network,
+    asset: terms.asset,
+  };
+  const head = '{"status":"payment-required","code":"PAYMENT_REQUIRED","requestId":';
+  const middle = `,"resourceId":${JSON.stringify(resource.id)},"message":${JSON.stringify(message)},"payment":${JSON.stringify(payment).slice(0, -1)},"expiresAt":`;
+  const beforeDocument = `,"accepts":${accepts},"envelope":`;
+  return ({ requestId, expiresAt, authorization }, document) => {
+    const mandate = authorization === undefined ? '' : `,"authorization":${authorization}`;
+    return `${head}${JSON.stringify(requestId)}${middle}${JSON.stringify(expiresAt)}${beforeDocument}${document}}${mandate}}`;
+  };
+}

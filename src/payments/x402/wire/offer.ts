@@ -1,0 +1,121 @@
+import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
+import type { Pricing } from '../../pricing/price.ts';
+import { encodeHeader } from './header-codec.ts';
+import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
+import type { X402Config } from './settings.ts';
+import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
+
+/** Largest PAYMENT-REQUIRED value, bytes: proxies in front give a response head 4 KiB by default. */
+export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
+/** Kept free for the `error` member of a challenge after a refusal, bytes of base64. */
+const ERROR_ROOM_BYTES = 128;
+
+/** What an offer is made from: a resource that has a price. */
+export interface PricedResource {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly mimeType: string;
+  readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
+  /** What a call needs beside its payment; absent: nothing. */
+  readonly authorization?: readonly 'ap2'[];
+}
+
+/** The settlement terms of the gateway that an offer repeats. */
+export type OfferTerms = Pick<
+  X402Config,
+  'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
+>;
+
+/** The name of the extension that says that a mandate is needed. */
+const MANDATE = 'ap2';
+
+/** What we advertise so that a client may name its payment (CONTRACT 4.4). */
+const IDENTIFIER_EXTENSION = {
+  info: { required: false },
+  schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: {
+      required: { type: 'boolean' },
+      id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
+    },
+    required: ['required'],
+  },
+} as const;
+
+/**
+ * What we advertise where a mandate is needed too (ap2.md 7.4). A constant and small: clients echo it in their payload. The checkout that
+ * the mandate is for stands beside the document.
+ */
+const MANDATE_EXTENSION = {
+  info: { required: true, version: '0.2.0' },
+  schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: { required: { type: 'boolean' }, version: { type: 'string' } },
+    required: ['required', 'version'],
+  },
+} as const;
+
+/** Stands where each challenge has a token of its own. */
+export const TOKEN_PLACE = '_'.repeat(TOKEN_CHARACTERS);
+
+/** Whether a call for this resource needs a mandate. */
+export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorization'>): boolean {
+  return resource.authorization?.includes('ap2') === true;
+}
+
+/** The one entry of `accepts` (CONTRACT 4.1). `paymentFlow` is said aloud because clients take its absence for the opposite. */
+export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network: terms.network,
+    amount: resource.pricing.units.toString(),
+    asset: terms.asset,
+    payTo: terms.payTo,
+    maxTimeoutSeconds: terms.maxTimeoutSeconds,
+    extra: {
+      name: terms.assetName,
+      version: terms.assetVersion,
+      assetTransferMethod: 'eip3009',
+      paymentFlow: 'upfront',
+    },
+  };
+}
+
+/** The canonical address of a resource, the same on every channel, so that one replay guard holds for all. */
+export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
+  return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
+}
+
+/** The PaymentRequired document of a resource, with `TOKEN_PLACE` for the token. A description that would make the header too large is left out. */
+export function paymentRequiredFor(
+  resource: PricedResource,
+  terms: OfferTerms,
+  publicBaseUrl: string,
+): PaymentRequired {
+  const url = invokeUrl(publicBaseUrl, resource.id);
+  const bare = { url, mimeType: resource.mimeType };
+  const { description } = resource;
+  const described = description === undefined ? bare : { url, description, mimeType: resource.mimeType };
+  const accepts = [requirementsFor(resource, terms)];
+  const mandate = needsMandate(resource);
+  const document = documentOf(described, accepts, mandate);
+  const fits = encodeHeader(document).length + ERROR_ROOM_BYTES <= MAX_CHALLENGE_HEADER_BYTES;
+  return fits ? document : documentOf(bare, accepts, mandate);
+}
+
+function documentOf(
+  resource: ResourceInfo,
+  accepts: readonly PaymentRequirements[],
+  mandate: boolean,
+): PaymentRequired {
+  const extensions = {
+    [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
+    ...(mandate ? { [MANDATE]: MANDATE_EXTENSION } : {}),
+    // Last, so that its place in the document is known whatever a description says.
+    [BUYER_TOKEN]: { info: { token: TOKEN_PLACE }, schema: { type: 'object' } },
+  };
+  return { x402Version: 2, resource, accepts, extensions };
+}

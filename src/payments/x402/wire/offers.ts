@@ -1,0 +1,121 @@
+import type { PaymentDetails } from '../../../errors.ts';
+import type { PaymentRecord } from '../../ledger/ledger.ts';
+import type { BuyerTokens } from '../../pricing/buyer-token.ts';
+import type { Pricing } from '../../pricing/price.ts';
+import { type ChallengeTemplate, challengeFor } from './challenge.ts';
+import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './offer.ts';
+import type { PaymentRequirements, PaymentResponse } from './types.ts';
+
+/** What a payment is made for, and checked against. */
+export interface Agreed {
+  readonly requirements: PaymentRequirements;
+  /** The canonical invoke URL, the same on every channel. */
+  readonly resourceUrl: string;
+  /** Display units. */
+  readonly amount: string;
+  readonly currency: string;
+}
+
+/** What a paid resource costs, in every form that an answer needs. Built once at start. */
+export interface Offer extends Agreed {
+  readonly challenge: ChallengeTemplate;
+  /** Makes the token of one challenge. */
+  readonly issueToken: BuyerTokens['issue'];
+}
+
+/** The offers of all paid resources by resource id. */
+export type Offers = ReadonlyMap<string, Offer>;
+
+/** Prices every resource that has a price. `tokens`: undefined where nothing can be paid. */
+export function compileOffers(
+  config: {
+    readonly merchant: { readonly publicBaseUrl: string };
+    readonly resources: readonly (Omit<PricedResource, 'pricing'> & { readonly pricing: Pricing })[];
+    readonly x402: OfferTerms | undefined;
+  },
+  tokens: Pick<BuyerTokens, 'issue'> | undefined,
+): Offers {
+  const offers = new Map<string, Offer>();
+  const { x402, merchant } = config;
+  if (x402 === undefined || tokens === undefined) return offers;
+  for (const resource of config.resources) {
+    const { pricing } = resource;
+    if (pricing.type === 'free') continue;
+    const priced = { ...resource, pricing };
+    offers.set(resource.id, {
+      requirements: requirementsFor(priced, x402),
+      resourceUrl: invokeUrl(merchant.publicBaseUrl, resource.id),
+      amount: pricing.amount,
+      currency: pricing.currency,
+      challenge: challengeFor(priced, x402, merchant.publicBaseUrl),
+      issueToken: tokens.issue,
+    });
+  }
+  return offers;
+}
+
+/** The PAYMENT-RESPONSE summary of a settled payment (SPEC part 2). */
+export function settledResponse(record: PaymentRecord, requestId: string): PaymentResponse {
+  return {
+    success: true,
+    transaction: record.transaction ?? '',
+    network: record.network,
+    status: 'settled',
+    provider: 'x402',
+    amount: record.amount,
+    currency: record.currency,
+    payer: record.payer,
+    receiptId: record.receiptId,
+    requestId,
+  };
+}
+
+/** The PAYMENT-RESPONSE summary of a definite refusal by the settlement. */
+export function refusedResponse(offer: Offer, requestId: string, reason: string, transaction = ''): PaymentResponse {
+  return {
+    success: false,
+    transaction,
+    network: offer.requirements.network,
+    status: 'refused',
+    provider: 'x402',
+    amount: offer.amount,
+    currency: offer.currency,
+    requestId,
+    errorReason: reason,
+  };
+}
+
+/** The PAYMENT-RESPONSE summary of a settlement whose outcome is not known yet (x402.md 8.1). */
+export function pendingResponse(
+  record: PaymentRecord,
+  transaction: string | undefined,
+  requestId: string,
+): PaymentResponse {
+  const { network, amount, currency, payer } = record;
+  return {
+    success: false,
+    transaction: transaction ?? '',
+    network,
+    status: 'pending',
+    provider: 'x402',
+    amount,
+    currency,
+    payer,
+    requestId,
+    errorReason: 'settlement_pending',
+  };
+}
+
+/** `details.payment` of an error: what the buyer already paid. */
+export function paymentDetails(record: PaymentRecord): PaymentDetails {
+  const { amount, currency, network, payer, state, transaction } = record;
+  return {
+    status: state === 'refused' || state === 'reserved' || state === 'settling' ? state : 'settled',
+    provider: 'x402',
+    amount,
+    currency,
+    network,
+    ...(transaction === undefined ? {} : { externalReference: transaction }),
+    payer,
+  };
+}

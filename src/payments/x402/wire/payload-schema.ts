@@ -1,0 +1,156 @@
+import { isObject } from '../../../json/object.ts';
+import type { Json, JsonObject } from '../../../json/types.ts';
+import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
+
+/** Why no proof could be read (tokens of CONTRACT 1.3). */
+export type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
+
+/** A proof as the buyer meant it: well-formed, in one spelling, and not yet believed. */
+export type DecodedProof =
+  | {
+      readonly kind: 'decoded';
+      readonly payload: PaymentPayload;
+      /** `info.id` of the payment-identifier extension, when the buyer chose one. */
+      readonly paymentIdentifier: string | undefined;
+      /** What the buyer-token extension came back with. Nothing else of a proof holds it: it goes no further than its digest. */
+      readonly buyerToken: string | undefined;
+    }
+  | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
+
+/** The extension that lets a buyer name its payment (specs/extensions/payment_identifier.md). */
+export const PAYMENT_IDENTIFIER = 'payment-identifier';
+/** The extension that carries the buyer's secret (contract 4.5). */
+export const BUYER_TOKEN = 'agent-commerce-buyer';
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const BYTES32 = /^0x[0-9a-fA-F]{64}$/;
+/** Whole bytes, at least one. The header's size bounds the length. */
+const BYTES = /^0x(?:[0-9a-fA-F]{2})+$/;
+/** An integer in its one spelling; 78 digits hold 2^256 - 1. */
+const INTEGER = /^(?:0|[1-9][0-9]{0,77})$/;
+/** The same with leading zeros: amounts of an offer are compared as integers (CONTRACT 4.2). */
+const AMOUNT = /^[0-9]{1,78}$/;
+const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
+const UINT256_LIMIT = 1n << 256n;
+
+/**
+ * Reads a PaymentPayload for scheme `exact` with EIP-3009. It tolerates what the official schema tolerates (@x402/core 2.27): `resource`,
+ * `accepted.extra` and `extensions` may be null, which is the same as absent, and members without a meaning here may stand everywhere.
+ * Those are dropped at once, so that nothing behind this file can forward them. Written by hand because it also gives every value its one
+ * spelling (hex in lower case, integers without leading zeros): nothing behind it meets two forms of one proof. Regular expressions run
+ * before any BigInt.
+ */
+export function readPaymentPayload(document: Json): DecodedProof {
+  if (!isObject(document)) return unreadable('invalid_payload');
+  if (document['x402Version'] !== 2) return unreadable('invalid_x402_version');
+  const accepted = document['accepted'];
+  if (!isObject(accepted) || typeof accepted['scheme'] !== 'string') return unreadable('invalid_payload');
+  if (accepted['scheme'] !== 'exact') return unreadable('invalid_scheme');
+
+  const requirements = readRequirements(accepted);
+  const payload = readExactPayload(document['payload']);
+  const resource = readResource(document['resource']);
+  const identified = readExtensions(document['extensions']);
+  if (!requirements || !payload || resource === 'illegible' || !identified) return unreadable('invalid_payload');
+  const { id, token } = identified;
+  return {
+    kind: 'decoded',
+    payload: {
+      x402Version: 2,
+      ...(resource === undefined ? {} : { resource }),
+      accepted: requirements,
+      payload,
+      ...(id === undefined ? {} : { extensions: { [PAYMENT_IDENTIFIER]: { info: { id } } } }),
+    },
+    paymentIdentifier: id,
+    buyerToken: token,
+  };
+}
+
+function readRequirements(accepted: JsonObject): EchoedRequirements | undefined {
+  const { network, amount, asset, payTo, maxTimeoutSeconds } = accepted;
+  const extra = accepted['extra'] ?? undefined;
+  if (typeof network !== 'string' || typeof maxTimeoutSeconds !== 'number') return undefined;
+  if (!matches(amount, AMOUNT) || !matches(asset, ADDRESS) || !matches(payTo, ADDRESS)) return undefined;
+  if (extra !== undefined && !isObject(extra)) return undefined;
+  return {
+    scheme: 'exact',
+    network,
+    amount: BigInt(amount).toString(),
+    asset: asset.toLowerCase(),
+    payTo: payTo.toLowerCase(),
+    maxTimeoutSeconds,
+    extra,
+  };
+}
+
+function readExactPayload(
+  value: Json | undefined,
+): { readonly signature: string; readonly authorization: Eip3009Authorization } | undefined {
+  if (!isObject(value)) return undefined;
+  const { signature } = value;
+  const authorization = readAuthorization(value['authorization']);
+  if (!matches(signature, BYTES) || authorization === undefined) return undefined;
+  return { signature: signature.toLowerCase(), authorization };
+}
+
+function readAuthorization(value: Json | undefined): Eip3009Authorization | undefined {
+  if (!isObject(value)) return undefined;
+  const { from, to, value: units, validAfter, validBefore, nonce } = value;
+  if (!matches(from, ADDRESS) || !matches(to, ADDRESS) || !matches(nonce, BYTES32)) return undefined;
+  if (!isUint256(units) || !isUint256(validAfter) || !isUint256(validBefore)) return undefined;
+  return {
+    from: from.toLowerCase(),
+    to: to.toLowerCase(),
+    value: units,
+    validAfter,
+    validBefore,
+    nonce: nonce.toLowerCase(),
+  };
+}
+
+/** Only `url` is kept: the rest of the echo tells nothing that we did not say ourselves. */
+function readResource(value: Json | undefined): ResourceInfo | undefined | 'illegible' {
+  if (value === undefined || value === null) return undefined;
+  if (!isObject(value)) return 'illegible';
+  const { url } = value;
+  return typeof url === 'string' ? { url } : 'illegible';
+}
+
+/**
+ * Clients echo every extension they were offered, and may add their own. Only the payment identifier must be well-formed: a name that is
+ * misspelled must not become no name. Undefined when it is not.
+ */
+function readExtensions(
+  value: Json | undefined,
+): { readonly id: string | undefined; readonly token: string | undefined } | undefined {
+  if (value === undefined || value === null) return { id: undefined, token: undefined };
+  if (!isObject(value)) return undefined;
+  const token = echoedToken(value[BUYER_TOKEN]);
+  const identifier = value[PAYMENT_IDENTIFIER];
+  if (identifier === undefined || identifier === null) return { id: undefined, token };
+  const info = isObject(identifier) ? identifier['info'] : undefined;
+  if (!isObject(info)) return undefined;
+  const { id } = info;
+  if (id === undefined) return { id: undefined, token };
+  return matches(id, IDENTIFIER) ? { id, token } : undefined;
+}
+
+/** Whatever else came back in its place is no token, and never a fault: a sale must not fail for it. */
+function echoedToken(echoed: Json | undefined): string | undefined {
+  const info = isObject(echoed) ? echoed['info'] : undefined;
+  const token = isObject(info) ? info['token'] : undefined;
+  return typeof token === 'string' ? token : undefined;
+}
+
+function unreadable(reason: Extract<DecodedProof, { kind: 'unreadable' }>['reason']): DecodedProof {
+  return { kind: 'unreadable', reason };
+}
+
+function matches(value: Json | undefined, grammar: RegExp): value is string {
+  return typeof value === 'string' && grammar.test(value);
+}
+
+function isUint256(value: Json | undefined): value is string {
+  return matches(value, INTEGER) && BigInt(value) < UINT256_LIMIT;
+}

@@ -1,0 +1,27 @@
+import type { Eip3009Authorization } from './types.ts';
+
+/** How far an authorization may begin in the future: clocks differ, and the chain's lags. */
+export const VALID_AFTER_SKEW_SECONDS = 5;
+/** What must be left of an authorization when it comes: time to reach a block. */
+export const VALID_BEFORE_MARGIN_SECONDS = 6;
+/** How much longer than offered an authorization may live: a stolen one must not be good for ever. */
+export const VALID_BEFORE_EXCESS_SECONDS = 600;
+
+export type WindowReason =
+  | 'invalid_exact_evm_payload_authorization_valid_after'
+  | 'invalid_exact_evm_payload_authorization_valid_before';
+
+/** Why an authorization cannot be used at this time (CONTRACT 4.2, step 3), or undefined. */
+export function invalidWindow(
+  { validAfter, validBefore }: Pick<Eip3009Authorization, 'validAfter' | 'validBefore'>,
+  maxTimeoutSeconds: number,
+  nowMs: number,
+): WindowReason | undefined {
+  const now = Math.floor(nowMs / 1_000);
+  if (BigInt(validAfter) > BigInt(now + VALID_AFTER_SKEW_SECONDS))
+    return 'invalid_exact_evm_payload_authorization_valid_after';
+  const ends = BigInt(validBefore);
+  const tooSoon = ends < BigInt(now + VALID_BEFORE_MARGIN_SECONDS);
+  const tooLate = ends > BigInt(now + maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS);
+  return tooSoon || tooLate ? 'invalid_exact_evm_payload_authorization_valid_before' : undefined;
+}

@@ -1,0 +1,229 @@
+import type { Response } from 'express';
+import type { BackendAnswer, BackendError, BackendRequest, HeldConnection } from '../backend/types.ts';
+import type { GatewayError } from '../errors.ts';
+import type { Channel } from '../events/event.ts';
+import type { Journal } from '../events/journal.ts';
+import type { JsonObject } from '../json/types.ts';
+import { reasonOfRefusal } from '../mandates/ap2/model/reasons.ts';
+import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/model/verdict.ts';
+import type { CarriedMandate } from '../mandates/ap2/token/envelope.ts';
+import type { PaymentRecord } from '../payments/ledger/ledger.ts';
+import type { ShownToken } from '../payments/pricing/buyer-token.ts';
+import type { Proof } from '../payments/rail.ts';
+import type { Lease } from '../payments/settlement/leases.ts';
+import type { ClaimEnd } from '../payments/settlement/task-claims.ts';
+import type { CarriedProof } from '../payments/settlement/verifier.ts';
+import type { Challenge } from '../payments/x402/wire/challenge.ts';
+import type { Agreed } from '../payments/x402/wire/offers.ts';
+import type { PaymentResponse } from '../payments/x402/wire/types.ts';
+import type { ReceiptAuthorization } from '../receipts/receipt.ts';
+import type { Resource } from '../resources/resource.ts';
+import { noteOutcome, noteReason } from '../server/http/access-record.ts';
+
+/** What only one payment may buy: it belongs to the first whose proof was verified. */
+export interface Exclusive {
+  /** Claims it for the payment of this call. @throws GatewayError when another one has it, StoreError */
+  claim(): Promise<void>;
+  /** What came of the claim. Never rejects. */
+  end(how: ClaimEnd): Promise<void>;
+}
+
+/** What a front read from its protocol's message. Everything the layers need, in no protocol's words. */
+export interface ReceivedCall {
+  readonly stage: 'received';
+  readonly requestId: string;
+  /** The gateway's own name for this call (call-id.ts). */
+  readonly callId: string;
+  readonly channel: Channel;
+  readonly resourceId: string;
+  readonly input: JsonObject;
+  /** The bytes of the input, when the protocol sent them as a body of their own. */
+  readonly rawInput: Uint8Array | undefined;
+  readonly proof: CarriedProof;
+  /** Looked at only where the resource requires one. */
+  readonly mandate: CarriedMandate;
+  /** The caller's `Idempotency-Key`, unchecked; `illegible` when it was repeated. Only paid calls look at it. */
+  readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
+  /** What only one payment may buy, whichever comes first; absent: nothing of the kind. */
+  readonly exclusive?: Exclusive;
+  readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
+  readonly presenter: Presenter;
+  /** Milliseconds of the monotonic clock; when the caller had shown his proof, at the earliest. */
+  readonly startedAt: number;
+  /** Aborted when the caller leaves. Only free calls listen to it: a paid one runs to its end. */
+  readonly left: AbortSignal;
+}
+
+/** The resource exists and is exposed on this channel. */
+export interface ResolvedCall extends Omit<ReceivedCall, 'stage'> {
+  readonly stage: 'resolved';
+  readonly resource: Resource;
+  readonly journal: Journal;
+}
+
+/** The input is valid and the whole backend request is built: nothing but money and the merchant can fail now. */
+export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
+  readonly stage: 'prepared';
+  readonly resource: SoldResource;
+  readonly request: BackendRequest;
+  /** Absent for a call that is served by the configuration of today. */
+  readonly collecting?: Collecting;
+}
+
+/** What of a resource counts once the request is built. */
+export type SoldResource = Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
+
+/**
+ * A call whose resource was removed, or takes its input no more, and that may have been paid before. It never begins a payment and is
+ * never asked for one: what its record does not answer is refused as if nobody had looked.
+ */
+export interface Collecting {
+  /** The terms it was paid on. */
+  readonly agreed: Agreed;
+  /** The call as it was refused, and what for. */
+  readonly before: ReceivedCall | ResolvedCall;
+  readonly otherwise: GatewayError;
+}
+
+/** The proof passed every local check. No money has moved. */
+export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey'> {
+  readonly stage: 'proven';
+  readonly payment: Proof;
+  /** The one name the caller gave this payment, in whichever way (CONTRACT 4.4). */
+  readonly idempotencyKey: string | undefined;
+  /** The token of a 402 that came back with the proof: a secret between buyer and gateway (contract 4.5). */
+  readonly token: ShownToken | undefined;
+  /** What the local checks have against it although it belongs to a record; undefined for a proof that is right. */
+  readonly refusal: string | undefined;
+  /** Absent where no mandate is required, and before it was looked at. */
+  readonly mandated?: Mandated;
+  /** What a failure has to say about money that moved, or may have moved. */
+  readonly said?: Said;
+}
+
+/**
+ * A call whose resource requires a mandate, past the check of it. `unneeded`: it is for a payment that was admitted before, whose mandate
+ * gated that admission (ap2.md 6, UCP #512); what is wrong with the one that came, or did not, still keeps anything new from being settled.
+ */
+export type Mandated =
+  | { readonly kind: 'accepted'; readonly mandate: AcceptedMandate }
+  | { readonly kind: 'unneeded'; readonly refused: RefusedMandate };
+
+/** The call may reach the merchant: it is free, or its payment is settled. */
+export interface FundedCall extends Omit<PreparedCall, 'stage'> {
+  readonly stage: 'funded';
+  readonly funding: Funding;
+  /** The mandate that it is made under; absent where none is required. */
+  readonly authorization?: UsedMandate;
+}
+
+/** A mandate that this call uses up. */
+export interface UsedMandate {
+  /** What the gateway's own receipt says of it. */
+  readonly summary: ReceiptAuthorization;
+  /** For who presented it, a signed JWT (ap2.md 13); undefined when the one that came was not the one that counted. */
+  readonly receipt: string | undefined;
+  /** Of a free call: what became of it, told once. The claim of a paid one shares the fate of its payment. Never rejects. */
+  readonly finish?: (how: 'commit' | 'release') => Promise<void>;
+}
+
+export type Funding =
+  | { readonly kind: 'free' }
+  | {
+      readonly kind: 'paid';
+      /** In state `settled` or `undelivered`, leased to this call. */
+      readonly record: PaymentRecord;
+      /** Ends with the delivery. */
+      readonly lease: Lease;
+      /** The connection that was opened before the money moved, and is used once; undefined where it moved earlier. */
+      readonly held: HeldConnection | undefined;
+      readonly response: PaymentResponse;
+    };
+
+/** The merchant answered with something that is delivered. */
+export interface AnsweredCall extends Omit<FundedCall, 'stage'> {
+  readonly stage: 'answered';
+  readonly answer: BackendAnswer;
+  /** An earlier attempt got this answer and could not hand it over; the merchant was not called now. */
+  readonly keptBefore: boolean;
+}
+
+export type Call = ReceivedCall | ResolvedCall | PreparedCall | ProvenCall | FundedCall | AnsweredCall;
+export type Stage = Call['stage'];
+type CallAt<S extends Stage> = Extract<Call, { readonly stage: S }>;
+
+/** How the relay of an answer ended. `broken`: the merchant's answer broke off after its head was sent. */
+export type Relayed =
+  | { readonly kind: 'finished' }
+  | { readonly kind: 'client_gone' }
+  /** There is no memory to hold the answer as a whole; what was not read of it is still to be read. */
+  | { readonly kind: 'busy' }
+  | { readonly kind: 'broken'; readonly error: BackendError };
+
+/** What is said beside an outcome: of the buyer's money, and of his mandate. */
+export interface Said {
+  readonly payment?: PaymentResponse;
+  /** A signed JWT (ap2.md 13). */
+  readonly mandateReceipt?: string;
+}
+
+/** What a relay is told beside the answer. */
+export interface Relaying extends Said {
+  /** It was delivered before. */
+  readonly replayed?: boolean;
+  /** To be called once, when the first byte is there; it leaves when this resolves. Never rejects. */
+  readonly sending?: () => Promise<void>;
+}
+
+/** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or `failed` after a broken relay. */
+export interface Presenter {
+  /** Largest answer of the merchant that this protocol can carry, bytes. */
+  readonly maxAnswerBytes: number;
+  paymentRequired(challenge: Challenge, payment?: PaymentResponse): void;
+  failed(error: GatewayError, context: Said & { readonly resourceId?: string }): void;
+  /** Streams the merchant's answer on. Always reads the answer to its end. */
+  relay(answer: BackendAnswer, said: Relaying): Promise<Relayed>;
+}
+
+/** A call begins. Whatever its presenter is asked to say is noted as what became of the request. */
+export function receiveCall(res: Response, call: ReceivedCall): void {
+  advanceCall(res, { ...call, presenter: noting(res, call.presenter) });
+}
+
+function noting(res: Response, presenter: Presenter): Presenter {
+  return {
+    maxAnswerBytes: presenter.maxAnswerBytes,
+    paymentRequired(challenge, payment) {
+      noteOutcome(res, 'payment_required');
+      presenter.paymentRequired(challenge, payment);
+    },
+    failed(error, context) {
+      noteOutcome(res, error.code);
+      const reason = reasonOfRefusal(error.code, error.details?.reason);
+      if (reason !== undefined) noteReason(res, reason);
+      presenter.failed(error, context);
+    },
+    relay(answer, said) {
+      noteOutcome(res, said.replayed === true ? 'replayed' : 'delivered', answer.body);
+      return presenter.relay(answer, said);
+    },
+  };
+}
+
+/** The call in this response's hands, if a front put one there. */
+export function currentCall(res: Response): Call | undefined {
+  return (res.locals as { call?: Call }).call;
+}
+
+/** Puts the call, with what a layer learned, where the next layer finds it. */
+export function advanceCall(res: Response, call: Call): void {
+  (res.locals as { call?: Call }).call = call;
+}
+
+/** The call, narrowed to the stages a layer serves. Anything else is a mistake in the order of the layers. */
+export function callAt<S extends Stage>(res: Response, ...stages: readonly S[]): CallAt<S> {
+  const call = currentCall(res);
+  if (call === undefined || !stages.includes(call.stage as S))
+    throw new Error(`layer order: expected a call at ${stages.join(' or ')}, found ${call?.stage ?? 'none'}`);
+  return call as CallAt<S>;
+}

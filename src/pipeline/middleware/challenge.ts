@@ -1,0 +1,34 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import type { MandateDesk } from '../../mandates/mandate-service.ts';
+import type { Offers } from '../../payments/x402/wire/offers.ts';
+import { advanceCall, callAt } from '../call.ts';
+import { askForPayment, offerOf } from '../steps/payment-required.ts';
+
+/** Free resources go straight on; a paid one without a proof is asked for it, whatever mandate it brought. */
+export function challenge(offers: Offers, desk?: MandateDesk): RequestHandler {
+  return function challengeLayer(_req, res, next) {
+    const call = callAt(res, 'prepared');
+    // It is paid already; what is sold now, and for how much, is not asked.
+    if (call.collecting !== undefined) {
+      next();
+      return;
+    }
+    if (call.resource.pricing.type === 'free') {
+      call.journal.flush();
+      advanceCall(res, { ...call, stage: 'funded', funding: { kind: 'free' } });
+      next();
+      return;
+    }
+    if (call.proof.kind === 'none') {
+      askForPayment(call, offerOf(offers, call.resource.id), undefined, desk);
+      return;
+    }
+    if (call.proof.kind === 'conflicting')
+      throw new GatewayError('INPUT_INVALID', {
+        message: 'Two different payment proofs came with this call. Send one.',
+        details: { reason: 'payment_proofs_differ' },
+      });
+    next();
+  };
+}

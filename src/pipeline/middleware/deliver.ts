@@ -1,0 +1,95 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import type { DeliveryDesk } from '../../payments/delivery/delivery-recorder.ts';
+import { passed } from '../../payments/steps.ts';
+import type { Receipt } from '../../receipts/receipt.ts';
+import { unpaidReceipt } from '../../receipts/unpaid.ts';
+import { elapsedMs } from '../../server/http/elapsed.ts';
+import { type AnsweredCall, callAt } from '../call.ts';
+import { backendFailed, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
+import { collect, readOn } from '../steps/capture-answer.ts';
+import { saidOfFunded } from '../steps/payment-annotations.ts';
+import { repeatable } from '../steps/retry-safety.ts';
+
+/** `metadata.backendErrorCode` of a paid call whose answer came and was not sent. */
+const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: 'GATEWAY_BUSY' } as const;
+/** `details.reason` of a paid answer that the process had no memory for. */
+const NO_ROOM = 'gateway_busy';
+
+/** Hands the answer to the caller and calls it delivered only when it has been sent completely. */
+export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt): void }): RequestHandler {
+  return async function concludeLayer(_req, res) {
+    const call = callAt(res, 'answered');
+    const { funding, presenter, answer, journal } = call;
+    const collected = funding.kind === 'paid' ? collect(answer) : undefined;
+    if (funding.kind === 'paid') passed('relaying', funding.record.payId);
+    const sending = funding.kind === 'paid' ? { sending: () => desk.sending(funding.record) } : {};
+    const relayed = await presenter
+      .relay(answer, { ...saidOfFunded(call), ...sending })
+      .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
+    if (relayed.kind === 'broken') {
+      const { reason, requestWritten } = relayed.error;
+      const failed = { reason, status: answer.status, requestWritten, cause: relayed.error };
+      // Where the head is out already, the caller learns it from the broken connection.
+      throw await backendFailed({ ...call, stage: 'funded' }, desk, failed);
+    }
+    // What was bought and cannot be sent now is read all the same: kept, it can be collected without a second execution.
+    if (relayed.kind === 'busy') await (funding.kind === 'paid' ? readOn(answer.body) : answer.body.destroy());
+    const finished = relayed.kind === 'finished';
+    const durationMs = elapsedMs(call);
+    const data = { status: answer.status, ...(relayed.kind === 'client_gone' ? { clientGone: true } : {}) };
+    if (!call.keptBefore) journal.record('backend.called', { status: 'ok', durationMs, data });
+    if (finished) journal.record('resource.delivered', { status: 'ok', durationMs });
+    if (funding.kind === 'free') {
+      journal.flush();
+      if (finished) receipts.push(receiptOfFreeCall(call));
+      if (relayed.kind === 'failed') throw relayed.bug;
+      if (relayed.kind === 'busy') throw noRoomForFree(call);
+      return;
+    }
+    const { record, lease } = funding;
+    const { answer: kept, tooLarge = false } = collected?.() ?? {};
+    const facts = {
+      requestId: call.requestId,
+      callId: call.callId,
+      backendStatus: answer.status,
+      durationMs,
+      journal,
+      lease,
+      answer: kept,
+    };
+    passed('relayed', record.payId);
+    if (finished) await desk.delivered(record, facts);
+    else {
+      // What is too large to be kept waits for its buyer.
+      const again = repeatable(call.resource) && !tooLarge;
+      const failure = FAILURES[relayed.kind];
+      await desk.undelivered(record, { ...facts, failure, requestWritten: true, repeatable: again });
+    }
+    if (relayed.kind === 'failed') throw relayed.bug;
+    if (relayed.kind === 'busy')
+      throw undeliveredError(record, {
+        details: { status: answer.status, reason: NO_ROOM },
+        retryable: kept !== undefined || repeatable(call.resource),
+      });
+  };
+}
+
+function noRoomForFree({ authorization }: AnsweredCall): GatewayError {
+  const headers = { 'retry-after': '1' };
+  return authorization === undefined
+    ? new GatewayError('GATEWAY_BUSY', { headers })
+    : new GatewayError('GATEWAY_BUSY', { headers, message: MANDATE_USED, retryable: false });
+}
+
+function receiptOfFreeCall(call: AnsweredCall): Receipt {
+  return unpaidReceipt({
+    requestId: call.requestId,
+    resourceId: call.resource.id,
+    protocol: call.channel,
+    backendStatus: call.answer.status,
+    durationMs: elapsedMs(call),
+    metadata: { callId: call.callId },
+    ...(call.authorization === undefined ? {} : { authorization: call.authorization.summary }),
+  });
+}

@@ -1,0 +1,71 @@
+import type { RequestHandler, Response } from 'express';
+import { backendHeaders } from '../../backend/header-policy.ts';
+import { classify } from '../../backend/outcome.ts';
+import { BackendError, type BackendRequest, type Exchange } from '../../backend/types.ts';
+import type { DeliveryDesk } from '../../payments/delivery/delivery-recorder.ts';
+import { backendIdempotencyKey } from '../../payments/settlement/terms.ts';
+import { passed } from '../../payments/steps.ts';
+import { advanceCall, callAt, type FundedCall } from '../call.ts';
+import { backendFailed } from '../steps/backend-failed.ts';
+
+/** Sends the prepared request to the merchant. A free call ends with its caller; a paid one runs to its end. */
+export function forward(exchange: Exchange, desk: DeliveryDesk): RequestHandler {
+  return async function forwardLayer(_req, res, next) {
+    const call = callAt(res, 'funded', 'answered');
+    if (call.stage === 'answered') {
+      // An earlier attempt got the merchant's answer and kept it.
+      next();
+      return;
+    }
+    const { timeoutMs, maxResponseBytes, relayStatuses } = call.resource.backend;
+    const free = call.funding.kind === 'free';
+    const atMost = Math.min(maxResponseBytes, call.presenter.maxAnswerBytes);
+    const limits = { timeoutMs, maxResponseBytes: atMost, ...(free ? { signal: call.left } : {}) };
+    if (call.funding.kind === 'paid') passed('forwarding', call.funding.record.payId);
+    const send = (call.funding.kind === 'paid' ? call.funding.held?.exchange : undefined) ?? exchange;
+    try {
+      const answer = await send(requestToMerchant(call), limits);
+      void call.authorization?.finish?.('commit');
+      const outcome = classify(answer.status, free ? relayStatuses : []);
+      if (outcome.kind === 'deliver') {
+        advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
+        next();
+        return;
+      }
+      // Nobody reads this answer: its socket goes back at once.
+      answer.body.destroy();
+      const reason = outcome.kind === 'redirect' ? { reason: 'redirect_not_followed' } : {};
+      throw await backendFailed(call, desk, { ...reason, status: answer.status, requestWritten: true });
+    } catch (thrown) {
+      if (!(thrown instanceof BackendError)) throw thrown;
+      const { reason, requestWritten } = thrown;
+      await finishMandate(res, call, requestWritten);
+      throw await backendFailed(call, desk, { reason, status: 0, requestWritten, cause: thrown });
+    }
+  };
+}
+
+/** A free call that certainly never left has used nothing up: its mandate is as good as before. */
+async function finishMandate(res: Response, call: FundedCall, requestWritten: boolean): Promise<void> {
+  const { authorization, ...unauthorized } = call;
+  if (authorization?.finish === undefined) return;
+  await authorization.finish(requestWritten ? 'commit' : 'release');
+  if (!requestWritten) advanceCall(res, unauthorized);
+}
+
+function requestToMerchant(call: FundedCall): BackendRequest {
+  const { request, requestId, trace, channel, resource, funding } = call;
+  const paid = funding.kind === 'paid' ? funding.record : undefined;
+  const headers = backendHeaders({
+    configured: request.headers,
+    requestId,
+    protocol: channel,
+    resourceId: resource.id,
+    ...(trace.traceparent === undefined ? {} : { traceparent: trace.traceparent }),
+    ...(trace.tracestate === undefined ? {} : { tracestate: trace.tracestate }),
+    ...(paid === undefined
+      ? {}
+      : { payer: paid.payer, receiptId: paid.receiptId, idempotencyKey: backendIdempotencyKey(paid.payId) }),
+  });
+  return { ...request, headers };
+}

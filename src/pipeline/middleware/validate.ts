@@ -1,0 +1,31 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import { advanceCall, callAt } from '../call.ts';
+import { type Collect, collectsNothing } from '../steps/collecting.ts';
+
+/**
+ * Validates the input and builds the whole backend request, so that nothing about the input can fail after the payment. An input that was
+ * paid for when it still fitted is sent as it was built then.
+ */
+export function validate(collect: Collect = collectsNothing): RequestHandler {
+  return async function validateLayer(_req, res, next) {
+    const call = callAt(res, 'resolved', 'prepared');
+    if (call.stage === 'prepared') {
+      next();
+      return;
+    }
+    const prepared = call.resource.prepare(call.input, call.rawInput);
+    if (!prepared.ok) {
+      const misfit = new GatewayError('INPUT_INVALID', {
+        message: 'The input does not fit the input schema of this resource.',
+        details: { errors: prepared.problems },
+      });
+      advanceCall(res, await collect(call, misfit));
+      next();
+      return;
+    }
+    const { input, request } = prepared;
+    advanceCall(res, { ...call, stage: 'prepared', input, request });
+    next();
+  };
+}

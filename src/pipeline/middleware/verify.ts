@@ -1,0 +1,49 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import type { MandateDesk } from '../../mandates/mandate-service.ts';
+import { NothingOwed } from '../../payments/settlement/safe-to-rechallenge.ts';
+import { NEVER_ANEW } from '../../payments/settlement/settlement-request.ts';
+import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
+import type { Offers } from '../../payments/x402/wire/offers.ts';
+import type { ClientOf } from '../../server/rate-limit/client-address.ts';
+import { advanceCall, callAt } from '../call.ts';
+import { notCollected } from '../steps/collecting.ts';
+import { oneKey } from '../steps/one-key.ts';
+import { askForPayment, offerOf } from '../steps/payment-required.ts';
+import { throwStorageError } from '../steps/storage-error.ts';
+
+/** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */
+export function verify(
+  offers: Offers,
+  verifier: ProofVerifier,
+  networkOf: ClientOf,
+  desk?: MandateDesk,
+): RequestHandler {
+  return async function verifyLayer(req, res, next) {
+    const call = callAt(res, 'prepared', 'funded');
+    if (call.stage === 'funded') {
+      next();
+      return;
+    }
+    const { collecting } = call;
+    const offer = collecting?.agreed ?? offerOf(offers, call.resource.id);
+    const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
+    if (verdict.kind === 'refused') {
+      if (collecting !== undefined) throw notCollected(res, collecting);
+      askForPayment(call, offerOf(offers, call.resource.id), NothingOwed.unreserved(verdict.reason), desk);
+      return;
+    }
+    if (verdict.kind === 'crowded')
+      throw new GatewayError('GATEWAY_BUSY', {
+        message: 'Too many signatures of contract wallets are being verified. Send the same request again.',
+        headers: { 'retry-after': '1' },
+      });
+    if (verdict.kind === 'unavailable')
+      throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });
+    const { proof, key, token } = verdict;
+    const refusal = collecting === undefined ? verdict.refusal : NEVER_ANEW;
+    const idempotencyKey = oneKey(call.idempotencyKey, key);
+    advanceCall(res, { ...call, stage: 'proven', payment: proof, refusal, idempotencyKey, token });
+    next();
+  };
+}

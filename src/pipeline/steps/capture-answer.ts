@@ -1,0 +1,50 @@
+import { Readable } from 'node:stream';
+import { relayedHeaders } from '../../backend/header-policy.ts';
+import type { BackendAnswer } from '../../backend/types.ts';
+import { type KeptAnswer, MAX_KEPT_BYTES } from '../../payments/ledger/ledger.ts';
+
+/** What was collected: nothing when the answer broke off, or when it is too large. */
+export interface Collected {
+  readonly answer: KeptAnswer | undefined;
+  readonly tooLarge: boolean;
+}
+
+/**
+ * Collects an answer while somebody else reads it. Call it before the reader is attached, in the same turn; the result is worth
+ * asking once the answer has ended.
+ */
+export function collect(answer: BackendAnswer): () => Collected {
+  const { status, headers, body } = answer;
+  let chunks: Uint8Array[] | undefined = [];
+  let bytes = 0;
+  let whole = false;
+  body.on('data', (chunk: Uint8Array) => {
+    bytes += chunk.byteLength;
+    // What is too large is not held back in memory either.
+    if (bytes > MAX_KEPT_BYTES) chunks = undefined;
+    else chunks?.push(chunk);
+  });
+  body.once('end', () => {
+    whole = true;
+  });
+  return () => ({
+    answer:
+      whole && chunks !== undefined
+        ? { status, headers: relayedHeaders(headers, { free: false, status }), body: Buffer.concat(chunks) }
+        : undefined,
+    tooLarge: chunks === undefined,
+  });
+}
+
+/** Reads on to the end of an answer, or to its failure, for those who collect it. */
+export async function readOn(body: BackendAnswer['body']): Promise<void> {
+  if (body.closed) return;
+  body.once('error', () => undefined);
+  body.resume();
+  await new Promise<void>((resolve) => body.once('close', resolve));
+}
+
+/** A kept answer in the shape of a fresh one. */
+export function asAnswer({ status, headers, body }: KeptAnswer): BackendAnswer {
+  return { status, headers, body: Readable.from(body.byteLength === 0 ? [] : [body], { objectMode: false }) };
+}

@@ -1,0 +1,79 @@
+import type { Response } from 'express';
+import type { BackendRequest } from '../../backend/types.ts';
+import type { GatewayError } from '../../errors.ts';
+import { type EventSink, openJournal } from '../../events/journal.ts';
+import type { FindEarlier } from '../../payments/settlement/earlier-purchase.ts';
+import type { Catalogue } from '../../resources/catalogue.ts';
+import { withoutReserved } from '../../resources/prepare.ts';
+import type { Resource } from '../../resources/resource.ts';
+import { advanceCall, type Collecting, type PreparedCall, type ReceivedCall, type ResolvedCall } from '../call.ts';
+import { throwStorageError } from './storage-error.ts';
+
+/**
+ * Makes a call that the configuration of today refuses into one that collects what it has paid for under an earlier one (contract 4.3, row
+ * "undelivered").
+ * @param otherwise what the call is told when it may not
+ * @throws GatewayError `otherwise`; STORAGE_ERROR when nobody knows, because a buyer must not hear that what he paid for is unknown
+ */
+export type Collect = (call: ReceivedCall | ResolvedCall, otherwise: GatewayError) => Promise<PreparedCall>;
+
+/** How the merchant is called for a resource that is in the configuration no more. Its own headers went with it. */
+export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
+
+/** How the merchant is called for what was bought of a resource, whatever it sells now. */
+export function backendOfRemoved(method: BackendRequest['method'], removed: RemovedBackend): Resource['backend'] {
+  return { ...removed, method, idempotent: false, relayStatuses: [] };
+}
+
+/** Where nothing can be paid, nothing can be collected either. */
+export const collectsNothing: Collect = async (_call, otherwise) => {
+  throw otherwise;
+};
+
+export function createCollect(
+  find: FindEarlier,
+  catalogue: Pick<Catalogue, 'byId'>,
+  events: EventSink,
+  removed: RemovedBackend,
+): Collect {
+  return async function collect(call, otherwise) {
+    if (call.proof.kind === 'none') throw otherwise;
+    const { resourceId, channel, requestId, callId, proof } = call;
+    const input = withoutReserved(call.input);
+    const idempotencyKey = typeof call.idempotencyKey === 'string' ? call.idempotencyKey : undefined;
+    const found = await find({ resourceId, input, proof, idempotencyKey }).catch(throwStorageError);
+    // One channel tells nothing of what another one sold.
+    if (found === undefined || (call.stage === 'received' && found.record.channel !== channel)) throw otherwise;
+    const { record, request, agreed } = found;
+    const now = catalogue.byId.get(resourceId);
+    const backend =
+      now?.backend.method === request.method ? now.backend : backendOfRemoved(request.method, now?.backend ?? removed);
+    const pricing = {
+      type: 'fixed',
+      amount: record.amount,
+      currency: record.currency,
+      units: BigInt(record.units),
+    } as const;
+    const journal =
+      call.stage === 'resolved'
+        ? call.journal
+        : openJournal({ requestId, callId, resourceId, adapter: channel }, events);
+    if (call.stage === 'received') journal.record('resource.requested');
+    return {
+      ...call,
+      stage: 'prepared',
+      // Its mandate gated the payment that was made.
+      resource: { id: resourceId, name: now?.name ?? resourceId, pricing, authorization: [], backend },
+      journal,
+      input,
+      request: { ...request, headers: { ...backend.headers, ...request.headers } },
+      collecting: { agreed, before: call, otherwise },
+    };
+  };
+}
+
+/** The refusal of a call that has nothing to collect after all: the one it would have had without a look, said of the call as it was. */
+export function notCollected(res: Response, { before, otherwise }: Collecting): GatewayError {
+  advanceCall(res, before);
+  return otherwise;
+}

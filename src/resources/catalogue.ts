@@ -1,0 +1,90 @@
+import type { ValidateFunction } from 'ajv/dist/2020.js';
+import type { Json, JsonObject } from '../json/types.ts';
+import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';
+import { type AdapterHealths, discoveryDocument } from './discovery.ts';
+import { type ListedResource, listedResource } from './listing.ts';
+import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
+import { proveLinearEngine } from './patterns/linear.ts';
+import { prepareInput } from './prepare.ts';
+import type { Resource, StaticDocument } from './resource.ts';
+import { compileValidators, MatchLengthError } from './schemas/ajv.ts';
+import { closeSchema, EMPTY_INPUT } from './schemas/closed-objects.ts';
+import type { CatalogueSettings, ResourceConfig } from './settings.ts';
+import { staticDocument } from './static-document.ts';
+import { readTemplate } from './url-template.ts';
+
+/** What the gateway sells, compiled once at start. */
+export interface Catalogue {
+  /** A map, so that no caller's `__proto__` finds anything. Configuration order. */
+  readonly byId: ReadonlyMap<string, Resource>;
+  /** What anyone may know of each resource, in configuration order: fronts list their tools or skills from it. */
+  readonly listed: readonly ListedResource[];
+  /** GET /api/resources. */
+  readonly listing: StaticDocument;
+  /** GET /.well-known/agent-commerce; cheap enough to call for every request. */
+  readonly discovery: (health: AdapterHealths) => StaticDocument;
+}
+
+/**
+ * Compiles every resource. `startedAt` (ISO 8601) dates the health of fronts before their first check.
+ * @throws ConfigError for whatever `loadConfig` could not see: a schema that does not compile; LinearEngineMissing
+ */
+export function compileCatalogue(config: CatalogueSettings, startedAt = new Date().toISOString()): Catalogue {
+  proveLinearEngine();
+  const problems: ConfigProblem[] = [];
+  const byId = new Map<string, Resource>();
+  const listed: ListedResource[] = [];
+  for (const resource of config.resources) {
+    const inputSchema = resource.inputSchema === undefined ? EMPTY_INPUT : closeSchema(resource.inputSchema);
+    listed.push(listedResource(resource, inputSchema));
+    const compiled = compileResource(resource, inputSchema);
+    if ('id' in compiled) byId.set(resource.id, compiled);
+    else problems.push({ path: `${memberPath('resources', resource.id)}.${compiled.path}`, message: compiled.message });
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return {
+    byId,
+    listed,
+    listing: staticDocument({ resources: listed }),
+    discovery: discoveryDocument(config, startedAt),
+  };
+}
+
+function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resource | ConfigProblem {
+  const reading = readTemplate(config.backend.path);
+  if (!reading.ok) return { path: 'backend.path', message: reading.message };
+  const input = compiled('inputSchema', inputSchema);
+  if ('path' in input) return input;
+  const output = config.outputSchema === undefined ? undefined : compiled('outputSchema', config.outputSchema);
+  if (output !== undefined && 'path' in output) return output;
+  const { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
+  return {
+    id: config.id,
+    name: config.name,
+    pricing: config.pricing,
+    exposedVia: config.exposedVia,
+    authorization: config.authorization,
+    backend: { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
+    prepare: prepareInput(input, config.backend, reading.template),
+    fitsOutput: output === undefined ? undefined : (value) => fits(output.first, value),
+  };
+}
+
+function compiled(path: string, schema: JsonObject): ReturnType<typeof compileValidators> | ConfigProblem {
+  try {
+    return compileValidators(schema);
+  } catch (error) {
+    return { path, message: `does not compile: ${error instanceof Error ? error.message : 'unknown fault'}` };
+  }
+}
+
+/** What cannot be tried does not count as fitting: too long for a pattern, or nested deeper than the stack, as no input of ours can be. */
+function fits(validate: ValidateFunction, value: Json): boolean {
+  try {
+    return withMatchBudget(() => validate(value));
+  } catch (error) {
+    if (error instanceof MatchLengthError || error instanceof MatchBudgetError || error instanceof RangeError)
+      return false;
+    throw error;
+  }
+}

@@ -1,0 +1,123 @@
+import release from '../../package.json' with { type: 'json' };
+import { KEY_SET_PATH } from '../crypto/key-set.ts';
+import type { Channel } from '../events/event.ts';
+import { CHECKOUT_PROFILE } from '../mandates/ap2/checkout/checkout-claims.ts';
+import type { X402Config } from '../payments/x402/wire/settings.ts';
+import {
+  AP2_PROVIDER,
+  continuing,
+  type Descriptor,
+  PROTOCOL_ADAPTERS,
+  STORES,
+  SUPPORTED_SPEC,
+  X402_PROVIDER,
+} from './descriptors.ts';
+import type { StaticDocument } from './resource.ts';
+import type { CatalogueSettings, PublicMandateSettings } from './settings.ts';
+import { staticDocument } from './static-document.ts';
+
+/** A front's last health check. `checkedAt` is ISO 8601. */
+export interface AdapterHealth {
+  readonly status: 'pass' | 'warn' | 'fail';
+  readonly checkedAt: string;
+}
+
+export type AdapterHealths = Partial<Readonly<Record<Channel, AdapterHealth>>>;
+
+/** How old a published `checkedAt` may grow while the status stays the same, milliseconds. */
+export const HEALTH_REFRESH_MS = 30_000;
+const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a', 'acp'];
+
+/**
+ * GET /.well-known/agent-commerce as a function of the fronts' health. Checks run every 2 s; were each one published, no client could
+ * ever revalidate. So the bytes, and with them the strong ETag, are rebuilt only when a status changed or `checkedAt` moved by
+ * 30 s or more; in between a call costs a few comparisons. What is published did happen: a check at that time with that result.
+ * A front without a check so far is `warn` since the start.
+ */
+export function discoveryDocument(
+  config: CatalogueSettings,
+  startedAt: string,
+): (health: AdapterHealths) => StaticDocument {
+  const fixed = fixedParts(config);
+  const mounted = CHANNELS.filter((channel) => config.protocols[channel].enabled);
+  const described = (channel: Channel): Descriptor =>
+    channel === 'a2a' && config.protocols.a2a.continuation
+      ? continuing(PROTOCOL_ADAPTERS.a2a)
+      : PROTOCOL_ADAPTERS[channel];
+  const unchecked: AdapterHealth = { status: 'warn', checkedAt: startedAt };
+  let published: readonly AdapterHealth[] = [];
+  let document: StaticDocument | undefined;
+  return (health) => {
+    const current = mounted.map((channel) => health[channel] ?? unchecked);
+    if (document !== undefined && current.every((check, index) => stillTrue(published[index], check))) return document;
+    published = current;
+    const adapters = mounted.map((channel, index) => {
+      const { status, checkedAt } = current[index] ?? unchecked;
+      return { ...described(channel), health: { status, checkedAt } };
+    });
+    document = staticDocument({ ...fixed, adapters });
+    return document;
+  };
+}
+
+function stillTrue(published: AdapterHealth | undefined, current: AdapterHealth): boolean {
+  if (published === undefined || published.status !== current.status) return false;
+  if (published.checkedAt === current.checkedAt) return true;
+  return Math.abs(Date.parse(current.checkedAt) - Date.parse(published.checkedAt)) < HEALTH_REFRESH_MS;
+}
+
+/** Everything but the adapters, field by field: no RPC, facilitator, backend or store URL and no token can slip in. */
+function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>> {
+  const { merchant, protocols, storage, x402 } = config;
+  const { ap2 } = config.authorization;
+  const mount = ({ enabled, mountPath }: { readonly enabled: boolean; readonly mountPath: string }) => ({
+    enabled,
+    mountPath,
+  });
+  return {
+    gateway: { implementationVersion: release.version, supportedSpec: SUPPORTED_SPEC },
+    merchant: { id: merchant.id, name: merchant.name, publicBaseUrl: merchant.publicBaseUrl },
+    protocols: {
+      http: { enabled: protocols.http.enabled },
+      mcp: mount(protocols.mcp),
+      a2a: mount(protocols.a2a),
+      acp: mount(protocols.acp),
+    },
+    adapters: [],
+    paymentProviders: x402 === undefined ? [] : [X402_PROVIDER],
+    authorizationProviders: ap2 === undefined ? [] : [AP2_PROVIDER],
+    store: STORES[storage.engine.kind],
+    payments: x402 === undefined ? {} : { x402: publicPayments(x402) },
+    ...(ap2 === undefined ? {} : { authorization: { ap2: publicMandates(ap2, merchant.publicBaseUrl) } }),
+  };
+}
+
+/** What an agent must know before it asks its provider for a mandate, and where it checks our checkouts and receipts. */
+function publicMandates(
+  { profile, issuers }: PublicMandateSettings,
+  publicBaseUrl: string,
+): Readonly<Record<string, unknown>> {
+  return {
+    enabled: true,
+    profile: CHECKOUT_PROFILE,
+    audience: profile.audience,
+    algorithms: [...profile.algorithms],
+    issuers: issuers.map(({ id }) => id),
+    jwksUri: `${publicBaseUrl}${KEY_SET_PATH}`,
+  };
+}
+
+function publicPayments(x402: X402Config): Readonly<Record<string, unknown>> {
+  return {
+    enabled: true,
+    network: x402.network,
+    asset: x402.asset,
+    assetName: x402.assetName,
+    assetVersion: x402.assetVersion,
+    assetDecimals: x402.assetDecimals,
+    payTo: x402.payTo,
+    maxTimeoutSeconds: x402.maxTimeoutSeconds,
+    facilitator: { mode: x402.facilitator.mode },
+    mode: x402.mode,
+  };
+}

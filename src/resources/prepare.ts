@@ -1,0 +1,83 @@
+import type { InputProblem } from '../errors.ts';
+import type { Json, JsonObject } from '../json/types.ts';
+import { inputProblems } from './input-problems.ts';
+import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
+import { buildRequest } from './request-template.ts';
+import type { Resource } from './resource.ts';
+import { type compileValidators, MatchLengthError } from './schemas/ajv.ts';
+import { MAX_MATCHED_LENGTH } from './schemas/closed-objects.ts';
+import { RESERVED_NAMES } from './schemas/schema-check.ts';
+import type { ResourceConfig } from './settings.ts';
+import type { PathTemplate } from './url-template.ts';
+
+/** Largest input, in JSON values, whose problems are all listed; above it only the first one is, so that garbage stays cheap. */
+export const MAX_REPORTED_VALUES = 1_000;
+
+type Validators = ReturnType<typeof compileValidators>;
+
+/** The `prepare` of one resource: strip the reserved names, validate, build the whole backend request. */
+export function prepareInput(
+  validators: Validators,
+  backend: ResourceConfig['backend'],
+  template: PathTemplate,
+): Resource['prepare'] {
+  return (received, raw) => {
+    const input = withoutReserved(received);
+    const problems = problemsOf(validators, input);
+    if (problems.length > 0) return { ok: false, problems };
+    const built = buildRequest(backend, template, input, input === received ? raw : undefined);
+    return built.ok ? { ok: true, request: built.request, input } : { ok: false, problems: [built.problem] };
+  };
+}
+
+/** An input as it is bought. The same object when there is nothing to strip: then the caller's bytes still say what it says. */
+export function withoutReserved(input: JsonObject): JsonObject {
+  const entries = Object.entries(input).filter(([name]) => !RESERVED_NAMES.has(name));
+  return entries.length === Object.keys(input).length ? input : Object.fromEntries(entries);
+}
+
+function problemsOf(validators: Validators, input: JsonObject): readonly InputProblem[] {
+  try {
+    return withMatchBudget(() => found(validators, input));
+  } catch (error) {
+    const message = untried(error);
+    if (message === undefined) throw error;
+    return [{ path: '$', message, keyword: 'maxLength' }];
+  }
+}
+
+function found({ first, all }: Validators, input: JsonObject): readonly InputProblem[] {
+  if (first(input)) return [];
+  if (isLarge(input)) return inputProblems(first.errors ?? [], input);
+  try {
+    all(input);
+    return inputProblems(all.errors ?? [], input);
+  } catch (error) {
+    // The report goes through what the verdict has gone through, and further.
+    if (untried(error) === undefined) throw error;
+    return inputProblems(first.errors ?? [], input);
+  }
+}
+
+/** Why a pattern or format was not tried at all. */
+function untried(error: unknown): string | undefined {
+  if (error instanceof MatchLengthError)
+    return `has a text of more than ${MAX_MATCHED_LENGTH} characters where a pattern or format applies`;
+  if (error instanceof MatchBudgetError)
+    return 'has more text under patterns and formats than one input may have: send shorter or fewer texts';
+  return undefined;
+}
+
+function isLarge(input: JsonObject): boolean {
+  const waiting: Json[] = [input];
+  for (let seen = 0; seen < MAX_REPORTED_VALUES; seen += 1) {
+    const value = waiting.pop();
+    if (value === undefined) return false;
+    if (value !== null && typeof value === 'object') {
+      const inner: readonly Json[] = Array.isArray(value) ? value : Object.values(value);
+      if (inner.length > MAX_REPORTED_VALUES) return true;
+      waiting.push(...inner);
+    }
+  }
+  return true;
+}

@@ -1,0 +1,88 @@
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { canonicalJson } from '../../json/canonical.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import { memberPath } from '../../problems/problem.ts';
+import { FORMATS } from '../patterns/formats.ts';
+import { linearRegExp } from '../patterns/linear-regexp.ts';
+import { MAX_MATCHED_LENGTH } from './closed-objects.ts';
+import type { ResourceFault } from './fault.ts';
+import { MIRROR_KEYWORD } from './keywords.ts';
+
+/** A string under a pattern or a format was too long to be tried. Thrown, because "no match" would let `not` accept it. */
+export class MatchLengthError extends Error {}
+
+function bounded(test: (text: string) => boolean): (text: string) => boolean {
+  return (text) => {
+    if (text.length > MAX_MATCHED_LENGTH) throw new MatchLengthError();
+    return test(text);
+  };
+}
+
+/** Without the `u` flag that the validator would set: the linear engine has it not. */
+const regExp = Object.assign(
+  (pattern: string) => {
+    const expression = linearRegExp(pattern);
+    return { test: bounded((text) => expression.test(text)), toString: () => expression.toString() };
+  },
+  { code: 'new RegExp' },
+);
+
+function createAjv(allErrors: boolean): Ajv2020 {
+  const ajv = new Ajv2020({
+    strict: true,
+    // One of the two looks, and looks first: the meta-schema is compiled once.
+    validateSchema: !allErrors,
+    // Closing a schema adds keywords to schemas that get their type from another place; `schemaFaults` checks types itself.
+    strictTypes: false,
+    strictRequired: false,
+    ownProperties: true,
+    unicodeRegExp: false,
+    validateFormats: true,
+    addUsedSchema: false,
+    allErrors,
+    code: { regExp },
+  });
+  for (const [name, test] of Object.entries(FORMATS)) ajv.addFormat(name, bounded(test));
+  // A rule of a front about headers and a mere name: nothing to assert about a value.
+  for (const keyword of [MIRROR_KEYWORD, '$anchor']) ajv.addKeyword({ keyword, schemaType: 'string' });
+  // The original compares every pair: 130,000 small objects fit in one body.
+  ajv.removeKeyword('uniqueItems');
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    error: { message: 'must not have equal items' },
+    validate: (unique: boolean, items: readonly Json[]) =>
+      !unique || new Set(items.map((item) => canonicalJson(item))).size === items.length,
+  });
+  return ajv;
+}
+
+/** Stops at the first problem: the verdict, cheap for hostile input. */
+const first = createAjv(false);
+/** Finds every problem: the report, for input small enough. */
+const all = createAjv(true);
+
+/** Both validators of one checked and closed schema. Throws when the schema cannot be compiled. */
+export function compileValidators(schema: JsonObject): {
+  readonly first: ValidateFunction;
+  readonly all: ValidateFunction;
+} {
+  return { first: first.compile(schema), all: all.compile(schema) };
+}
+
+/** True for the string formats that are enforced. */
+export function isKnownFormat(name: string): boolean {
+  return Object.hasOwn(FORMATS, name);
+}
+
+/** Values of the wrong shape (`required: name`, `minLength: -1`), as the meta-schema of 2020-12 finds them. */
+export function metaSchemaFaults(schema: JsonObject, at: string): readonly ResourceFault[] {
+  if (first.validateSchema(schema) === true) return [];
+  return (first.errors ?? [])
+    .filter(({ keyword }) => keyword !== 'if')
+    .map((error: ErrorObject) => ({
+      path: error.instancePath.split('/').slice(1).reduce<string>(memberPath, at),
+      message: `is not valid JSON Schema: ${error.message ?? 'wrong value'}`,
+    }));
+}

@@ -1,0 +1,76 @@
+import { isObject } from '../../json/object.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import { compilePattern } from '../patterns/linear.ts';
+import { sameValue, withSubschemas } from './subschemas.ts';
+
+/** Longest string that a pattern or a format is tried on, characters. */
+export const MAX_MATCHED_LENGTH = 4_096;
+
+/** What a resource without `inputSchema` accepts, and publishes. */
+export const EMPTY_INPUT: JsonObject = { type: 'object', properties: {}, additionalProperties: false };
+
+/**
+ * The form of a checked input schema that is enforced and published: objects are closed at every level unless the operator wrote
+ * `additionalProperties` or `unevaluatedProperties`, and strings under a pattern have a length. Where several schemas speak about
+ * one object (allOf, $ref, if, …) each of them alone must stay open, and the outer one names what any of them declares. That is
+ * said with `additionalProperties` and not with `unevaluatedProperties`, which the validator gets wrong beside conditions.
+ */
+export function closeSchema(root: JsonObject): JsonObject {
+  const closed = closeValue(root, root);
+  return isObject(closed) ? closed : root;
+}
+
+function closeValue(schema: Json, root: JsonObject): Json {
+  if (!isObject(schema)) return schema;
+  const inner = closeParts(schema, root);
+  const parts = sameValue(schema, root);
+  if (!isObject(inner) || !parts.some(describesObject) || parts.some(isOpenedOnPurpose)) return inner;
+  if ('additionalProperties' in schema || 'unevaluatedProperties' in schema) return inner;
+  return {
+    ...inner,
+    ...declared('properties', inner, parts),
+    ...declared('patternProperties', inner, parts),
+    additionalProperties: false,
+  };
+}
+
+function closeParts(schema: Json, root: JsonObject): Json {
+  if (!isObject(schema)) return schema;
+  const closed = withSubschemas(schema, ({ place, schema: part }) => {
+    if (place === 'condition') return part;
+    return place === 'member' ? closeValue(part, root) : closeParts(part, root);
+  });
+  const { pattern, maxLength } = closed;
+  if (typeof pattern !== 'string') return closed;
+  const longest = Math.min(MAX_MATCHED_LENGTH, compilePattern(pattern).longest);
+  return typeof maxLength === 'number' && maxLength <= longest ? closed : { ...closed, maxLength: longest };
+}
+
+function describesObject(schema: JsonObject): boolean {
+  const { type } = schema;
+  if (type === 'object' || (Array.isArray(type) && type.includes('object'))) return true;
+  return 'properties' in schema || 'patternProperties' in schema;
+}
+
+function isOpenedOnPurpose({ additionalProperties = false, unevaluatedProperties = false }: JsonObject): boolean {
+  return additionalProperties !== false || unevaluatedProperties !== false;
+}
+
+/** The outer schema's own names, and those that only its parts declare, each with `true`: the part says what it must be. */
+function declared(
+  keyword: 'properties' | 'patternProperties',
+  own: JsonObject,
+  parts: readonly JsonObject[],
+): JsonObject {
+  const names = new Map<string, Json>();
+  for (const part of parts)
+    if (isObject(part[keyword])) for (const name of Object.keys(part[keyword])) names.set(name, true);
+  if (names.size === 0) return {};
+  return {
+    [keyword]: { ...(isObject(own[keyword]) ? own[keyword] : {}), ...Object.fromEntries(missing(names, own[keyword])) },
+  };
+}
+
+function missing(names: ReadonlyMap<string, Json>, own: Json | undefined): readonly (readonly [string, Json])[] {
+  return [...names].filter(([name]) => !isObject(own) || !Object.hasOwn(own, name));
+}

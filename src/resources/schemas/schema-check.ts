@@ -1,0 +1,151 @@
+import { isObject } from '../../json/object.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import { nearest } from '../../problems/nearest.ts';
+import { memberPath } from '../../problems/problem.ts';
+import { patternFault } from '../patterns/linear.ts';
+import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
+import type { ResourceFault } from './fault.ts';
+import { IN_PLACE, KEYWORDS, type KeywordPlace } from './keywords.ts';
+import { resolveReference, type Subschema, subschemas } from './subschemas.ts';
+import { textFault } from './text.ts';
+
+/** Schemas in one schema, references followed: bounds what one validation can cost. */
+export const MAX_SUBSCHEMAS = 5_000;
+/** The member of an input that carries a proof (SPEC part 5). */
+export const PAYMENT_MEMBER = '_payment';
+/** The member of an input that carries a mandate (ap2.md 7.1). */
+export const AUTHORIZATION_MEMBER = '_authorization';
+/** Members of an input that never reach the merchant. */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set([PAYMENT_MEMBER, AUTHORIZATION_MEMBER]);
+
+const ALL_TYPES: readonly string[] = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
+/** Types that a schema declares for its value; undefined: none. */
+type Types = readonly string[] | undefined;
+const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+
+/** Every fault of an operator's schema. Nothing in it may be ignored silently: a keyword is enforced, or it is refused here. */
+export function schemaFaults(root: JsonObject, at: string): readonly ResourceFault[] {
+  const faults: ResourceFault[] = [];
+  /** Schemas being walked, outermost first: a reference to one of them is a cycle. */
+  const open: Json[] = [];
+  let budget = MAX_SUBSCHEMAS;
+
+  const walk = (schema: Json, path: string, inherited: Types, place: KeywordPlace): void => {
+    budget -= 1;
+    if (budget < 0 || !isObject(schema)) return;
+    open.push(schema);
+    const types = ownTypes(schema) ?? inherited;
+    for (const [keyword, value] of Object.entries(schema)) {
+      const message = keywordFault(keyword, value, types);
+      if (message !== undefined) faults.push({ path: memberPath(path, keyword), message });
+    }
+    for (const name of place === 'member' ? undeclared(schema) : [])
+      faults.push({ path: memberPath(path, 'required'), message: `lists ${name}, which properties does not declare` });
+    for (const keyword of unreliable(schema)) faults.push({ path: memberPath(path, keyword), message: UNRELIABLE });
+    if (schema['$ref'] !== undefined) follow(schema['$ref'], memberPath(path, '$ref'), types);
+    for (const inner of subschemas(schema))
+      walk(inner.schema, inner.steps.reduce<string>(memberPath, path), innerTypes(inner, types), inner.place);
+    open.pop();
+  };
+
+  const follow = (reference: Json, path: string, types: Types): void => {
+    const target = resolveReference(root, reference);
+    if (target === undefined)
+      faults.push({ path, message: 'must name a schema in this document, such as #/$defs/address' });
+    else if (open.includes(target))
+      faults.push({ path, message: 'must not lead back to itself: recursive schemas are refused' });
+    else if (typeof reference === 'string')
+      walk(target, reference.split('/').slice(1).reduce<string>(memberPath, at), types, 'definition');
+  };
+
+  walk(root, at, undefined, 'member');
+  if (budget < 0)
+    faults.push({ path: at, message: `must not have more than ${MAX_SUBSCHEMAS} schemas, references followed` });
+  return faults.length > 0 ? faults : metaSchemaFaults(root, at);
+}
+
+/** The types a schema inherits: those of the outer one when both speak about the same value. */
+function innerTypes({ keyword, place }: Subschema, types: Types): Types {
+  if (keyword === 'propertyNames') return ['string'];
+  if (place === 'definition') return ALL_TYPES;
+  return place === 'same' || keyword === 'if' || keyword === 'not' ? types : undefined;
+}
+
+function ownTypes({ type }: JsonObject): Types {
+  if (typeof type === 'string') return [type];
+  return Array.isArray(type) ? (type as readonly Json[]).filter((item) => typeof item === 'string') : undefined;
+}
+
+const UNRELIABLE = `is not enforced reliably beside ${IN_PLACE.join(', ')}: use additionalProperties, or leave it out (objects are closed anyway)`;
+
+/** Beside composition the validator forgets what some parts evaluated, and refuses input that is right. */
+function unreliable(schema: JsonObject): readonly string[] {
+  if (!IN_PLACE.some((keyword) => keyword in schema)) return [];
+  return ['unevaluatedProperties', 'unevaluatedItems'].filter(
+    (keyword) => keyword in schema && schema[keyword] !== true,
+  );
+}
+
+/** Required names that closing would make impossible: a misspelt name would refuse every input. */
+function undeclared(schema: JsonObject): readonly string[] {
+  const { required, properties } = schema;
+  if (!isObject(properties) || IN_PLACE.some((keyword) => keyword in schema)) return [];
+  if (['patternProperties', 'additionalProperties', 'unevaluatedProperties'].some((keyword) => keyword in schema))
+    return [];
+  return names(required ?? null).filter((name) => !Object.hasOwn(properties, name));
+}
+
+function keywordFault(keyword: string, value: Json, types: Types): string | undefined {
+  const rule = KEYWORDS.get(keyword);
+  if (rule === undefined) {
+    const hint = nearest(keyword, [...KEYWORDS.keys()]);
+    return `is not a keyword that is enforced here${hint === undefined ? '' : `; did you mean ${hint}?`}`;
+  }
+  const wanted = rule.types;
+  if (wanted !== undefined && types === undefined) return `needs "type: ${wanted[0]}" beside it, else it may not apply`;
+  if (wanted !== undefined && !types?.some((type) => wanted.includes(type)))
+    return `has no effect here: it is for type ${wanted.join(' or ')}`;
+  return valueFault(keyword, value);
+}
+
+function valueFault(keyword: string, value: Json): string | undefined {
+  switch (keyword) {
+    case 'pattern':
+      return typeof value === 'string' ? patternFault(value) : undefined;
+    case 'patternProperties':
+      return firstOf(names(value), (pattern) => patternFault(pattern));
+    case 'format':
+      return typeof value !== 'string' || isKnownFormat(value) ? undefined : 'is not a format that is enforced here';
+    case '$schema':
+      return value === DIALECT ? undefined : `must be ${DIALECT}`;
+    case 'title':
+    case 'description':
+    case '$comment':
+      return typeof value === 'string' ? textFault(value) : undefined;
+    case 'properties':
+    case 'required':
+    case 'dependentRequired':
+    case 'dependentSchemas':
+      return firstOf(names(value), nameFault);
+    default:
+      return undefined;
+  }
+}
+
+function nameFault(name: string): string | undefined {
+  if (RESERVED_NAMES.has(name)) return `must not have ${name}: the name is reserved for the gateway`;
+  return textFault(name) && 'must not have names with control, bidirectional or invisible characters';
+}
+
+function names(value: Json): readonly string[] {
+  if (isObject(value)) return Object.keys(value);
+  return Array.isArray(value) ? (value as readonly Json[]).filter((item) => typeof item === 'string') : [];
+}
+
+function firstOf(list: readonly string[], fault: (item: string) => string | undefined): string | undefined {
+  for (const item of list) {
+    const message = fault(item);
+    if (message !== undefined) return message;
+  }
+  return undefined;
+}

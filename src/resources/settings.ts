@@ -1,0 +1,53 @@
+import type { BackendRequest } from '../backend/types.ts';
+import type { Channel } from '../events/event.ts';
+import type { JsonObject } from '../json/types.ts';
+import type { Pricing } from '../payments/pricing/price.ts';
+import type { X402Config } from '../payments/x402/wire/settings.ts';
+
+/** What the published documents are made from. */
+export interface CatalogueSettings {
+  readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
+  readonly storage: { readonly engine: { readonly kind: 'redis' | 'sqlite' } };
+  readonly protocols: Readonly<Record<'http', { readonly enabled: boolean }>> &
+    Readonly<Record<'mcp' | 'acp', { readonly enabled: boolean; readonly mountPath: string }>> & {
+      readonly a2a: { readonly enabled: boolean; readonly mountPath: string; readonly continuation: boolean };
+    };
+  readonly x402: X402Config | undefined;
+  readonly authorization: { readonly ap2: PublicMandateSettings | undefined };
+  readonly resources: readonly ResourceConfig[];
+}
+
+/** What anyone may know of the mandates that are accepted. */
+export interface PublicMandateSettings {
+  readonly profile: { readonly audience: string; readonly algorithms: ReadonlySet<string> };
+  readonly issuers: readonly { readonly id: string }[];
+}
+
+/** One resource as configured; everything has been checked. */
+export interface ResourceConfig {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly inputSchema: JsonObject | undefined;
+  readonly outputSchema: JsonObject | undefined;
+  readonly mimeType: string;
+  readonly backend: {
+    readonly method: BackendRequest['method'];
+    /** Path template with `{param}`s and an optional fixed query. */
+    readonly path: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly inputBindings:
+      | { readonly path: readonly string[]; readonly query: readonly string[]; readonly body: readonly string[] }
+      | undefined;
+    readonly timeoutMs: number;
+    readonly maxResponseBytes: number;
+    readonly idempotent: boolean;
+    readonly relayStatuses: readonly number[];
+  };
+  readonly pricing: Pricing;
+  /** Mounted channels only, in the order of the configuration. */
+  readonly exposedVia: readonly Channel[];
+  readonly paymentMethods: readonly 'x402'[];
+  /** What a buyer must bring besides money. */
+  readonly authorization: readonly 'ap2'[];
+}

@@ -1,0 +1,112 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../../errors.ts';
+import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import type { Json } from '../../json/types.ts';
+import { isEncoded } from './content-coding.ts';
+import { trailersRefused } from './framing.ts';
+import { readHeader } from './headers.ts';
+import { isJsonType } from './media-type.ts';
+
+/** Largest request body, bytes on the wire (SPEC part 8). */
+export const MAX_BODY_BYTES = 262_144;
+
+const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i;
+/** The same test by which Node leaves the go-ahead to us. */
+const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
+
+/** A body as it came, and the strict JSON in it. */
+export interface JsonBody {
+  readonly bytes: Uint8Array;
+  readonly value: Json;
+}
+
+/**
+ * Reads a JSON body without a body parser: the type is checked before a byte is read, bytes are counted on the wire, the 413 goes
+ * out with the first byte too many, and the original bytes are kept for the merchant. An empty body is `{}`.
+ * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
+ */
+export async function readJsonBody(req: IncomingMessage, res: ServerResponse): Promise<JsonBody> {
+  const bytes = await readJsonBytes(req, res);
+  if (bytes.length === 0) return { bytes: Buffer.from('{}'), value: {} };
+  try {
+    return { bytes, value: parseStrictJson(bytes) };
+  } catch (thrown) {
+    if (!(thrown instanceof JsonError)) throw thrown;
+    throw new GatewayError('INPUT_INVALID', { message: thrown.message, details: { reason: thrown.reason } });
+  }
+}
+
+/**
+ * The bytes of a JSON body, not parsed: for fronts whose protocol has words of its own for JSON that is none.
+ * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
+ */
+export async function readJsonBytes(req: IncomingMessage, res: ServerResponse): Promise<Uint8Array> {
+  const mustBeEmpty = !hasJsonType(req);
+  return readBytes(req, res, mustBeEmpty);
+}
+
+/** False when there is no content type at all, which is right for an empty body only. */
+function hasJsonType(req: IncomingMessage): boolean {
+  if (isEncoded(req.headers['content-encoding']))
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send the body without content-encoding.' });
+  const type = readHeader(req, 'content-type');
+  if (type.kind === 'absent') return false;
+  if (type.kind === 'single' && isJsonType(type.value) && isUtf8(type.value)) return true;
+  throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', {
+    message: 'The body must be application/json or a +json type, in UTF-8.',
+  });
+}
+
+function tooLarge(): GatewayError {
+  return new GatewayError('PAYLOAD_TOO_LARGE', { details: { maxBytes: MAX_BODY_BYTES } });
+}
+
+/**
+ * The bytes of a body whose type is judged already. `mustBeEmpty`: it has no type.
+ * @throws GatewayError PAYLOAD_TOO_LARGE, INPUT_INVALID, and UNSUPPORTED_MEDIA_TYPE where it must be empty and is not
+ */
+export function readBytes(req: IncomingMessage, res: ServerResponse, mustBeEmpty: boolean): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const noType = (): GatewayError =>
+      new GatewayError('UNSUPPORTED_MEDIA_TYPE', { message: 'Send content-type: application/json with a body.' });
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const refuse = (error: GatewayError): void => {
+      req.off('data', onData);
+      req.pause();
+      reject(error);
+    };
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length;
+      if (size > MAX_BODY_BYTES) refuse(tooLarge());
+      else if (mustBeEmpty) refuse(noType());
+      else chunks.push(chunk);
+    };
+    const declared = Number(req.headers['content-length'] ?? 0);
+    if (declared > MAX_BODY_BYTES) return refuse(tooLarge());
+    if (mustBeEmpty && declared > 0) return refuse(noType());
+    req.on('data', onData);
+    req.once('end', () => {
+      const trailers = trailersRefused(req);
+      if (trailers === undefined)
+        return resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
+      res.shouldKeepAlive = false;
+      reject(trailers);
+    });
+    req.once('error', (cause) =>
+      // What the connection itself has to say of it is not the caller's fault.
+      reject(
+        cause instanceof GatewayError
+          ? cause
+          : new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause }),
+      ),
+    );
+    // Only now: a caller that waits for 100 Continue is not invited to send what would be refused.
+    if (CONTINUE.test(req.headers.expect ?? '')) res.writeContinue();
+  });
+}
+
+function isUtf8(contentType: string): boolean {
+  const charset = CHARSET.exec(contentType)?.[1]?.toLowerCase();
+  return charset === undefined || charset === 'utf-8' || charset === 'utf8';
+}

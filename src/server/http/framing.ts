@@ -1,0 +1,117 @@
+import type { IncomingMessage } from 'node:http';
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import { belowMount, rawPath } from './target.ts';
+
+/**
+ * Fields that mean one thing or nothing: sent twice, two readers could each take another one for valid, also when both say the same.
+ * Headers of the payment and of the fronts have rules of their own (CONTRACT 3 and 4), X-Request-Id is replaced.
+ */
+export const SINGLE_FIELDS: readonly string[] = [
+  'authorization',
+  'agent-authorization',
+  'content-type',
+  'host',
+  'content-length',
+  'last-event-id',
+];
+/** Each has a bit of its own. */
+const SINGLE_BITS = SINGLE_FIELDS.map((field, index) => ({ field, bit: 1 << index }));
+/** The same by their length. */
+const SINGLE_BY_LENGTH: readonly (readonly { readonly field: string; readonly bit: number }[] | undefined)[] =
+  Array.from({ length: Math.max(...SINGLE_FIELDS.map(({ length }) => length)) + 1 }, (_, length) => {
+    const ofLength = SINGLE_BITS.filter(({ field }) => field.length === length);
+    return ofLength.length === 0 ? undefined : ofLength;
+  });
+
+/** A front that refuses some of them itself, in the words of its protocol, for all that comes to its mount or below it. */
+export interface FieldJudge {
+  readonly mountPath: string;
+  /** Which it never reads as one value when they come twice. What a request is for and where it ends is not for a front to judge. */
+  readonly judgedFields: readonly ('authorization' | 'content-type')[];
+}
+
+interface FramingFault {
+  readonly reason: string;
+  readonly message: string;
+  /** The header at fault. */
+  readonly field?: string;
+}
+
+/**
+ * Refuses requests whose beginning, end or meaning two HTTP parsers could read differently, beyond what Node's strict parser refuses
+ * by itself: security of the framing, RFC 9112. Their connection ends with the answer. `Upgrade` is ignored, not refused. `judge`: a
+ * front that its own fields are left to.
+ */
+export function checkFraming(judge?: FieldJudge): RequestHandler {
+  const left = bitsOf(judge?.judgedFields ?? []);
+  return function checkFramingLayer(req, res, next) {
+    const judged = judge !== undefined && belowMount(judge.mountPath, rawPath(req.url)) !== undefined;
+    const fault = framingFault(req, judged ? left : 0);
+    if (fault === undefined) {
+      next();
+      return;
+    }
+    res.shouldKeepAlive = false;
+    const { reason, message, field } = fault;
+    throw new GatewayError('INPUT_INVALID', {
+      message,
+      details: { reason, ...(field === undefined ? {} : { field }) },
+    });
+  };
+}
+
+function bitsOf(fields: readonly string[]): number {
+  return SINGLE_BITS.reduce((bits, { field, bit }) => (fields.includes(field) ? bits | bit : bits), 0);
+}
+
+/** `left`: the bits of fields that may be repeated here. */
+function framingFault(req: IncomingMessage, left: number): FramingFault | undefined {
+  const { httpVersion, headers, method } = req;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return { reason: 'http_version', message: 'Only versions 1.1 and 1.0 of HTTP are spoken here.' };
+  if (headers.host === undefined && httpVersion === '1.1')
+    return { reason: 'host_missing', message: 'A request needs a Host.' };
+  const field = repeatedField(req.rawHeaders, left);
+  if (field !== undefined)
+    return { reason: 'repeated_header', message: `The header ${field} must come only once.`, field };
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0'))
+    return { reason: 'transfer_encoding', message: 'The only transfer coding is chunked, in version 1.1 of HTTP.' };
+  if (headers.trailer !== undefined) return TRAILERS;
+  if ((method === 'GET' || method === 'HEAD') && hasBody(headers))
+    return { reason: 'unexpected_body', message: `A ${method} request has no body.` };
+  return undefined;
+}
+
+const TRAILERS: FramingFault = { reason: 'trailers', message: 'Trailers are not read.' };
+
+/** What stands behind the last chunk, announced or not: a reader in front may have taken it for headers. */
+export function trailersRefused(req: IncomingMessage): GatewayError | undefined {
+  if (req.rawTrailers.length === 0) return undefined;
+  const { reason, message } = TRAILERS;
+  return new GatewayError('INPUT_INVALID', { message, details: { reason } });
+}
+
+/** Whether a request says that bytes follow its head. */
+export function hasBody(headers: IncomingMessage['headers']): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** From the raw list: Node keeps only the first of some repeated fields and joins the others. */
+function repeatedField(raw: readonly string[], left: number): string | undefined {
+  let seen = 0;
+  for (let at = 0; at < raw.length; at += 2) {
+    const given = raw[at] ?? '';
+    // The length alone rules most headers out.
+    const named = SINGLE_BY_LENGTH[given.length];
+    if (named === undefined) continue;
+    const name = given.toLowerCase();
+    for (const { field, bit } of named) {
+      if (field !== name || (left & bit) !== 0) continue;
+      if ((seen & bit) !== 0) return field;
+      seen |= bit;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,72 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import { readHeader, singleHeader } from './headers.ts';
+import { targetHost } from './target.ts';
+
+const PREFLIGHT = {
+  'access-control-allow-methods': 'GET, POST, OPTIONS',
+  'access-control-allow-headers':
+    'content-type, payment-signature, agent-authorization, idempotency-key, x-request-id, authorization, a2a-version, ' +
+    'api-version, request-id, mcp-protocol-version, mcp-method, mcp-name, a2a-extensions, x-a2a-extensions, ' +
+    'last-event-id, access-control-expose-headers',
+  'access-control-max-age': '600',
+} as const;
+const EXPOSED =
+  'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt';
+
+/**
+ * Browsers only from listed origins, compared exactly (CONTRACT 3, CORS). A request without an Origin is an agent's and gets no
+ * CORS headers, nor does a page of the gateway's own public origin, which needs none; any other Origin is refused, so that a page
+ * cannot drive a gateway it was not given, whatever name it has in DNS. `moreHeaders`: request headers that pages may send besides.
+ */
+export function checkOrigin(
+  allowedOrigins: readonly string[],
+  publicBaseUrl: string,
+  moreHeaders: readonly string[] = [],
+): RequestHandler {
+  const allowed = new Set(allowedOrigins);
+  const own = new URL(publicBaseUrl).origin;
+  const preflight = {
+    ...PREFLIGHT,
+    'access-control-allow-headers': [PREFLIGHT['access-control-allow-headers'], ...moreHeaders].join(', '),
+  };
+  const isOwn = (origin: string): boolean => origin.toLowerCase() === own && !allowed.has(own);
+  return function checkOriginLayer(req, res, next) {
+    const origin = readHeader(req, 'origin');
+    if (allowed.size > 0) res.setHeader('vary', 'Origin');
+    if (origin.kind === 'absent' || (origin.kind === 'single' && isOwn(origin.value))) {
+      next();
+      return;
+    }
+    if (origin.kind === 'repeated' || !allowed.has(origin.value.toLowerCase())) throw new GatewayError('FORBIDDEN');
+    res.setHeader('access-control-allow-origin', origin.value);
+    res.setHeader('access-control-expose-headers', EXPOSED);
+    if (req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined) {
+      res.writeHead(204, preflight);
+      res.end();
+      return;
+    }
+    next();
+  };
+}
+
+/**
+ * Only requests for listed hosts, compared with their port as they are written, when a list is configured; probes are mounted before
+ * this layer.
+ */
+export function checkHost(allowedHosts: readonly string[] | undefined): RequestHandler {
+  const allowed = allowedHosts === undefined ? undefined : new Set(allowedHosts.map((host) => host.toLowerCase()));
+  return function checkHostLayer(req, _res, next) {
+    if (allowed !== undefined) {
+      const host = singleHeader(req, 'host');
+      const target = targetHost(req.originalUrl) ?? host;
+      if (
+        host === undefined ||
+        target === undefined ||
+        ![host, target].every((name) => allowed.has(name.toLowerCase()))
+      )
+        throw new GatewayError('FORBIDDEN', { message: 'This host is not served here.' });
+    }
+    next();
+  };
+}

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { RequestHandler, Response } from 'express';
+import { newCallId } from '../../events/call-id.ts';
+import { readHeader } from './headers.ts';
+import { belowMount, rawPath } from './target.ts';
+
+/** What a caller's X-Request-Id may be (SPEC part 8). */
+const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
+
+/** How an id begins that we made, by the raw path it was asked on (CONTRACT 3, "requestId minted by other channels"). */
+export interface IdPrefixes {
+  get(path: string): string | undefined;
+}
+
+/** The front whose routes lie below its mount, and which answers all that comes there itself. The others have one path each. */
+export const FRONT_WITH_ROUTES = 'acp';
+
+/** The channel's name on the mounts of its front, `req` everywhere else. */
+export function idPrefixes(
+  protocols: Readonly<Record<string, { readonly enabled: boolean; readonly mountPath?: string }>>,
+): IdPrefixes {
+  const prefixes = new Map<string, string>();
+  for (const [channel, { enabled, mountPath }] of Object.entries(protocols))
+    if (enabled && mountPath !== undefined) prefixes.set(mountPath, channel).set(`${mountPath}/`, channel);
+  const { [FRONT_WITH_ROUTES]: front } = protocols;
+  const above = front?.enabled === true ? front.mountPath : undefined;
+  if (above === undefined) return prefixes;
+  return {
+    get: (path) => (belowMount(above, path) === undefined ? prefixes.get(path) : FRONT_WITH_ROUTES),
+  };
+}
+
+/** The caller's id when it came once and is legal, else a fresh one: never an echo of anything else. */
+export function requestIdFor(req: IncomingMessage, prefix: string): string {
+  const given = readHeader(req, 'x-request-id');
+  return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `${prefix}_${randomUUID()}`;
+}
+
+/** Gives every request its ids before anything can fail, and returns the one that its caller may know on every status. */
+export function identify(prefixes: IdPrefixes = new Map<string, string>()): RequestHandler {
+  return function identifyLayer(req, res, next) {
+    const requestId = requestIdFor(req, prefixes.get(rawPath(req.url)) ?? 'req');
+    Object.assign(res.locals, { requestId, callId: newCallId() } satisfies CallIds);
+    res.setHeader('x-request-id', requestId);
+    next();
+  };
+}
+
+/** What a request is called: by its caller, or for him, and by the gateway itself. */
+export interface CallIds {
+  readonly requestId: string;
+  readonly callId: string;
+}
+
+/** Both names of the request that this response answers. */
+export function idsOf(res: Response): CallIds {
+  return { requestId: requestIdOf(res), callId: callIdOf(res) };
+}
+
+/** The id of the request that this response answers. */
+export function requestIdOf(res: Response): string {
+  return given(res).requestId ?? `req_${randomUUID()}`;
+}
+
+/** The gateway's own name for the call that this response answers; no caller chooses it, and none is told it. */
+export function callIdOf(res: Response): string {
+  return given(res).callId ?? newCallId();
+}
+
+function given(res: Response): Partial<CallIds> {
+  return (res.locals ?? {}) as Partial<CallIds>;
+}

@@ -1,0 +1,87 @@
+import type { IdPrefixes } from '../http/request-id.ts';
+import { type LoopReading, readLoop } from './event-loop-lag.ts';
+import { createDoor, type Door } from './load-shedder.ts';
+import { JUDGE_MS, Pressure } from './overload-detector.ts';
+import { createShedding, type Shedding, type ShedReason } from './shedding.ts';
+import { createPlaces, type Places } from './slots.ts';
+import { Turns } from './turns.ts';
+
+/** How often what was shed is told, milliseconds: a line for each call would cost more than its refusal. */
+export const REPORT_MS = 1_000;
+
+/** How many calls were refused, by reason. */
+export type ShedCount = Readonly<Record<ShedReason, number>>;
+
+/** What a doorway is made of. */
+export interface DoorwayParts {
+  readonly maxInFlight: number;
+  /** See `DoorParts`. */
+  readonly mounts: IdPrefixes;
+  readonly draining: () => boolean;
+  /** Told what was shed since the last time, at most once in REPORT_MS. */
+  readonly onShed: (shed: ShedCount) => void;
+  /** What the event loop does; this process's own unless given. */
+  readonly loop?: () => LoopReading;
+}
+
+/** Where calls come in: the door, and the places behind it. */
+export interface Doorway {
+  readonly door: Door;
+  readonly places: Places;
+  /**
+   * What the door asks, for a front that it leaves the answer to: with a cap of its own beside that of all calls. Whom it has a reason
+   * for must be refused; he is counted.
+   */
+  sheddingFor(cap: Pick<Places, 'free'>): Shedding;
+  /** Since the start. */
+  shed(): ShedCount;
+  close(): void;
+}
+
+/** Opens the doorway and keeps its watch until it is closed. */
+export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: DoorwayParts): Doorway {
+  const places = createPlaces(maxInFlight);
+  const pressure = new Pressure();
+  const turns = new Turns();
+  const read = loop ?? readLoop(turns);
+  const shed = { overload: 0, in_flight: 0 };
+  let told: ShedCount = { ...shed };
+  let toldAt = performance.now();
+  const tell = (now: number): void => {
+    toldAt = now;
+    const since = { overload: shed.overload - told.overload, in_flight: shed.in_flight - told.in_flight };
+    told = { ...shed };
+    if (since.overload + since.in_flight > 0) onShed(since);
+  };
+  const watch = setInterval(() => {
+    const now = performance.now();
+    pressure.judge(read(), places.inFlight(), now);
+    if (now - toldAt >= REPORT_MS) tell(now);
+  }, JUDGE_MS).unref();
+  const count = (reason: ShedReason): void => {
+    shed[reason] += 1;
+  };
+  return {
+    door: createDoor({
+      shedding: createShedding({ places, pressure, turns }),
+      mounts,
+      draining,
+      onShed: count,
+    }),
+    places,
+    sheddingFor(cap) {
+      const both = { free: () => places.free() && cap.free(), inFlight: () => places.inFlight() };
+      const shedding = createShedding({ places: both, pressure, turns });
+      return function shedAndCount() {
+        const reason = shedding();
+        if (reason !== undefined) count(reason);
+        return reason;
+      };
+    },
+    shed: () => ({ ...shed }),
+    close() {
+      clearInterval(watch);
+      tell(performance.now());
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { RecentMap } from '../../time/recent-map.ts';
+
+/** Most clients that are remembered at the same time; about 1 MB. */
+export const MAX_CLIENTS = 10_000;
+
+/** How fast one client may go. */
+export interface Rate {
+  /** Tokens that come back, per second. */
+  readonly perSecond: number;
+  /** Tokens of a client who was not here for a while. */
+  readonly burst: number;
+}
+
+/** What one client has left. Times in whole seconds, rounded up. */
+export interface Allowance {
+  readonly granted: boolean;
+  /** Whole tokens left. */
+  readonly left: number;
+  /** Until the next token is there, at least 1; only where none was granted. */
+  readonly retryAfterS: number;
+  /** Until all are back. */
+  readonly fullAfterS: number;
+}
+
+/** One bucket of tokens for each client, in the memory of this process. */
+export interface TokenBuckets {
+  readonly rate: Rate;
+  /** Takes a token, when there is one. */
+  take(client: string): Allowance;
+  /** Puts the token of a call back that is not to count after all. */
+  giveBack(client: string): void;
+}
+
+interface Bucket {
+  tokens: number;
+  /** When `tokens` was right, milliseconds. */
+  at: number;
+}
+
+/** `now`: milliseconds of a monotonic clock. */
+export function createTokenBuckets(
+  rate: Rate,
+  { maxClients = MAX_CLIENTS, now = () => performance.now() }: { maxClients?: number; now?: () => number } = {},
+): TokenBuckets {
+  const { perSecond, burst } = rate;
+  const buckets = new RecentMap<Bucket>(maxClients);
+  return {
+    rate,
+    take(client) {
+      const at = now();
+      let bucket = buckets.use(client);
+      if (bucket === undefined) {
+        bucket = { tokens: burst, at };
+        buckets.add(client, bucket);
+      }
+      bucket.tokens = Math.min(burst, bucket.tokens + ((at - bucket.at) * perSecond) / 1_000);
+      bucket.at = at;
+      const granted = bucket.tokens >= 1;
+      if (granted) bucket.tokens -= 1;
+      return {
+        granted,
+        left: Math.floor(bucket.tokens),
+        retryAfterS: Math.max(1, Math.ceil((1 - bucket.tokens) / perSecond)),
+        fullAfterS: Math.ceil((burst - bucket.tokens) / perSecond),
+      };
+    },
+    giveBack(client) {
+      const bucket = buckets.use(client);
+      if (bucket !== undefined) bucket.tokens = Math.min(burst, bucket.tokens + 1);
+    },
+  };
+}

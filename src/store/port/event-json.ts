@@ -1,0 +1,41 @@
+import { calledAtMs } from '../../events/call-id.ts';
+import type { CommerceEvent, EventDraft, EventPage, EventQuery } from '../../events/event.ts';
+import { comparePositions } from '../../events/position.ts';
+import { type Older, sameFields, scanPage } from './page.ts';
+
+/** Largest `data` of an event, bytes serialised (CONTRACT 6). */
+export const MAX_EVENT_DATA_BYTES = 2_048;
+
+/** An event as it is stored: without its id, which is its position. Data that is too large is left out, never cut. */
+export function eventJson(event: EventDraft): string {
+  const { data, ...rest } = event;
+  if (data === undefined || Buffer.byteLength(JSON.stringify(data)) > MAX_EVENT_DATA_BYTES) return JSON.stringify(rest);
+  return JSON.stringify(event);
+}
+
+/** Undefined for what is no event: one damaged entry must not close the whole feed. */
+export function parseEvent(id: string, json: string): CommerceEvent | undefined {
+  try {
+    return { id, ...(JSON.parse(json) as EventDraft) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** How far the clocks of a gateway and of its store may differ, milliseconds, before a call's events are looked for too late. */
+const CLOCKS_APART_MS = 10 * 60 * 1_000;
+
+/** Whether an event lies before everything that this call can have left behind. */
+function eventFloor(callId: string): (id: string) => boolean {
+  const floor = `evt_${Math.max(0, calledAtMs(callId) - CLOCKS_APART_MS)}-0`;
+  return (id) => comparePositions(id, floor) < 0;
+}
+
+/** A page of the feed over any store. What belongs to a call is looked for only back to when it came in. */
+export async function eventPage(query: EventQuery, older: Older<CommerceEvent>): Promise<EventPage> {
+  const { limit, cursor, requestId, callId, resourceId, type } = query;
+  const matches = sameFields<CommerceEvent>({ requestId, callId, resourceId, type });
+  const floor = callId === undefined ? undefined : eventFloor(callId);
+  const { items, next } = await scanPage({ limit, cursor, matches, floor }, older);
+  return { events: items, ...(next === undefined ? {} : { nextCursor: next }) };
+}

@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto';
+import type { EventBatch } from '../../events/event.ts';
+
+/** Longest wait of an entry for company, milliseconds (CONTRACT 6). */
+const BATCH_DELAY_MS = 25;
+/** Entries in one batch. */
+const BATCH_SIZE = 100;
+/** Entries kept while the store is away; then the oldest are dropped. */
+const MAX_WAITING = 10_000;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5_000;
+
+/** What can wait here: it belongs to a request. */
+interface Entry {
+  readonly requestId: string;
+}
+
+/** One batch into the store. A store that recognises `batch` does not write a repeated one twice; one that upserts need not. */
+export type WriteBatch<T> = (entries: readonly T[], batch: EventBatch) => Promise<void>;
+
+/** Carries entries (events, receipts of free calls) to the store off the request path. */
+export interface WriteBehind<T extends Entry> {
+  /** Never waits and never throws. */
+  push(entry: T): void;
+  /**
+   * Takes back what waits of one request, oldest first, so that a transition can carry it in its own write: at most a batch, because who
+   * knows the id of a request can make many calls under it.
+   */
+  withdraw(requestId: string): readonly T[];
+  /**
+   * Sends what waits now, without waiting for company; what comes meanwhile waits as ever. A store that fails leaves it waiting for the
+   * next attempt. Never throws.
+   */
+  flush(): Promise<void>;
+  /** Sends what waits, with one attempt a batch, and stops; what could not be sent is counted as dropped. */
+  close(): Promise<void>;
+  /** Entries lost so far. */
+  dropped(): number;
+  /** Entries that are not confirmed yet. */
+  waiting(): number;
+}
+
+export interface WriteBehindOptions {
+  /** Told once when the store begins to fail, not for every attempt. */
+  readonly onError?: (cause: unknown) => void;
+  /** Told of every loss: how many entries, and how many in all. */
+  readonly onDrop?: (entries: number, inAll: number) => void;
+  readonly delayMs?: number;
+  readonly batchSize?: number;
+  readonly maxWaiting?: number;
+  readonly firstPauseMs?: number;
+}
+
+/** Batches of 25 ms or 100 events, in order; a failed batch is kept and repeated as it was, with growing pauses. */
+export function createWriteBehind<T extends Entry>(
+  write: WriteBatch<T>,
+  options: WriteBehindOptions = {},
+): WriteBehind<T> {
+  return new Queue(write, options);
+}
+
+class Queue<T extends Entry> implements WriteBehind<T> {
+  readonly #write: WriteBatch<T>;
+  readonly #onError: (cause: unknown) => void;
+  readonly #onDrop: (entries: number, inAll: number) => void;
+  readonly #delayMs: number;
+  readonly #batchSize: number;
+  readonly #maxWaiting: number;
+  readonly #firstPauseMs: number;
+  readonly #name = randomUUID();
+  #waiting: T[] = [];
+  /** Taken from `waiting` and not yet confirmed: repeated unchanged, under the same number. */
+  #batch: readonly T[] = [];
+  #sequence = 0;
+  #failures = 0;
+  #dropped = 0;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<boolean> | undefined;
+
+  constructor(write: WriteBatch<T>, options: WriteBehindOptions) {
+    this.#write = write;
+    this.#onError = options.onError ?? (() => undefined);
+    this.#onDrop = options.onDrop ?? (() => undefined);
+    this.#delayMs = options.delayMs ?? BATCH_DELAY_MS;
+    this.#batchSize = options.batchSize ?? BATCH_SIZE;
+    this.#maxWaiting = options.maxWaiting ?? MAX_WAITING;
+    this.#firstPauseMs = options.firstPauseMs ?? FIRST_PAUSE_MS;
+  }
+
+  push(entry: T): void {
+    if (this.#closed) {
+      this.#drop(1);
+      return;
+    }
+    this.#waiting.push(entry);
+    if (this.#waiting.length + this.#batch.length > this.#maxWaiting) {
+      this.#waiting.shift();
+      this.#drop(1);
+    }
+    if (this.#failures > 0 || this.#sending !== undefined) return;
+    if (this.#waiting.length >= this.#batchSize) this.#schedule(0);
+    else if (this.#timer === undefined) this.#schedule(this.#delayMs);
+  }
+
+  withdraw(requestId: string): readonly T[] {
+    const withdrawn = this.#waiting.filter((entry) => entry.requestId === requestId).slice(0, this.#batchSize);
+    const taken = new Set(withdrawn);
+    if (taken.size > 0) this.#waiting = this.#waiting.filter((entry) => !taken.has(entry));
+    return withdrawn;
+  }
+
+  async flush(): Promise<void> {
+    this.#unschedule();
+    await this.#sending;
+    // Oldest first, and one more: a batch that is repeated may be a small one.
+    for (let batches = Math.ceil(this.#left() / this.#batchSize) + 1; batches > 0 && this.#left() > 0; batches -= 1)
+      if (!(await this.#send())) return;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.flush();
+    this.#unschedule();
+    this.#drop(this.#left());
+    this.#waiting = [];
+    this.#batch = [];
+  }
+
+  dropped(): number {
+    return this.#dropped;
+  }
+
+  waiting(): number {
+    return this.#left();
+  }
+
+  #drop(entries: number): void {
+    if (entries === 0) return;
+    this.#dropped += entries;
+    this.#onDrop(entries, this.#dropped);
+  }
+
+  #left(): number {
+    return this.#batch.length + this.#waiting.length;
+  }
+
+  /** One batch at a time keeps the order; whoever asks meanwhile shares the one on its way. */
+  #send(): Promise<boolean> {
+    this.#sending ??= this.#attempt().finally(() => {
+      this.#sending = undefined;
+      if (!this.#closed && this.#left() > 0) this.#schedule(this.#pauseMs());
+    });
+    return this.#sending;
+  }
+
+  async #attempt(): Promise<boolean> {
+    if (this.#batch.length === 0) {
+      this.#batch = this.#waiting.splice(0, this.#batchSize);
+      this.#sequence += 1;
+    }
+    try {
+      await this.#write(this.#batch, { queue: this.#name, sequence: this.#sequence });
+      this.#batch = [];
+      this.#failures = 0;
+      return true;
+    } catch (cause) {
+      if (this.#failures === 0) this.#onError(cause);
+      this.#failures += 1;
+      return false;
+    }
+  }
+
+  #pauseMs(): number {
+    if (this.#failures === 0) return this.#waiting.length >= this.#batchSize ? 0 : this.#delayMs;
+    return Math.min(this.#firstPauseMs * 2 ** (this.#failures - 1), LONGEST_PAUSE_MS);
+  }
+
+  #schedule(ms: number): void {
+    this.#unschedule();
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#left() > 0) void this.#send();
+    }, ms);
+    // Entries are no reason to keep a process alive; closing sends them.
+    this.#timer.unref();
+  }
+
+  #unschedule(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}

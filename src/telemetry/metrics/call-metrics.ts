@@ -1,0 +1,97 @@
+import type { Response } from 'express';
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { outcomeOf, resourceIn } from '../../pipeline/call-outcome.ts';
+import type { LayerName, LayerWatch } from '../../pipeline/middleware/timed.ts';
+import { type Account, accountOf } from '../../server/http/access-record.ts';
+import type { Duration, Durations } from './durations.ts';
+
+/** Counts calls and takes their time. */
+export interface CallMetrics {
+  /** Watches the door of a layer. Calls that never come to a layer are not in its histogram. */
+  watch(layer: LayerName): LayerWatch;
+  /** A request has come in. */
+  opened(): void;
+  /** A request is over. */
+  closed(res: Response): void;
+}
+
+/** Whatever a label can say comes from the catalogue or from our own words: no caller can make a new time series. */
+export function callMetrics(registry: Registry, durations: Durations): CallMetrics {
+  const registers = [registry];
+  const calls = new Counter({
+    name: 'acg_calls_total',
+    help:
+      'Messages to the fronts by what became of them: delivered, replayed, payment_required, client_gone, or an error code. ' +
+      'Without a resource: refused before one was found. Watch BACKEND_ERROR, STORAGE_ERROR and PAYMENT_SETTLEMENT_FAILED.',
+    labelNames: ['resource', 'channel', 'outcome'] as const,
+    registers,
+  });
+  // Of its own, because an alert on its growth needs the zero, and a label that was never used has none.
+  const bugs = new Counter({
+    name: 'acg_bugs_total',
+    help: 'Calls that ended with INTERNAL_ERROR. The log line "a bug" says where.',
+    registers,
+  });
+  const layers = durations.histogram(
+    'acg_layer_seconds',
+    'Time that calls spent in each layer, to the answer. front: reading the message; verify, settle: paid calls only; ' +
+      'forward: the merchant, to the head of his answer; conclude: the answer, at the pace of its reader.',
+    'layer',
+  );
+  const whole = durations.histogram(
+    'acg_call_seconds',
+    'Time from the head of a message to a front to the last byte of its answer.',
+    'channel',
+  );
+  const front = layers('front');
+  // Children are resolved once: finding one by its labels costs more than counting in it.
+  const counts = new Map<string, { inc(): void }>();
+  const counted = (resource: string, channel: string, outcome: string): void => {
+    const key = `${channel} ${outcome} ${resource}`;
+    const known = counts.get(key);
+    const count = known ?? calls.labels(resource, channel, outcome);
+    if (known === undefined) counts.set(key, count);
+    count.inc();
+  };
+  let inFlight = 0;
+  new Gauge({
+    name: 'acg_requests_in_flight',
+    help: "Requests of agents, operators and probes on the agents' listener whose answers are not out yet.",
+    registers,
+    collect() {
+      this.set(inFlight);
+    },
+  });
+  return {
+    opened() {
+      inFlight += 1;
+    },
+    watch(layer) {
+      const clock = layers(layer);
+      return function entered(res) {
+        const account = accountOf(res);
+        if (account !== undefined) enter(account, clock, front, performance.now());
+      };
+    },
+    closed(res) {
+      inFlight -= 1;
+      const account = accountOf(res);
+      const channel = account?.channel;
+      if (account === undefined || channel === undefined) return;
+      const now = performance.now();
+      account.layer?.took(now - account.layerSince);
+      whole(channel).took(now - account.openedAt);
+      const outcome = outcomeOf(res);
+      if (outcome === 'INTERNAL_ERROR') bugs.inc();
+      if (outcome !== undefined) counted(resourceIn(res) ?? '', channel, outcome);
+    },
+  };
+}
+
+function enter(account: Account, clock: Duration, front: Duration, now: number): void {
+  const { layer, layerSince, openedAt } = account;
+  if (layer === undefined) front.took(now - openedAt);
+  else layer.took(now - layerSince);
+  account.layer = clock;
+  account.layerSince = now;
+}

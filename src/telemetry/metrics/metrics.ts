@@ -1,0 +1,138 @@
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { PaymentCensus } from '../../payments/ledger/census.ts';
+import { type CallMetrics, callMetrics } from './call-metrics.ts';
+import { censusMetrics } from './census-metrics.ts';
+import { type CheckoutMetrics, checkoutMetrics } from './checkout-metrics.ts';
+import { createDurations } from './durations.ts';
+import { type PaymentMetrics, paymentMetrics } from './payment-metrics.ts';
+import { processMetrics } from './process-metrics.ts';
+import type { PricedIn } from './revenue.ts';
+
+/** What should have been kept and was not, each with a line in the log. */
+export type Dropped = 'event' | 'receipt' | 'delivery';
+
+/** A number that somebody else keeps; read when it is asked for. Undefined: it is not known now, and not shown. */
+export interface Fact {
+  /** In the style of Prometheus: `acg_`, then the thing, then its unit. */
+  readonly name: string;
+  /** What an operator does when it is odd. */
+  readonly help: string;
+  readonly read: () => number | undefined | Promise<number | undefined>;
+}
+
+/** The same with one label. Its values must come from a closed list: what a caller can choose would fill the memory of everybody. */
+export interface LabelledFact extends Omit<Fact, 'read'> {
+  readonly label: string;
+  readonly read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
+}
+
+/** Everything that is counted, in the text format of Prometheus. */
+export interface Metrics {
+  readonly calls: CallMetrics;
+  readonly payments: PaymentMetrics;
+  /** Begins to count checkouts: called once, where they are served. */
+  checkouts(): CheckoutMetrics;
+  /** `event`, `receipt`: the waiting queue was full. `delivery`: how a paid call ended could not be written; its lease will end. */
+  dropped(what: Dropped, count: number): void;
+  /** A round of the reconciler that failed, or a payment that it could not bring to an end this time. */
+  notReconciled(): void;
+  /** Shows a number that goes up and down. */
+  gauge(fact: Fact | LabelledFact): void;
+  /** Shows a number that only grows while the process lives; its name ends in `_total`. */
+  counter(fact: Fact | LabelledFact): void;
+  readonly contentType: string;
+  text(): Promise<string>;
+}
+
+/** What the metrics of a gateway ask. */
+export interface MetricsParts {
+  /** Whether a resource is in the catalogue. */
+  readonly sold: (resourceId: string) => boolean;
+  /** What its paid resources are paid in. */
+  readonly offers: PricedIn;
+  readonly census: () => Promise<PaymentCensus>;
+}
+
+/** Each gateway has a registry of its own, so that several in one process do not count for each other. */
+export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const durations = createDurations();
+  const drops = new Counter({
+    name: 'acg_dropped_total',
+    help: 'Entries that should have been kept and were not; each has a line in the log.',
+    labelNames: ['what'] as const,
+    registers,
+  });
+  // A counter that was never touched is not shown: an alert on its growth needs the zero.
+  for (const what of ['event', 'receipt', 'delivery'] satisfies Dropped[]) drops.inc({ what }, 0);
+  const attempts = new Counter({
+    name: 'acg_reconcile_failures_total',
+    help: 'Payments that the reconciler could not bring to an end this time, and looks at the store that failed.',
+    registers,
+  });
+  censusMetrics(registry, census);
+  return {
+    calls: callMetrics(registry, durations),
+    payments: paymentMetrics(registry, durations, sold, offers),
+    checkouts: () => checkoutMetrics(registry),
+    dropped: (what, count) => drops.inc({ what }, count),
+    notReconciled: () => attempts.inc(),
+    gauge(fact) {
+      new Gauge({
+        ...named(fact),
+        registers,
+        collect() {
+          return show(this, fact, (labels, value) => this.set(labels, value));
+        },
+      });
+    },
+    counter(fact) {
+      new Counter({
+        ...named(fact),
+        registers,
+        collect() {
+          return show(this, fact, (labels, value) => this.inc(labels, value));
+        },
+      });
+    },
+    contentType: registry.contentType,
+    text: async () => [await registry.metrics(), durations.text(), await processMetrics().metrics()].join('\n'),
+  };
+}
+
+type Reading = readonly [labels: Record<string, string>, value: number];
+
+function named(fact: Fact | LabelledFact): {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: string[];
+} {
+  const { name, help } = fact;
+  return { name, help, labelNames: 'label' in fact ? [fact.label] : [] };
+}
+
+/** Shows what is known now, and nothing of what was known before. */
+async function show(
+  metric: { reset(): void; remove(): void },
+  fact: Fact | LabelledFact,
+  put: (...reading: Reading) => void,
+): Promise<void> {
+  const found = await readings(fact);
+  metric.reset();
+  // Without a label a reset means nought, which nobody has said.
+  if (found.length === 0 && !('label' in fact)) metric.remove();
+  for (const reading of found) put(...reading);
+}
+
+/** A fact that cannot be had must not take all others with it. */
+async function readings(fact: Fact | LabelledFact): Promise<readonly Reading[]> {
+  return read(fact).catch(() => []);
+}
+
+async function read(fact: Fact | LabelledFact): Promise<readonly Reading[]> {
+  if ('label' in fact)
+    return Object.entries(await fact.read()).map(([value, found]) => [{ [fact.label]: value }, found]);
+  const found = await fact.read();
+  return found === undefined ? [] : [[{}, found]];
+}

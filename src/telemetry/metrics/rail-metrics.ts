@@ -1,0 +1,46 @@
+import type { ChainState, PaymentRail } from '../../payments/rail.ts';
+import { CHAIN_FAULTS } from '../../payments/x402/chain/chain-health.ts';
+import type { Metrics } from './metrics.ts';
+
+/** Shows at `/metrics` what a rail knows of itself beside its calls. */
+export function showRail(
+  { gauge }: Pick<Metrics, 'gauge'>,
+  { transfersLeft, chainState }: Pick<PaymentRail, 'transfersLeft' | 'chainState'>,
+): void {
+  if (transfersLeft !== undefined) showGas(gauge, transfersLeft);
+  if (chainState !== undefined) showChain(gauge, chainState);
+}
+
+function showChain(gauge: Metrics['gauge'], chainState: () => ChainState): void {
+  gauge({
+    name: 'acg_chain_fault',
+    help:
+      'What is wrong with the chain node of payments.x402.rpcUrl, 0 or 1. stall: no new block; clock: the clock of this machine is not ' +
+      'that of the blocks; missing: transactions without their logs. Paid calls are refused before any money moves (503).',
+    label: 'cause',
+    read() {
+      const { faults } = chainState();
+      return Object.fromEntries(
+        CHAIN_FAULTS.map((cause) => [cause, faults.some(({ kind }) => kind === cause) ? 1 : 0]),
+      );
+    },
+  });
+  gauge({
+    name: 'acg_chain_head_age_seconds',
+    help: 'Since the chain node first showed its newest block. It grows while a chain that makes blocks on demand has none to make.',
+    read() {
+      const { headAgeMs } = chainState();
+      return headAgeMs === undefined ? undefined : headAgeMs / 1_000;
+    },
+  });
+}
+
+function showGas(gauge: Metrics['gauge'], transfersLeft: () => number | undefined): void {
+  gauge({
+    name: 'acg_relayer_transfers_left',
+    help:
+      'Payments that the gas of the relayer lasts for, at the most that each may cost now. At 0 paid calls are refused before any ' +
+      'money moves (503 GATEWAY_BUSY, relayer_unfunded): send gas to its address.',
+    read: () => transfersLeft(),
+  });
+}
