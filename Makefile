@@ -32,11 +32,11 @@ test: $(INSTALLED) ## every test, with a real Redis and a real chain; SPEC=spec/
 
 chaos: $(INSTALLED) ## 6,000 paid calls under kills, power cuts and lies; ARGS="--calls 500 --seed 7"
 	@node spec/support/install-redis.ts
-	@node spec/chaos/main.ts $(ARGS)
+	@node verification/chaos/main.ts $(ARGS)
 
 attack: $(INSTALLED) ## the adversary suite: every known attack, and the table of goals; ARGS="--quick"
 	@node spec/support/install-redis.ts
-	@node spec/attack/main.ts $(ARGS)
+	@node verification/attack/main.ts $(ARGS)
 
 mutants: $(INSTALLED) ## removes one check of the mandate verifier at a time: each must flip a test; ARGS="--checks" for whole checks only
 	@node spec/mandates/ap2/mutants.ts $(ARGS)
@@ -50,7 +50,7 @@ format: $(INSTALLED) ## repair what lint and format can repair
 	@biome check --write .
 
 bench: $(INSTALLED) ## CPU a request against peers, as ratios of one interleaved run
-	@node spec/bench/run.ts
+	@node verification/bench/run.ts
 
 build: $(INSTALLED) ## one file for the image: dist/gateway.mjs
 	@rolldown --config rolldown.config.ts --logLevel warn

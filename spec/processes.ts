@@ -7,10 +7,13 @@ const LOADERS = join(ROOT, '.cache/specs', String(process.pid));
 /** No more specs share one process: the run ends with the last one. */
 const MOST_TOGETHER = 15;
 
+/** Folders below this level share the processes of the one that they are in. */
+const DEPTH = 3;
+
 /** Specs with a process of their own: what measures time or memory, and what alone takes as long as a folder of others. */
 const ALONE = [
-  'spec/bench/**',
-  'spec/chaos/**',
+  'verification/bench/**',
+  'verification/chaos/**',
   'spec/checkouts/sim/**',
   'spec/deploy/**',
   'spec/world/**',
@@ -18,7 +21,7 @@ const ALONE = [
 ];
 
 /** Folders whose specs start processes themselves: they come before the others, so that the last to end is a short one. */
-const LONG = ['spec/e2e', 'spec/store', 'spec/attack/**', 'spec/cli', 'spec/console', 'spec/payments/**'];
+const LONG = ['spec/e2e', 'spec/store', 'verification/attack/**', 'spec/cli', 'spec/console', 'spec/payments/**'];
 
 /** Some specs of one folder. */
 interface Room {
@@ -42,7 +45,7 @@ export function processesOf(specs: readonly string[]): SpecProcess[] {
   const alone = specs.filter((spec) => matchesAny(spec, ALONE));
   const folders = Map.groupBy(
     specs.filter((spec) => !alone.includes(spec)),
-    (spec) => dirname(spec),
+    (spec) => dirname(spec).split('/').slice(0, DEPTH).join('/'),
   );
   mkdirSync(LOADERS, { recursive: true });
   process.once('exit', () => rmSync(LOADERS, { recursive: true }));

@@ -9,13 +9,13 @@ import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
 import { type Result, Tally } from './tally.ts';
 
 /**
- * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders below spec/; none means everything.
+ * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none means everything.
  * A file that failed in a run of everything runs once more, alone, and its second result counts; both are told. A skipped test is told at the
  * end: nothing is left out silently. `SPECS_AGAIN=1` gives a run of a part its second try too.
  */
 const wanted = process.argv.slice(2);
 const whole = wanted.length === 0;
-const patterns = whole ? ['spec/**/*.spec.ts'] : wanted.map(pattern);
+const patterns = whole ? ['{spec,verification}/**/*.spec.ts'] : wanted.map(pattern);
 const files = globSync(patterns).sort();
 if (files.length === 0) {
   process.stderr.write('no spec matches\n');

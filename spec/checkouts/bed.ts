@@ -6,7 +6,7 @@ import { createSessions } from '../../src/checkouts/sessions.ts';
 import type { IdempotencySettings } from '../../src/checkouts/settings.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Time } from '../../src/time/time.ts';
-import { rest } from '../payments/virtual-time.ts';
+import { rest } from '../payments/settlement/virtual-time.ts';
 import { type ScriptedMerchant, scriptedMerchant } from './merchant.ts';
 
 /** Of the operation, milliseconds. */

@@ -4,8 +4,8 @@ import { decided, readDecision } from '../../src/cli/decide.ts';
 import { UsageError } from '../../src/cli/usage-error.ts';
 import { RETRY_WINDOW_MS } from '../../src/payments/ledger/retention.ts';
 import { leaveToOperator } from '../../src/payments/settlement/recovery-actions.ts';
-import { HASH } from '../payments/scripted-rail.ts';
-import { tillOfEachTest } from '../payments/till.ts';
+import { HASH } from '../payments/settlement/scripted-rail.ts';
+import { tillOfEachTest } from '../payments/settlement/till.ts';
 
 describe('acg reconcile --decide', () => {
   const till = tillOfEachTest();

@@ -3,7 +3,7 @@ import type { Proof } from '../../src/payments/rail.ts';
 import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
 import { replayKey } from '../../src/payments/x402/wire/payid.ts';
 import type { Eip3009Authorization } from '../../src/payments/x402/wire/types.ts';
-import { chainActors } from '../payments/x402/chain-actors.ts';
+import { chainActors } from '../payments/x402/chain/chain-actors.ts';
 import {
   authorize,
   freshAccount,

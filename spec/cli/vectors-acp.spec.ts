@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { readCorpus } from '../../src/cli/vectors/acp/corpus.ts';
 import type { Json, JsonObject } from '../../src/json/types.ts';
-import { CORPUS_FILE, unless } from '../fronts/acp/validation/published.ts';
+import { CORPUS_FILE, unless } from '../adapters/acp/validation/published.ts';
 import { acg } from './acg.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'acg-vectors-acp-'));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { load, MAINNET, problems } from './document.ts';
+import { load, MAINNET, problems } from './document/document.ts';
 import { at, file } from './files.ts';
 
 describe('placeholders', () => {

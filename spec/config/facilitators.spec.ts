@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { secretsOf } from '../../src/config/secrets.ts';
-import { type Changes, load, MAINNET, problems } from './document.ts';
+import { type Changes, load, MAINNET, problems } from './document/document.ts';
 
 const X = 'payments.x402';
 const F = `${X}.facilitator`;

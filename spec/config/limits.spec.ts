@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Changes, load, MAINNET, problems } from './document.ts';
+import { type Changes, load, MAINNET, problems } from './document/document.ts';
 
 const X = 'payments.x402';
 const R = 'resources.report';

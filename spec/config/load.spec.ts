@@ -5,7 +5,7 @@ import { configPath, MAX_CONFIG_BYTES } from '../../src/config/document/read.ts'
 import { configWarnings, loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { load, PAYEE } from './document.ts';
+import { load, PAYEE } from './document/document.ts';
 import { file, folder } from './files.ts';
 
 const SAMPLE = new URL('../../deploy/examples/config.yaml', import.meta.url).pathname;

@@ -8,7 +8,7 @@ import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/pricing/networ
 import { domainSeparator } from '../../src/payments/x402/evm/domain.ts';
 import type { DeploymentMode } from '../../src/payments/x402/wire/settings.ts';
 import { nearest } from '../../src/problems/nearest.ts';
-import { type Changes, load, MAINNET } from './document.ts';
+import { type Changes, load, MAINNET } from './document/document.ts';
 
 const X = 'payments.x402';
 const LOCAL = { mode: 'local', privateKey: `0x${'1'.repeat(64)}` };

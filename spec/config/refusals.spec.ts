@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Changes, problems } from './document.ts';
+import { type Changes, problems } from './document/document.ts';
 
 type Row = readonly [rule: string, changes: Changes, path: string, message: RegExp];
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { type Changes, problems } from './document.ts';
+import { type Changes, problems } from './document/document.ts';
 
 /** A change of a shop, the one path that is named for it, and what is said. */
 export type Row = readonly [title: string, changes: Changes, path: string, message: RegExp];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { secretsOf } from '../../src/config/secrets.ts';
-import { load } from './document.ts';
+import { load } from './document/document.ts';
 
 describe('the configured secrets', () => {
   it('are the tokens, keys, passwords and the parts of URLs in which providers put keys', () => {

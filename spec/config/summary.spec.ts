@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { frontsSummary } from '../../src/config/summary.ts';
-import { load } from './document.ts';
+import { load } from './document/document.ts';
 
 describe('the fronts in one line', () => {
   it('names those that are there, where, and how much each offers', () => {

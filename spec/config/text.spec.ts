@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
-import { changed, problems, problemsOfText } from './document.ts';
+import { changed, problems, problemsOfText } from './document/document.ts';
 import { at, file } from './files.ts';
 
 describe('the text of the document', () => {

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { ACP_ERRORS } from '../../src/adapters/acp/error.ts';
 import { ERRORS } from '../../src/errors.ts';
-import { askAcp, type CheckoutShop, openCheckoutShop } from '../fronts/acp/shop.ts';
+import { askAcp, type CheckoutShop, openCheckoutShop } from '../adapters/acp/shop.ts';
 import { EDITS } from '../support/acp/faults.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { scrape } from '../telemetry/scrape.ts';

@@ -10,8 +10,8 @@ import { BUILDS, DOCUMENT_NAMES, type DocumentName, type Fault } from '../../src
 import { validatorOf } from '../../src/adapters/acp/validation/validator.ts';
 import { readCorpus } from '../../src/cli/vectors/acp/corpus.ts';
 import type { Json } from '../../src/json/types.ts';
-import { CORPUS_FILE, unless } from '../fronts/acp/validation/published.ts';
-import { VECTORS } from '../fronts/acp/validation/vectors/documents.ts';
+import { CORPUS_FILE, unless } from '../adapters/acp/validation/published.ts';
+import { VECTORS } from '../adapters/acp/validation/vectors/documents.ts';
 
 const ENTRY = join(import.meta.dirname, 'fixtures/validators/entry.ts');
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../src/json/types.ts';
-import { askAcp, CART } from '../fronts/acp/shop.ts';
+import { askAcp, CART } from '../adapters/acp/shop.ts';
 import type { Answered } from './ask.ts';
 
 /** An assistant who shops for somebody; it keeps a path of a session, and what it read last. */

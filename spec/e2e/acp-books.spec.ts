@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { JsonObject } from '../../src/json/types.ts';
-import { assertAcpError } from '../fronts/acp/shop.ts';
+import { assertAcpError } from '../adapters/acp/shop.ts';
 import { eventsUntil, receiptWhen } from '../support/books.ts';
 import { paymentWith } from './acp-assistant.ts';
 import { HOUSES, type House, openHouse } from './acp-house.ts';

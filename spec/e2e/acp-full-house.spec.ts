@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { assertAcpError, checkoutProtocol } from '../fronts/acp/shop.ts';
+import { assertAcpError, checkoutProtocol } from '../adapters/acp/shop.ts';
 import { startCheckoutGateway } from '../support/acp/gateway.ts';
 import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
 import { createBuyer } from '../support/buyer.ts';

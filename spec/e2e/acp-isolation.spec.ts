@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type { Operation } from '../../src/checkouts/operations.ts';
-import { askAcp, assertAcpError, CART, OTHER_TOKEN, TOKEN } from '../fronts/acp/shop.ts';
+import { askAcp, assertAcpError, CART, OTHER_TOKEN, TOKEN } from '../adapters/acp/shop.ts';
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
 import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
 import type { ConfigObject } from '../support/config.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { JsonObject } from '../../src/json/types.ts';
-import { askAcp, assertAcpError } from '../fronts/acp/shop.ts';
+import { askAcp, assertAcpError } from '../adapters/acp/shop.ts';
 import { DECLINED_TOKEN, THREE_DS_TOKEN } from '../support/acp/desk.ts';
 import { documentIn, paymentWith } from './acp-assistant.ts';
 import { HOUSES, type House, openHouse } from './acp-house.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
-import { ACTIVATED, CONTINUED, message, send } from '../fronts/a2a/post.ts';
+import { ACTIVATED, CONTINUED, message, send } from '../adapters/a2a/post.ts';
 import { startRedis } from '../support/redis.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { type Canaries, everythingIn, filesIn, found, type Sinks } from './canary-sinks.ts';

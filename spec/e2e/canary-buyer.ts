@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../src/json/types.ts';
-import { OTHER_TOKEN, SEALING_KEY, SECRET, TOKEN } from '../fronts/acp/shop.ts';
+import { OTHER_TOKEN, SEALING_KEY, SECRET, TOKEN } from '../adapters/acp/shop.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 
 /** Secrets of an assistant, of its buyer, of the shop and of its merchant, that may come out nowhere at all. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { allowedMerchants, lineItems, plain } from '../../src/cli/mandate/maker/constraints.ts';
 import type { JsonObject } from '../../src/json/types.ts';
-import { ACTIVATED } from '../fronts/a2a/post.ts';
+import { ACTIVATED } from '../adapters/a2a/post.ts';
 import { withClaims, withHeader } from '../support/ap2/hands.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

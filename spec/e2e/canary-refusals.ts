@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
-import { rightHeaders } from '../fronts/acp/shop.ts';
+import { rightHeaders } from '../adapters/acp/shop.ts';
 import { eventually } from '../support/books.ts';
 import { CANARIES, COMPLETE, CREATE, TOLD } from './canary-buyer.ts';
 import type { WatchedGateway } from './canary-checkouts.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { isResult } from '../fronts/a2a/post.ts';
+import { isResult } from '../adapters/a2a/post.ts';
 import type { Shop } from '../support/shop.ts';
 
 /** One call, in no protocol's words. */

@@ -17,7 +17,7 @@ import type {
   Reserve,
 } from '../../src/payments/ledger/ledger.ts';
 import type { Refusal } from '../../src/payments/ledger/refusals.ts';
-import { mandateText } from '../mandates/register-map.ts';
+import { mandateText } from '../mandates/register/register-map.ts';
 import { event, keptAnswer, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { drawnClaim } from './claims.ts';
 import type { Command, Writer } from './commands.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { MandateClaim, OpenMandateUse } from '../../src/mandates/register/register.ts';
-import { AT, useOf } from '../mandates/register-map.ts';
+import { AT, useOf } from '../mandates/register/register-map.ts';
 
 /** Times that need no waiting, seconds: over at the next step, and longer than any test. */
 const SHORT_S = 0.001;

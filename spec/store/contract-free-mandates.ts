@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register/register.ts';
-import { claimOf } from '../mandates/register-map.ts';
+import { claimOf } from '../mandates/register/register-map.ts';
 import { holder, recordIn } from '../payments/ledger/samples.ts';
 import { BUDGET, budget, CALLERS, refused, reserveWith } from './contract-mandates.ts';
 import { type OpenStore, opened } from './opened.ts';

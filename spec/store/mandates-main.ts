@@ -9,7 +9,7 @@ import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { claimOf, mandateText, useOf } from '../mandates/register-map.ts';
+import { claimOf, mandateText, useOf } from '../mandates/register/register-map.ts';
 import { terms } from '../payments/ledger/samples.ts';
 import { insist } from './insist.ts';
 

@@ -4,7 +4,7 @@ import { beforeEach, describe, it, type TestContext } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { claimOf, useOf } from '../mandates/register-map.ts';
+import { claimOf, useOf } from '../mandates/register/register-map.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/redis-replicas.ts';
 import { refused, reserveWith } from './contract-mandates.ts';

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import { SWEPT_AT_ONCE } from '../../src/mandates/register/register-table.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { AT, claimOf, mandateText, useOf } from '../mandates/register-map.ts';
+import { AT, claimOf, mandateText, useOf } from '../mandates/register/register-map.ts';
 import { holder, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import { lossyStore } from './lossy-store.ts';
 import { LEASE_MS } from './opened.ts';

@@ -4,7 +4,7 @@ import { after, before, describe, it, type TestContext } from 'node:test';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { claimOf } from '../mandates/register-map.ts';
+import { claimOf } from '../mandates/register/register-map.ts';
 import { event, holder, move, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
 import { checkoutClaim, holdOf, nextOf } from './checkout-samples.ts';

@@ -8,7 +8,7 @@ import { StoreError } from '../../src/store/port/store.ts';
 import { redisKeys } from '../../src/store/redis/keys.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { costs } from '../../src/store/redis/setup.ts';
-import { AT, claimOf, useOf } from '../mandates/register-map.ts';
+import { AT, claimOf, useOf } from '../mandates/register/register-map.ts';
 import { event, holder, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
 import { leastRights, OPTIONAL_RIGHTS } from './least-rights.ts';

@@ -5,7 +5,7 @@
 import { writeSync } from 'node:fs';
 import type { PaymentLedger, PaymentState } from '../../src/payments/ledger/ledger.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { claimOf, mandateText } from '../mandates/register-map.ts';
+import { claimOf, mandateText } from '../mandates/register/register-map.ts';
 import { event, keptAnswer, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { CARRIED, EVERYBODYS, WAY } from './sales.ts';
 

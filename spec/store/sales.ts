@@ -1,6 +1,6 @@
 import type { EventType } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { useOf } from '../mandates/register-map.ts';
+import { useOf } from '../mandates/register/register-map.ts';
 
 /** The states of a sale in their order. */
 export const WAY = ['reserved', 'settling', 'settled', 'delivered'] as const;

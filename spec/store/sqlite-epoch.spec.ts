@@ -8,7 +8,7 @@ import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { MIGRATIONS } from '../../src/store/sqlite/schema.ts';
-import { claimOf, useOf } from '../mandates/register-map.ts';
+import { claimOf, useOf } from '../mandates/register/register-map.ts';
 import { event } from '../payments/ledger/samples.ts';
 import { refused, reserveWith } from './contract-mandates.ts';
 

@@ -12,7 +12,7 @@ import { listsOf, type ReceiptList } from '../../src/receipts/lists.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { tableClaims } from '../checkouts/table-claims.ts';
-import { mapRegister, mapRows } from '../mandates/register-map.ts';
+import { mapRegister, mapRows } from '../mandates/register/register-map.ts';
 
 /** Which payment showed a token first, and until when that is known. */
 export type ShownTokens = Map<string, { readonly payId: string; readonly until: number }>;

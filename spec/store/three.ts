@@ -3,7 +3,7 @@ import type { RegisterEpoch } from '../../src/mandates/register/register.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { FOREVER } from '../mandates/register-map.ts';
+import { FOREVER } from '../mandates/register/register-map.ts';
 import { startRedis } from '../support/redis.ts';
 import { STEP_MS } from './commands.ts';
 import { tableStore } from './table-store.ts';

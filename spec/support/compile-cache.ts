@@ -5,7 +5,9 @@ import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** What gateways of the tests load that no process loads which ends in order. */
-const SOURCES = ['src/cli/serve.ts', 'spec/chaos/steps/halt.ts'].map((file) => pathToFileURL(join(ROOT, file)).href);
+const SOURCES = ['src/cli/serve.ts', 'verification/chaos/steps/halt.ts'].map(
+  (file) => pathToFileURL(join(ROOT, file)).href,
+);
 
 /**
  * The environment of Node processes that share what one of them has compiled: a test run starts hundreds, and compiling is two thirds of

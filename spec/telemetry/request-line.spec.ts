@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { exchange, head } from '../http/raw.ts';
+import { exchange, head } from '../server/http/raw.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 
 /** Longest path in a line, characters. */

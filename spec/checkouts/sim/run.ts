@@ -1,7 +1,7 @@
 import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
 import type { KeyedCall } from '../../../src/checkouts/idempotency.ts';
 import { createSessions } from '../../../src/checkouts/sessions.ts';
-import { type Chance, chanceOf } from '../../chaos/sim/chance.ts';
+import { type Chance, chanceOf } from '../../../verification/chaos/sim/chance.ts';
 import { SETTINGS } from '../bed.ts';
 import { tableClaims } from '../table-claims.ts';
 import { DEPLOYMENT, type Gateways, type Heard, openGateways } from './gateways.ts';

@@ -6,7 +6,7 @@ import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
-import { chainActors } from './chain-actors.ts';
+import { chainActors } from './chain/chain-actors.ts';
 import { type Fault, startFaultyNode } from './faulty-node.ts';
 import { freshAccount, nowSeconds, offerFor, payloadFor, RESOURCE_URL, type Terms, termsFor } from './signing.ts';
 

@@ -4,7 +4,7 @@ import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRequirements } from '../../../src/payments/x402/wire/types.ts';
 import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
-import { type ChainActors, chainActors } from './chain-actors.ts';
+import { type ChainActors, chainActors } from './chain/chain-actors.ts';
 import { offerFor, type Terms, termsFor } from './signing.ts';
 
 /** A chain of its own with everything that reads it or settles on it. */

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkoutProtocol, NO_CHAIN } from '../../fronts/acp/shop.ts';
+import { checkoutProtocol, NO_CHAIN } from '../../adapters/acp/shop.ts';
 import { type ConfigObject, type WorldParts, worldConfig, writeConfig } from '../config.ts';
 import { type GatewayProcess, startGateway } from '../gateway-process.ts';
 import { freePorts } from '../ports.ts';

@@ -12,7 +12,7 @@ const ORDINARY_STEPS = 4;
 /**
  * The text formats of JSON Schema as the validator's library has them, in time linear in the text. Their expressions need the flag `i` or
  * look ahead, which the linear engine refuses; but all of them read a text in one way only, so that going back costs no more than going on:
- * spec/patterns/formats.spec.ts drives each to twice the length and expects twice the time. `url` is the exception, and replaced.
+ * spec/resources/patterns/formats.spec.ts drives each to twice the length and expects twice the time. `url` is the exception, and replaced.
  * What a text costs is taken from the budget of its document.
  */
 export const FORMATS: Readonly<Record<string, TextTest>> = Object.fromEntries(

@@ -3,7 +3,7 @@ import { compactVerify, importJWK } from 'jose';
 import { createCheckoutCheck } from '../../../../src/mandates/ap2/checkout/checkout.ts';
 import { createCheckoutKeys } from '../../../../src/mandates/ap2/checkout/checkout-key.ts';
 import { createMintedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
-import { type Chance, chanceOf } from '../../../chaos/sim/chance.ts';
+import { type Chance, chanceOf } from '../../../../verification/chaos/sim/chance.ts';
 import { publishedJwk } from '../../../support/ap2/keys.ts';
 import type { Mint } from '../../../support/ap2/mint.ts';
 import type { Jwk } from '../../../support/ap2/oracle.ts';

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { describe, it } from 'node:test';
+import type { Response } from 'express';
+import { httpPresenter } from '../../../src/adapters/http/response-writer.ts';
+import type { Relayed } from '../../../src/pipeline/call.ts';
+import { rest } from '../../payments/settlement/virtual-time.ts';
+
+const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+
+describe('the relay of an answer whose reader left', () => {
+  it('reads it to its end, and leaves no timer behind', async () => {
+    const body = new PassThrough();
+    const relayed = Promise.withResolvers<Relayed>();
+    const left = Promise.withResolvers<void>();
+    const server = http.createServer((_request, response) => {
+      response.once('close', left.resolve);
+      const answer = { status: 200, headers: {}, body };
+      httpPresenter(response as unknown as Response, 'r')
+        .relay(answer, {})
+        .then(relayed.resolve, relayed.reject);
+      body.write('first');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(socket, 'data');
+    socket.destroy();
+    await left.promise;
+    const before = timers();
+    body.end('last');
+    assert.deepEqual(await relayed.promise, { kind: 'client_gone' });
+    assert.ok(timers() <= before, 'nothing waits for a reader who is gone');
+    server.close();
+    await once(server, 'close');
+  });
+});
+
+describe('the relay of an answer that waits for its mark', () => {
+  /** Relays a body of which the first bytes are there; gives what arrives, and lets the bytes leave. */
+  async function waiting(body: PassThrough) {
+    const relayed = Promise.withResolvers<Relayed>();
+    const asked = Promise.withResolvers<void>();
+    const received = Promise.withResolvers<void>();
+    const mark = Promise.withResolvers<void>();
+    const read: Buffer[] = [];
+    const server = http.createServer((_request, response) => {
+      const sending = (): Promise<void> => {
+        asked.resolve();
+        return mark.promise;
+      };
+      // As the layer that keeps answers does: a reader beside the pipe.
+      body.on('data', (chunk: Buffer) => void read.push(chunk));
+      httpPresenter(response as unknown as Response, 'r')
+        .relay({ status: 200, headers: {}, body }, { sending })
+        .then(relayed.resolve, relayed.reject);
+      received.resolve();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const ended = once(socket, 'close');
+    let arrived = '';
+    socket.on('data', (chunk) => {
+      arrived += String(chunk);
+    });
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    const stop = async (): Promise<void> => {
+      socket.destroy();
+      server.close();
+      await once(server, 'close');
+    };
+    return {
+      relayed: relayed.promise,
+      asked: asked.promise,
+      received: received.promise,
+      mark,
+      read,
+      socket,
+      ended,
+      arrived: () => arrived,
+      stop,
+    };
+  }
+
+  it('sends nothing before it, and afterwards every byte once', async () => {
+    const body = new PassThrough();
+    const call = await waiting(body);
+    body.write('first,');
+    await call.asked;
+    body.write('second,');
+    await rest();
+    assert.equal(call.arrived(), '');
+    call.mark.resolve();
+    body.end('last');
+    assert.deepEqual(await call.relayed, { kind: 'finished' });
+    await call.ended;
+    assert.match(call.arrived(), /first,.*second,.*last/s);
+    assert.equal(Buffer.concat(call.read).toString(), 'first,second,last');
+    await call.stop();
+  });
+
+  for (const [when, early] of [
+    ['was over before', true],
+    ['ends meanwhile', false],
+  ] as const)
+    it(`sends the head of an empty answer that ${when} after it`, async () => {
+      const body = new PassThrough();
+      if (early) body.end();
+      const call = await waiting(body);
+      if (!early) {
+        await call.received;
+        body.end();
+      }
+      await call.asked;
+      await rest();
+      assert.equal(call.arrived(), '');
+      call.mark.resolve();
+      assert.deepEqual(await call.relayed, { kind: 'finished' });
+      await call.ended;
+      assert.match(call.arrived(), /^HTTP\/1.1 200/);
+      await call.stop();
+    });
+
+  it('reads on where the reader leaves meanwhile, and sends nothing', async () => {
+    const body = new PassThrough();
+    const call = await waiting(body);
+    body.write('first,');
+    await call.asked;
+    call.socket.destroy();
+    body.end('last');
+    assert.deepEqual(await call.relayed, { kind: 'client_gone' });
+    assert.equal(Buffer.concat(call.read).toString(), 'first,last');
+    call.mark.resolve();
+    await call.stop();
+  });
+});

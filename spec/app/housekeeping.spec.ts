@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { startHousekeeping } from '../../src/app/housekeeping.ts';
+import type { TrimmedReceipts } from '../../src/receipts/receipt.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import type { LabelledFact } from '../../src/telemetry/metrics/metrics.ts';
+
+/** A store whose steps are given, and everything that is said of it. */
+function bed(step: () => Promise<boolean>) {
+  const store = openSqliteStore({ path: ':memory:', limits: { eventsMaxLength: 10, receiptsMaxLength: 10 } });
+  const facts = new Map<string, LabelledFact>();
+  const lines: string[] = [];
+  let trimmed: TrimmedReceipts = { length: 0, age: 0 };
+  const log = (fields: object, message?: string) => void lines.push(`${message} ${JSON.stringify(fields)}`);
+  const show = (fact: object) => void facts.set((fact as LabelledFact).name, fact as LabelledFact);
+  const trims = (now: TrimmedReceipts): void => {
+    trimmed = now;
+  };
+  const housekeeping = startHousekeeping(
+    { tidy: step, receipts: { ...store.receipts, trimmed: () => trimmed } },
+    { info: log, warn: log } as never,
+    { counter: show, gauge: show },
+    1,
+  );
+  return { housekeeping, facts, lines, store, trims };
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+describe('housekeeping', () => {
+  it('goes on step by step while there is more, counts what was dropped and says it once', async () => {
+    let steps = 0;
+    const { housekeeping, facts, lines, store, trims } = bed(async () => {
+      steps += 1;
+      return steps < 3;
+    });
+    await until(() => steps >= 3);
+    trims({ length: 7, age: 2 });
+    await until(() => lines.length === 2);
+    assert.match(lines[0] ?? '', /more than storage\.receiptsMaxLength \{"dropped":7\}/);
+    assert.match(lines[1] ?? '', /receiptsMaxAgeDays are dropped \{"dropped":2\}/);
+    assert.deepEqual(await facts.get('acg_receipts_trimmed_total')?.read(), { length: 7, age: 2 });
+    assert.deepEqual(await facts.get('acg_receipts')?.read(), { done: 0, owed: 0, uncertain: 0 });
+    const before = steps;
+    await until(() => steps > before + 2);
+    assert.equal(lines.length, 2);
+    await housekeeping.stop();
+    await store.close();
+  });
+
+  it('says at the end what nobody has said yet, and begins no further step', async () => {
+    let steps = 0;
+    const { housekeeping, lines, store, trims } = bed(async () => {
+      steps += 1;
+      return true;
+    });
+    await until(() => steps > 0);
+    trims({ length: 1, age: 0 });
+    await housekeeping.stop();
+    const ended = steps;
+    assert.equal(lines.filter((line) => line.includes('"dropped":1')).length, 1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal(steps, ended);
+    await store.close();
+  });
+
+  it('says once that the store is away, and goes on when it is back', async () => {
+    let away = true;
+    let steps = 0;
+    const { housekeeping, lines, store } = bed(async () => {
+      steps += 1;
+      if (away) throw new Error('away');
+      return false;
+    });
+    await until(() => steps > 3);
+    assert.equal(lines.length, 1);
+    assert.match(lines[0] ?? '', /waits for the store/);
+    away = false;
+    const before = steps;
+    await until(() => steps > before + 1);
+    await housekeeping.stop();
+    assert.equal(lines.length, 1);
+    await store.close();
+  });
+});

@@ -1,0 +1,85 @@
+import type { GatewayConfig } from '../../../src/config/document/config.ts';
+import { parseConfig } from '../../../src/config/load.ts';
+import { ConfigError, type ConfigProblem } from '../../../src/problems/problem.ts';
+
+type Value = unknown;
+export type Changes = Readonly<Record<string, Value>>;
+
+/** A payee nobody holds the key of. */
+export const PAYEE = '0x1111111111111111111111111111111111111111';
+
+/** The smallest paid configuration; tests change single members of it. */
+export function baseDocument(): Record<string, Value> {
+  return {
+    version: 1,
+    merchant: { id: 'shop', name: 'Shop', publicBaseUrl: 'https://api.shop.example' },
+    backend: { baseUrl: 'http://127.0.0.1:3000' },
+    storage: { sqlite: { path: ':memory:' } },
+    payments: {
+      x402: {
+        network: 'eip155:84532',
+        asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+        assetName: 'USDC',
+        assetVersion: '2',
+        assetDecimals: 6,
+        payTo: PAYEE,
+        facilitator: { mode: 'remote', url: 'https://facilitator.example' },
+      },
+    },
+    resources: {
+      report: {
+        name: 'Report',
+        inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+        backend: { method: 'GET', path: '/reports/{city}' },
+        pricing: { type: 'fixed', amount: '0.01', currency: 'USDC' },
+      },
+    },
+  };
+}
+
+/** Base on mainnet, complete: each rule of real money is one change away. */
+export const MAINNET: Changes = {
+  'payments.x402.network': 'eip155:8453',
+  'payments.x402.asset': '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  'payments.x402.assetName': 'USD Coin',
+  'payments.x402.currency': 'USDC',
+  'payments.x402.allowMainnet': true,
+  'payments.x402.rpcUrl': 'https://rpc.example/v1/key',
+  storage: { redis: { url: 'redis://10.0.0.5:6379' } },
+};
+
+/** Sets members by dotted path; `undefined` removes one. */
+export function changed(changes: Changes): Record<string, Value> {
+  const document = baseDocument();
+  for (const [path, value] of Object.entries(changes)) {
+    const steps = path.split('.');
+    const last = steps.pop() ?? '';
+    let section = document;
+    for (const step of steps) {
+      section[step] ??= {};
+      section = section[step] as Record<string, Value>;
+    }
+    if (value === undefined) delete section[last];
+    else section[last] = value;
+  }
+  return document;
+}
+
+export function load(changes: Changes, env: Readonly<Record<string, string>> = {}): GatewayConfig {
+  return parseConfig(JSON.stringify(changed(changes)), env);
+}
+
+/** Every problem of a text that must be refused. */
+export function problemsOfText(text: string, env: Readonly<Record<string, string>> = {}): readonly ConfigProblem[] {
+  try {
+    parseConfig(text, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+export function problems(changes: Changes, env: Readonly<Record<string, string>> = {}): readonly ConfigProblem[] {
+  return problemsOfText(JSON.stringify(changed(changes)), env);
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { configWarnings } from '../../../src/config/load.ts';
+import { secretsOf } from '../../../src/config/secrets.ts';
+import { load, problems } from '../document/document.ts';
+import { at, file } from '../files.ts';
+
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const PEM = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+const EXPOSED = { 'protocols.a2a.enabled': true, 'resources.report.expose': ['http', 'a2a'] };
+
+describe('protocols.a2a', () => {
+  it('is off, at /a2a, with the codes of the gateway, unless it is said otherwise', () => {
+    const { a2a } = load({}).protocols;
+    assert.deepEqual(a2a, {
+      enabled: false,
+      mountPath: '/a2a',
+      errorProfile: 'gateway',
+      continuation: false,
+      description: undefined,
+      provider: undefined,
+      documentationUrl: undefined,
+      iconUrl: undefined,
+      signingKey: undefined,
+    });
+  });
+
+  it('takes what the card says, and a key', () => {
+    const said = {
+      mountPath: '/agents/shop',
+      errorProfile: 'spec',
+      continuation: true,
+      description: 'Prices of cities',
+      provider: { organization: 'Shop AG', url: 'https://shop.example' },
+      documentationUrl: 'https://shop.example/agents?lang=en#a2a',
+      iconUrl: 'https://shop.example/icon.svg',
+      signingKey: PEM,
+    };
+    const { enabled, ...a2a } = load({ ...EXPOSED, 'protocols.a2a': { enabled: true, ...said } }).protocols.a2a;
+    assert.equal(enabled, true);
+    assert.deepEqual(a2a, said);
+  });
+
+  it('reads the key out of a mounted file, and counts each of its lines as a secret', () => {
+    const config = load({ ...EXPOSED, 'protocols.a2a.signingKey': at(`file:${file('key.pem', PEM)}`) });
+    assert.equal(config.protocols.a2a.signingKey?.trimEnd(), PEM.trimEnd());
+    const secrets = secretsOf(config);
+    const lines = PEM.split('\n').filter((line) => /^[A-Za-z0-9+/=]{8,}$/.test(line));
+    assert.ok(lines.length >= 2);
+    for (const line of lines) assert.ok(secrets.includes(line));
+    assert.ok(!secrets.some((secret) => secret.includes('PRIVATE KEY')), 'the armour is no secret');
+  });
+
+  const refusals: readonly (readonly [path: string, value: unknown, message: RegExp])[] = [
+    ['errorProfile', 'strict', /^must be gateway .* or spec/],
+    ['description', '', /1 to 2000 characters/],
+    ['description', 'hidden\u200bspace', /must not have control/],
+    ['provider', { organization: 'Shop AG' }, /is missing/],
+    ['provider', { organization: 'Shop\u202e', url: 'https://shop.example' }, /must not have control/],
+    ['provider', { organization: 'Shop AG', url: 'shop.example' }, /must be an absolute http/],
+    ['documentationUrl', 'javascript:alert(1)', /must be an absolute http/],
+    ['documentationUrl', 'https://user:pass@shop.example/', /must not have credentials/],
+    ['iconUrl', 'https://shop.example/an icon.svg', /must not have spaces/],
+    ['signingKey', 'hello', /must be one unencrypted private key in PKCS#8 PEM/],
+    ['signingKey', '/run/secrets/card-key', /for a file write \$\{file:/],
+    ['signingKey', '-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----', /openssl pkcs8 -topk8/],
+    ['skills', [], /is not a known key/],
+  ];
+  for (const [name, value, message] of refusals)
+    it(`refuses ${name}: ${JSON.stringify(value)}`, () => {
+      const found = problems({ ...EXPOSED, [`protocols.a2a.${name}`]: value });
+      const [problem, ...others] = found;
+      assert.ok(problem !== undefined && others.length === 0, JSON.stringify(found));
+      assert.ok(problem.path.startsWith(`protocols.a2a.${name}`), problem.path);
+      assert.match(problem.message, message);
+      assert.ok(!problem.message.includes('pass@'), 'a value is never said back');
+    });
+
+  it('warns when it is enabled and nothing is exposed through it', () => {
+    assert.deepEqual(configWarnings(load(EXPOSED)), []);
+    const [warning, ...others] = configWarnings(load({ 'protocols.a2a.enabled': true }));
+    assert.match(warning ?? '', /^protocols\.a2a: enabled, but no resource/);
+    assert.deepEqual(others, []);
+  });
+});

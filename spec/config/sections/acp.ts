@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import type { AcpSettings } from '../../../src/checkouts/settings.ts';
+import { type Changes, load } from '../document/document.ts';
+import { refusalsOf } from '../refusals.ts';
+
+/** Path of the section. */
+export const ACP = 'protocols.acp';
+export const TOKEN = 'token-of-an-assistant';
+export const SECRET = 'secret-of-this-shop-with-40-characters--';
+export const KEY = randomBytes(32).toString('base64');
+/** Where the keys are that kept answers are sealed with. */
+export const KEYS = 'storage.sealing.keys';
+const RING = [{ id: 'k1', key: KEY }];
+
+/** The smallest shop with a checkout, anew each time: rows change single members of it. */
+export function selling(changes: Changes = {}): Changes {
+  const idempotency = { secret: SECRET };
+  return { [KEYS]: RING, [ACP]: { enabled: true, auth: { token: TOKEN }, idempotency }, ...changes };
+}
+
+/** The same as a shop that nobody outside this machine can meet. */
+export const ON_TRIAL: Changes = {
+  'merchant.publicBaseUrl': 'http://127.0.0.1:8402',
+  payments: undefined,
+  resources: {},
+};
+
+export function settings(changes: Changes = {}, env: Readonly<Record<string, string>> = {}): AcpSettings {
+  const { acp } = load(selling(changes), env).protocols;
+  assert.ok(acp.enabled);
+  return acp;
+}
+
+export const refuses = refusalsOf(selling, [TOKEN, SECRET, KEY, 'pass@']);

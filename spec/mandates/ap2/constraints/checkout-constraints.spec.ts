@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { allowedMerchants, type Constraint, lineItems, plain } from '../../../../src/cli/mandate/maker/constraints.ts';
+import type { Json, JsonObject } from '../../../../src/json/types.ts';
+import { withDisclosureTexts, withMandate } from '../../../support/ap2/hands.ts';
+import { createMint } from '../../../support/ap2/mint.ts';
+import { MERCHANT } from '../../../support/ap2/purchase.ts';
+import { verifierFor } from '../../../support/ap2/verifier.ts';
+import { type Row, rows } from '../table.ts';
+
+const mint = createMint();
+const verify = verifierFor(mint);
+const REPORT = { id: 'market_report', title: 'Market report' };
+const WANTED = lineItems([{ id: 'line_1', acceptable: [REPORT], quantity: 1 }]);
+
+function under(...constraints: readonly Constraint[]): () => string {
+  return () => mint.autonomous({ constraints }).header;
+}
+
+/** With the right line items, and this besides. */
+function and(body: JsonObject): () => string {
+  return under(WANTED, plain(body));
+}
+
+/** The right requirement with other members. */
+function wanted(changes: JsonObject, ...more: readonly JsonObject[]): () => string {
+  const requirement = { id: 'line_1', acceptable_items: [REPORT], quantity: 1, ...changes };
+  return under(plain({ type: 'checkout.line_items', items: [requirement, ...more] }));
+}
+
+function items(value: Json): () => string {
+  return under(plain({ type: 'checkout.line_items', items: value }));
+}
+
+function merchants(allowed: Json): () => string {
+  return and({ type: 'checkout.allowed_merchants', allowed });
+}
+
+const many = (count: number) =>
+  Array.from({ length: count }, (_, at) => ({ id: `${at}`, acceptable_items: [], quantity: 1 }));
+
+describe('the constraints of open checkout mandates (ap2.md 7.6, step 13)', () => {
+  rows(verify, 'checkout', [
+    ['the merchant and the item', under(WANTED, allowedMerchants([MERCHANT])), 'accepted'],
+    ['the item alone', under(WANTED), 'accepted'],
+    [
+      'one of several merchants',
+      under(WANTED, allowedMerchants([{ id: 'other', name: 'Other' }, MERCHANT])),
+      'accepted',
+    ],
+    ['our id under another name', merchants([{ id: MERCHANT.id, name: 'Other' }]), 'accepted'],
+    ['another merchant of our name and site', merchants([{ ...MERCHANT, id: 'other' }]), 'constraint_violated'],
+    ['no merchant at all', merchants([]), 'constraint_violated'],
+    ['merchants that are no list', merchants({}), 'claims_invalid'],
+    ['a merchant that is a text', merchants([MERCHANT.id]), 'claims_invalid'],
+    ['a merchant without id', merchants([{ name: 'x' }]), 'claims_invalid'],
+    ['a merchant of our name and site with an empty id', merchants([{ ...MERCHANT, id: '' }]), 'constraint_violated'],
+    ['one beside us', merchants([{ id: '', name: 'x' }, MERCHANT]), 'accepted'],
+    ['a merchant without name', merchants([{ id: MERCHANT.id }]), 'claims_invalid'],
+    ['a merchant whose site is a number', merchants([{ ...MERCHANT, website: 1 }]), 'claims_invalid'],
+    ['merchants that are all withheld', () => withheld(allowedMerchants([MERCHANT])), 'constraint_violated'],
+    ['items that are all withheld', () => withheld(), 'constraint_violated'],
+    ['another item', wanted({ acceptable_items: [{ id: 'other', title: 'Market report' }] }), 'constraint_violated'],
+    ['two of the item', wanted({ quantity: 2 }), 'constraint_violated'],
+    [
+      'one item for two requirements',
+      wanted({}, { id: 'line_2', acceptable_items: [REPORT], quantity: 1 }),
+      'constraint_violated',
+    ],
+    ['two limits that agree', under(WANTED, lineItems([{ id: 'l', acceptable: [REPORT], quantity: 1 }])), 'accepted'],
+    [
+      'two limits of which the second says no',
+      under(WANTED, lineItems([{ id: 'l', acceptable: [REPORT], quantity: 2 }])),
+      'constraint_violated',
+    ],
+    ['no line items', under(allowedMerchants([MERCHANT])), 'claims_invalid'],
+    ['no constraints', under(), 'claims_invalid'],
+    ['constraints that are an object', () => opened({ constraints: {} }), 'claims_invalid'],
+    ['constraints that are missing', () => opened({ constraints: undefined }), 'claims_invalid'],
+    ['a constraint that is null', () => opened({ constraints: [null] }), 'claims_invalid'],
+    ['a constraint without type', and({ allowed: [] }), 'claims_invalid'],
+    ['a constraint with a number for its type', and({ type: 7 }), 'claims_invalid'],
+    ['a constraint that nobody knows', and({ type: 'checkout.colour' }), 'constraint_unresolved'],
+    ['a constraint named as something of every object', and({ type: 'toString' }), 'constraint_unresolved'],
+    [
+      'a constraint of payments',
+      and({ type: 'payment.amount_range', currency: 'USDC', max: 1 }),
+      'constraint_unresolved',
+    ],
+    ['requirements that are no list', items({}), 'claims_invalid'],
+    ['no requirements', items([]), 'claims_invalid'],
+    ['a requirement that is a text', items(['market_report']), 'claims_invalid'],
+    ['a requirement without id', wanted({ id: null }), 'claims_invalid'],
+    ['none of an item', wanted({ quantity: 0 }), 'claims_invalid'],
+    ['half an item', wanted({ quantity: 0.5 }), 'claims_invalid'],
+    ['a quantity that is a text', wanted({ quantity: '1' }), 'claims_invalid'],
+    ['acceptable items that are no list', wanted({ acceptable_items: REPORT }), 'claims_invalid'],
+    ['an acceptable item that is a text', wanted({ acceptable_items: ['market_report'] }), 'claims_invalid'],
+    ['an acceptable item without id', wanted({ acceptable_items: [{ title: 'Market report' }] }), 'claims_invalid'],
+    ['an acceptable item with an empty id', wanted({ acceptable_items: [{ ...REPORT, id: '' }] }), 'claims_invalid'],
+    ['an acceptable item without title', wanted({ acceptable_items: [{ id: REPORT.id }] }), 'claims_invalid'],
+    ['a thousand of an item', wanted({ quantity: 1_000 }), 'constraint_violated'],
+    ['a thousand and one', wanted({ quantity: 1_001 }), 'constraint_unresolved'],
+    ['thirty-two requirements', items(many(32)), 'constraint_violated'],
+    ['thirty-three', items(many(33)), 'constraint_unresolved'],
+    ['a checkout without items', () => without('line_items'), 'constraint_violated'],
+    ['a checkout without merchant', () => without('merchant'), 'constraint_violated'],
+  ] satisfies readonly Row[]);
+
+  it('hold for the sub-agent as they do for the agent', async () => {
+    const bad = withMandate({
+      constraints: [{ ...WANTED.body, items: [{ id: 'l', acceptable_items: [REPORT], quantity: 2 }] }],
+    });
+    for (const [hands, said] of [
+      [{}, 'accepted'],
+      [{ open: bad }, 'refused'],
+      [{ subAgent: bad }, 'refused'],
+    ] as const) {
+      // What was disclosed of the constraints that the hand replaced belongs to nothing: plain ones are used throughout.
+      const constraints = [plain({ ...WANTED.body, items: [{ id: 'l', acceptable_items: [REPORT], quantity: 1 }] })];
+      const verdict = await verify(mint.autonomous({ constraints, delegated: true, hands }).header);
+      assert.equal(verdict.kind, said);
+      if (verdict.kind === 'refused') assert.equal(verdict.reason, 'constraint_violated');
+    }
+  });
+
+  it('are told by their type', async () => {
+    const verdict = await verify(merchants([])());
+    assert.equal(verdict.kind === 'refused' && verdict.constraint, 'checkout.allowed_merchants');
+    const malformed = await verify(merchants({})());
+    assert.equal(malformed.kind === 'refused' && malformed.constraint, 'checkout.allowed_merchants');
+    const unknown = await verify(and({ type: 'checkout.colour' })());
+    assert.equal(unknown.kind === 'refused' && unknown.constraint, undefined);
+  });
+});
+
+/** All that could be withheld of the constraints is withheld: the mandate itself is the last disclosure. */
+function withheld(...more: readonly Constraint[]): string {
+  const constraints = [
+    ...(more.length === 0
+      ? [WANTED]
+      : [plain({ ...WANTED.body, items: [{ id: 'l', acceptable_items: [REPORT], quantity: 1 }] })]),
+    ...more,
+  ];
+  return mint.autonomous({ constraints, hands: { open: withDisclosureTexts((texts) => texts.slice(-1)) } }).header;
+}
+
+function opened(changes: Parameters<typeof withMandate>[0]): string {
+  return mint.autonomous({ constraints: [], hands: { open: withMandate(changes) } }).header;
+}
+
+function without(name: string): string {
+  return mint.autonomous({
+    checkout: {
+      change: ({ header, claims: { [name]: _, ...claims } }) => ({ header, claims }),
+    },
+  }).header;
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  MandateClaim,
+  MandateRegister,
+  OpenMandateUse,
+  Recurrence,
+  RegisterEpoch,
+} from '../../../src/mandates/register/register.ts';
+import {
+  endOfClaim,
+  finishUses,
+  type OpenMandateState,
+  type RegisterRows,
+  reserveUses,
+} from '../../../src/mandates/register/register-table.ts';
+import type { StoredMandate } from '../../../src/mandates/stored-mandate.ts';
+
+/** The epoch of a register that never forgot anything. */
+export const FOREVER: RegisterEpoch = { born: 0, openFrom: 0 };
+
+/** A register in memory, which can be looked into. */
+export interface MapRows extends RegisterRows {
+  readonly onceIds: Map<string, number>;
+  readonly states: Map<string, OpenMandateState>;
+}
+
+/** A register that forgot nothing, unless `epoch` says since when it remembers; `null`: it was emptied, epoch and all. */
+export function mapRows(epoch: RegisterEpoch | null = FOREVER): MapRows {
+  let since = epoch ?? undefined;
+  const onceIds = new Map<string, number>();
+  const states = new Map<string, OpenMandateState>();
+  return {
+    onceIds,
+    states,
+    usedUntil: (id) => onceIds.get(id),
+    use: (id, untilMs) => void onceIds.set(id, untilMs),
+    free: (id) => void onceIds.delete(id),
+    open: (id) => states.get(id),
+    write: (id, state) => void states.set(id, state),
+    remove: (id) => void states.delete(id),
+    epoch: () => since,
+    begin(given) {
+      since = given;
+    },
+  };
+}
+
+/** The port over the pure table: what the engines are compared with. */
+export function mapRegister(rows: RegisterRows, now: () => number): MandateRegister {
+  const held = new Map<string, { readonly claim: MandateClaim; readonly ends: number }>();
+  const find = (name: string) => {
+    const found = held.get(name);
+    return found !== undefined && found.ends > now() ? found.claim : undefined;
+  };
+  return {
+    async reserve(name, claim) {
+      if (find(name) !== undefined) return { kind: 'reserved' };
+      const reason = reserveUses(rows, claim, now());
+      if (reason !== undefined) return { kind: 'refused', reason };
+      held.set(name, { claim, ends: endOfClaim(claim, now()) });
+      return { kind: 'reserved' };
+    },
+    async finish(name, how) {
+      const claim = find(name);
+      if (claim === undefined) return;
+      finishUses(rows, claim, how, now());
+      held.delete(name);
+    },
+  };
+}
+
+/** When samples are presented, unix seconds; a store's own clock says something else. */
+export const AT = 1_795_176_002;
+/** How long samples are remembered, seconds: longer than any test. */
+const REMEMBERED_S = 3_600;
+
+/** A claim of a closed mandate and its checkout, under no open mandate unless `open` says one. */
+export function claimOf(name: string = randomUUID(), changes: Partial<MandateClaim> = {}): MandateClaim {
+  const at = changes.at ?? AT;
+  return { at, age: 0, once: [`m:${name}`, `j:${name}`], onceUntil: at + REMEMBERED_S, open: [], ...changes };
+}
+
+/** A use of an open mandate: once, unless `recurrence` says more. */
+export function useOf(id: string, recurrence?: Partial<Recurrence>, until = AT + REMEMBERED_S): OpenMandateUse {
+  if (recurrence === undefined) return { id, until, recurrence: undefined };
+  return { id, until, recurrence: { ...ANY, ...recurrence } };
+}
+
+const ANY: Recurrence = { units: '1', budgetUnits: '100', maxOccurrences: undefined, periodStart: undefined };
+
+/** `PaymentTerms.mandate` with this claim. */
+export function mandateText(claim: MandateClaim): string {
+  return JSON.stringify({
+    method: 'ap2',
+    mode: claim.open.length === 0 ? 'direct' : 'autonomous',
+    reference: 'K-m8mHXUfiJUI3Tpv3VuP-CcDgjq6cADvt5BI6MJIlM',
+    referenceSdHash: '7PI_s5Z3JZoyGfgXa0eXnRkYmF7sI4lVqWkQhJc0b1E',
+    mandateIssuer: 'https://agents.trusty.example',
+    checkoutIssuer: 'https://api.market-shop.example',
+    checkoutId: 'mAkKeR_dRCC1NLaCSQYiYA',
+    claim,
+  } satisfies StoredMandate);
+}

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import { after, before, type TestContext } from 'node:test';
+import { Redis } from 'ioredis';
+import type { Store } from '../../../src/store/port/store.ts';
+import { openRedisStore } from '../../../src/store/redis/open.ts';
+import { eventually } from '../../support/books.ts';
+import type { StreamClient } from '../../support/event-stream.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { type RedisLine, startLine } from '../../support/redis-proxy.ts';
+import { openBed, RING, type StreamBed } from './stream-bed.ts';
+
+const LIMITS = { eventsMaxLength: RING, receiptsMaxLength: 10 };
+
+/** Routes over a store that reaches Redis over a line. */
+export interface LineBed extends StreamBed {
+  readonly line: RedisLine;
+  /** A second store that needs no line, as another replica has. */
+  readonly other: Store;
+  /** The key of the ring. */
+  readonly key: string;
+}
+
+/** A server of this test file, which loses nothing when it is killed, and beds on it. */
+export function lineBeds() {
+  let running: { readonly server: TestRedis; readonly admin: Redis } | undefined;
+  before(async () => {
+    const server = await startRedis({ args: ['--appendfsync', 'always'] });
+    const admin = new Redis({ path: server.socketPath });
+    admin.on('error', () => undefined);
+    running = { server, admin };
+  });
+  after(async () => {
+    running?.admin.disconnect();
+    await running?.server.stop();
+  });
+  const ready = () => {
+    if (running === undefined) throw new Error('not started');
+    return running;
+  };
+  return {
+    server: () => ready().server,
+    /** A connection of the test's own. */
+    admin: () => ready().admin,
+    async bed(t: TestContext): Promise<LineBed> {
+      const { url, socketPath } = ready().server;
+      const merchantId = randomUUID();
+      const line = await startLine({ path: socketPath });
+      const store = await openRedisStore({ url: `redis://127.0.0.1:${line.port}`, merchantId, limits: LIMITS });
+      const other = await openRedisStore({ url, merchantId, limits: LIMITS });
+      const opened = await openBed(store);
+      t.after(async () => {
+        await opened.close();
+        await store.close();
+        await other.close();
+        await line.stop();
+      });
+      return { ...opened, line, other, key: `{acg:${merchantId}}:ev` };
+    },
+  };
+}
+
+/** Resolves when a store answers again. */
+export async function recovered(store: Store): Promise<void> {
+  await eventually(async () => ((await store.check()).status === 'ok' ? true : undefined), 'the store');
+}
+
+/** What a client has been told, without its opening: `gap` and ids. */
+export function told(client: StreamClient): readonly string[] {
+  return [...client.text().matchAll(/^(?:: (gap)|id: (.*))$/gm)].map(([, gap, id]) => gap ?? id ?? '');
+}

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { after, before } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import express from 'express';
+import { GatewayError } from '../../../src/errors.ts';
+import type { EventDraft } from '../../../src/events/event.ts';
+import { operatorRoutes } from '../../../src/operator/api/routes.ts';
+import { type EventStream, openEventStream } from '../../../src/operator/api/stream.ts';
+import { present } from '../../../src/pipeline/middleware/error-handler.ts';
+import { identify } from '../../../src/server/http/request-id.ts';
+import { createListener } from '../../../src/server/listener/listen.ts';
+import { plainExpress } from '../../../src/server/listener/plain-express.ts';
+import { createLifecycle, type Lifecycle } from '../../../src/sidecar/lifecycle.ts';
+import { type Store, StoreError } from '../../../src/store/port/store.ts';
+import { openRedisStore } from '../../../src/store/redis/open.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import { event } from '../../payments/ledger/samples.ts';
+import { readStream, type StreamClient } from '../../support/event-stream.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
+
+export const TOKEN = 'operator-token-of-the-stream';
+export const NEXT_TOKEN = 'operator-token-to-come-next';
+/** Small enough to be overrun by a test. */
+export const RING = 2_000;
+/** Redis trims by whole nodes: this many entries more may be left. */
+export const RING_SLACK = 100;
+/** The sockets have come to rest when this many looks found the same, with a turn of the event loop between them. */
+const LOOKS_AT_REST = 400;
+const LIMITS = { eventsMaxLength: RING, receiptsMaxLength: 10 };
+
+/** The operator's routes over a store, listening. */
+export interface StreamBed {
+  readonly url: string;
+  readonly store: Store;
+  readonly lifecycle: Lifecycle;
+  readonly stream: EventStream;
+  /** Told by the hub that the store fails. */
+  readonly troubles: readonly unknown[];
+  /** A stream with the operator's token; asked for again while the store is too busy for it. */
+  open(lastEventId?: string): Promise<StreamClient>;
+  /** A connection that asks for the stream and then never reads. */
+  openUnread(lastEventId?: string): Promise<Socket>;
+  /** Bytes that all connections were given so far. */
+  written(): number;
+  /** Bytes that the system has not taken yet, of the connection that has most of them. */
+  unsent(): number;
+  close(): Promise<void>;
+}
+
+export interface BedOptions {
+  readonly maxStreams?: number;
+  readonly adminTokens?: readonly string[];
+}
+
+/** Opens the routes over a store that the caller closes. */
+export async function openBed(store: Store, options: BedOptions = {}): Promise<StreamBed> {
+  const { maxStreams = 32, adminTokens = [TOKEN, NEXT_TOKEN] } = options;
+  const troubles: unknown[] = [];
+  const lifecycle = createLifecycle();
+  const onTrouble = (cause: unknown): void => void troubles.push(cause);
+  const stream = openEventStream({ feed: store.feed, gate: lifecycle, maxStreams, onTrouble });
+  const app = plainExpress(express());
+  app.use(identify());
+  app.use(operatorRoutes(adminTokens, { ...store, stream: stream.route, written: async () => undefined }));
+  app.use(function noRoute() {
+    throw new GatewayError('NOT_FOUND');
+  });
+  app.use(present(() => undefined));
+  const listener = createListener({ app, closing: () => lifecycle.draining(), onRefused: () => undefined });
+  const sockets: Socket[] = [];
+  listener.server.on('connection', (socket) => void sockets.push(socket));
+  const { port } = await listener.listen('127.0.0.1', 0);
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    url,
+    store,
+    lifecycle,
+    stream,
+    troubles,
+    async open(lastEventId) {
+      const deadline = performance.now() + PATIENCE_MS;
+      for (;;) {
+        const client = await readStream(url, { token: TOKEN, ...(lastEventId === undefined ? {} : { lastEventId }) });
+        if (client.status === 200 || performance.now() > deadline) return client;
+        await client.ended;
+      }
+    },
+    async openUnread(lastEventId) {
+      const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+      const resume = lastEventId === undefined ? '' : `Last-Event-ID: ${lastEventId}\r\n`;
+      socket.write(`GET /api/events/stream HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${TOKEN}\r\n${resume}\r\n`);
+      return socket;
+    },
+    written: () => sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0),
+    unsent: () => Math.max(0, ...sockets.map(({ writableLength }) => writableLength)),
+    async close() {
+      stream.close();
+      listener.destroy();
+    },
+  };
+}
+
+/** A store that knows of no other; the caller closes it. */
+export type OpenRing = () => Promise<Store>;
+
+/** Both engines, behind one way to open a store. */
+export function engines(): readonly (readonly [name: string, open: OpenRing])[] {
+  let redis: TestRedis | undefined;
+  before(async () => {
+    redis = await startRedis({ args: ['--appendonly', 'no'] });
+  });
+  after(() => redis?.stop());
+  return [
+    ['sqlite', async () => openSqliteStore({ path: ':memory:', limits: LIMITS })],
+    [
+      'redis',
+      () => openRedisStore({ url: redis?.url ?? assert.fail('no server'), merchantId: randomUUID(), limits: LIMITS }),
+    ],
+  ];
+}
+
+/** What is given no answer for so long is not only late, milliseconds. */
+const PATIENCE_MS = 60_000;
+
+/** Asks again while a store does not answer in its 500 ms: a busy machine is no outage. */
+async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (thrown) {
+      if (!(thrown instanceof StoreError) || performance.now() > deadline) throw thrown;
+    }
+  }
+}
+
+/** Appends `count` events, named from 0 on, in batches; resolves to their ids, oldest first. */
+export async function append(
+  { feed }: Store,
+  count: number,
+  more: Partial<EventDraft> = {},
+): Promise<readonly string[]> {
+  const from = await patiently(() => feed.newest());
+  const drafts = Array.from({ length: count }, (_, i) => event('resource.requested', `n-${i}`, more));
+  const queue = randomUUID();
+  for (let at = 0; at < count; at += 100)
+    await patiently(() => feed.append(drafts.slice(at, at + 100), { queue, sequence: at + 1 }));
+  const { entries } = await patiently(() => feed.after(from, count));
+  return entries.map(({ id }) => id);
+}
+
+/** Resolves when a number has not changed for a while. */
+export async function atRest(read: () => number): Promise<void> {
+  for (let last = -1, same = 0; same < LOOKS_AT_REST; await turn()) {
+    same = read() === last ? same + 1 : 0;
+    last = read();
+  }
+}

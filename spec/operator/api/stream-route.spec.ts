@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { describe, it, type TestContext } from 'node:test';
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import { eventually } from '../../support/books.ts';
+import { readStream } from '../../support/event-stream.ts';
+import { append, atRest, type BedOptions, NEXT_TOKEN, openBed, TOKEN } from './stream-bed.ts';
+
+const ROUTE = '/api/events/stream';
+
+async function bed(t: TestContext, options: BedOptions = {}) {
+  const store = openSqliteStore({ path: ':memory:', limits: { eventsMaxLength: 1_000, receiptsMaxLength: 10 } });
+  const opened = await openBed(store, options);
+  t.after(async () => {
+    await opened.close();
+    await store.close();
+  });
+  return opened;
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly code: string;
+  readonly body: { readonly requestId: string; readonly details?: { readonly field?: string } };
+}
+
+/** Asks for the stream in a way that is refused. */
+async function refused(
+  url: string,
+  { method = 'GET', path = ROUTE, headers = [] }: { method?: string; path?: string; headers?: readonly string[] },
+): Promise<Refusal> {
+  const request = http.request(`${url}${path}`, { method, agent: false, headers: [...headers] });
+  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+    request.once('response', resolve).once('error', reject).end();
+  });
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) text += chunk;
+  const body = JSON.parse(text);
+  return { status: response.statusCode ?? 0, headers: response.headers, code: body.code, body };
+}
+
+const AUTHORIZED = ['Host', 'shop', 'Authorization', `Bearer ${TOKEN}`];
+
+describe('who may read the stream', () => {
+  it('both tokens of a rotation', async (t) => {
+    const { url } = await bed(t);
+    for (const token of [TOKEN, NEXT_TOKEN]) {
+      const client = await readStream(url, { token });
+      assert.equal(client.status, 200);
+      client.leave();
+    }
+  });
+
+  it('nobody without one, and not with one in the query', async (t) => {
+    const { url, stream } = await bed(t);
+    for (const path of [ROUTE, `${ROUTE}?token=${TOKEN}`, `${ROUTE}?access_token=${TOKEN}`]) {
+      const { status, code, headers } = await refused(url, { path });
+      assert.deepEqual([status, code, headers['www-authenticate']], [401, 'UNAUTHORIZED', 'Bearer']);
+    }
+    assert.equal(stream.facts().readers, 0);
+  });
+
+  it('without a configured token there is no such route, whatever is asked', async (t) => {
+    const { url } = await bed(t, { adminTokens: [] });
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const ask = (path: string) => refused(url, { method, path, headers: AUTHORIZED });
+      const [closed, unknown] = [await ask(ROUTE), await ask('/api/events/streams')];
+      assert.equal(closed.status, 404);
+      assert.deepEqual({ ...closed.body, requestId: '' }, { ...unknown.body, requestId: '' });
+      const names = ({ headers }: Refusal) => Object.keys(headers);
+      assert.deepEqual(names(closed), names(unknown));
+    }
+  });
+});
+
+describe('how the stream is asked for', () => {
+  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
+    it(`${method} is not served`, async (t) => {
+      const { url } = await bed(t);
+      const { status, code, headers } = await refused(url, { method, headers: AUTHORIZED });
+      assert.deepEqual([status, code, headers.allow], [405, 'METHOD_NOT_ALLOWED', 'GET, HEAD']);
+    });
+
+  it('HEAD: the head alone, and no place is taken', async (t) => {
+    const { url, stream } = await bed(t, { maxStreams: 1 });
+    for (let round = 0; round < 3; round += 1) {
+      const answer = await fetch(`${url}${ROUTE}`, { method: 'HEAD', headers: { authorization: `Bearer ${TOKEN}` } });
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers.get('content-type'), 'text/event-stream');
+      assert.equal(await answer.text(), '');
+      assert.equal(stream.facts().readers, 0);
+    }
+  });
+
+  const positions: readonly (readonly [name: string, values: readonly string[]])[] = [
+    ['empty', ['']],
+    ['no id', ['first']],
+    ['without its prefix', ['1700000000000-0']],
+    ['without a sequence', ['evt_1700000000000']],
+    ['with a range of Redis', ['evt_(1-0']],
+    ['with a sign', ['evt_-1-0']],
+    ['with 17 digits of milliseconds', ['evt_12345678901234567-0']],
+    ['with 11 digits of sequence', ['evt_1-12345678901']],
+    ['with something behind it', ['evt_1-0 ,']],
+    ['twice', ['evt_1-0', 'evt_2-0']],
+    ['twice the same', ['evt_1-0', 'evt_1-0']],
+  ];
+  for (const [name, values] of positions)
+    it(`Last-Event-ID ${name} is refused`, async (t) => {
+      const { url, stream } = await bed(t);
+      const headers = [...AUTHORIZED, ...values.flatMap((value) => ['Last-Event-ID', value])];
+      const { status, code, body } = await refused(url, { headers });
+      assert.deepEqual([status, code, body.details?.field], [400, 'INPUT_INVALID', 'Last-Event-ID']);
+      assert.equal(stream.facts().readers, 0);
+    });
+
+  it('16 digits of milliseconds and 10 of sequence are a position', async (t) => {
+    const { open } = await bed(t);
+    assert.equal((await open('evt_1234567890123456-1234567890')).status, 200);
+  });
+});
+
+describe('how many may read', () => {
+  it('as many as configured; the next one is sent away for 5 s, and a place that was left is given again', async (t) => {
+    const { url, open, stream } = await bed(t, { maxStreams: 2 });
+    const [first] = await Promise.all([open(), open()]);
+    const { status, code, headers } = await refused(url, { headers: AUTHORIZED });
+    assert.deepEqual([status, code, headers['retry-after']], [503, 'GATEWAY_BUSY', '5']);
+    const head = await fetch(`${url}${ROUTE}`, { method: 'HEAD', headers: { authorization: `Bearer ${TOKEN}` } });
+    assert.equal(head.status, 503);
+    assert.equal(stream.facts().readers, 2);
+    first?.leave();
+    await eventually(async () => (stream.facts().readers === 1 ? true : undefined), 'a place');
+    assert.equal((await open()).status, 200);
+  });
+
+  it('who is refused takes no place', async (t) => {
+    const { url, open } = await bed(t, { maxStreams: 1 });
+    await refused(url, { headers: ['Host', 'shop'] });
+    await refused(url, { headers: [...AUTHORIZED, 'Last-Event-ID', 'first'] });
+    await refused(url, { method: 'POST', headers: AUTHORIZED });
+    assert.equal((await open()).status, 200);
+  });
+});
+
+describe('the stream and the end of the process', () => {
+  const bounds = { propagationMs: 0, finishMs: 5_000, stopListening: () => undefined };
+
+  it('ends with a last comment when the drain begins, and a new one is sent to another process', async (t) => {
+    const { url, open, store, lifecycle, stream } = await bed(t);
+    const [first = ''] = await append(store, 3);
+    const clients = [await open(), await open(first)];
+    await clients[1]?.until(({ ids }) => ids().length === 2, 'old events');
+    const drained = lifecycle.drain(bounds);
+    for (const client of clients) {
+      await client.ended;
+      assert.ok(client.text().endsWith('\n\n: draining\n\n'), client.text());
+    }
+    await drained;
+    const { status, code, headers } = await refused(url, { headers: AUTHORIZED });
+    assert.deepEqual([status, code, headers['retry-after']], [503, 'GATEWAY_BUSY', '1']);
+    assert.equal(stream.facts().readers, 0);
+  });
+
+  it('does not wait for a reader who does not read', async (t) => {
+    const { openUnread, store, lifecycle, stream, written, unsent } = await bed(t);
+    const socket = await openUnread();
+    t.after(() => socket.destroy());
+    await eventually(async () => (stream.facts().readers === 1 ? true : undefined), 'a reader');
+    // Until the sockets hold no more between them, and not so much that he is cut for it.
+    while (unsent() === 0) {
+      await append(store, 50, { data: { text: 'x'.repeat(1_900) } });
+      await atRest(written);
+    }
+    assert.equal(stream.facts().cut, 0);
+    const at = performance.now();
+    await lifecycle.drain(bounds);
+    await eventually(async () => (stream.facts().readers === 0 ? true : undefined), 'no reader');
+    assert.ok(performance.now() - at < 2_000, 'he does not hold it up');
+  });
+});

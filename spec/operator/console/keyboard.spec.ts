@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import type { Seller } from '../../support/seller.ts';
+import { OPERATOR_TOKEN } from '../../support/shop.ts';
+import { type Desk, openDesk } from './desk.ts';
+import { focused, focusSeen } from './in-page.js';
+import { type Office, openOffice } from './office.ts';
+import { buy, event, oldReceipt, trade } from './trade.ts';
+
+describe('the console by keyboard alone', () => {
+  let seller: Seller;
+  let browser: Browser;
+  let desk: Desk;
+  let page: Page;
+  let close: Office['close'];
+  before(async () => {
+    ({ seller, browser, close } = await openOffice(async (opened) => {
+      await trade(opened);
+      await opened.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
+    }));
+    desk = await openDesk(browser, seller.shop);
+    page = desk.page;
+  });
+  after(() => close());
+  const press = async (...keys: readonly string[]) => {
+    for (const key of keys) await page.keyboard.press(key);
+  };
+
+  it('begins in the field of the token, and Enter opens the console', async () => {
+    assert.equal(await page.evaluate(focused), 'input Operator token');
+    await page.keyboard.type(OPERATOR_TOKEN);
+    await press('Enter');
+    await page.getByRole('heading', { name: 'Market Shop' }).waitFor();
+    assert.equal(await page.evaluate(focused), 'main content');
+  });
+
+  it('goes through everything that can be operated, once, with a focus that is seen', async () => {
+    const stops: string[] = [];
+    for (let at = 0; at < 6; at += 1) {
+      await press('Tab');
+      stops.push(await page.evaluate(focused));
+      assert.ok(await page.evaluate(focusSeen), stops.at(-1) ?? '');
+    }
+    assert.match(stops[0] ?? '', /^button Copy the refund facts of receipt_/);
+    assert.match(stops[1] ?? '', /^button Copy the refund facts of receipt_/);
+    assert.deepEqual(stops.slice(2, 5), ['input Filter by text', 'select Filter by outcome', 'button pause']);
+    assert.match(
+      stops[5] ?? '',
+      /^button (?:failing_post|price_list|market_report|cities)/,
+      'all the calls are one stop',
+    );
+  });
+
+  it('goes from call to call with the arrows, opens one with Enter and comes back with Escape', async () => {
+    const rows = await page.locator('#calls button').allInnerTexts();
+    await page.locator('#calls button').first().focus();
+    await press('ArrowDown', 'ArrowDown', 'ArrowUp', 'ArrowDown');
+    assert.equal(await page.evaluate(focused), `button ${rows[2]}`);
+    await press('Enter');
+    const dialog = page.getByRole('dialog', { name: rows[2] ?? '' });
+    await dialog.waitFor();
+    assert.match(await dialog.innerText(), /resource\.requested/);
+    await press('Escape');
+    assert.equal(await dialog.isVisible(), false);
+    assert.equal(await page.evaluate(focused), `button ${rows[2]}`);
+    await press('End');
+    assert.equal(await page.evaluate(focused), `button ${rows.at(-1)}`);
+    await press('ArrowDown', 'Home', 'ArrowUp');
+    assert.equal(await page.evaluate(focused), `button ${rows[0]}`);
+  });
+
+  it('shows the events of a call in their order, with the transaction', async () => {
+    await page.getByLabel('Filter by text').fill('market_report delivered');
+    await page.locator('#calls button').first().focus();
+    await press('Enter');
+    assert.deepEqual(await page.locator('#details-events .type').allInnerTexts(), [
+      'resource.requested',
+      'payment.verified',
+      'payment.settled',
+      'backend.called',
+      'resource.delivered',
+    ]);
+    assert.match(await page.locator('#details-facts').innerText(), /Transaction\s+0x[0-9a-f]{64}/);
+    await press('Escape');
+    await page.getByLabel('Filter by text').fill('');
+  });
+
+  it('keeps the focus where it is when calls come in', async () => {
+    await page.locator('#calls button').nth(3).focus();
+    const before = await page.evaluate(focused);
+    const requestId = await buy(seller, 'price_list', {});
+    await page.locator('#calls tr', { hasText: requestId }).waitFor();
+    assert.equal(await page.evaluate(focused), before);
+    assert.equal(await page.locator('#calls button[tabindex="0"]').count(), 1);
+    assert.equal(await page.locator('#calls button:focus').getAttribute('tabindex'), '0');
+  });
+
+  it('skips to the content from the top', async () => {
+    await page.getByRole('button', { name: 'Forget token' }).focus();
+    await press('Shift+Tab');
+    assert.equal(await page.evaluate(focused), 'a Skip to content');
+    assert.equal(await page.getByText('Skip to content').isVisible(), true);
+    await press('Enter');
+    assert.equal(await page.evaluate(focused), 'main content');
+  });
+
+  it('is told of what happens by a polite live region', async () => {
+    const status = page.getByRole('status');
+    assert.equal(await status.getAttribute('aria-live'), 'polite');
+    await seller.shop.store.receipts.write([oldReceipt(0x3e8, { metadata: { refundDue: true } }, -1_000)]);
+    await status.getByText('3 payments not delivered').waitFor();
+    assert.match(await page.title(), /^\(3\) Market Shop/);
+  });
+
+  it('tables stay tables where they are laid out as lists', async () => {
+    await page.setViewportSize({ width: 360, height: 760 });
+    for (const name of ['Paid, not delivered', 'Live calls', 'Revenue by resource']) {
+      const table = page.getByRole('table', { name });
+      // Said in so many words: not every browser remembers it of a table that is laid out as blocks.
+      assert.equal(await table.getAttribute('role'), 'table', name);
+      assert.ok((await table.getByRole('row').count()) > 1, name);
+      assert.ok((await table.getByRole('columnheader', { includeHidden: true }).count()) > 3, name);
+      assert.ok((await table.getByRole('cell').count()) > 3, name);
+    }
+    await page.setViewportSize({ width: 1280, height: 760 });
+  });
+
+  it('two hundred rows are shown, and the others are found', async () => {
+    const many = Array.from({ length: 250 }, (_, at) =>
+      event('resource.requested', { requestId: `req-many-${at}`, resourceId: 'cities' }),
+    );
+    await seller.shop.store.feed.append(many);
+    await page.getByText(/^newest 200 of 2\d\d$/).waitFor();
+    assert.equal(await page.locator('#calls tr').count(), 200);
+    await page.getByLabel('Filter by text').fill('req-many-0');
+    assert.equal(await page.locator('#calls tr').count(), 1);
+    await page.getByLabel('Filter by text').fill('');
+  });
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
+import type { Seller } from '../../support/seller.ts';
+import { type Desk, openConsole } from './desk.ts';
+import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
+import { type Office, openOffice } from './office.ts';
+import { cut, decodePng, type Picture, tones } from './png.ts';
+import { oldReceipt, trade } from './trade.ts';
+
+/** Contrast that WCAG 2 AA asks of text. */
+const LEAST_CONTRAST = 4.5;
+
+const VIEWS: readonly { readonly name: string; readonly options: BrowserContextOptions }[] = [
+  { name: 'light', options: { colorScheme: 'light', viewport: { width: 1440, height: 1000 } } },
+  { name: 'dark', options: { colorScheme: 'dark', viewport: { width: 1440, height: 1000 } } },
+  { name: 'a tablet', options: { colorScheme: 'light', viewport: { width: 820, height: 1100 } } },
+  { name: 'a phone', options: { colorScheme: 'light', viewport: { width: 360, height: 760 } } },
+  { name: 'a phone, dark', options: { colorScheme: 'dark', viewport: { width: 360, height: 760 } } },
+];
+
+describe('the console as it looks', () => {
+  let seller: Seller;
+  let browser: Browser;
+  let close: Office['close'];
+  before(async () => {
+    ({ seller, browser, close } = await openOffice(async (opened) => {
+      await trade(opened);
+      const long = 'a-resource-with-a-name-of-the-full-length-that-is-allowed.'.repeat(2).padEnd(128, 'x');
+      await opened.shop.store.receipts.write([
+        oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
+        oldReceipt(2, { resourceId: long, delivered: true, deliveredAt: new Date().toISOString() }),
+        oldReceipt(3, { resourceId: long }),
+        oldReceipt(4, { metadata: { answerKept: true } }, 3_600_000),
+      ]);
+      await opened.shop.store.feed.append([
+        {
+          type: 'resource.requested',
+          requestId: 'r'.repeat(64),
+          resourceId: long,
+          at: new Date().toISOString(),
+          adapter: 'mcp',
+        },
+      ]);
+    }));
+  });
+  after(() => close());
+
+  for (const { name, options } of VIEWS)
+    describe(name, () => {
+      let desk: Desk;
+      let picture: Picture;
+      before(async () => {
+        desk = await openConsole(browser, seller.shop, options);
+        picture = decodePng(await desk.page.screenshot({ fullPage: true }));
+      });
+      const part = async (selector: string): Promise<Picture> => {
+        const box = await desk.page.locator(selector).first().boundingBox();
+        return cut(picture, box ?? assert.fail(`${selector} is not to be seen`));
+      };
+      after(() => desk.close());
+
+      it('is not wider than the window, and cuts no text off', async () => {
+        assert.equal(await desk.page.evaluate(overflow), 0);
+        assert.deepEqual(await desk.page.evaluate(cutTexts), []);
+      });
+
+      it(`has text of a contrast of at least ${LEAST_CONTRAST}`, async () => {
+        const { texts, faint } = await desk.page.evaluate(faintTexts, LEAST_CONTRAST);
+        assert.ok(texts > 100, `${texts} texts`);
+        assert.deepEqual(faint, []);
+      });
+
+      it('shows the revenue of the real sales, to be seen and not covered', async () => {
+        const value = desk.page.locator('[data-figure="Revenue"] .value');
+        assert.equal(await value.innerText(), '0.06');
+        assert.equal(await value.evaluate(uncovered), true);
+        const { darkest, lightest, colors } = tones(await part('[data-figure="Revenue"] .value'));
+        assert.ok(colors > 4, 'letters have edges');
+        const contrast = (lightest + 0.05) / (darkest + 0.05);
+        assert.ok(contrast >= LEAST_CONTRAST, `contrast of ${contrast} in the pixels`);
+      });
+
+      it('has something to see in each of its parts, on a ground of its scheme', async () => {
+        for (const selector of ['.bar', '#checks', '#figures', '#owed tr', '#calls tr', '#revenue tr']) {
+          const seen = await part(selector);
+          const { darkest, lightest } = tones(seen);
+          assert.ok(seen.width > 100 && seen.height > 15, selector);
+          assert.ok((lightest + 0.05) / (darkest + 0.05) >= LEAST_CONTRAST, selector);
+        }
+        const { rgb } = picture;
+        const bright = rgb.reduce((sum, value) => sum + value, 0) / rgb.length;
+        if (options.colorScheme === 'dark') assert.ok(bright < 60, `dark, mean ${bright}`);
+        else assert.ok(bright > 200, `light, mean ${bright}`);
+      });
+    });
+
+  for (const colorScheme of ['light', 'dark'] as const)
+    it(`asks for the token in ${colorScheme} with enough contrast, on a phone without scrolling`, async () => {
+      const context = await browser.newContext({ colorScheme, viewport: { width: 360, height: 640 } });
+      const page = await context.newPage();
+      await page.goto(`${seller.shop.url}/console`);
+      assert.equal(await page.evaluate(overflow), 0);
+      assert.deepEqual((await page.evaluate(faintTexts, LEAST_CONTRAST)).faint, []);
+      assert.equal(await page.getByRole('button', { name: 'Open console' }).evaluate(uncovered), true);
+      await context.close();
+    });
+
+  it('a call that comes in may stand out, and does not move for who wants less of that', async () => {
+    const desk = await openConsole(browser, seller.shop, { reducedMotion: 'no-preference' });
+    await (await seller.shop.invoke('cities', {}, { 'x-request-id': 'comes-in' })).arrayBuffer();
+    const row = desk.page.locator('#calls tr', { hasText: 'comes-in' });
+    await row.waitFor();
+    assert.equal(await row.evaluate(animationOf), 'arrive');
+    await desk.page.emulateMedia({ reducedMotion: 'reduce' });
+    assert.equal(await row.evaluate(animationOf), 'none');
+    await desk.close();
+  });
+});

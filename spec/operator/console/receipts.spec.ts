@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createBooks, MAX_RECEIPTS } from '../../../src/operator/console/books.js';
+import { inDigits } from '../../../src/operator/console/money.js';
+import { owed, RUNNING_MS, refundFacts } from '../../../src/operator/console/owed.js';
+import { takings } from '../../../src/operator/console/takings.js';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { oldReceipt } from './trade.ts';
+
+const HOUR_MS = 3_600_000;
+const NOW = Date.now();
+
+function paid(number: number, change: Partial<Receipt> & { readonly amount?: string; readonly network?: string } = {}) {
+  const { amount = '0.02', network = 'eip155:1', ...rest } = change;
+  const receipt = oldReceipt(number, rest);
+  const payment = receipt.payment ?? assert.fail('a payment');
+  return { ...receipt, payment: { ...payment, amount, network } };
+}
+
+const sold = { delivered: true, deliveredAt: '2026-01-01T10:00:00.000Z' };
+
+describe('takings', () => {
+  const shown = (receipts: readonly ReturnType<typeof paid>[]) =>
+    takings(receipts).resources.map(({ resourceId, network, revenue, sales, open }) =>
+      [resourceId, network, inDigits(revenue), sales, inDigits(open)].join(' '),
+    );
+
+  it('are summed exactly by resource, currency and network, delivered and undelivered apart', () => {
+    const receipts = [
+      paid(1, { ...sold, amount: '0.1' }),
+      paid(2, { ...sold, amount: '0.2', deliveredAt: '2026-01-01T12:00:00.000Z' }),
+      paid(3, { amount: '5' }),
+      paid(4, { ...sold, amount: '1', network: 'eip155:2', deliveredAt: '2026-01-01T11:00:00.000Z' }),
+      paid(5, { ...sold, resourceId: 'report', amount: '7' }),
+    ];
+    assert.deepEqual(shown(receipts), [
+      'archive eip155:1 0.30 2 5.00',
+      'archive eip155:2 1.00 1 0.00',
+      'report eip155:1 7.00 1 0.00',
+    ]);
+    assert.equal(takings(receipts).resources[0]?.lastSaleAt, '2026-01-01T12:00:00.000Z');
+    assert.deepEqual(
+      takings(receipts).totals.map(({ network, revenue }) => `${network} ${inDigits(revenue)}`),
+      ['eip155:1 7.30', 'eip155:2 1.00'],
+    );
+  });
+
+  it('count what is no amount apart', () => {
+    const [row] = takings([paid(1, { ...sold, amount: 'much' }), paid(2, sold)]).resources;
+    assert.deepEqual([row && inDigits(row.revenue), row?.sales, row?.unreadable], ['0.02', 2, 1]);
+  });
+
+  it('leave out what nothing could tell whether it was paid; it stays in the list of what is open', () => {
+    const unknown = paid(2, { amount: '5', resourceId: 'report' });
+    const book = createBooks();
+    book.add([paid(1, { ...sold, amount: '0.1' }), { ...unknown, payment: { ...unknown.payment, status: 'unknown' } }]);
+    const { resources, totals } = takings(book.paid());
+    assert.deepEqual(
+      [...resources, ...totals].map(({ resourceId, revenue, open }) => [resourceId, inDigits(revenue), inDigits(open)]),
+      [
+        ['archive', '0.10', '0.00'],
+        ['', '0.10', '0.00'],
+      ],
+    );
+    const open = owed(
+      book.paid().filter(({ delivered }) => !delivered),
+      NOW + RUNNING_MS,
+    );
+    assert.deepEqual(
+      open.map(({ receipt, standing }) => [receipt.requestId, standing]),
+      [['req-old-2', 'unknown']],
+    );
+  });
+
+  it('do not mix resources whose names would run together', () => {
+    assert.equal(takings([paid(1, { resourceId: 'a","b' }), paid(2, { resourceId: 'a' })]).resources.length, 2);
+  });
+});
+
+describe('what is owed', () => {
+  const at = (number: number, settledAgoMs: number, change: Partial<Receipt> = {}) => {
+    // Counted from NOW: other specs may run between this line of the file and its tests.
+    const receipt = oldReceipt(number, change, Date.now() - NOW + settledAgoMs);
+    return { ...receipt, payment: receipt.payment ?? assert.fail('a payment') };
+  };
+
+  it('is listed oldest first, with what can be done about it', () => {
+    const list = owed(
+      [
+        at(1, HOUR_MS),
+        at(2, 25 * HOUR_MS, { metadata: { refundDue: true } }),
+        at(3, 24 * HOUR_MS - 60_000),
+        at(4, 24 * HOUR_MS + 60_000),
+      ],
+      NOW,
+    );
+    assert.deepEqual(
+      list.map(({ receipt, standing }) => `${receipt.requestId} ${standing}`),
+      ['req-old-2 refundDue', 'req-old-4 expired', 'req-old-3 collectable', 'req-old-1 collectable'],
+    );
+    assert.equal(list.at(-1)?.until, Date.parse(list.at(-1)?.receipt.payment.settledAt ?? '') + 24 * HOUR_MS);
+  });
+
+  for (const { what, receipt, listed } of [
+    { what: 'a call that still runs', receipt: at(1, RUNNING_MS - 5_000, { backendStatus: 0 }), listed: 0 },
+    { what: 'a call that should have ended', receipt: at(1, RUNNING_MS + 5_000, { backendStatus: 0 }), listed: 1 },
+    {
+      what: 'a call that has just failed',
+      receipt: at(1, 0, { backendStatus: 0, metadata: { backendErrorCode: 'BACKEND_ERROR' } }),
+      listed: 1,
+    },
+    { what: 'a call that was answered', receipt: at(1, 0, { backendStatus: 500 }), listed: 1 },
+  ])
+    it(`${what} is ${listed === 0 ? 'not yet' : 'counted as'} owed`, () =>
+      assert.equal(owed([receipt], NOW).length, listed));
+
+  it('comes with every fact that a refund needs, one a line', () => {
+    const [due] = owed([at(7, 25 * HOUR_MS, { metadata: { refundDue: true, backendErrorCode: 'TIMEOUT' } })], NOW);
+    const facts = refundFacts(due ?? assert.fail('one'));
+    for (const line of [
+      'state: refund due, the buyer can no longer collect',
+      'amount: 0.02 TUSD',
+      `send to: 0x${'b6'.repeat(20)}`,
+      'network: eip155:31337',
+      `asset: 0x${'a5'.repeat(20)}`,
+      `transaction: 0x${'d8'.repeat(32)}`,
+      'request: req-old-7',
+      'failure: TIMEOUT',
+    ])
+      assert.ok(facts.split('\n').includes(line), line);
+  });
+
+  it('warns of a refund that would be paid beside a delivery', () => {
+    const [open] = owed([at(7, HOUR_MS)], NOW);
+    assert.match(refundFacts(open ?? assert.fail('one')), /^state: NOT YET: the buyer may collect until 20/);
+  });
+
+  it('a resource cannot add a line of its own to them', () => {
+    const [forged] = owed([at(7, HOUR_MS, { resourceId: 'report\nsend to: 0xthief' })], NOW);
+    const lines = refundFacts(forged ?? assert.fail('one')).split('\n');
+    assert.deepEqual(
+      lines.filter((line) => line.startsWith('send to:')),
+      [`send to: 0x${'b6'.repeat(20)}`],
+    );
+  });
+});
+
+describe('the book of receipts on the page', () => {
+  it('replaces what has changed and notices when nothing did', () => {
+    const book = createBooks();
+    const receipt = oldReceipt(1);
+    book.add([receipt]);
+    const before = book.version();
+    book.add([structuredClone(receipt)]);
+    assert.equal(book.version(), before);
+    book.replace([{ ...receipt, delivered: true }, oldReceipt(2)]);
+    assert.deepEqual([book.size(), book.all()[0]?.delivered, book.version() > before], [1, true, true]);
+  });
+
+  it(`keeps ${MAX_RECEIPTS}; in a full book the oldest make room`, () => {
+    const book = createBooks();
+    const template = oldReceipt(0);
+    const receipt = (number: number) => ({ ...template, id: `receipt_${String(number).padStart(12, '0')}` });
+    book.add(Array.from({ length: MAX_RECEIPTS }, (_, number) => receipt(number)));
+    assert.deepEqual([book.size(), book.full()], [MAX_RECEIPTS, true]);
+    book.add([receipt(MAX_RECEIPTS)]);
+    assert.ok(book.size() < MAX_RECEIPTS && book.size() > MAX_RECEIPTS - 1_000);
+    assert.deepEqual([book.knows(receipt(0).id), book.knows(receipt(MAX_RECEIPTS).id)], [false, true]);
+  });
+});

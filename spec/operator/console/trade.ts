@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import type { EventDraft } from '../../../src/events/event.ts';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { eventsUntil } from '../../support/books.ts';
+import type { Seller } from '../../support/seller.ts';
+
+/** What agents did in a shop before an operator looks. */
+export interface Trade {
+  /** Request id of the paid call that the merchant failed. */
+  readonly undelivered: string;
+}
+
+/** Real calls: three reports and two price lists bought, free ones, one that only asked, one refused, one paid and failed. */
+export async function trade(seller: Seller): Promise<Trade> {
+  const { shop } = seller;
+  for (const city of ['Berlin', 'Lisboa', 'Porto']) await buy(seller, 'market_report', { city });
+  for (let sold = 0; sold < 2; sold += 1) await buy(seller, 'price_list', {});
+  await (await shop.invoke('cities')).arrayBuffer();
+  await (await shop.invoke('free_failing', { status: 500 })).arrayBuffer();
+  await seller.quote('market_report', { city: 'Roma' });
+  await (await shop.invoke('price_list', {}, { 'payment-signature': 'bm90IGEgcHJvb2Y=' })).arrayBuffer();
+  const proof = await seller.proof('failing_post', { status: 500 });
+  const failed = await shop.invoke('failing_post', { status: 500 }, { 'payment-signature': proof });
+  assert.equal(failed.status, 502);
+  await failed.arrayBuffer();
+  const undelivered = failed.headers.get('x-request-id') ?? '';
+  await eventsUntil(shop, undelivered, 'backend.failed');
+  return { undelivered };
+}
+
+/** Buys one resource; resolves to the request id once the books have the delivery. */
+export async function buy(seller: Seller, resourceId: string, input: unknown): Promise<string> {
+  const proof = await seller.proof(resourceId, input);
+  const answer = await seller.shop.invoke(resourceId, input, { 'payment-signature': proof });
+  assert.equal(answer.status, 200);
+  await answer.arrayBuffer();
+  const requestId = answer.headers.get('x-request-id') ?? '';
+  await eventsUntil(seller.shop, requestId, 'resource.delivered');
+  return requestId;
+}
+
+/** A receipt of a payment of yesterday; `change` says what is special about it. */
+export function oldReceipt(number: number, change: Partial<Receipt> = {}, settledAgoMs = 26 * 3_600_000): Receipt {
+  const settledAt = new Date(Date.now() - settledAgoMs);
+  const time = settledAt.getTime().toString(16).padStart(12, '0');
+  const tail = number.toString(16).padStart(12, '0');
+  return {
+    id: `receipt_${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${tail}`,
+    requestId: `req-old-${number}`,
+    resourceId: 'archive',
+    protocol: 'mcp',
+    at: new Date(settledAt.getTime() + 1_000).toISOString(),
+    delivered: false,
+    backendStatus: 500,
+    durationMs: 812,
+    payment: {
+      status: 'settled',
+      provider: 'x402',
+      amount: '0.02',
+      currency: 'TUSD',
+      network: 'eip155:31337',
+      asset: `0x${'a5'.repeat(20)}`,
+      payer: `0x${'b6'.repeat(20)}`,
+      payee: `0x${'c7'.repeat(20)}`,
+      externalReference: `0x${'d8'.repeat(32)}`,
+      // A book has one receipt a payment.
+      replayKey: `${time}${tail}`.padStart(64, 'e9'),
+      settledAt: settledAt.toISOString(),
+    },
+    ...change,
+  };
+}
+
+/** An event of a call that never was, as a store would keep it. */
+export function event(type: EventDraft['type'], facts: Partial<EventDraft> = {}): EventDraft {
+  return { type, requestId: 'req-made', resourceId: 'cities', at: new Date().toISOString(), adapter: 'http', ...facts };
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createDeliveryDesk, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
+import { MAX_KEPT_BYTES, type PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
+import { keptAnswer, sha256 } from '../ledger/samples.ts';
+import { KEEP_ANSWER_MS, tillOfEachTest } from '../settlement/till.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const GONE = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: true } as const;
+const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
+
+describe('the delivery desk', () => {
+  const till = tillOfEachTest();
+  const { pay, desk, facts, later, record, receipts, types, broken, silent } = till;
+  const isKept = async (): Promise<boolean> => (await till.ledger.kept(till.terms.payId)) !== undefined;
+
+  it('delivered: final, with receipt, events and answer in one write; the record forgets proof and request', async () => {
+    const sale = await pay();
+    const given = facts(sale, { answer: keptAnswer() });
+    given.journal.record('resource.delivered');
+    const writes: string[] = [];
+    const counting = broken({
+      advance: (command) => {
+        writes.push(command.to);
+        return till.ledger.advance(command);
+      },
+      note: async () => assert.fail('one write'),
+    });
+    await desk(counting).delivered(sale.record, given);
+    assert.deepEqual(writes, ['delivered']);
+    const { state, proof, backendRequest, dueAt } = (await record()) ?? {};
+    assert.deepEqual([state, proof, backendRequest, dueAt], ['delivered', '{}', '{}', 0]);
+    assert.equal((await types()).at(-1), 'resource.delivered');
+    assert.deepEqual(
+      (await receipts()).map(({ delivered, backendStatus }) => [delivered, backendStatus]),
+      [[true, 200]],
+    );
+    assert.equal(till.held.size, 0);
+  });
+
+  const token = { tokenDigest: sha256('token') };
+  const lives: readonly (readonly [string, Partial<PaymentTerms>, number])[] = [
+    ['with a token for as long as is configured', token, KEEP_ANSWER_MS],
+    ['with a token ten minutes at least where tasks are asked about', { ...token, channel: 'a2a' }, 600_000],
+    ['with a key for a day', { keyDigest: sha256('key') }, DAY_MS],
+    ['with a key for a day, whatever token came with it', { ...token, keyDigest: sha256('key') }, DAY_MS],
+  ];
+  for (const [rule, terms, ms] of lives)
+    it(`a delivered answer is readable ${rule}`, async () => {
+      till.terms = { ...till.terms, ...terms };
+      const sale = await pay();
+      await desk().delivered(sale.record, facts(sale, { answer: keptAnswer() }));
+      later(ms - 1);
+      assert.equal(await isKept(), true);
+      later(1);
+      assert.equal(await isKept(), false);
+    });
+
+  it('a delivered answer is not kept when no secret came with its call: it would be for any onlooker', async () => {
+    const sale = await pay();
+    await desk().delivered(sale.record, facts(sale, { answer: keptAnswer() }));
+    assert.equal(await isKept(), false);
+  });
+
+  for (const [bytes, kept] of [
+    [MAX_KEPT_BYTES, true],
+    [MAX_KEPT_BYTES + 1, false],
+  ] as const)
+    it(`an answer of ${bytes} bytes is ${kept ? 'kept' : 'delivered and not kept'}`, async () => {
+      till.terms = { ...till.terms, ...token };
+      const sale = await pay();
+      await desk().delivered(sale.record, facts(sale, { answer: keptAnswer(new Uint8Array(bytes)) }));
+      assert.equal((await record())?.state, 'delivered');
+      assert.equal(await isKept(), kept);
+    });
+
+  describe('undelivered', () => {
+    it('with the whole answer: kept to the end of the window, and nobody need look before', async () => {
+      const sale = await pay();
+      later(5_000);
+      await desk().undelivered(sale.record, { ...facts(sale, { answer: keptAnswer() }), ...GONE });
+      const { state, reason, dueAt, leaseUntil } = (await record()) ?? {};
+      const windowEnds = till.clock - 5_000 + DAY_MS;
+      assert.deepEqual([state, reason, leaseUntil], ['undelivered', 'answer_kept', 0]);
+      // Counted from what the record knew when it was leased: late by as long as the delivery took, never early.
+      assert.ok((dueAt ?? 0) >= windowEnds && (dueAt ?? 0) <= windowEnds + 5_000);
+      later(DAY_MS - 5_001);
+      assert.equal(await isKept(), true);
+    });
+
+    const pauses: readonly (readonly [boolean, string, number])[] = [
+      [true, 'a repeatable call is fetched again after a second', 1_000],
+      [false, 'one that may not be repeated waits for its buyer', DAY_MS],
+    ];
+    for (const [repeatable, rule, ms] of pauses)
+      it(rule, async () => {
+        const sale = await pay();
+        await desk().undelivered(sale.record, { ...facts(sale, { backendStatus: 500 }), ...FAILED, repeatable });
+        const { dueAt = 0, reason } = (await record()) ?? {};
+        assert.deepEqual([dueAt - till.clock, reason], [ms, 'request_may_be_written']);
+      });
+
+    it('is told whether the request can have reached the merchant, and says so in the receipt', async () => {
+      const sale = await pay();
+      const unwritten = { ...FAILED, requestWritten: false };
+      await desk().undelivered(sale.record, { ...facts(sale, { backendStatus: 0 }), ...unwritten });
+      const { reason, tries } = (await record()) ?? {};
+      assert.deepEqual([reason, tries], ['request_not_written', 1]);
+      const [receipt] = await receipts();
+      assert.deepEqual([receipt?.delivered, receipt?.metadata], [false, { backendErrorCode: 'BACKEND_ERROR' }]);
+    });
+
+    it('a delivery that a later request collects names it, under the same receipt', async () => {
+      const first = await pay();
+      await desk().undelivered(first.record, { ...facts(first), ...FAILED });
+      const second = await pay();
+      await desk().delivered(second.record, facts(second, { requestId: 'req_later' }));
+      const [receipt, ...others] = await receipts();
+      assert.deepEqual([receipt?.id, receipt?.requestId, others.length], [till.terms.receiptId, 'req_later', 0]);
+      assert.deepEqual(receipt?.metadata, { resumedFrom: till.terms.requestId });
+    });
+  });
+
+  it('what cannot be written is told, the lease is not renewed any more, and its events still reach the feed', async () => {
+    const sale = await pay();
+    const told: string[] = [];
+    const mute = createDeliveryDesk(
+      broken({ advance: silent }),
+      0,
+      telling(({ payId }) => void told.push(payId)),
+      till.time,
+    );
+    const given = facts(sale);
+    given.journal.record('resource.delivered');
+    await mute.delivered(sale.record, given);
+    assert.deepEqual([told, till.held.size], [[till.terms.payId], 0]);
+    assert.deepEqual(
+      till.flushed.map(({ type }) => type),
+      ['resource.delivered'],
+    );
+  });
+
+  it('a delivery that another attempt has overtaken changes nothing', async () => {
+    const sale = await pay();
+    later(8_000);
+    const second = await pay();
+    const told: unknown[] = [];
+    const late = createDeliveryDesk(
+      till.ledger,
+      0,
+      telling(({ err }) => void told.push(err)),
+      till.time,
+    );
+    await late.delivered(sale.record, facts(sale, { answer: keptAnswer() }));
+    assert.match(String(told[0]), /fenced/);
+    assert.deepEqual([(await record())?.state, await isKept()], ['settled', false]);
+    await desk().delivered(second.record, facts(second));
+    assert.equal((await record())?.state, 'delivered');
+  });
+});
+
+/** Warnings of which only those of a delivery that is not written may come. */
+function telling(unwritten: DeliveryWarnings['unwritten']): DeliveryWarnings {
+  return { unwritten, unmarked: ({ err }) => assert.fail(String(err)) };
+}

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { createExchange, type MerchantHop } from '../../../src/backend/exchange.ts';
+import type { BackendRequest, HeldConnection } from '../../../src/backend/types.ts';
+import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
+import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
+import { storedRequest } from '../../../src/payments/settlement/stored-request.ts';
+import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
+import { type Merchant, startMerchant } from '../../support/merchant.ts';
+import { freshTerms, tillOfEachTest } from '../settlement/till.ts';
+
+const RESOURCE: Deliverable = {
+  repeatable: true,
+  timeoutMs: 2_000,
+  maxResponseBytes: 10_485_760,
+  headers: { 'x-api-key': 'configured now' },
+};
+
+describe('a call that is finished without its buyer', () => {
+  const till = tillOfEachTest();
+  const { pay, desk, journal, record, receipts, types } = till;
+  let merchant: Merchant;
+  let hop: MerchantHop;
+  before(async () => {
+    merchant = await startMerchant();
+  });
+  beforeEach(() => {
+    hop = createExchange({ origin: merchant.url });
+  });
+  afterEach(() => hop.abort());
+  after(() => merchant.stop());
+
+  const bought = async (path: string, more: Partial<BackendRequest> = {}): Promise<Paid> => {
+    const request = {
+      method: 'GET',
+      path,
+      headers: { 'x-api-key': 'configured then' },
+      body: undefined,
+      ...more,
+    } as const;
+    till.terms = { ...freshTerms(), backendRequest: storedRequest(request) };
+    // Its money moved in an earlier attempt, which holds no connection any more.
+    return { ...(await pay()), held: undefined };
+  };
+  const fetchIt = async (paid: Paid, resource: Deliverable = RESOURCE): Promise<void> => {
+    merchant.forget();
+    await fetchForBuyer(paid, resource, journal(), hop.exchange, desk());
+  };
+  const outcome = async (): Promise<unknown> => {
+    const { state, reason } = (await record()) ?? {};
+    const [receipt] = await receipts();
+    return { state, reason, said: receipt?.metadata, status: receipt?.backendStatus };
+  };
+
+  it('the answer is kept byte for byte with the headers that may be relayed', async () => {
+    await fetchIt(await bought('/noisy'));
+    const kept = await till.ledger.kept(till.terms.payId);
+    assert.equal(Buffer.from(kept?.body ?? []).toString(), '{"noisy":true}');
+    assert.equal(kept?.status, 200);
+    assert.equal(kept?.headers['content-disposition'], 'inline; filename="noisy.json"');
+    for (const name of ['set-cookie', 'x-internal', 'payment-response', 'server'])
+      assert.equal(kept?.headers[name], undefined);
+    assert.deepEqual(await outcome(), {
+      state: 'undelivered',
+      reason: 'answer_kept',
+      said: { answerKept: true },
+      status: 200,
+    });
+    assert.equal((await types()).at(-1), 'backend.called');
+  });
+
+  it('travels on the connection that was held while its money moved, and gives it back when the request cannot be read', async () => {
+    const paid = await bought('/noisy');
+    const away = createExchange({ origin: 'http://127.0.0.1:9' });
+    const used: string[] = [];
+    const held: HeldConnection = {
+      exchange(request, limits) {
+        used.push('exchange');
+        return hop.exchange(request, limits);
+      },
+      release: () => void used.push('release'),
+    };
+    await fetchForBuyer({ ...paid, held }, RESOURCE, journal(), away.exchange, desk());
+    assert.equal((await till.ledger.kept(till.terms.payId))?.status, 200);
+    const sealed = await bought('/noisy');
+    const unreadable = { ...sealed, record: { ...sealed.record, backendRequest: 'sealed:1:AAAA' }, held };
+    await fetchForBuyer(unreadable, RESOURCE, journal(), away.exchange, desk());
+    assert.deepEqual(used, ['exchange', 'release']);
+    await away.close();
+  });
+
+  it('the merchant sees the same request under the same key, with the headers that are configured now', async () => {
+    const body = Buffer.from('{"city":"Zürich"}');
+    const headers = { 'content-type': 'application/json', 'x-api-key': 'configured then' };
+    await fetchIt(await bought('/echo/headers?x=1', { method: 'POST', headers, body }));
+    const [request, ...others] = merchant.requests;
+    assert.equal(others.length, 0);
+    assert.deepEqual([request?.method, request?.url, request?.body], ['POST', '/echo/headers?x=1', body]);
+    const seen: Readonly<Record<string, unknown>> = request?.headers ?? {};
+    assert.deepEqual(
+      {
+        key: seen['idempotency-key'],
+        api: seen['x-api-key'],
+        type: seen['content-type'],
+        id: seen['x-request-id'],
+        payer: seen['agent-commerce-payer'],
+        receipt: seen['agent-commerce-receipt'],
+        resource: seen['agent-commerce-resource'],
+        protocol: seen['agent-commerce-protocol'],
+      },
+      {
+        key: backendIdempotencyKey(till.terms.payId),
+        api: 'configured now',
+        type: 'application/json',
+        id: till.terms.requestId,
+        payer: till.terms.payer,
+        receipt: till.terms.receiptId,
+        resource: till.terms.resourceId,
+        protocol: till.terms.channel,
+      },
+    );
+  });
+
+  const failures: readonly (readonly [string, string, unknown, unknown])[] = [
+    ['says no', '/fail/503', 503, { code: 'BACKEND_ERROR', status: 503 }],
+    ['sends elsewhere', '/redirect', 302, { code: 'BACKEND_ERROR', status: 302, reason: 'redirect_not_followed' }],
+    ['breaks the connection', '/reset', 0, { code: 'BACKEND_ERROR', reason: 'transport' }],
+    ['breaks off', '/broken', 0, { code: 'BACKEND_ERROR', reason: 'transport' }],
+  ];
+  for (const [what, path, status, data] of failures)
+    it(`a merchant that ${what}: undelivered, nothing is kept, and it may be asked again`, async () => {
+      await fetchIt(await bought(path));
+      assert.deepEqual(await outcome(), {
+        state: 'undelivered',
+        reason: 'request_may_be_written',
+        said: { backendErrorCode: 'BACKEND_ERROR' },
+        status,
+      });
+      assert.equal(await till.ledger.kept(till.terms.payId), undefined);
+      const { events } = await till.store.feed.page({ limit: 1 });
+      assert.deepEqual([events[0]?.type, events[0]?.data], ['backend.failed', data]);
+      const { dueAt = 0, tries } = (await record()) ?? {};
+      assert.deepEqual([tries, dueAt - till.clock], [1, 1_000]);
+    });
+
+  it('an answer that is too large to keep: undelivered, and left to its buyer', async () => {
+    await fetchIt(await bought('/bytes?size=262145'));
+    const { events } = await till.store.feed.page({ limit: 1 });
+    assert.deepEqual(events[0]?.data, { code: 'BACKEND_ERROR', reason: 'response_too_large' });
+    const { state, dueAt = 0, settledAt = 0 } = (await record()) ?? {};
+    assert.deepEqual([state, dueAt], ['undelivered', settledAt + 24 * 60 * 60 * 1_000]);
+    await fetchIt(await bought('/bytes?size=262144'));
+    assert.equal((await till.ledger.kept(till.terms.payId))?.body.byteLength, 262_144);
+  });
+
+  it('a merchant that is not there: the request certainly was not written', async () => {
+    const paid = await bought('/noisy');
+    await hop.abort();
+    hop = createExchange({ origin: 'http://127.0.0.1:1' });
+    await fetchIt(paid);
+    assert.equal((await record())?.reason, 'request_not_written');
+  });
+
+  it('a merchant that is silent: given up after the deadline of the resource', async () => {
+    await fetchIt(await bought('/silent'), { ...RESOURCE, timeoutMs: 100 });
+    const { events } = await till.store.feed.page({ limit: 1 });
+    assert.deepEqual(events[0]?.data, { code: 'BACKEND_ERROR', reason: 'timeout' });
+  });
+
+  it('a merchant that breaks a rule of ours is a bug, not a failed delivery', async () => {
+    const paid = await bought('/noisy');
+    const bug = async (): Promise<never> => {
+      throw new TypeError('bug');
+    };
+    await assert.rejects(fetchForBuyer(paid, RESOURCE, journal(), bug, desk()), TypeError);
+  });
+});

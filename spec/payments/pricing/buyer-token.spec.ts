@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { createBuyerTokens, TOKEN_CHARACTERS } from '../../../src/payments/pricing/buyer-token.ts';
+import { keyOf, MAX_TIMEOUT_SECONDS, SCOPE, tokensUnder } from '../settlement/tokens.ts';
+
+const BIND = createHash('sha256').update('what is bought').digest('hex');
+const NOW_MS = 1_800_000_000_000;
+/** Seconds a token counts after it was issued. */
+const LIFE_SECONDS = MAX_TIMEOUT_SECONDS + 600;
+
+describe('the token of a challenge', () => {
+  const tokens = tokensUnder(['one'], () => NOW_MS);
+
+  it('is 72 characters of base64url: version, key, time, random, what was asked for, MAC', () => {
+    const text = tokens.issue(BIND);
+    assert.equal(text.length, TOKEN_CHARACTERS);
+    const bytes = Buffer.from(text, 'base64url');
+    assert.equal(bytes.length, 54);
+    assert.deepEqual([bytes[0], bytes[1]], [1, keyOf('one').id]);
+    assert.equal(bytes.readUIntBE(2, 5), NOW_MS / 1_000);
+    assert.equal(bytes.subarray(23, 38).toString('hex'), BIND.slice(0, 30));
+  });
+
+  it('is another one each time, bound or not', () => {
+    const issued = Array.from({ length: 1_000 }, (_, i) => tokens.issue(i % 2 === 0 ? BIND : undefined));
+    assert.equal(new Set(issued.map((text) => Buffer.from(text, 'base64url').toString('hex', 7, 23))).size, 1_000);
+    const unbound = Buffer.from(tokens.issue(undefined), 'base64url');
+    assert.ok(unbound.subarray(23, 38).every((byte) => byte === 0));
+  });
+
+  it('is genuine under each accepted key, and under no other shop, chain, asset or payee', () => {
+    const text = tokens.issue(BIND);
+    const genuine = (secret: string, scope = SCOPE): boolean => {
+      const read = createBuyerTokens(
+        () => [keyOf(secret, scope)],
+        { maxTimeoutSeconds: 120 },
+        () => NOW_MS,
+      ).read(text);
+      return (read?.genuineForMs ?? -1) > 0;
+    };
+    assert.equal(genuine('one'), true);
+    assert.ok((tokensUnder(['two', 'one'], () => NOW_MS).read(text)?.genuineForMs ?? 0) > 0, 'during a rotation');
+    assert.equal(genuine('two'), false);
+    for (const other of [{ merchantId: 'other' }, { chainId: 2 }, { asset: '0xc' }, { payTo: '0xc' }])
+      assert.equal(genuine('one', { ...SCOPE, ...other }), false);
+  });
+
+  it('is worthless once one bit of it is another', () => {
+    const bytes = Buffer.from(tokens.issue(BIND), 'base64url');
+    for (let bit = 0; bit < 8 * bytes.length; bit += 1) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      const read = tokens.read(changed.toString('base64url'));
+      assert.ok(read === undefined || read.genuineForMs === 0, `bit ${bit}`);
+    }
+  });
+
+  it('is worthless when it is older than a proof may be, or from the future', () => {
+    const text = tokens.issue(BIND);
+    const at = (seconds: number) => tokensUnder(['one'], () => NOW_MS + seconds * 1_000).read(text)?.genuineForMs ?? 0;
+    assert.ok(at(LIFE_SECONDS) > 0);
+    assert.equal(at(LIFE_SECONDS + 1), 0);
+    assert.ok(at(-60) > 0, 'the clocks of two pods differ');
+    assert.equal(at(-61), 0);
+  });
+
+  it('is none in any other spelling', () => {
+    const text = tokens.issue(BIND);
+    const others = ['', text.slice(1), `${text}=`, ` ${text}`, `${text}\n`, text.replace(/^../, '+/'), 'ä'.repeat(72)];
+    for (const other of others) assert.equal(tokens.read(other), undefined, JSON.stringify(other));
+    const version2 = Buffer.from(text, 'base64url');
+    version2[0] = 2;
+    assert.equal(tokens.read(version2.toString('base64url')), undefined);
+  });
+});

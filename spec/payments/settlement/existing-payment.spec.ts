@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { KeptAnswer, PaymentState } from '../../../src/payments/ledger/ledger.ts';
+import { keyDigest } from '../../../src/payments/settlement/merchant-key.ts';
+import type { Order, Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import { keptAnswer, sha256 } from '../ledger/samples.ts';
+import { EXPIRED } from './scripted-rail.ts';
+import { tillOfEachTest } from './till.ts';
+
+const KEY = 'key-of-the-buyer';
+const OTHER_KEY = 'key-of-an-onlooker';
+const DAY_MS = 24 * 60 * 60 * 1_000;
+/** `running`: leased to an attempt that lives. `uncertain`: settling, and nobody works on it. */
+type Standing = Exclude<PaymentState, 'reserved' | 'settling'> | 'running' | 'uncertain';
+
+describe('the same proof again: the table of CONTRACT 4.3 and 4.4', () => {
+  const till = tillOfEachTest();
+  const { take, pay, desk, facts, later, record } = till;
+
+  const withKey = (key: string | undefined): Pick<Order, 'terms'> => {
+    const { keyDigest: _none, ...terms } = till.terms;
+    return { terms: key === undefined ? terms : { ...terms, keyDigest: keyDigest(terms.payId, key) } };
+  };
+  /** Brings the payment of a first call with this key to where it stands. */
+  const standing = async (where: Standing, key?: string, answer: KeptAnswer = keptAnswer()): Promise<void> => {
+    till.terms = withKey(key).terms;
+    const { script } = till.peer;
+    if (where === 'uncertain') script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    if (where === 'refused') script.settle = async () => EXPIRED;
+    if (where === 'uncertain' || where === 'refused') {
+      await take();
+      script.reconcile = async () => ({ kind: 'unknown', cause: 'no answer' });
+      return;
+    }
+    const sale = await pay();
+    if (where === 'delivered') await desk().delivered(sale.record, facts(sale, { answer }));
+    if (where === 'undelivered' || where === 'refundDue') {
+      const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
+      await desk().undelivered(sale.record, { ...facts(sale), ...failed });
+    }
+    if (where === 'refundDue') {
+      const { record: held } = await pay();
+      const { payId, owner, fence } = held;
+      await till.ledger.advance({ payId, owner, fence, step: 'r', to: 'refundDue', leaseMs: 0, events: [] });
+    }
+    if (where === 'settled') later(8_000);
+  };
+  const told = (sale: Sale): string => {
+    if (sale.kind === 'spent') return `spent ${sale.state}`;
+    return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
+  };
+
+  /** Where it stands, the key it first came with, the key it comes with now, the answer. */
+  const rows: readonly (readonly [Standing, string | undefined, string | undefined, string])[] = [
+    ['running', undefined, undefined, 'in_flight'],
+    ['running', KEY, KEY, 'in_flight'],
+    ['running', KEY, undefined, 'in_flight'],
+    ['running', undefined, KEY, 'in_flight'],
+    ['settled', undefined, undefined, 'paid'],
+    ['settled', KEY, KEY, 'paid'],
+    ['settled', KEY, undefined, 'in_flight'],
+    ['settled', KEY, OTHER_KEY, 'in_flight'],
+    ['delivered', undefined, undefined, 'spent delivered'],
+    ['delivered', KEY, KEY, 'again'],
+    ['delivered', KEY, undefined, 'spent delivered'],
+    ['delivered', KEY, OTHER_KEY, 'spent delivered'],
+    ['delivered', undefined, KEY, 'spent delivered'],
+    ['undelivered', undefined, undefined, 'paid'],
+    ['undelivered', undefined, KEY, 'paid'],
+    ['undelivered', KEY, KEY, 'paid'],
+    ['undelivered', KEY, undefined, 'spent undelivered'],
+    ['undelivered', KEY, OTHER_KEY, 'spent undelivered'],
+    ['uncertain', undefined, undefined, 'uncertain'],
+    ['uncertain', KEY, KEY, 'uncertain'],
+    ['uncertain', KEY, undefined, 'in_flight'],
+    ['refused', undefined, undefined, 'refused'],
+    ['refused', KEY, OTHER_KEY, 'refused'],
+    ['refundDue', undefined, undefined, 'spent refundDue'],
+    ['refundDue', KEY, KEY, 'spent refundDue'],
+  ];
+  for (const [where, first, now, answer] of rows)
+    it(`${where}, first with ${first ?? 'no key'}, now with ${now ?? 'none'}: ${answer}`, async () => {
+      await standing(where, first);
+      const sale = await take(withKey(now));
+      assert.equal(told(sale), answer);
+      if (sale.kind === 'again') assert.deepEqual(Buffer.from(sale.kept.body), Buffer.from(keptAnswer().body));
+      if (sale.kind === 'refused') assert.equal(sale.owed.reason, EXPIRED.reason);
+    });
+
+  const everywhere: readonly Standing[] = [
+    'running',
+    'settled',
+    'delivered',
+    'undelivered',
+    'uncertain',
+    'refused',
+    'refundDue',
+  ];
+  for (const where of everywhere)
+    it(`${where}, for another purchase: used, with the key of the first call a conflict; nothing changes`, async () => {
+      await standing(where, KEY);
+      const before = await record();
+      const elsewhere = (key: string | undefined) => ({
+        terms: { ...withKey(key).terms, bind: sha256('another input') },
+      });
+      assert.equal(told(await take(elsewhere(undefined))), 'spent used');
+      assert.equal(told(await take(elsewhere(OTHER_KEY))), 'spent used');
+      assert.equal(told(await take(elsewhere(KEY))), 'conflict');
+      assert.deepEqual(await record(), before);
+    });
+
+  describe('a call that came while the answer was being made', () => {
+    it('needs the key all the same when the first call had one', async () => {
+      await standing('delivered', KEY);
+      assert.equal(told(await take(withKey(undefined), till.ledger, true)), 'spent delivered');
+      assert.equal(told(await take(withKey(OTHER_KEY), till.ledger, true)), 'spent delivered');
+      assert.equal(told(await take(withKey(KEY), till.ledger, true)), 'again joined');
+    });
+
+    it('has nothing of it when no secret came with either', async () => {
+      await standing('delivered');
+      assert.equal(told(await take({}, till.ledger, true)), 'spent delivered');
+    });
+  });
+
+  it('the key opens the stored answer for a day', async () => {
+    await standing('delivered', KEY);
+    later(DAY_MS - 1);
+    assert.equal(told(await take(withKey(KEY))), 'again');
+    later(1);
+    assert.equal(told(await take(withKey(KEY))), 'spent delivered');
+  });
+
+  it('an answer above the limit was not stored: 409 also with the key', async () => {
+    await standing('delivered', KEY, keptAnswer(new Uint8Array(262_145)));
+    assert.equal(told(await take(withKey(KEY))), 'spent delivered');
+  });
+
+  it('a resume is neither a settlement nor a verification, and a question from elsewhere uses no try up', async () => {
+    await standing('undelivered', KEY);
+    const tries = (await record())?.tries;
+    for (let question = 0; question < 20; question += 1) await take(withKey(undefined));
+    assert.equal((await record())?.tries, tries);
+    assert.equal(told(await take(withKey(KEY))), 'paid');
+    assert.deepEqual(till.peer.names(), ['verify', 'settle']);
+  });
+});

@@ -1,0 +1,81 @@
+import { PassThrough } from 'node:stream';
+import type { BackendAnswer } from '../../../src/backend/types.ts';
+import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
+import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
+import type { tillOfEachTest } from './till.ts';
+import { rest, virtualTime } from './virtual-time.ts';
+
+/** A reconciler over a test's till, with a merchant that does as it is told. Its loop runs on a time of its own. */
+export interface Bench {
+  /** Whether the merchant may be asked twice. */
+  repeatable: boolean;
+  /** Whether the merchant answers, or fails with 500. */
+  answers: boolean;
+  /** Told of every delivery, which then never ends; undefined: they end. */
+  hang: (() => void) | undefined;
+  /** What every delivery throws, if anything. */
+  fault: Error | undefined;
+  /** Calls to the merchant. */
+  exchanges: number;
+  /** What was to be delivered. */
+  readonly delivered: string[];
+  readonly warnings: { readonly payId?: string; readonly err: unknown }[];
+  open(through?: PaymentLedger, random?: number): Reconciler;
+  /** Lets the loop's time go on; the store's clock stands. */
+  pass(ms: number): Promise<void>;
+}
+
+export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench {
+  const time = virtualTime();
+  const exchange = async (): Promise<BackendAnswer> => {
+    bench.exchanges += 1;
+    const body = new PassThrough();
+    body.end('"bought"');
+    return { status: bench.answers ? 200 : 500, headers: { 'content-type': 'application/json' }, body };
+  };
+  const bench: Bench = {
+    repeatable: true,
+    answers: true,
+    hang: undefined,
+    fault: undefined,
+    exchanges: 0,
+    delivered: [],
+    warnings: [],
+    open: (through = till.ledger, random = 0) =>
+      createReconciler({
+        ledger: through,
+        cashier: till.cashier(through),
+        journalOf: till.journal,
+        deliverable: () => ({ repeatable: bench.repeatable, timeoutMs: 1_000 }),
+        deliver: async (paid, journal) => {
+          if (bench.fault !== undefined) throw bench.fault;
+          if (bench.hang !== undefined) {
+            bench.hang();
+            await new Promise(() => undefined);
+          }
+          bench.delivered.push(paid.record.payId);
+          const resource: Deliverable = {
+            repeatable: bench.repeatable,
+            timeoutMs: 1_000,
+            maxResponseBytes: 1_000,
+            headers: {},
+          };
+          await fetchForBuyer(paid, resource, journal, exchange, till.desk(through));
+        },
+        gateOpen: () => till.gateOpen,
+        reserveBackend: async () => {
+          const connection = await till.reserveBackend();
+          return connection === undefined ? undefined : { ...connection, exchange };
+        },
+        warn: (facts) => void bench.warnings.push(facts),
+        time,
+        random: () => random,
+      }),
+    async pass(ms) {
+      await time.pass(ms);
+      await rest();
+    },
+  };
+  return bench;
+}

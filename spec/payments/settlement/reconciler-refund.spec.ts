@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { LEASE_MS } from '../../../src/payments/settlement/leases.ts';
+import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
+import { type Bench, reconcilerBench } from './reconciler-bench.ts';
+import { freshTerms, tillOfEachTest } from './till.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
+
+describe('the reconciler and what was never delivered', () => {
+  const till = tillOfEachTest();
+  const { take, pay, desk, facts, later, record, state, types, receipts } = till;
+  let bench: Bench;
+  beforeEach(() => {
+    bench = reconcilerBench(till);
+  });
+  const round = (): Promise<void> => bench.open().round();
+  const undelivered = async (more: Partial<typeof FAILED> | { readonly repeatable: boolean } = {}): Promise<Paid> => {
+    const sale = await pay();
+    await desk().undelivered(sale.record, { ...facts(sale, { backendStatus: 500 }), ...FAILED, ...more });
+    return sale;
+  };
+
+  it('a merchant that has failed six times, later and later, is asked only for the buyer', async () => {
+    bench.answers = false;
+    await undelivered();
+    const calls: number[] = [];
+    for (let second = 0; second <= 3_600; second += 1) {
+      const before = bench.delivered.length;
+      await round();
+      if (bench.delivered.length > before) calls.push(second);
+      later(1_000);
+    }
+    assert.deepEqual(calls, [1, 3, 7, 15, 31]);
+    const { state, dueAt = 0, settledAt = 0, tries } = (await record()) ?? {};
+    assert.deepEqual([state, tries, dueAt], ['undelivered', 6, settledAt + DAY_MS]);
+    bench.answers = true;
+    assert.equal((await take()).kind, 'paid', 'the buyer may still ask');
+  });
+
+  describe('what nobody collected', () => {
+    for (const repeatable of [true, false])
+      it(`${repeatable ? 'and the merchant never gave' : 'and may not be sent again'} is due for a refund after a day`, async () => {
+        bench.repeatable = repeatable;
+        bench.answers = false;
+        await undelivered({ repeatable });
+        for (let hour = 0; hour < 24; hour += 1) {
+          for (let minute = 0; minute < 10; minute += 1) await round();
+          assert.equal(await state(), 'undelivered', `hour ${hour}`);
+          later(hour === 23 ? 3_600_000 - 1 : 3_600_000);
+        }
+        await round();
+        assert.equal(await state(), 'undelivered');
+        for (let minute = 0; minute < 5; minute += 1) {
+          later(60_000);
+          await round();
+        }
+        assert.equal(await state(), 'refundDue');
+        const [receipt, ...others] = await receipts();
+        assert.deepEqual([receipt?.delivered, receipt?.metadata, others.length], [false, { refundDue: true }, 0]);
+        assert.equal((await types()).filter((type) => type === 'payment.settled').length, 1);
+        const sale = await take();
+        assert.ok(sale.kind === 'spent' && sale.state === 'refundDue');
+      });
+
+    it('a hundred failed deliveries of a purchase without a secret are none: any onlooker may have caused them', async () => {
+      for (let attempt = 0; attempt < 100; attempt += 1) await undelivered();
+      later(3_600_000);
+      await round();
+      assert.equal(await state(), 'undelivered');
+    });
+
+    it('a hundred failed deliveries are a refund after an hour, whatever is left of the day', async () => {
+      till.terms = { ...till.terms, tokenDigest: 'a'.repeat(64) };
+      for (let attempt = 0; attempt < 99; attempt += 1) await undelivered();
+      later(3_600_000);
+      await round();
+      assert.equal(await state(), 'undelivered', 'ninety-nine');
+      await undelivered();
+      later(60_000);
+      await round();
+      assert.equal(await state(), 'refundDue');
+    });
+
+    it('in one rush they are none: that says nothing about the merchant', async () => {
+      for (let attempt = 0; attempt < 100; attempt += 1) await undelivered();
+      later(60_000);
+      await round();
+      assert.equal(await state(), 'undelivered');
+    });
+  });
+
+  it('a record that the store loses between two looks does not come back as a reservation that waits for a day', async () => {
+    const { record: paid } = await pay();
+    till.terms = freshTerms();
+    const lost = { ...paid, ...till.terms, state: 'undelivered', tries: 6 } as const;
+    await bench.open(till.broken({ due: async () => [lost] })).round();
+    assert.ok(((await record())?.dueAt ?? 0) <= till.clock + LEASE_MS);
+    later(LEASE_MS);
+    await round();
+    assert.equal(await record(), undefined);
+  });
+});

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
+import { NothingOwed } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
+import { TRANSACTION, terms } from '../ledger/samples.ts';
+
+function record(state: PaymentState, more: Partial<PaymentRecord> = {}): PaymentRecord {
+  const held = { owner: 'o', fence: 1, leaseUntil: 0, dueAt: 0, step: 's', tries: 0, reservedAt: 1, changedAt: 1 };
+  return { ...terms(), ...held, state, ...more };
+}
+
+describe('the witness of a 402', () => {
+  for (const state of Object.keys(TRANSITIONS) as PaymentState[])
+    if (state !== 'refused')
+      it(`cannot be had for a payment that is ${state}, whatever its record claims`, () => {
+        const claims = { evidence: 'expired', reason: 'expired' } as const;
+        assert.throws(() => NothingOwed.refused(record(state, claims), false), /no 402/);
+      });
+
+  it('cannot be had for a refusal without evidence', () => {
+    assert.throws(() => NothingOwed.refused(record('refused', { reason: 'said so' }), false), /no 402/);
+  });
+
+  it('of a refused payment says why, after a settlement, with its transaction', () => {
+    const refused = record('refused', { evidence: 'elsewhere', reason: 'cancelled', transaction: TRANSACTION });
+    const { reason, phase, transaction, recorded } = NothingOwed.refused(refused, true);
+    assert.deepEqual([reason, phase, transaction, recorded], ['cancelled', 'settle', TRANSACTION, true]);
+  });
+
+  it('of a proof that has no record says that nothing was begun', () => {
+    for (const owed of [NothingOwed.unreserved('x'), NothingOwed.discarded({ kind: 'gone' }, 'x')]) {
+      const { reason, phase, transaction, recorded } = owed;
+      assert.deepEqual([reason, phase, transaction, recorded], ['x', 'verify', undefined, false]);
+    }
+  });
+
+  it('is told from everything that looks like it', () => {
+    const real = NothingOwed.unreserved('x');
+    assert.ok(NothingOwed.is(real));
+    const copies: readonly object[] = [
+      { ...real },
+      Object.create(NothingOwed.prototype) as object,
+      structuredClone(real),
+    ];
+    for (const copy of copies) assert.equal(NothingOwed.is(copy), false);
+  });
+});
+
+describe('the doors of a 402, in the sources', () => {
+  const sources = globSync('src/**/*.ts').map((file) => ({ file, text: readFileSync(file, 'utf8') }));
+  const using = (what: RegExp): readonly string[] =>
+    sources
+      .filter(({ text }) => what.test(text))
+      .map(({ file }) => file)
+      .toSorted();
+
+  it('only layers/ask.ts has a presenter ask for payment, and the presenter that notes what is said passes it on', () => {
+    assert.deepEqual(using(/\.paymentRequired\(/), ['src/pipeline/call.ts', 'src/pipeline/steps/payment-required.ts']);
+    const noting = sources.find(({ file }) => file === 'src/pipeline/call.ts')?.text ?? '';
+    assert.equal(noting.match(/\.paymentRequired\(/g)?.length, 1);
+    assert.match(
+      noting,
+      /\n {4}paymentRequired\(challenge, payment\) \{[^}]*presenter\.paymentRequired\(challenge, payment\);\n {4}\},/,
+    );
+  });
+
+  it('only a presenter writes the status, and no failure is thrown that has it', () => {
+    const status = /\b402\s*,|(?:status(?:Code)?\s*[(=]\s*|writeHead\(\s*)402\b/;
+    assert.deepEqual(using(status), ['src/errors.ts', 'src/adapters/http/response-writer.ts']);
+    assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);
+  });
+
+  it('each way to a witness has one user, who holds what it stands for', () => {
+    assert.deepEqual(using(/NothingOwed\.unreserved\(/), ['src/pipeline/middleware/verify.ts']);
+    assert.deepEqual(using(/NothingOwed\.discarded\(/), ['src/payments/settlement/settle.ts']);
+    assert.deepEqual(using(/NothingOwed\.refusedBefore\(/), ['src/payments/settlement/existing-payment.ts']);
+    assert.deepEqual(using(/NothingOwed\.refused\(/), [
+      'src/payments/settlement/record-outcome.ts',
+      'src/payments/settlement/existing-payment.ts',
+    ]);
+  });
+
+  it('a witness is made nowhere else, and nobody pretends to have one', () => {
+    assert.deepEqual(using(/new NothingOwed\(/), ['src/payments/settlement/safe-to-rechallenge.ts']);
+    assert.deepEqual(using(/as (?:unknown as )?NothingOwed\b/), []);
+  });
+});

@@ -1,0 +1,53 @@
+import type { PaymentRail, RailVerdict, Reading, Settlement } from '../../../src/payments/rail.ts';
+
+/** A transaction hash. */
+export const HASH = `0x${'ab'.repeat(32)}`;
+/** Paid, as the chain shows it. */
+export const PAID = { kind: 'settled', evidence: 'logs', transaction: HASH } as const;
+/** Never to be paid any more, as the chain shows it. */
+export const EXPIRED = { kind: 'refused', reason: 'expired', evidence: 'expired' } as const;
+/** What a rail says of a nonce that was used before. */
+export const SPENT = { kind: 'refused', reason: 'invalid_exact_evm_nonce_already_used', nonceSpent: true } as const;
+
+type WriteAhead = Parameters<PaymentRail['settle']>[2];
+
+/** What the rail was asked, in order. `amount` in base units. */
+interface Asked {
+  readonly what: 'verify' | 'settle' | 'reconcile';
+  readonly amount: string;
+  readonly sentBefore?: boolean;
+  readonly knownTransaction?: string;
+}
+
+/** A rail that says what a test wants: the one peer that cannot be real here. At first it approves and settles everything. */
+export function scriptedRail() {
+  const asked: Asked[] = [];
+  const script = {
+    seesChain: true,
+    verify: async (): Promise<RailVerdict> => ({ kind: 'valid' }),
+    settle: async (_write: WriteAhead): Promise<Settlement> => PAID,
+    reconcile: async (): Promise<Reading> => ({ kind: 'open' }),
+    markOf: async (): Promise<string | undefined> => undefined,
+  };
+  const rail: PaymentRail = {
+    facilitator: 'local',
+    get seesChain() {
+      return script.seesChain;
+    },
+    verify: (_proof, { amount }) => {
+      asked.push({ what: 'verify', amount });
+      return script.verify();
+    },
+    settle: (_proof, { amount }, writeAhead, history) => {
+      asked.push({ what: 'settle', amount, ...(history === undefined ? {} : history) });
+      return script.settle(writeAhead);
+    },
+    reconcile: (_proof, { amount }, knownTransaction) => {
+      asked.push({ what: 'reconcile', amount, ...(knownTransaction === undefined ? {} : { knownTransaction }) });
+      return script.reconcile();
+    },
+    markOf: () => script.markOf(),
+    check: async () => undefined,
+  };
+  return { rail, script, asked, names: () => asked.map(({ what }) => what) };
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { createKeyRing, type SealingKeys } from '../../../src/crypto/key-ring.ts';
+import { isSealed } from '../../../src/crypto/sealed-text.ts';
+import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { sealedLedger } from '../../../src/payments/ledger/sealed-ledger.ts';
+import { keptAnswer, move } from '../ledger/samples.ts';
+import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
+import { tillOfEachTest } from './till.ts';
+
+const OLD: SealingKeys = [{ id: 'old', key: Buffer.alloc(32, 1) }];
+const NEW: SealingKeys = [{ id: 'new', key: Buffer.alloc(32, 2) }];
+const BOTH: SealingKeys = [...NEW, ...OLD];
+const FIELDS = ['proof', 'backendRequest', 'rawTransaction'] as const;
+const LEASE_MS = 7_000;
+
+describe('a ledger that is sealed', () => {
+  const till = tillOfEachTest();
+  const { take, record, later, state } = till;
+  let told: string[] = [];
+  beforeEach(() => {
+    told = [];
+  });
+  const withKeys = (keys: SealingKeys | undefined): PaymentLedger =>
+    sealedLedger(till.ledger, keys && createKeyRing(keys), (what) => void told.push(what));
+  /** An attempt that died before, or after, something was sent. */
+  const left = async (at: 'reserved' | 'settling', keys: SealingKeys): Promise<PaymentRecord> => {
+    const ledger = withKeys(keys);
+    const reservation = await ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
+    assert.ok(reservation.kind === 'run');
+    if (at === 'settling') {
+      const facts = { transaction: HASH, rawTransaction: '0x02f8' };
+      const written = await ledger.advance(move(reservation.record, 'settling', { leaseMs: LEASE_MS, facts }));
+      assert.equal(written.kind, 'done');
+    }
+    later(LEASE_MS + 1);
+    return (await ledger.read(till.terms.payId)) ?? assert.fail('no record');
+  };
+
+  it('shows its store opaque text, and its callers what they wrote', async () => {
+    const seen = await left('settling', OLD);
+    const stored = await record();
+    for (const field of FIELDS) {
+      assert.ok(isSealed(stored?.[field] ?? ''), field);
+      assert.equal(seen[field], field === 'rawTransaction' ? '0x02f8' : till.terms[field]);
+    }
+    const [due] = await withKeys(OLD).due(10);
+    assert.deepEqual(due, seen);
+    assert.deepEqual(told, []);
+  });
+
+  it('opens with every key of its ring, and what was stored before there were keys', async () => {
+    const plain = await left('reserved', OLD);
+    for (const keys of [BOTH, OLD]) assert.deepEqual(await withKeys(keys).read(plain.payId), plain);
+    await till.ledger.discard({ payId: plain.payId, owner: 'dead', fence: 1, step: 'x' }, []);
+    await till.ledger.reserve({ terms: till.terms, owner: 'no keys', leaseMs: LEASE_MS });
+    assert.equal((await withKeys(NEW).read(plain.payId))?.proof, till.terms.proof);
+    assert.deepEqual(told, []);
+  });
+
+  it('opens nothing of another record or field', async () => {
+    const { payId } = await left('reserved', OLD);
+    const stored = (await record()) ?? assert.fail('no record');
+    const moved: PaymentLedger = {
+      ...till.ledger,
+      read: async () => ({ ...stored, proof: stored.backendRequest, backendRequest: stored.proof }),
+    };
+    const ring = createKeyRing(OLD);
+    await sealedLedger(moved, ring, (what) => void told.push(what)).read(payId);
+    assert.deepEqual(told, ['proof', 'backendRequest']);
+  });
+
+  it('a sale goes through as without, and its end keeps nothing of it', async () => {
+    const sale = await take({}, withKeys(OLD));
+    assert.ok(sale.kind === 'paid');
+    const answer = keptAnswer(new Uint8Array([1, 2, 3]));
+    const command = move(sale.record, 'delivered', { keeping: { answer, forMs: LEASE_MS } });
+    assert.equal((await withKeys(OLD).advance(command)).kind, 'done');
+    const stored = (await record()) ?? assert.fail('no record');
+    assert.deepEqual([stored.proof, stored.backendRequest], ['{}', '{}']);
+    const kept = (await withKeys(OLD).kept(stored.payId)) ?? assert.fail('nothing kept');
+    assert.deepEqual({ ...kept, body: [...kept.body] }, { ...answer, body: [1, 2, 3] });
+    assert.equal(await withKeys(NEW).kept(stored.payId), undefined, 'one that cannot be opened is none');
+    assert.equal(await withKeys(undefined).kept(stored.payId), undefined);
+    assert.deepEqual(told, ['answer', 'answer']);
+  });
+
+  for (const [what, keys] of [
+    ['its key is gone', NEW],
+    ['there are no keys any more', undefined],
+  ] as const)
+    describe(`an attempt is left behind, and ${what}`, () => {
+      it('nothing was sent: it goes, nothing is charged, and the same proof begins anew', async () => {
+        await left('reserved', OLD);
+        const sale = await take({}, withKeys(keys));
+        assert.equal(sale.kind, 'unavailable');
+        assert.deepEqual(till.peer.asked, [], 'nothing of it was sent');
+        assert.equal(await record(), undefined);
+        assert.equal((await take({}, withKeys(keys))).kind, 'paid');
+      });
+
+      it('it may have been sent, and the chain shows it paid: it is delivered, and not charged again', async () => {
+        await left('settling', OLD);
+        till.peer.script.reconcile = async () => PAID;
+        assert.equal((await take({}, withKeys(keys))).kind, 'paid');
+        assert.deepEqual(till.peer.names(), ['reconcile']);
+      });
+
+      it('it may have been sent, and the chain shows it worthless: the buyer may pay anew', async () => {
+        await left('settling', OLD);
+        till.peer.script.reconcile = async () => EXPIRED;
+        assert.equal((await take({}, withKeys(keys))).kind, 'refused');
+      });
+
+      for (const reading of [{ kind: 'open' }, { kind: 'unknown', cause: 'no node' }] as const)
+        it(`it may have been sent, and the chain says ${reading.kind}: uncertain, never 402, and nothing is sent`, async () => {
+          await left('settling', OLD);
+          till.peer.script.reconcile = async () => reading;
+          assert.equal((await take({}, withKeys(keys))).kind, 'uncertain');
+          assert.deepEqual(till.peer.names(), ['reconcile']);
+          assert.equal(await state(), 'settling');
+          // The key comes back, and with it the record.
+          till.peer.script.reconcile = async () => PAID;
+          assert.equal((await take({}, withKeys(OLD))).kind, 'paid');
+        });
+    });
+});

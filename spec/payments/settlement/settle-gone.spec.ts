@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import type { Proof } from '../../../src/payments/rail.ts';
+import { joining } from '../../../src/payments/settlement/join.ts';
+import { proofDigest } from '../../../src/payments/x402/verify/proof-digest.ts';
+import { PAID } from './scripted-rail.ts';
+import { tillOfEachTest } from './till.ts';
+import { virtualTime } from './virtual-time.ts';
+
+const NO_FUNDS = { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false } as const;
+
+describe('a call whose client is gone', () => {
+  const till = tillOfEachTest();
+  const { take, record } = till;
+  let leaving: AbortController;
+  beforeEach(() => {
+    leaving = new AbortController();
+  });
+
+  it('before it is reserved: asks nobody and writes nothing', async () => {
+    leaving.abort();
+    assert.deepEqual(await take({ left: leaving.signal }), { kind: 'gone' });
+    assert.deepEqual([await record(), till.peer.names()], [undefined, []]);
+  });
+
+  it('while it is reserved, or while the provider verifies: nothing is sent, and the reservation is given back', async () => {
+    const reserve = till.broken({
+      async reserve(command) {
+        const reservation = await till.ledger.reserve(command);
+        leaving.abort();
+        return reservation;
+      },
+    });
+    assert.deepEqual(await take({ left: leaving.signal }, reserve), { kind: 'gone' });
+    assert.deepEqual([await record(), till.peer.names()], [undefined, []]);
+    leaving = new AbortController();
+    till.peer.script.verify = async () => {
+      leaving.abort();
+      return { kind: 'valid' };
+    };
+    assert.deepEqual(await take({ left: leaving.signal }), { kind: 'gone' });
+    assert.deepEqual([await record(), till.peer.names()], [undefined, ['verify']]);
+    assert.equal((await take()).kind, 'paid', 'and its proof is as good as before');
+  });
+
+  it('once the settlement was begun: it goes on, because money may move', async () => {
+    till.peer.script.settle = async () => {
+      leaving.abort();
+      return PAID;
+    };
+    assert.equal((await take({ left: leaving.signal })).kind, 'paid');
+  });
+
+  it('waits for no other copy any longer', async () => {
+    till.terms = { ...till.terms, tokenDigest: 'b'.repeat(64) };
+    await till.pay();
+    const time = virtualTime();
+    const copy = joining(till.cashier(), till.ledger, time).take(till.order({ left: leaving.signal }));
+    await time.pass(10);
+    leaving.abort();
+    assert.deepEqual(await copy, { kind: 'gone' });
+  });
+
+  it('whoever has no buyer at all begins nothing', async () => {
+    assert.deepEqual(await take({ left: undefined }), { kind: 'gone' });
+    assert.deepEqual([await record(), till.peer.names()], [undefined, []]);
+  });
+});
+
+describe('a proof that the provider refused', () => {
+  const till = tillOfEachTest();
+  const { take, later, record } = till;
+  const PROOF = 'AAAAAAAAAAAAAAAAAAAAAA';
+
+  it('is refused again, with the first reason and without a question, until it is too old', async () => {
+    till.peer.script.verify = async () => NO_FUNDS;
+    assert.equal((await take({ proof: PROOF })).kind, 'refused');
+    till.peer.script.verify = async () => ({ kind: 'valid' });
+    till.peer.asked.length = 0;
+    const copy = await take({ proof: PROOF });
+    assert.ok(copy.kind === 'refused');
+    const { reason, phase, recorded } = copy.owed;
+    assert.deepEqual({ reason, phase, recorded }, { reason: 'insufficient_funds', phase: 'verify', recorded: false });
+    assert.deepEqual([till.peer.names(), await record()], [[], undefined]);
+    later(119_000);
+    assert.equal((await take({ proof: PROOF })).kind, 'refused');
+    later(2_000);
+    till.peer.script.seesChain = false;
+    const late = await take({ proof: PROOF });
+    assert.ok(late.kind === 'refused' && late.owed.reason === 'invalid_exact_evm_payload_authorization_valid_before');
+  });
+
+  it('says nothing of another proof with the same replay key', async () => {
+    till.peer.script.verify = async () => NO_FUNDS;
+    await take({ proof: 'BBBBBBBBBBBBBBBBBBBBBB' });
+    till.peer.script.verify = async () => ({ kind: 'valid' });
+    assert.equal((await take({ proof: PROOF })).kind, 'paid');
+  });
+
+  it('refused before the provider was asked, or not refused at all: nothing is remembered', async () => {
+    till.peer.script.seesChain = false;
+    assert.equal((await take({ proof: PROOF, refusal: 'invalid_network' })).kind, 'refused');
+    till.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'away' });
+    assert.equal((await take({ proof: PROOF })).kind, 'unavailable');
+    till.peer.script.verify = async () => ({ kind: 'valid' });
+    assert.equal((await take({ proof: PROOF })).kind, 'paid');
+  });
+});
+
+describe('the digest of a proof', () => {
+  const R_S = `${'1'.repeat(64)}${'2'.repeat(64)}`;
+  const proof = (signature: string, more: object = {}): Proof => {
+    const authorization = {
+      from: '0xa',
+      to: '0xB',
+      value: '7',
+      validAfter: '0',
+      validBefore: '9',
+      nonce: '0x1',
+      ...more,
+    };
+    return { payId: 'p', payload: { payload: { signature, authorization } } } as unknown as Proof;
+  };
+
+  it('is short, and one for all spellings of a signature', () => {
+    const digest = proofDigest(proof(`0x${R_S}1b`));
+    assert.match(digest, /^[A-Za-z0-9_-]{22}$/);
+    assert.equal(proofDigest(proof(`0x${R_S.toUpperCase()}00`, { to: '0xb' })), digest);
+  });
+
+  it('is another for another signature, or for another thing signed', () => {
+    const others = [
+      proof(`0x${R_S}1c`),
+      proof(`0x${'3'.repeat(600)}`),
+      ...['value', 'validAfter', 'validBefore', 'to'].map((name) => proof(`0x${R_S}1b`, { [name]: '8' })),
+    ].map(proofDigest);
+    assert.equal(new Set([...others, proofDigest(proof(`0x${R_S}1b`))]).size, 7);
+  });
+});

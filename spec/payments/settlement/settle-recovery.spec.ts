@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import type { Reading } from '../../../src/payments/rail.ts';
+import type { Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
+import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
+import { tillOfEachTest } from './till.ts';
+
+const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
+const OPEN: Reading = { kind: 'open' };
+const UNKNOWN: Reading = { kind: 'unknown', cause: 'no answer' };
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/** Whether the store forgot a payment is found out in two ways: the nonce is said to be spent, or the proof is too old to be new. */
+const SIGNS = ['spent', 'late'] as const;
+
+describe('an authorization without a record that may have paid us', () => {
+  const till = tillOfEachTest();
+  const { take, later, record, types, receipts, broken, silent } = till;
+
+  const bring = (sign: (typeof SIGNS)[number], reading: Reading, through?: PaymentLedger): Promise<Sale> => {
+    till.peer.script.verify = async () => (sign === 'spent' ? SPENT : { kind: 'valid' });
+    till.peer.script.reconcile = async () => reading;
+    return take(sign === 'late' ? { refusal: TOO_OLD } : {}, through);
+  };
+
+  const rows: readonly (readonly [(typeof SIGNS)[number], Reading, Sale['kind']])[] = [
+    ['spent', PAID, 'paid'],
+    ['spent', EXPIRED, 'refused'],
+    ['spent', OPEN, 'unavailable'],
+    ['spent', UNKNOWN, 'unavailable'],
+    ['late', PAID, 'paid'],
+    ['late', EXPIRED, 'refused'],
+    ['late', OPEN, 'refused'],
+    ['late', UNKNOWN, 'unavailable'],
+  ];
+  for (const [sign, reading, kind] of rows)
+    it(`${sign}, the chain shows ${reading.kind}: ${kind}`, async () => {
+      const sale = await bring(sign, reading);
+      assert.equal(sale.kind, kind);
+      assert.ok(!till.peer.names().includes('settle'), 'nothing is sent');
+      if (sale.kind === 'refused') assert.equal(sale.owed.reason, sign === 'late' ? TOO_OLD : SPENT.reason);
+      if (kind !== 'paid') assert.equal(await record(), undefined, 'the question leaves nothing behind');
+    });
+
+  it('spent, and there is no chain to ask: called spent, because a 402 could charge a second time', async () => {
+    till.peer.script.seesChain = false;
+    const sale = await bring('spent', OPEN);
+    assert.ok(sale.kind === 'spent' && sale.state === 'used');
+    assert.equal(await record(), undefined);
+  });
+
+  for (const sign of SIGNS)
+    it(`${sign} and paid: the record is made again, says so, and is no second settlement`, async () => {
+      const sale = await bring(sign, PAID);
+      assert.ok(sale.kind === 'paid');
+      const { state, recovered, evidence, transaction } = sale.record;
+      assert.deepEqual([state, recovered, evidence, transaction], ['settled', 'chain', 'logs', HASH]);
+      assert.deepEqual(await types(), ['resource.requested', 'payment.settled']);
+      const [receipt] = await receipts();
+      assert.deepEqual([receipt?.id, receipt?.metadata], [till.terms.receiptId, { recovered: 'chain' }]);
+    });
+
+  for (const sign of SIGNS)
+    it(`${sign} and paid, with the policy "refuse": 409 material, never a 402`, async () => {
+      till.onStoreLoss = 'refuse';
+      const sale = await bring(sign, PAID);
+      assert.deepEqual(sale, { kind: 'spent', state: 'used' });
+      assert.equal(await record(), undefined);
+    });
+
+  it('is delivered once: what was delivered then is over', async () => {
+    const sale = await bring('spent', PAID);
+    assert.ok(sale.kind === 'paid');
+    await till.desk().delivered(sale.record, till.facts(sale));
+    const again = await bring('late', PAID);
+    assert.ok(again.kind === 'spent' && again.state === 'delivered');
+    assert.deepEqual(
+      (await receipts()).map(({ delivered, metadata }) => [delivered, metadata]),
+      [[true, { recovered: 'chain' }]],
+    );
+  });
+
+  it('is delivered until a day after the end of its validity, and not a millisecond longer', async () => {
+    later(till.terms.validBefore * 1_000 + DAY_MS - till.clock);
+    assert.equal((await bring('late', PAID)).kind, 'paid');
+    till.terms = { ...till.terms, payId: 'f'.repeat(64) };
+    later(1);
+    assert.deepEqual(await bring('late', PAID), { kind: 'spent', state: 'used' });
+  });
+
+  it('late, and there is no chain to ask: refused without a question', async () => {
+    till.peer.script.seesChain = false;
+    assert.equal((await bring('late', PAID)).kind, 'refused');
+    assert.deepEqual(till.peer.names(), []);
+  });
+
+  it('paid, and the store dies over it: uncertain, and the next attempt finds it', async () => {
+    const advance: PaymentLedger['advance'] = (command) =>
+      command.to === 'settled' ? silent() : till.ledger.advance(command);
+    const sale = await bring('spent', PAID, broken({ advance }));
+    assert.equal(sale.kind, 'uncertain');
+    assert.equal((await bring('spent', PAID)).kind, 'paid');
+    assert.equal((await types()).filter((type) => type === 'payment.settled').length, 1);
+  });
+
+  it('a fault of the proof does not count against a record: an uncertain settlement is reconciled whatever its age', async () => {
+    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    assert.equal((await take()).kind, 'uncertain');
+    till.peer.script.reconcile = async () => PAID;
+    const sale = await take({ refusal: TOO_OLD });
+    assert.ok(sale.kind === 'paid' && sale.record.recovered === undefined);
+  });
+
+  describe('whose it was', () => {
+    const TOKEN = 'a'.repeat(64);
+    const OTHER = 'b'.repeat(64);
+    /** The policy, the mark in the transaction, the digest of the token that came, the answer. */
+    const owners: readonly (readonly [StoreLossPolicy, string | undefined, string | undefined, Sale['kind']])[] = [
+      ['deliver', undefined, undefined, 'paid'],
+      ['deliver', undefined, TOKEN, 'paid'],
+      ['deliver', TOKEN, TOKEN, 'paid'],
+      ['deliver', TOKEN, OTHER, 'spent'],
+      ['deliver', TOKEN, undefined, 'spent'],
+      ['marked', undefined, undefined, 'spent'],
+      ['marked', undefined, TOKEN, 'spent'],
+      ['marked', TOKEN, TOKEN, 'paid'],
+      ['marked', TOKEN, OTHER, 'spent'],
+      ['marked', TOKEN, undefined, 'spent'],
+      ['refuse', TOKEN, TOKEN, 'spent'],
+    ];
+    for (const [policy, mark, token, kind] of owners)
+      it(`${policy}, ${mark ? 'marked' : 'not marked'}, ${token === undefined ? 'no token' : token === TOKEN ? 'the token' : 'another token'}: ${kind}`, async () => {
+        till.onStoreLoss = policy;
+        till.peer.script.markOf = async () => mark;
+        if (token !== undefined) till.terms = { ...till.terms, tokenDigest: token };
+        // It may be too old by now to be the secret of a new purchase.
+        till.peer.script.verify = async () => SPENT;
+        till.peer.script.reconcile = async () => PAID;
+        const sale = await take({ token: { kind: 'worthless' } });
+        assert.equal(sale.kind, kind);
+        if (sale.kind === 'paid') {
+          assert.equal(sale.record.tokenDigest, mark, 'and it is the secret of the record again');
+          assert.deepEqual(till.unclaimed, []);
+          return;
+        }
+        assert.ok(sale.kind === 'spent' && sale.state === 'used');
+        assert.deepEqual(till.unclaimed, [till.terms.payId]);
+        assert.deepEqual([await record(), await receipts()], [undefined, []]);
+      });
+
+    it('is not decided while the node does not show the transaction', async () => {
+      till.peer.script.markOf = silent;
+      assert.equal((await bring('spent', PAID)).kind, 'unavailable');
+      assert.deepEqual([await record(), till.unclaimed], [undefined, []]);
+    });
+  });
+});

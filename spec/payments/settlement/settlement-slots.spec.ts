@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import {
+  ALL_SETTLEMENTS,
+  createSettlementPlaces,
+  PAYER_SETTLEMENTS,
+  PAYER_WAITERS,
+  PLACE_WAIT_MS,
+  type SettlementPlaces,
+} from '../../../src/payments/settlement/settlement-slots.ts';
+import { PEER_CONNECTIONS } from '../../../src/payments/x402/chain/http-json.ts';
+import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
+
+describe('places for settlements', () => {
+  let time: VirtualTime;
+  let places: SettlementPlaces;
+  let running: { readonly payer: string; readonly end: (how?: Error) => void }[];
+  beforeEach(() => {
+    time = virtualTime();
+    places = createSettlementPlaces(time);
+    running = [];
+  });
+
+  /** A settlement that runs until it is ended. */
+  const settle = (payer: string): Promise<'settled' | 'crowded'> =>
+    places.within<'settled' | 'crowded'>(
+      payer,
+      () => {
+        const { promise, resolve, reject } = Promise.withResolvers<'settled'>();
+        running.push({ payer, end: (how) => (how === undefined ? resolve('settled') : reject(how)) });
+        return promise;
+      },
+      async () => 'crowded',
+    );
+  const settleAll = (payer: string, count: number) => Array.from({ length: count }, () => settle(payer));
+  const fill = (count: number) => Array.from({ length: count }, (_, n) => settle(`payer ${n}`));
+  const end = async (how?: Error): Promise<void> => {
+    running.shift()?.end(how);
+    await rest();
+  };
+
+  it('are fewer than the connections to a peer, and one payer has few of them', () => {
+    assert.ok(ALL_SETTLEMENTS < PEER_CONNECTIONS);
+    assert.ok(PAYER_SETTLEMENTS * 10 < ALL_SETTLEMENTS);
+  });
+
+  it('one payer, however spelled, runs up to its bound; the next waits, and others do not', async () => {
+    settleAll('0xAB', PAYER_SETTLEMENTS);
+    const next = settle('0xab');
+    await rest();
+    assert.equal(running.length, PAYER_SETTLEMENTS);
+    settle('0xcd');
+    assert.equal(running.length, PAYER_SETTLEMENTS + 1);
+    await end();
+    assert.equal(running.length, PAYER_SETTLEMENTS + 1, 'the one that waited has the place');
+    for (const { end: finish } of running) finish();
+    assert.equal(await next, 'settled');
+  });
+
+  it('a place comes back from a settlement that throws', async () => {
+    const [failing] = settleAll('0xab', PAYER_SETTLEMENTS);
+    const next = settle('0xab');
+    const failed = assert.rejects(failing ?? Promise.resolve(), /broke/);
+    await end(new Error('broke'));
+    await failed;
+    for (const { end: finish } of running) finish();
+    assert.equal(await next, 'settled');
+  });
+
+  it('nobody waits for longer than the bound, and who left the line gets no place later', async () => {
+    settleAll('0xab', PAYER_SETTLEMENTS);
+    let said: string | undefined;
+    void settle('0xab').then((how) => {
+      said = how;
+    });
+    await time.pass(PLACE_WAIT_MS - 1);
+    assert.equal(said, undefined);
+    await time.pass(1);
+    assert.equal(said, 'crowded');
+    await end();
+    assert.equal(running.length, PAYER_SETTLEMENTS - 1);
+    settle('0xab');
+    assert.equal(running.length, PAYER_SETTLEMENTS);
+  });
+
+  it('a line of one payer has its bound: one more is told at once', async () => {
+    settleAll('0xab', PAYER_SETTLEMENTS);
+    const told: string[] = [];
+    for (const waiter of settleAll('0xab', PAYER_WAITERS)) void waiter.then((how) => told.push(how));
+    await rest();
+    assert.deepEqual(told, []);
+    assert.equal(await settle('0xab'), 'crowded');
+    assert.deepEqual(told, []);
+  });
+
+  it('all payers together have their bound; who waits is served in turn, past those whose own places are taken', async () => {
+    settleAll('0xab', PAYER_SETTLEMENTS);
+    fill(ALL_SETTLEMENTS - PAYER_SETTLEMENTS);
+    const busy = settle('0xab');
+    const first = settle('0xcd');
+    settle('0xef');
+    await rest();
+    assert.equal(running.length, ALL_SETTLEMENTS);
+    running.pop()?.end();
+    await rest();
+    assert.deepEqual([running.length, running.at(-1)?.payer], [ALL_SETTLEMENTS, '0xcd']);
+    await time.pass(PLACE_WAIT_MS);
+    assert.equal(await busy, 'crowded');
+    running.pop()?.end();
+    assert.equal(await first, 'settled');
+  });
+});

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { assertTerms } from '../../../src/payments/ledger/invariants.ts';
+import type { PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
+import { paymentReceiptId } from '../../../src/payments/ledger/receipt-id.ts';
+import { keyDigest, tokenDigest, tokenId } from '../../../src/payments/settlement/merchant-key.ts';
+import { newToken, paymentTerms } from '../../../src/payments/settlement/terms.ts';
+import { compileOffers } from '../../../src/payments/x402/wire/offers.ts';
+import { RECEIPT_ID } from '../../../src/receipts/receipt.ts';
+import { freshAccount, genuineProof, PRICE_UNITS, termsFor } from '../x402/signing.ts';
+import { tokensUnder } from './tokens.ts';
+
+const x402 = termsFor();
+const pricing = { type: 'fixed', amount: '0.01', currency: 'TUSD', units: PRICE_UNITS } as const;
+const report = { id: 'report', name: 'Report', description: undefined, mimeType: 'application/json', pricing };
+const merchant = { publicBaseUrl: 'https://shop.example' };
+const offer = compileOffers({ merchant, resources: [report], x402 }, tokensUnder()).get('report') ?? assert.fail();
+const payment = await genuineProof(freshAccount(), x402);
+
+function termsOf(names: { readonly idempotencyKey?: string; readonly token?: string }): PaymentTerms {
+  const request = { method: 'GET', path: '/report', headers: {}, body: undefined } as const;
+  const call = {
+    requestId: 'req_1',
+    callId: 'call_1',
+    channel: 'a2a',
+    resource: report,
+    request,
+    input: {},
+    payment,
+  } as const;
+  const { idempotencyKey } = names;
+  const token = names.token === undefined ? undefined : { text: names.token, genuineForMs: 1 };
+  const terms = paymentTerms({ ...call, idempotencyKey, token }, offer);
+  // What no ledger would take is no terms.
+  return assertTerms(terms);
+}
+
+describe('the receipt of a purchase', () => {
+  it('has the id that follows from the authorization, whoever computes it', () => {
+    const { authorization } = payment.payload.payload;
+    const expected = paymentReceiptId(payment.payId, Number(authorization.validBefore), x402.maxTimeoutSeconds);
+    assert.equal(termsOf({}).receiptId, expected);
+    assert.equal(termsOf({ idempotencyKey: 'another call' }).receiptId, expected);
+    assert.match(expected, RECEIPT_ID);
+  });
+
+  it('sorts by the time of the authorization, whatever that says', () => {
+    const ids = [0, 1, 1_800_000_000, 1_800_000_001, 2 ** 50].map((validBefore) =>
+      paymentReceiptId(payment.payId, validBefore, 120),
+    );
+    assert.deepEqual(ids.toSorted(), ids);
+    for (const id of ids) assert.match(id, RECEIPT_ID);
+  });
+});
+
+describe('how a purchase is recognised when it is asked for again', () => {
+  const { payId } = payment;
+
+  it('by the key that the caller brought', () => {
+    const { keyDigest: key, tokenDigest: token } = termsOf({ idempotencyKey: 'name' });
+    assert.deepEqual([key, token], [keyDigest(payId, 'name'), undefined]);
+  });
+
+  it('by the token of the challenge that it answered', () => {
+    const { keyDigest: key, tokenDigest: token } = termsOf({ token: 'name' });
+    assert.deepEqual([key, token], [undefined, tokenDigest(payId, 'name')]);
+  });
+
+  it('by either when both came: the record may have been made with one of them', () => {
+    const both = termsOf({ idempotencyKey: 'name', token: 'token' });
+    assert.deepEqual([both.keyDigest, both.tokenDigest], [keyDigest(payId, 'name'), tokenDigest(payId, 'token')]);
+  });
+
+  it('by nothing when the caller brought neither', () => {
+    const none = termsOf({});
+    assert.ok(!('keyDigest' in none) && !('tokenDigest' in none));
+  });
+
+  it('a key and a token of the same letters are two, of two payments four', () => {
+    const other = '0'.repeat(64);
+    const digests = [payId, other].flatMap((id) => [keyDigest(id, 'name'), tokenDigest(id, 'name')]);
+    assert.equal(new Set(digests).size, 4);
+    for (const digest of digests) assert.match(digest, /^[0-9a-f]{64}$/);
+  });
+
+  it('a token becomes the secret of a new record while it is genuine', () => {
+    assert.deepEqual(newToken({ token: { text: 'name', genuineForMs: 7 } }), {
+      kind: 'issued',
+      id: tokenId('name'),
+      forMs: 7,
+    });
+    assert.deepEqual(newToken({ token: { text: 'name', genuineForMs: 0 } }), { kind: 'worthless' });
+    assert.equal(newToken({ token: undefined }), undefined);
+  });
+});

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { keyDigest, tokenDigest, tokenId } from '../../../src/payments/settlement/merchant-key.ts';
+import type { Order, Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import { keptAnswer, sha256 } from '../ledger/samples.ts';
+import { freshTerms, KEEP_ANSWER_MS, tillOfEachTest } from './till.ts';
+
+const TOKEN = 'token-of-the-buyer';
+const OTHER_TOKEN = 'token-of-an-onlooker';
+const KEY = 'key-of-the-buyer';
+const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
+
+interface Secrets {
+  readonly token?: string;
+  /** It is forged or too old. */
+  readonly worthless?: true;
+  /** Of a public 402: other payments show it too. */
+  readonly shared?: true;
+  readonly key?: string;
+}
+
+describe('the same proof again, with the token of its challenge', () => {
+  const till = tillOfEachTest();
+  const { take, pay, desk, facts, later, record } = till;
+
+  /** Terms as a call with these secrets has them. */
+  const showing = ({ token, worthless, shared, key }: Secrets): Pick<Order, 'terms' | 'token'> => {
+    const { keyDigest: _key, tokenDigest: _token, ...terms } = till.terms;
+    return {
+      terms: {
+        ...terms,
+        ...(key === undefined ? {} : { keyDigest: keyDigest(terms.payId, key) }),
+        ...(token === undefined ? {} : { tokenDigest: tokenDigest(terms.payId, token) }),
+      },
+      ...(token === undefined
+        ? {}
+        : { token: worthless ? { kind: 'worthless' } : issued(shared ? token : `${token} ${terms.payId}`) }),
+    };
+  };
+  const issued = (token: string) => ({ kind: 'issued', id: tokenId(token), forMs: 720_000 }) as const;
+  const delivered = async (secrets: Secrets): Promise<void> => {
+    const sale = await pay(showing(secrets));
+    await desk().delivered(sale.record, facts(sale, { answer: keptAnswer() }));
+  };
+  const undelivered = async (secrets: Secrets): Promise<void> => {
+    const sale = await pay(showing(secrets));
+    await desk().undelivered(sale.record, { ...facts(sale), ...FAILED });
+  };
+  const told = (sale: Sale): string => {
+    if (sale.kind === 'spent') return `spent ${sale.state}${sale.guarded ? ' guarded' : ''}`;
+    if (sale.kind === 'in_flight') return sale.alone ? 'in_flight alone' : 'in_flight';
+    return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
+  };
+
+  /** What the first call showed, what the next one shows; the answer while it runs, when it was delivered, when it was not. */
+  const rows: readonly (readonly [Secrets, Secrets, string, string, string])[] = [
+    [{ token: TOKEN }, { token: TOKEN }, 'in_flight', 'again', 'paid'],
+    [{ token: TOKEN }, { token: TOKEN, worthless: true }, 'in_flight', 'again', 'paid'],
+    [{ token: TOKEN }, { token: TOKEN, key: KEY }, 'in_flight', 'again', 'paid'],
+    [{ token: TOKEN }, { token: OTHER_TOKEN }, 'in_flight alone', 'spent delivered', 'spent undelivered guarded'],
+    [{ token: TOKEN }, {}, 'in_flight alone', 'spent delivered', 'spent undelivered guarded'],
+    [{ token: TOKEN }, { key: TOKEN }, 'in_flight alone', 'spent delivered', 'spent undelivered guarded'],
+    [{ key: KEY, token: TOKEN }, { token: TOKEN }, 'in_flight alone', 'spent delivered', 'spent undelivered guarded'],
+    [{ key: KEY, token: TOKEN }, { key: KEY, token: OTHER_TOKEN }, 'in_flight', 'again', 'paid'],
+    [{}, { token: TOKEN }, 'in_flight alone', 'spent delivered', 'paid'],
+    [{}, {}, 'in_flight alone', 'spent delivered', 'paid'],
+    [{ token: TOKEN, worthless: true }, { token: TOKEN }, 'in_flight alone', 'spent delivered', 'paid'],
+    [{ token: TOKEN, worthless: true }, {}, 'in_flight alone', 'spent delivered', 'paid'],
+  ];
+  const words = ({ token, worthless, key }: Secrets): string =>
+    [key && `the key ${key}`, token && `the ${worthless ? 'worthless ' : ''}token ${token}`]
+      .filter((word) => word !== undefined)
+      .join(' and ') || 'nothing';
+  for (const [first, now, running, done, open] of rows)
+    it(`first with ${words(first)}, now with ${words(now)}`, async () => {
+      await pay(showing(first));
+      assert.equal(told(await take(showing(now))), running, 'running');
+      till.terms = freshTerms();
+      await delivered(first);
+      assert.equal(told(await take(showing(now))), done, 'delivered');
+      till.terms = freshTerms();
+      await undelivered(first);
+      assert.equal(told(await take(showing(now))), open, 'undelivered');
+    });
+
+  it('the answer is there again for the time that is configured', async () => {
+    await delivered({ token: TOKEN });
+    later(KEEP_ANSWER_MS - 1);
+    assert.equal(told(await take(showing({ token: TOKEN }))), 'again');
+    later(1);
+    assert.equal(told(await take(showing({ token: TOKEN }))), 'spent delivered');
+  });
+
+  it('a call that joined is not told that its answer is a repetition', async () => {
+    await delivered({ token: TOKEN });
+    assert.equal(told(await take(showing({ token: TOKEN }), till.ledger, true)), 'again joined');
+    assert.equal(told(await take({ ...showing({ token: TOKEN }), elapsedMs: () => 3 })), 'again joined');
+    assert.equal(told(await take({ ...showing({ token: TOKEN }), elapsedMs: () => 2 })), 'again');
+  });
+
+  it('a token that another payment showed first is nobody’s: then the proof alone collects', async () => {
+    await delivered({ token: TOKEN, shared: true });
+    till.terms = freshTerms();
+    await undelivered({ token: TOKEN, shared: true });
+    assert.equal((await record())?.tokenDigest, undefined);
+    assert.equal(told(await take(showing({}))), 'paid');
+  });
+
+  it('a new token with an old proof replaces nothing', async () => {
+    await undelivered({ token: TOKEN });
+    for (let attempt = 0; attempt < 3; attempt += 1) await take(showing({ token: OTHER_TOKEN }));
+    assert.equal(told(await take(showing({ token: TOKEN }))), 'paid');
+  });
+
+  it('questions without the secret call nobody and use no try up, however many', async () => {
+    await undelivered({ token: TOKEN });
+    const before = await record();
+    for (let question = 0; question < 200; question += 1) {
+      later(1_000);
+      await take(showing(question % 2 === 0 ? {} : { token: `${OTHER_TOKEN}-${question}` }));
+    }
+    assert.deepEqual(await record(), before);
+  });
+
+  it('what has bought something else is told as to anybody, with the token too', async () => {
+    await pay(showing({ token: TOKEN }));
+    const { terms, ...shown } = showing({ token: TOKEN });
+    assert.equal(told(await take({ terms: { ...terms, bind: sha256('another input') }, ...shown })), 'spent used');
+    assert.equal((await record())?.state, 'settled');
+  });
+
+  it('a reconciler goes on with what the record says, whatever the secret', async () => {
+    await undelivered({ token: TOKEN });
+    const terms = (await record()) ?? assert.fail();
+    assert.equal(told(await take({ terms })), 'paid');
+  });
+});

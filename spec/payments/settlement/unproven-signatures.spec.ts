@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import {
+  createUnprovenSignatures,
+  type UnprovenSignatures,
+} from '../../../src/payments/settlement/unproven-signatures.ts';
+import type { ProvenVerdict, Unproven } from '../../../src/payments/x402/verify/verify.ts';
+import { freshAccount, genuineProof, termsFor } from '../x402/signing.ts';
+import { rest, virtualTime } from './virtual-time.ts';
+
+const { payload, payId } = await genuineProof(freshAccount(), termsFor());
+const REFUSED: ProvenVerdict = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature', ofSignature: true };
+
+describe('the budget of signatures that nobody has verified', () => {
+  let time: ReturnType<typeof virtualTime>;
+  let unproven: UnprovenSignatures;
+  let asked: { readonly signature: string; readonly answer: (verdict: ProvenVerdict) => void }[];
+  beforeEach(() => {
+    time = virtualTime();
+    unproven = createUnprovenSignatures(time);
+    asked = [];
+  });
+  const proofSigned = (signature: string): Unproven['proof'] => ({
+    payId,
+    payload: { ...payload, payload: { ...payload.payload, signature } },
+    signedBy: 'contract',
+  });
+  const bring = (signature: string, network = 'a'): ReturnType<UnprovenSignatures['verdictOn']> => {
+    const { promise, resolve: answer } = Promise.withResolvers<ProvenVerdict>();
+    const prove = (): Promise<ProvenVerdict> => {
+      asked.push({ signature, answer });
+      return promise;
+    };
+    return unproven.verdictOn(network, { kind: 'unproven', proof: proofSigned(signature), prove });
+  };
+
+  it('one network has two questions at a time, and all together have six', async () => {
+    for (let n = 0; n < 10; n += 1) void bring(`0xa${n}`, 'a');
+    await rest();
+    assert.equal(asked.length, 2);
+    for (const network of ['b', 'c', 'd', 'e']) for (let n = 0; n < 2; n += 1) void bring(`0x${network}${n}`, network);
+    await rest();
+    assert.equal(asked.length, 6);
+  });
+
+  it('who waits too long, or behind too many, is told so', async () => {
+    const told: string[] = [];
+    for (let n = 0; n < 2 + 32; n += 1) void bring(`0xa${n}`).then(({ kind }) => told.push(kind));
+    await rest();
+    assert.equal((await bring('0xff')).kind, 'crowded');
+    assert.deepEqual(told, []);
+    await time.pass(3_000);
+    assert.deepEqual([told.length, new Set(told)], [32, new Set(['crowded'])]);
+    assert.equal(unproven.count.crowded, 33);
+  });
+
+  it('a network that floods does not keep another one waiting', async () => {
+    for (let n = 0; n < 40; n += 1) void bring(`0xa${n}`, 'a');
+    const other = bring('0xb', 'b');
+    await rest();
+    const question = asked.find(({ signature }) => signature === '0xb') ?? assert.fail('not asked');
+    question.answer({ kind: 'genuine', proof: proofSigned('0xb') });
+    assert.equal((await other).kind, 'genuine');
+  });
+
+  it('copies of one proof are one question, whose answer is remembered when it is yes', async () => {
+    const copies = [bring('0xaa'), bring('0xaa', 'b'), bring('0xaa')];
+    await rest();
+    assert.equal(asked.length, 1);
+    asked[0]?.answer({ kind: 'genuine', proof: proofSigned('0xaa') });
+    assert.deepEqual(
+      (await Promise.all(copies)).map(({ kind }) => kind),
+      ['genuine', 'genuine', 'genuine'],
+    );
+    assert.equal((await bring('0xaa')).kind, 'genuine');
+    assert.equal(asked.length, 1);
+    assert.equal(unproven.count.proven, 1);
+  });
+
+  it('a no is asked again: who has been told it may have deployed his wallet since', async () => {
+    const first = bring('0xaa');
+    await rest();
+    asked[0]?.answer(REFUSED);
+    assert.equal((await first).kind, 'refused');
+    void bring('0xaa');
+    await rest();
+    assert.equal(asked.length, 2);
+  });
+});

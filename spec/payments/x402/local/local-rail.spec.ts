@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { type Hex, keccak256 } from 'viem';
+import type { PaymentRail, Proof } from '../../../../src/payments/rail.ts';
+import type { Chain } from '../../../../src/payments/x402/chain/chain.ts';
+import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
+import type { Chain as LocalChain } from '../../../support/chain.ts';
+import type { ChainActors } from '../chain/chain-actors.ts';
+import { freshAccount, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';
+import { openStage, type Stage, settleThrough } from '../stage.ts';
+
+const HASH = /^0x[0-9a-f]{64}$/;
+const SPENT = 'invalid_exact_evm_nonce_already_used';
+
+describe('the local rail on a real chain', () => {
+  let stage: Stage;
+  let local: LocalChain;
+  let rpc: Rpc;
+  let chain: Chain;
+  let rail: PaymentRail;
+  let terms: Terms;
+  let offer: ReturnType<typeof offerFor>;
+  let actors: ChainActors;
+
+  before(async () => {
+    stage = await openStage();
+    ({ local, rpc, chain, terms, offer, actors, rail } = stage);
+  });
+  after(() => stage.close());
+
+  const settle = (proof: Proof, through = rail, history?: { sentBefore: boolean }) =>
+    settleThrough(through, proof, offer, history);
+
+  it('moves exactly the price, and writes the transaction ahead of its broadcast', async () => {
+    const { account, proof } = await actors.buyer();
+    const balanceBefore = await local.balanceOf(offer.payTo);
+    assert.deepEqual(await rail.verify(proof, offer), { kind: 'valid' });
+    const { outcome, written } = await settle(proof);
+    assert.equal(outcome.kind, 'settled');
+    assert.equal(written.length, 1);
+    assert.equal(outcome.transaction, written[0]?.hash);
+    assert.equal(written[0]?.hash, keccak256(written[0]?.raw as Hex));
+    assert.equal(await local.balanceOf(offer.payTo), balanceBefore + PRICE_UNITS);
+    assert.equal(await local.balanceOf(account.address), 0n);
+  });
+
+  it('settles a payer that pays many times at once, each once', async () => {
+    const account = freshAccount();
+    const payments = 12;
+    await local.mint(account.address, PRICE_UNITS * BigInt(payments));
+    const proofs = await Promise.all(Array.from({ length: payments }, () => genuineProof(account, terms)));
+    const settled = await Promise.all(proofs.map((proof) => settle(proof)));
+    assert.deepEqual(new Set(settled.map(({ outcome }) => outcome.kind)), new Set(['settled']));
+    assert.equal(new Set(settled.map(({ outcome }) => outcome.transaction)).size, payments);
+    assert.equal(await local.balanceOf(account.address), 0n);
+  });
+
+  it('sends nothing when the write-ahead fails', async () => {
+    const { account, proof } = await actors.buyer();
+    const outcome = await rail.settle(proof, offer, async () => {
+      throw new Error('fenced');
+    });
+    assert.equal(outcome.kind, 'uncertain');
+    assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
+    assert.equal((await rail.reconcile(proof, offer, undefined)).kind, 'open');
+    assert.equal((await settle(proof)).outcome.kind, 'settled');
+  });
+
+  it('finds a replay to be paid by the first transaction, and sends no second one', async () => {
+    const { proof } = await actors.buyer(2n * PRICE_UNITS);
+    const first = await settle(proof);
+    assert.deepEqual(await rail.verify(proof, offer), { kind: 'refused', reason: SPENT, nonceSpent: true });
+    const again = await settle(proof);
+    assert.deepEqual(again.outcome, first.outcome);
+    assert.equal(again.written.length, 0);
+    assert.deepEqual(await rail.reconcile(proof, offer, undefined), first.outcome);
+    assert.deepEqual(await rail.reconcile(proof, offer, first.outcome.transaction), first.outcome);
+  });
+
+  it('counts a payment that a stranger submitted first', async () => {
+    const { proof } = await actors.buyer();
+    const transaction = await actors.submit(proof);
+    const { outcome, written } = await settle(proof);
+    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction });
+    assert.equal(written.length, 0);
+  });
+
+  it('counts a payment that a stranger slips in between simulation and broadcast', async () => {
+    const { proof } = await actors.buyer();
+    let transaction: string | undefined;
+    const outcome = await rail.settle(proof, offer, async () => {
+      transaction = await actors.submit(proof);
+    });
+    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction });
+  });
+
+  it('refuses a cancelled authorization: the nonce is spent, nobody was paid', async () => {
+    const { account, proof } = await actors.buyer();
+    await actors.cancel(account, proof);
+    const { outcome } = await settle(proof);
+    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
+    assert.equal((await rail.reconcile(proof, offer, undefined)).kind, 'refused');
+  });
+
+  it('refuses an authorization that the payer spent on itself', async () => {
+    const { account, proof } = await actors.buyer();
+    await actors.spendOnSelf(account, proof);
+    const { outcome } = await settle(proof);
+    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
+    assert.match(outcome.transaction ?? '', HASH);
+    assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
+  });
+
+  it('refuses one cancelled between simulation and broadcast, although its own transaction was mined', async () => {
+    const { account, proof } = await actors.buyer();
+    const outcome = await rail.settle(proof, offer, () => actors.cancel(account, proof));
+    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
+  });
+
+  it('refuses a payer without funds before anything is sent, but not after an earlier attempt', async () => {
+    const { proof } = await actors.buyer(0n);
+    const refusal = { kind: 'refused', reason: 'insufficient_funds' } as const;
+    assert.deepEqual(await rail.verify(proof, offer), { ...refusal, nonceSpent: false });
+    const { outcome, written } = await settle(proof);
+    assert.deepEqual(outcome, { ...refusal, evidence: 'unsent' });
+    assert.equal(written.length, 0);
+    assert.equal((await settle(proof, rail, { sentBefore: true })).outcome.kind, 'uncertain');
+  });
+
+  it('refuses an expired authorization before anything is sent', async () => {
+    const proof = await genuineProof(freshAccount(), terms, { validBefore: '1' });
+    const { outcome, written } = await settle(proof);
+    assert.deepEqual(outcome, {
+      kind: 'refused',
+      reason: 'invalid_exact_evm_payload_authorization_valid_before',
+      evidence: 'unsent',
+    });
+    assert.equal(written.length, 0);
+  });
+
+  it('never sends what does not pay the offer', async () => {
+    const { account, proof } = await actors.buyer();
+    const cheaper = { ...offer, amount: '1' };
+    assert.equal((await rail.verify(proof, cheaper)).kind, 'refused');
+    const outcome = await rail.settle(proof, cheaper, async () => assert.fail('nothing may be signed'));
+    assert.equal(outcome.kind, 'uncertain');
+    assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
+  });
+
+  it('is ready while its relayer can pay gas', async () => {
+    assert.equal(await rail.check(), undefined);
+    const privateKey = `0x${randomBytes(32).toString('hex')}`;
+    const poor = await createLocalRail({ rpc, chain, terms, privateKey });
+    assert.deepEqual(await poor.check(), { found: 'degraded', cause: 'the relayer is out of gas' });
+  });
+});

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
+import {
+  createSentTransactions,
+  NODE_LAG_MS,
+  REMEMBERED_TRANSACTIONS,
+} from '../../../../src/payments/x402/local/sent-transactions.ts';
+
+/** A node that takes everything unless the row says otherwise, and what it was given. */
+function node(answers: Readonly<Record<string, string>> = {}) {
+  const given: string[] = [];
+  return {
+    given,
+    async broadcast(raw: string) {
+      given.push(raw);
+      const refusal = answers[raw];
+      if (refusal === 'silent') throw new Error('no answer');
+      if (refusal !== undefined) throw new RpcRefusal('eth_sendRawTransaction', -32_000, refusal, false);
+    },
+  };
+}
+
+function sentUpTo(numbers: readonly number[], answers?: Readonly<Record<string, string>>) {
+  const peer = node(answers);
+  const clock = { now: 0 };
+  const sent = createSentTransactions(peer.broadcast, () => clock.now);
+  for (const number of numbers) sent.add(number, `tx${number}`);
+  return { sent, given: peer.given, clock };
+}
+
+describe('the number of the next transaction', () => {
+  const rows: readonly (readonly [
+    what: string,
+    sent: readonly number[],
+    pending: number,
+    answers: Readonly<Record<string, string>>,
+    number: number,
+    given: readonly string[],
+  ])[] = [
+    ['is the node’s count at first', [], 7, {}, 7, []],
+    ['is the node’s count when it has all', [5, 6], 7, {}, 7, []],
+    ['is the node’s count when others use the account too', [5, 6], 9, {}, 9, []],
+    ['follows what was lost, which is sent again in its order', [5, 6, 7], 6, {}, 8, ['tx6', 'tx7']],
+    ['follows our own when the node has it and does not count it', [5, 6], 5, { tx5: 'already known' }, 7, ['tx5']],
+    ['so with the words of other nodes', [5], 5, { tx5: 'transaction already imported' }, 6, ['tx5']],
+    ['follows our own when the count was behind', [5, 6], 5, { tx5: 'nonce too low' }, 7, ['tx5', 'tx6']],
+    ['is one that the node refuses to fill again', [5, 6], 5, { tx5: 'insufficient funds' }, 5, ['tx5']],
+    ['is the first such, after what it takes', [5, 6, 7], 5, { tx6: 'fee too low' }, 6, ['tx5', 'tx6']],
+  ];
+  for (const [what, numbers, pending, answers, expected, given] of rows)
+    it(what, async () => {
+      const stage = sentUpTo(numbers, answers);
+      assert.equal(await stage.sent.nextNumber(pending), expected);
+      assert.deepEqual(stage.given, given);
+    });
+
+  it('is not given while the node does not say whether it has what is missing', async () => {
+    const { sent } = sentUpTo([5], { tx5: 'silent' });
+    await assert.rejects(sent.nextNumber(5), /no answer/);
+  });
+
+  it('forgets what was refused, and what stood behind it', async () => {
+    const { sent, given } = sentUpTo([5, 6], { tx5: 'insufficient funds' });
+    assert.equal(await sent.nextNumber(5), 5);
+    sent.add(5, 'anew');
+    assert.equal(await sent.nextNumber(5), 6);
+    assert.deepEqual(given, ['tx5', 'anew']);
+  });
+
+  it('is ours while a count below numbers of another process may be a lag, and the node’s from then on', async () => {
+    const { sent, clock, given } = sentUpTo([5, 7]);
+    clock.now = 100;
+    for (const [at, number] of [
+      [100, 8],
+      [100 + NODE_LAG_MS - 1, 8],
+      [100 + NODE_LAG_MS, 6],
+    ] as const) {
+      clock.now = at;
+      assert.equal(await sent.nextNumber(6), number);
+    }
+    assert.deepEqual(given, [], 'those of others are not ours to send');
+  });
+
+  it('counts a lag from when it began, and a count that is right ends it', async () => {
+    const { sent, clock } = sentUpTo([5, 7]);
+    assert.equal(await sent.nextNumber(6), 8);
+    clock.now = NODE_LAG_MS - 1;
+    assert.equal(await sent.nextNumber(8), 8);
+    clock.now = NODE_LAG_MS;
+    assert.equal(await sent.nextNumber(6), 8);
+  });
+
+  for (const [lost, number, again] of [
+    [REMEMBERED_TRANSACTIONS, REMEMBERED_TRANSACTIONS + 1, REMEMBERED_TRANSACTIONS],
+    [REMEMBERED_TRANSACTIONS + 1, 0, 0],
+  ] as const)
+    it(`${lost} lost ones: ${again} are sent again, the next is ${number}`, async () => {
+      const { sent, clock, given } = sentUpTo(Array.from({ length: REMEMBERED_TRANSACTIONS + 1 }, (_, at) => at));
+      const pending = REMEMBERED_TRANSACTIONS + 1 - lost;
+      await sent.nextNumber(pending);
+      clock.now = NODE_LAG_MS;
+      given.length = 0;
+      assert.equal(await sent.nextNumber(pending), number);
+      assert.equal(given.length, again);
+    });
+});

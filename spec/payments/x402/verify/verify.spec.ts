@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { hashTypedData } from 'viem';
+import type { RailVerdict } from '../../../../src/payments/rail.ts';
+import type { WalletSignatures, WalletVerdict } from '../../../../src/payments/x402/chain/wallet-signature.ts';
+import { prepareRecovery } from '../../../../src/payments/x402/evm/recover.ts';
+import { createExaminer, type ExaminerDeps } from '../../../../src/payments/x402/verify/verify.ts';
+import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/proof-codec.ts';
+import type { Eip3009Authorization, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
+import {
+  freshAccount,
+  freshAddress,
+  NOBODY_TO_ASK,
+  offerFor,
+  payloadFor,
+  RESOURCE_URL,
+  sign,
+  termsFor,
+  typedData,
+} from '../signing.ts';
+
+const terms = termsFor();
+const offer = offerFor(terms);
+const account = freshAccount();
+const { recover } = await prepareRecovery();
+const NOW = 1_800_000_000;
+
+/** Examines a payload as the layers do; the signature only when nothing cheaper refused. */
+async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}, nowSeconds = NOW) {
+  const decoded = decodeProof(encodeProof(payload));
+  if (decoded.kind === 'unreadable') return decoded.reason;
+  const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, ...deps });
+  const examination = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: nowSeconds * 1_000 });
+  if (examination.refusal !== undefined) return examination.refusal.reason;
+  const checked = await examination.checkSignature();
+  const signature = checked.kind === 'unproven' ? await checked.prove() : checked;
+  return signature.kind === 'refused' ? signature.reason : signature.kind;
+}
+
+function payable(changes: Partial<Eip3009Authorization> = {}): Promise<PaymentPayload> {
+  return payloadFor(account, terms, { validAfter: '0', validBefore: String(NOW + 120), ...changes });
+}
+
+const valid = await payable();
+/** A good signature of somebody else for the same authorization. */
+const stranger = await sign(freshAccount(), valid.payload.authorization, terms);
+
+function accepting(changes: object): PaymentPayload {
+  return { ...valid, accepted: { ...valid.accepted, ...changes } };
+}
+
+function authorizing(changes: Partial<Eip3009Authorization>): PaymentPayload {
+  const { signature, authorization } = valid.payload;
+  return { ...valid, payload: { signature, authorization: { ...authorization, ...changes } } };
+}
+
+const RECIPIENT = 'invalid_exact_evm_payload_recipient_mismatch';
+const VALUE = 'invalid_exact_evm_payload_authorization_value_mismatch';
+const AFTER = 'invalid_exact_evm_payload_authorization_valid_after';
+const BEFORE = 'invalid_exact_evm_payload_authorization_valid_before';
+const SIGNATURE = 'invalid_exact_evm_payload_signature';
+const REQUIREMENTS = 'invalid_payment_requirements';
+
+describe('a proof against our offer', () => {
+  const rows: readonly (readonly [what: string, payload: PaymentPayload, outcome: string])[] = [
+    ['as offered and signed', valid, 'genuine'],
+    ['another network accepted', accepting({ network: 'eip155:1' }), 'invalid_network'],
+    ['a network in capitals', accepting({ network: 'EIP155:31337' }), 'invalid_network'],
+    ['a smaller amount accepted', accepting({ amount: '9999' }), REQUIREMENTS],
+    ['a larger amount accepted', accepting({ amount: '10001' }), REQUIREMENTS],
+    ['amount zero accepted', accepting({ amount: '0' }), REQUIREMENTS],
+    ['another asset accepted', accepting({ asset: freshAddress() }), REQUIREMENTS],
+    ['another payee accepted', accepting({ payTo: freshAddress() }), REQUIREMENTS],
+    ['another timeout accepted', accepting({ maxTimeoutSeconds: 3_600 }), REQUIREMENTS],
+    ['an empty extra', accepting({ extra: {} }), REQUIREMENTS],
+    ['extra left out', accepting({ extra: undefined }), 'genuine'],
+    ['extra null', accepting({ extra: null }), 'genuine'],
+    ['another EIP-712 name', accepting({ extra: { ...offer.extra, name: 'USD' } }), REQUIREMENTS],
+    ['another payment flow', accepting({ extra: { ...offer.extra, paymentFlow: 'authorization' } }), REQUIREMENTS],
+    ['extra with an addition', accepting({ extra: { ...offer.extra, note: 1 } }), 'genuine'],
+    ['an amount with leading zeros', accepting({ amount: '0010000' }), 'genuine'],
+    ['the URL of another resource', { ...valid, resource: { url: `${RESOURCE_URL}2` } }, REQUIREMENTS],
+    ['paid to somebody else', authorizing({ to: freshAddress() }), RECIPIENT],
+    ['underpaid', authorizing({ value: '9999' }), VALUE],
+    ['overpaid', authorizing({ value: '10001' }), VALUE],
+    ['paid nothing', authorizing({ value: '0' }), VALUE],
+    ['paid 2^256 - 1', authorizing({ value: (2n ** 256n - 1n).toString() }), VALUE],
+    ['another payer', authorizing({ from: freshAddress() }), SIGNATURE],
+    ['another validAfter', authorizing({ validAfter: '1' }), SIGNATURE],
+    ['another validBefore', authorizing({ validBefore: String(NOW + 121) }), SIGNATURE],
+    ['another nonce', authorizing({ nonce: `0x${'1'.repeat(64)}` }), SIGNATURE],
+    ['milliseconds for validBefore', authorizing({ validBefore: `${NOW}000` }), BEFORE],
+    ['validBefore 2^256 - 1', authorizing({ validBefore: (2n ** 256n - 1n).toString() }), BEFORE],
+  ];
+  for (const [what, payload, outcome] of rows)
+    it(`${what}: ${outcome}`, async () => {
+      assert.equal(await verdict(payload), outcome);
+    });
+
+  it('signed for another token, chain, name or version is no signature', async () => {
+    const { authorization } = valid.payload;
+    const elsewhere = [
+      { ...terms, asset: freshAddress() },
+      { ...terms, chainId: 1 },
+      { ...terms, assetName: 'USDC' },
+      { ...terms, assetVersion: '1' },
+    ];
+    for (const other of elsewhere) {
+      const signature = await sign(account, authorization, other);
+      assert.equal(await verdict({ ...valid, payload: { signature, authorization } }), SIGNATURE);
+    }
+  });
+
+  it('names the first check that fails, in the order of the contract', async () => {
+    const wrongInAllWays = {
+      ...accepting({ network: 'eip155:1', amount: '1' }),
+      payload: authorizing({ to: freshAddress(), value: '1', validBefore: '1', validAfter: '9' }).payload,
+    };
+    assert.equal(await verdict(wrongInAllWays), 'invalid_network');
+    assert.equal(await verdict({ ...wrongInAllWays, accepted: { ...offer, amount: '1' } }), REQUIREMENTS);
+    assert.equal(await verdict({ ...wrongInAllWays, accepted: offer }), RECIPIENT);
+  });
+});
+
+describe('the window of an authorization', () => {
+  const rows: readonly (readonly [validAfter: number, validBefore: number, outcome: string])[] = [
+    [NOW + 4, NOW + 120, 'genuine'],
+    [NOW + 5, NOW + 120, 'genuine'],
+    [NOW + 6, NOW + 120, AFTER],
+    [0, NOW + 5, BEFORE],
+    [0, NOW + 6, 'genuine'],
+    [0, NOW + 7, 'genuine'],
+    [0, NOW + 719, 'genuine'],
+    [0, NOW + 720, 'genuine'],
+    [0, NOW + 721, BEFORE],
+  ];
+  for (const [validAfter, validBefore, outcome] of rows)
+    it(`from now ${validAfter === 0 ? '-∞' : `+${validAfter - NOW}`} s to +${validBefore - NOW} s: ${outcome}`, async () => {
+      const payload = await payable({ validAfter: String(validAfter), validBefore: String(validBefore) });
+      assert.equal(await verdict(payload), outcome);
+    });
+});
+
+describe('who signed', () => {
+  const long = `0x${'ab'.repeat(200)}`;
+  const withSignature = (signature: string): PaymentPayload => ({ ...valid, payload: { ...valid.payload, signature } });
+  const wallets = (answer: WalletVerdict | 'silent'): WalletSignatures => ({
+    check: async () => {
+      if (answer === 'silent') throw new Error('no answer');
+      return answer;
+    },
+  });
+  const signed = wallets({ kind: 'signed', signature: long });
+  const unsigned = wallets({ kind: 'refused', reason: SIGNATURE });
+  const silent = wallets('silent');
+  const never = wallets('silent');
+  never.check = () => assert.fail('nobody has to be asked');
+  const leaving = (verdict: RailVerdict): Partial<ExaminerDeps> => ({
+    terms: { ...terms, localSignatureCheck: false },
+    verifyByRail: async () => verdict,
+  });
+  const says = (reason: string, nonceSpent = false): RailVerdict => ({ kind: 'refused', reason, nonceSpent });
+  const NO_NODE = 'contract_signature_not_supported';
+  const rows: readonly (readonly [what: string, signature: string, deps: Partial<ExaminerDeps>, outcome: string])[] = [
+    ['a stranger, no chain to ask', stranger, {}, SIGNATURE],
+    ['a stranger, and the payer says no', stranger, { wallets: unsigned }, SIGNATURE],
+    ['a stranger, and the payer says yes', stranger, { wallets: signed }, 'genuine'],
+    ['a stranger, the chain silent', stranger, { wallets: silent }, 'unavailable'],
+    ['a long signature, no chain to ask', long, {}, NO_NODE],
+    ['a long signature, and the payer says no', long, { wallets: unsigned }, SIGNATURE],
+    ['a long signature, and the payer says yes', long, { wallets: signed }, 'genuine'],
+    ['a short signature, no chain to ask', '0x12', {}, SIGNATURE],
+    ['the payer himself', valid.payload.signature, { wallets: never }, 'genuine'],
+    ['the payer himself, signatures left to the rail', valid.payload.signature, leaving(says('x')), 'genuine'],
+    ['anybody, left to a rail that approves', stranger, leaving({ kind: 'valid' }), 'genuine'],
+    ['anybody, left to a rail that refuses', long, leaving(says(SIGNATURE)), SIGNATURE],
+    ['anybody, left to a rail that found it spent', long, leaving(says('spent', true)), 'genuine'],
+    ['anybody, left to a rail that is away', long, leaving({ kind: 'unavailable', cause: '' }), 'unavailable'],
+  ];
+  for (const [what, signature, deps, outcome] of rows)
+    it(`${what}: ${outcome}`, async () => {
+      assert.equal(await verdict(withSignature(signature), deps), outcome);
+    });
+
+  it('a payer in the range of precompiled contracts is refused, whatever the chain says', async () => {
+    for (const from of [`0x${'0'.repeat(40)}`, `0x${'4'.padStart(40, '0')}`, `0x${'ffff'.padStart(40, '0')}`]) {
+      assert.equal(await verdict(authorizing({ from }), { wallets: signed }), SIGNATURE);
+    }
+  });
+
+  it('is unproven, and counts for nothing, until the wallet was asked: about the digest, in its own words', async () => {
+    const decoded = decodeProof(encodeProof(withSignature(stranger)));
+    assert.ok(decoded.kind === 'decoded');
+    const asked: string[][] = [];
+    const wallet: WalletSignatures = {
+      check: async (...question) => {
+        asked.push(question);
+        return { kind: 'signed', signature: '0x12' };
+      },
+    };
+    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, wallets: wallet });
+    const unproven = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
+    assert.ok(unproven.kind === 'unproven');
+    assert.deepEqual(asked, []);
+    const proven = await unproven.prove();
+    assert.deepEqual(asked, [
+      [account.address.toLowerCase(), hashTypedData(typedData(valid.payload.authorization, terms)), stranger],
+    ]);
+    assert.ok(proven.kind === 'genuine');
+    assert.deepEqual([proven.proof.signedBy, proven.proof.payload.payload.signature], ['contract', '0x12']);
+  });
+
+  it('gives the signature in the spelling of the chain', async () => {
+    const bare = `${valid.payload.signature.slice(0, -2)}0${valid.payload.signature.endsWith('1b') ? 0 : 1}`;
+    const decoded = decodeProof(encodeProof(withSignature(bare)));
+    assert.ok(decoded.kind === 'decoded');
+    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
+    const signature = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
+    assert.ok(signature.kind === 'genuine');
+    assert.equal(signature.proof.payload.payload.signature, valid.payload.signature);
+    assert.equal(signature.proof.signedBy, 'account');
+  });
+});
+
+describe('a refusal of the cheap checks', () => {
+  it('still tells the replay key and can still check the signature, so that a record can answer', async () => {
+    const payload = await payable({ validBefore: String(NOW - 3_600) });
+    const decoded = decodeProof(encodeProof({ ...payload, accepted: { ...payload.accepted, amount: '20000' } }));
+    assert.ok(decoded.kind === 'decoded');
+    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
+    const late = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 });
+    assert.equal(late.refusal?.step, 'offer');
+    assert.match(late.payId, /^[0-9a-f]{64}$/);
+    assert.equal((await late.checkSignature()).kind, 'genuine');
+  });
+});

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, it } from 'node:test';
+import type { JsonObject } from '../../../src/json/types.ts';
+import { patternFault } from '../../../src/resources/patterns/linear.ts';
+import { object, resourceOf } from '../resources.ts';
+import { CATASTROPHES, type Catastrophe } from './catastrophes.ts';
+import { EVERYDAY, FALSE_REFUSALS } from './everyday.ts';
+
+/** Longest turn that one input may take, milliseconds of CPU. */
+const LIMIT_MS = 50;
+/** The same on a machine that is busy or slow: so many times what the plainest pattern takes right beside it for a whole body. */
+const TIMES_PLAIN = 12;
+/** Tries of one input: what garbage, a compilation or a shared core adds to one of them it does not add to all. */
+const TRIES = 20;
+/** Longest text that is tried. */
+const LONGEST = 4_096;
+/** Texts in one body of 1 MiB. */
+const TEXTS = 250;
+
+/** CPU time of this thread, milliseconds: what other processes do does not count. */
+function cpuMs(call: () => void): number {
+  const start = process.threadCpuUsage();
+  call();
+  const { user, system } = process.threadCpuUsage(start);
+  return (user + system) / 1_000;
+}
+
+/** What 1 MiB of letters costs with a pattern of one step for each, milliseconds of CPU. */
+const plainMs = (() => {
+  const text = { type: 'string', pattern: '^[a-z]*$' };
+  const resource = resourceOf(object({ many: { type: 'array', items: text } }));
+  const many = Array.from({ length: TEXTS }, () => 'a'.repeat(LONGEST));
+  return (): number => cpuMs(() => resource.prepare({ many }, undefined));
+})();
+
+/** What a turn took in each try, until one was short enough: then empty. */
+function tooLong(call: () => void): readonly string[] {
+  const told: string[] = [];
+  for (let tried = 0; tried < TRIES; tried += 1) {
+    const ms = cpuMs(call);
+    if (ms < LIMIT_MS) return [];
+    const plain = plainMs();
+    if (ms < TIMES_PLAIN * plain) return [];
+    told.push(`${ms} ms of CPU, ${plain} for the plainest`);
+  }
+  return told;
+}
+
+function attack([, pump, beginning, end]: Catastrophe, length: number): string {
+  const room = Math.max(0, length - beginning.length - end.length);
+  return beginning + pump.repeat(Math.ceil(room / pump.length)).slice(0, room) + end;
+}
+
+const ALL = Object.values(CATASTROPHES).flat();
+
+describe('published catastrophic patterns', () => {
+  it('are at least 300, of which at least 150 are accepted and run', () => {
+    assert.equal(new Set(ALL.map(([pattern]) => pattern)).size, ALL.length);
+    const accepted = ALL.filter(([pattern]) => patternFault(pattern) === undefined);
+    assert.ok(ALL.length >= 300 && accepted.length >= 150, `${accepted.length} of ${ALL.length} are accepted`);
+  });
+
+  for (const [source, patterns] of Object.entries(CATASTROPHES))
+    describe(source, () => {
+      for (const catastrophe of patterns)
+        it(`hold no turn: ${catastrophe[0].slice(0, 60)}`, () => {
+          const [pattern] = catastrophe;
+          if (patternFault(pattern) !== undefined) {
+            // A refusal has no turn to hold. Why it is refused is one of what the linear engine cannot do.
+            assert.match(patternFault(pattern) ?? '', /look-around|back-reference|steps for each character|U\+FFFF/);
+            return;
+          }
+          const text = { type: 'string', pattern };
+          const resource = resourceOf(object({ one: text, many: { type: 'array', items: text } }));
+          const worst = (input: JsonObject) =>
+            assert.deepEqual(
+              tooLong(() => resource.prepare(input, undefined)),
+              [],
+            );
+          for (const length of [32, 64, 1_000, LONGEST]) worst({ one: attack(catastrophe, length) });
+          worst({ many: Array.from({ length: TEXTS }, () => attack(catastrophe, LONGEST)) });
+          worst({ many: Array.from({ length: TEXTS * 64 }, () => attack(catastrophe, 64)) });
+        });
+    });
+
+  it('would hold the ordinary engine', () => {
+    // On 31 characters, which ended nothing for 20 s. A time limit of its own ends the process that never would.
+    const program = `/^(?:[a-z]|[a-z0-9]){64}$/.test('a'.repeat(31))`;
+    const { signal } = spawnSync(process.execPath, ['--eval', program], { timeout: 2_000, killSignal: 'SIGKILL' });
+    assert.equal(signal, 'SIGKILL');
+  });
+});
+
+describe('everyday patterns', () => {
+  it('are at least 40', () => assert.ok(EVERYDAY.length >= 40, `${EVERYDAY.length}`));
+  for (const [name, pattern, yes, no] of EVERYDAY)
+    it(`${name} is accepted, and means what it says`, () => {
+      assert.equal(patternFault(pattern), undefined);
+      const resource = resourceOf(object({ a: { type: 'string', pattern } }));
+      for (const a of yes) assert.equal(resource.prepare({ a }, undefined).ok, true, a);
+      for (const a of no) assert.equal(resource.prepare({ a }, undefined).ok, false, a);
+    });
+  it('a hundred of each fit one input', () => {
+    for (const [name, pattern, [example]] of EVERYDAY) {
+      const items = { type: 'string', pattern };
+      const resource = resourceOf(object({ many: { type: 'array', items } }));
+      const { ok } = resource.prepare({ many: Array.from({ length: 100 }, () => example ?? '') }, undefined);
+      assert.equal(ok, true, name);
+    }
+  });
+  for (const [name, pattern, reason, instead] of FALSE_REFUSALS)
+    it(`${name} is refused, though it is ordinary: ${instead}`, () =>
+      assert.match(patternFault(pattern) ?? 'accepted', reason));
+});

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { MatchBudgetError, withMatchBudget } from '../../../src/resources/patterns/budget.ts';
+import { FORMATS } from '../../../src/resources/patterns/formats.ts';
+
+/** A text of this length, of any of these beginnings, pumps and ends, takes seconds where going back costs more than going on. */
+const LENGTH = 32_768;
+const LIMIT_MS = 60;
+const BEGINNINGS = ['', 'http://', 'a:', 'P', '/', '#', '{', 'a@', 'http://[', 'http://a@', '::', 'a://a@'];
+const PUMPS = [
+  ...['a', '1', 'a.', '1.', 'a-', '1:', '@', '%41', '{x}', '-', '/', 'a@', '::', '[', '//', '/a', '~0', 'T', '1Y', '+'],
+  ...[
+    '\\',
+    '(',
+    '[\\p{L}]',
+    'a|',
+    'x?',
+    'é',
+    '\n',
+    'AAAA',
+    'AAAA\n',
+    '?',
+    '#',
+    'a:',
+    'a@a.',
+    '{a,',
+    '2020-01-01T',
+    't',
+  ],
+];
+const ENDS = ['', '!', '\n', '@', '}'];
+
+/** Outside of a document's budget a text of this length has one of its own, which is not what is measured. */
+const untilSpent = (test: (text: string) => boolean, text: string): void => {
+  try {
+    test(text);
+  } catch (error) {
+    assert.ok(error instanceof MatchBudgetError);
+  }
+};
+
+/** Of a few: a busy machine makes a call longer, never shorter. */
+function bestMs(call: () => void): number {
+  let best = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 8 && best > LIMIT_MS / 2; run += 1) {
+    const start = performance.now();
+    call();
+    best = Math.min(best, performance.now() - start);
+  }
+  return best;
+}
+
+describe('a format takes time linear in its text', () => {
+  for (const [name, test] of Object.entries(FORMATS))
+    it(name, () => {
+      for (const beginning of BEGINNINGS)
+        for (const pump of PUMPS)
+          for (const end of ENDS) {
+            const text = beginning + pump.repeat(LENGTH / pump.length) + end;
+            const ms = bestMs(() => untilSpent(test, text));
+            assert.ok(ms < LIMIT_MS, `${ms} ms for ${JSON.stringify([beginning, pump, end])}`);
+          }
+    });
+
+  it('and takes it from the budget of the document', () => {
+    const email = FORMATS['email'] ?? assert.fail('is no format');
+    const mails = (count: number) => () => {
+      for (let n = 0; n < count; n += 1) assert.ok(email('first.last@shop.example'));
+    };
+    withMatchBudget(mails(10_000));
+    assert.throws(() => withMatchBudget(mails(1_000_000)), MatchBudgetError);
+  });
+});

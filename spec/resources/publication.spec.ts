@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formatsPlugin from 'ajv-formats';
+import release from '../../package.json' with { type: 'json' };
+import discoverySchema from '../../schemas/discovery.schema.json' with { type: 'json' };
+import resourceSchema from '../../schemas/resource.schema.json' with { type: 'json' };
+import { compileCatalogue } from '../../src/resources/catalogue.ts';
+import { type AdapterHealths, HEALTH_REFRESH_MS } from '../../src/resources/discovery.ts';
+import type { StaticDocument } from '../../src/resources/resource.ts';
+import { load } from '../config/document/document.ts';
+import { asking, CHECKOUT_PEM, PROVIDER } from '../config/sections/ap2.ts';
+
+const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true });
+(formatsPlugin.default ?? formatsPlugin)(ajv);
+const obeys = (schema: object, value: unknown): void => {
+  const validate = ajv.compile(schema);
+  assert.ok(validate(value), JSON.stringify(validate.errors));
+};
+const parsed = (document: StaticDocument): Record<string, unknown> =>
+  JSON.parse(Buffer.from(document.bytes).toString()) as Record<string, unknown>;
+const START = '2026-01-02T03:04:05.000Z';
+const after = (ms: number): string => new Date(Date.parse(START) + ms).toISOString();
+const http = (status: 'pass' | 'warn' | 'fail', checkedAt: string): AdapterHealths => ({ http: { status, checkedAt } });
+
+const CANARY = 'c4n4ry';
+/** Everything that must stay inside, marked. */
+const secretive = load({
+  'server.adminToken': `${CANARY}-admin`,
+  'backend.baseUrl': `http://127.0.0.1:3000/${CANARY}`,
+  'backend.headers': { 'x-key': CANARY },
+  storage: { redis: { url: `redis://:${CANARY}@redis.example` } },
+  'payments.x402.rpcUrl': `https://rpc.example/${CANARY}`,
+  'payments.x402.facilitator': {
+    mode: 'remote',
+    url: `https://${CANARY}.example`,
+    auth: { type: 'bearer', token: CANARY },
+  },
+  'resources.report.backend.headers': { 'x-other': CANARY },
+  'resources.report.backend.path': `/${CANARY}/{city}?key=${CANARY}`,
+  'resources.free': {
+    name: 'Free',
+    description: 'Nothing to pay',
+    backend: { method: 'DELETE', path: '/x' },
+    pricing: { type: 'free' },
+  },
+});
+const catalogue = compileCatalogue(secretive, START);
+
+describe('GET /api/resources', () => {
+  const { resources } = parsed(catalogue.listing) as { resources: Record<string, unknown>[] };
+  it('lists resources in the shape of the interface specification', () => {
+    obeys({ type: 'array', items: resourceSchema, minItems: 2 }, resources);
+    assert.deepEqual(resources[1], {
+      id: 'free',
+      name: 'Free',
+      description: 'Nothing to pay',
+      inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+      method: 'DELETE',
+      pricing: { type: 'free' },
+      exposedVia: ['http'],
+      paymentMethods: [],
+    });
+    assert.deepEqual(resources[0]?.['pricing'], { type: 'fixed', amount: '0.01', currency: 'USDC' });
+    assert.deepEqual(resources[0]?.['paymentMethods'], ['x402']);
+  });
+  it('keeps the order of the configuration', () =>
+    assert.deepEqual(
+      resources.map(({ id }) => id),
+      ['report', 'free'],
+    ));
+  it('has a strong ETag of its bytes, equal on every replica', () => {
+    assert.match(catalogue.listing.etag, /^"[A-Za-z0-9_-]{27}"$/);
+    assert.ok(
+      createHash('sha256')
+        .update(catalogue.listing.bytes)
+        .digest('base64url')
+        .startsWith(catalogue.listing.etag.slice(1, -1)),
+    );
+    assert.equal(compileCatalogue(secretive).listing.etag, catalogue.listing.etag);
+  });
+});
+
+describe('GET /.well-known/agent-commerce', () => {
+  const document = parsed(catalogue.discovery(http('pass', START)));
+  it('obeys its schema, with and without payments', () => {
+    obeys(discoverySchema, document);
+    const free = load({ payments: undefined, 'resources.report.pricing': { type: 'free' } });
+    const other = parsed(compileCatalogue(free, START).discovery({}));
+    obeys(discoverySchema, other);
+    assert.deepEqual([other['payments'], other['paymentProviders']], [{}, []]);
+  });
+  it('says who sells, where the money goes and in which mode', () => {
+    assert.deepEqual(document['gateway'], {
+      implementationVersion: release.version,
+      supportedSpec: 'agent-commerce/v1.0.0',
+    });
+    assert.deepEqual(document['merchant'], { id: 'shop', name: 'Shop', publicBaseUrl: 'https://api.shop.example' });
+    assert.deepEqual(document['payments'], {
+      x402: {
+        enabled: true,
+        network: 'eip155:84532',
+        asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+        assetName: 'USDC',
+        assetVersion: '2',
+        assetDecimals: 6,
+        payTo: '0x1111111111111111111111111111111111111111',
+        maxTimeoutSeconds: 120,
+        facilitator: { mode: 'remote' },
+        mode: 'testnet',
+      },
+    });
+  });
+  it('names what of x402 it does not take', () => {
+    const [provider, ...more] = document['paymentProviders'] as Record<string, unknown>[];
+    assert.deepEqual(more, []);
+    assert.equal(provider?.['supportedSpec'], 'x402/v2 scheme=exact family=eip155');
+    const unsupported = provider?.['unsupported'] as string[];
+    for (const name of ['permit2', 'upto', 'batch-settlement', 'auth-capture', 'bazaar', 'x402-v1', 'solana'])
+      assert.ok(unsupported.includes(name), name);
+  });
+  it('lists the fronts that are mounted, and no other', () => {
+    assert.deepEqual(
+      (document['adapters'] as { name: string }[]).map(({ name }) => name),
+      ['http'],
+    );
+    assert.deepEqual(document['protocols'], {
+      http: { enabled: true },
+      mcp: { enabled: false, mountPath: '/mcp' },
+      a2a: { enabled: false, mountPath: '/a2a' },
+      acp: { enabled: false, mountPath: '/acp' },
+    });
+    assert.equal((document['store'] as { name: string }).name, 'redis');
+    assert.deepEqual(document['authorizationProviders'], []);
+  });
+  it('carries the health of each front', () => {
+    const health = (healths: AdapterHealths) =>
+      (parsed(compileCatalogue(secretive, START).discovery(healths))['adapters'] as { health: unknown }[])[0]?.health;
+    assert.deepEqual(health({}), { status: 'warn', checkedAt: START });
+    assert.deepEqual(health(http('fail', after(9))), { status: 'fail', checkedAt: after(9) });
+  });
+  it('keeps bytes and ETag while the status stays and the check is less than 30 s newer, then tells the newer one', () => {
+    const { discovery } = compileCatalogue(secretive, START);
+    const first = discovery(http('pass', START));
+    assert.equal(discovery(http('pass', after(2_000))), first);
+    assert.equal(discovery(http('pass', after(HEALTH_REFRESH_MS - 1))), first);
+    const second = discovery(http('pass', after(HEALTH_REFRESH_MS)));
+    assert.notEqual(second.etag, first.etag);
+    const third = discovery(http('warn', after(HEALTH_REFRESH_MS + 1)));
+    assert.notEqual(third.etag, second.etag);
+    assert.equal(discovery(http('pass', START)).etag, first.etag);
+  });
+});
+
+describe('a shop that asks for mandates', () => {
+  const strict = compileCatalogue(load(asking({ 'authorization.ap2.algorithms': ['EdDSA'] })), START);
+  it('says so of each resource that needs one, and of no other', () => {
+    const { resources: asked } = parsed(strict.listing) as { resources: Record<string, unknown>[] };
+    obeys({ type: 'array', items: resourceSchema, minItems: 1 }, asked);
+    assert.deepEqual(asked[0]?.['authorization'], { required: ['ap2'] });
+    const { resources: others } = parsed(catalogue.listing) as { resources: object[] };
+    for (const resource of others) assert.ok(!('authorization' in resource));
+  });
+  it('publishes what it understands, whom it trusts, and where its keys are', () => {
+    const document = parsed(strict.discovery({}));
+    obeys(discoverySchema, document);
+    const [provider, ...more] = document['authorizationProviders'] as Record<string, unknown>[];
+    assert.deepEqual(more, []);
+    assert.deepEqual(
+      [provider?.['name'], provider?.['kind'], provider?.['supportedSpec'], provider?.['status']],
+      ['ap2', 'authorization', 'ap2/v0.2.0 mode=direct,autonomous', 'experimental'],
+    );
+    const capabilities = provider?.['capabilities'] as string[];
+    for (const known of ['direct', 'autonomous', 'checkout-receipt', 'checkout.line_items', 'payment.budget'])
+      assert.ok(capabilities.includes(known), known);
+    assert.equal(capabilities.filter((name) => /^(checkout|payment)\./.test(name)).length, 10, 'every constraint');
+    assert.deepEqual(document['authorization'], {
+      ap2: {
+        enabled: true,
+        profile: 'agent-commerce/ap2/checkout/v1',
+        audience: 'https://api.shop.example',
+        algorithms: ['ES256', 'EdDSA'],
+        issuers: [PROVIDER.id],
+        jwksUri: 'https://api.shop.example/.well-known/jwks.json',
+      },
+    });
+    assert.ok(
+      !Buffer.from(strict.discovery({}).bytes)
+        .toString()
+        .includes(CHECKOUT_PEM.split('\n')[1] ?? ''),
+    );
+    assert.ok(!('authorization' in parsed(catalogue.discovery({}))));
+  });
+});
+
+describe('what is published', () => {
+  it('withholds every URL, token, header and path of the inside', () => {
+    for (const document of [catalogue.listing, catalogue.discovery({})])
+      assert.doesNotMatch(Buffer.from(document.bytes).toString(), /c4n4ry|redis\.example|rpc\.example|127\.0\.0\.1/);
+  });
+});

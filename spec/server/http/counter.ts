@@ -1,0 +1,41 @@
+import { promisify } from 'node:util';
+import express, { type RequestHandler } from 'express';
+import { present } from '../../../src/pipeline/middleware/error-handler.ts';
+import { checkFraming } from '../../../src/server/http/framing.ts';
+import { identify } from '../../../src/server/http/request-id.ts';
+import { sendJson } from '../../../src/server/http/respond.ts';
+import { createListener, type ListenerParts } from '../../../src/server/listener/listen.ts';
+import { plainExpress } from '../../../src/server/listener/plain-express.ts';
+
+/** A listener like the gateway's, with nothing behind it but what a test puts there. */
+export interface Counter {
+  readonly url: string;
+  /** Requests that got past every layer. */
+  readonly served: readonly string[];
+  /** Connections that are open now. */
+  connections(): Promise<number>;
+  close(): void;
+}
+
+/** Opens one on loopback. `layers` stand behind the framing check; what passes them is answered 200 `{}`. */
+export async function openCounter(
+  layers: readonly RequestHandler[],
+  bounds: Pick<ListenerParts, 'maxConnections' | 'silentMs' | 'headersTimeout' | 'connectionsCheckingInterval'> = {},
+): Promise<Counter> {
+  const served: string[] = [];
+  const app = plainExpress(express());
+  app.use(identify(), checkFraming(), ...layers);
+  app.use(function serve(req, res) {
+    served.push(`${req.method} ${req.url}`);
+    sendJson(res, 200, '{}');
+  });
+  app.use(present(() => undefined));
+  const listener = createListener({ app, onRefused: () => undefined, ...bounds });
+  const { port } = await listener.listen('127.0.0.1', 0);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    served,
+    connections: () => promisify(listener.server.getConnections).call(listener.server) as Promise<number>,
+    close: () => listener.destroy(),
+  };
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { openSeller, type Seller } from '../../support/seller.ts';
+import { exchange, invoke } from './raw.ts';
+
+describe('what comes over the wire', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller();
+  });
+  after(() => seller.close());
+
+  it('Expect: 100-continue gets its go-ahead, and the merchant gets the body and none of the caller headers', async () => {
+    seller.merchant.forget();
+    const answer = await exchange(seller.shop.url, [
+      invoke('free_echo', [
+        'Expect: 100-continue',
+        'Content-Length: 7',
+        'Authorization: Bearer mine',
+        'Connection: close',
+      ]),
+      '{"a":1}',
+    ]);
+    assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+    assert.ok(answer.endsWith('{"a":1}'));
+    const [request] = seller.merchant.requests;
+    assert.equal(request?.body.toString(), '{"a":1}');
+    assert.ok(!request?.rawHeaders.some((value) => /expect|authorization|mine/i.test(value)));
+  });
+
+  it('Expect: 100-continue is not invited to send what is refused', async () => {
+    const answer = await exchange(seller.shop.url, [
+      invoke('free_echo', ['Expect: 100-continue', 'Content-Length: 9999999']),
+    ]);
+    assert.match(answer, /^HTTP\/1\.1 413 /);
+    assert.ok(!answer.includes('100 Continue'));
+  });
+
+  it('an unknown expectation is not a reason to fail', async () => {
+    const answer = await exchange(seller.shop.url, [
+      invoke('cities', ['Expect: 200-maybe', 'Content-Length: 2', 'Connection: close']),
+      '{}',
+    ]);
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+  });
+
+  it('Upgrade: h2c is served as the plain request it is, and tunnels nothing', async () => {
+    seller.merchant.forget();
+    const lines = [
+      'Connection: Upgrade, HTTP2-Settings, close',
+      'Upgrade: h2c',
+      'HTTP2-Settings: AAMAAABkAAQAAP__',
+      'Content-Length: 2',
+    ];
+    const answer = await exchange(seller.shop.url, [invoke('free_echo', lines), '{}']);
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+    const raw = seller.merchant.requests[0]?.rawHeaders.join('|') ?? '';
+    assert.ok(!/upgrade|http2-settings/i.test(raw));
+  });
+
+  it('headers nominated by Connection reach nobody, and do not weaken ours', async () => {
+    seller.merchant.forget();
+    const lines = [
+      'Connection: close, X-Request-Id, Content-Type, X-Secret',
+      'X-Secret: 1',
+      'X-Request-Id: nominated',
+      'Content-Length: 2',
+    ];
+    const answer = await exchange(seller.shop.url, [invoke('free_echo', lines), '{}']);
+    assert.match(answer, /x-request-id: nominated/i);
+    const names = (seller.merchant.requests[0]?.rawHeaders ?? []).map((value) => value.toLowerCase());
+    assert.ok(names.includes('x-request-id') && !names.includes('x-secret'));
+  });
+
+  it('two proofs of 8 KiB fit into one head, 33 KiB do not and get the envelope', async () => {
+    const proofs = [`Payment-Signature: ${'A'.repeat(8_192)}`, `Agent-Authorization: ${'B'.repeat(8_192)}`];
+    const fits = await exchange(seller.shop.url, [
+      invoke('cities', [...proofs, 'Content-Length: 2', 'Connection: close']),
+      '{}',
+    ]);
+    assert.match(fits, /^HTTP\/1\.1 200 /);
+    const over = await exchange(seller.shop.url, [
+      invoke('cities', [`X-Large: ${'C'.repeat(33_000)}`, 'Content-Length: 2']),
+      '{}',
+    ]);
+    assert.match(over, /^HTTP\/1\.1 400 /);
+    assert.equal(
+      (JSON.parse(over.split('\r\n\r\n')[1] ?? '') as { details: { reason: string } }).details.reason,
+      'headers_too_large',
+    );
+  });
+
+  it('keep-alive: calls one after another on one connection', async () => {
+    const one = invoke('cities', ['Content-Length: 2']);
+    const last = invoke('cities', ['Content-Length: 2', 'Connection: close']);
+    const answer = await exchange(seller.shop.url, [`${one}{}`, `${last}{}`]);
+    assert.equal(answer.match(/HTTP\/1\.1 200 /g)?.length, 2);
+  });
+});

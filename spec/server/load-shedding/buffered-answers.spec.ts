@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { type Chain, startChain } from '../../support/chain.ts';
+import { openShop, type Shop } from '../../support/shop.ts';
+
+const ROOM_BYTES = 1_048_576;
+const LARGE = 'x'.repeat(600_000);
+
+/** A merchant whose large answers stop half-way until they are let go; anything else is answered at once. */
+interface SlowMerchant {
+  readonly server: Server;
+  readonly url: string;
+  /** The next large answer that was begun; the result sends the rest. */
+  begun(): Promise<() => void>;
+}
+
+async function startSlowMerchant(): Promise<SlowMerchant> {
+  const begun: (() => void)[] = [];
+  const arrivals: ((finish: () => void) => void)[] = [];
+  const server = createServer((request, response: ServerResponse) => {
+    request.resume();
+    if (!request.url?.startsWith('/bytes')) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/plain', 'content-length': String(LARGE.length) });
+    response.write(LARGE.slice(0, 1_000));
+    const finish = (): void => void response.end(LARGE.slice(1_000));
+    const waiting = arrivals.shift();
+    if (waiting === undefined) begun.push(finish);
+    else waiting(finish);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    server,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    begun: () => {
+      const finish = begun.shift();
+      return finish === undefined ? new Promise((resolve) => arrivals.push(resolve)) : Promise.resolve(finish);
+    },
+  };
+}
+
+describe('large answers inside messages', () => {
+  let chain: Chain;
+  let merchant: SlowMerchant;
+  let shop: Shop;
+  before(async () => {
+    [chain, merchant] = await Promise.all([startChain(), startSlowMerchant()]);
+    const overrides = { protocols: { mcp: { enabled: true } }, limits: { maxBufferedBytes: ROOM_BYTES } };
+    shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
+  });
+  after(async () => {
+    await shop.close();
+    merchant.server.closeAllConnections();
+    merchant.server.close();
+    await chain.stop();
+  });
+
+  interface ToolAnswer {
+    readonly retryAfter: string | null;
+    readonly result: { readonly isError?: boolean; readonly structuredContent?: { readonly code?: string } };
+  }
+  const call = async (name: string, signal?: AbortSignal): Promise<ToolAnswer> => {
+    const response = await fetch(`${shop.url}/mcp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const { result } = (await response.json()) as Pick<ToolAnswer, 'result'>;
+    return { retryAfter: response.headers.get('retry-after'), result };
+  };
+
+  it('wait for room, and the next one gets it when the first is sent; small ones need none', async () => {
+    const first = call('free_bytes');
+    const finishFirst = await merchant.begun();
+    const second = call('free_bytes');
+    const finishSecond = await merchant.begun();
+    finishSecond();
+    assert.equal((await call('cities')).result.isError, undefined);
+    finishFirst();
+    assert.deepEqual([(await first).result.isError, (await second).result.isError], [undefined, undefined]);
+  });
+
+  it('are refused when none comes, with the time to come back', async () => {
+    const first = call('free_bytes');
+    const finishFirst = await merchant.begun();
+    const { retryAfter, result } = await call('free_bytes');
+    assert.deepEqual([result.isError, result.structuredContent?.code, retryAfter], [true, 'GATEWAY_BUSY', '1']);
+    finishFirst();
+    assert.equal((await first).result.isError, undefined);
+    await merchant.begun();
+  });
+
+  it('give their room back when their caller leaves', async () => {
+    const leaving = new AbortController();
+    const first = call('free_bytes', leaving.signal).catch(() => undefined);
+    await merchant.begun();
+    const second = call('free_bytes');
+    const finishSecond = await merchant.begun();
+    leaving.abort();
+    await first;
+    finishSecond();
+    assert.equal((await second).result.isError, undefined);
+  });
+
+  it('over plain HTTP are streamed, and need none', async () => {
+    const first = call('free_bytes');
+    const finishFirst = await merchant.begun();
+    const streamed = shop.invoke('free_bytes');
+    const finishStreamed = await merchant.begun();
+    finishStreamed();
+    assert.equal((await (await streamed).text()).length, LARGE.length);
+    finishFirst();
+    await first;
+  });
+});

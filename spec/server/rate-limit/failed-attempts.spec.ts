@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { countWrongTries, MAX_WRONG_TRIES } from '../../../src/server/rate-limit/failed-attempts.ts';
+
+describe('wrong tries', () => {
+  it(`${MAX_WRONG_TRIES} within a minute are heard, the next one must wait for the first to be a minute old`, () => {
+    let now = 5_000;
+    const { note } = countWrongTries({ now: () => now });
+    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) {
+      assert.equal(note('a'), undefined);
+      now += 1_000;
+    }
+    assert.equal(note('a'), 50);
+    assert.equal(note('b'), undefined, 'another client is not meant');
+    now += 49_999;
+    assert.equal(note('a'), 1, 'what was not heard is no try, and waiting helps');
+    now += 1;
+    assert.equal(note('a'), undefined);
+    assert.equal(note('a'), 1, 'the second try is still too young');
+    now += 60_000;
+    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) assert.equal(note('a'), undefined);
+    assert.equal(note('a'), 60);
+  });
+
+  it('of more clients than are remembered cost no more memory', () => {
+    const { note } = countWrongTries({ maxClients: 2, now: () => 0 });
+    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) note('a');
+    assert.equal(note('a'), 60);
+    note('b');
+    note('c');
+    assert.equal(note('a'), undefined, 'pushed out');
+  });
+});

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { GatewayError } from '../../../src/errors.ts';
+import { createLog, failureLog, reconcileLog } from '../../../src/telemetry/log/log.ts';
+
+function logged(secrets: readonly string[], write: (log: ReturnType<typeof createLog>) => void): string {
+  let text = '';
+  write(
+    createLog('info', secrets, {
+      write(line) {
+        text += line;
+      },
+    }),
+  );
+  return text;
+}
+
+describe('the log', () => {
+  it('writes of an error its type, code and message along its causes; no stack and no property', () => {
+    const inner = Object.assign(new TypeError('inner'), { code: 'ECONNREFUSED', request: { headers: 'leaky' } });
+    const line = logged([], (log) => log.warn({ err: new Error('outer', { cause: inner }) }, 'what'));
+    const { err } = JSON.parse(line) as { err: object };
+    assert.deepEqual(err, {
+      type: 'Error',
+      message: 'outer',
+      cause: { type: 'TypeError', message: 'inner', code: 'ECONNREFUSED' },
+    });
+  });
+
+  it('a cause that leads to itself ends', () => {
+    const loop = new Error('loop');
+    loop.cause = loop;
+    assert.ok(logged([], (log) => log.warn({ err: loop }, 'what')).length < 1_000);
+  });
+
+  it('a configured secret that a peer quotes does not get through, in any spelling JSON has for it', () => {
+    const secrets = ['key-with-"quotes"-inside', 'plain-secret-value'];
+    const line = logged(secrets, (log) =>
+      log.error({ err: new Error(`refused: ${secrets.join(' and ')}`) }, 'plain-secret-value'),
+    );
+    assert.ok(!line.includes('plain-secret-value') && !line.includes('quotes'));
+    assert.equal(line.match(/\[secret\]/g)?.length, 3);
+  });
+
+  it('keeps a storm of one failure down to ten lines a second, and says how many more there were', async () => {
+    const lines: { readonly code?: string; readonly lines?: number }[] = [];
+    const log = createLog('info', [], { write: (line) => void lines.push(JSON.parse(line)) });
+    const tell = failureLog(log);
+    for (let call = 0; call < 500; call += 1)
+      tell(new GatewayError('BACKEND_ERROR'), { requestId: `req_${call}`, callId: 'call' });
+    for (let call = 0; call < 500; call += 1)
+      tell(new GatewayError('INPUT_INVALID'), { requestId: `req_${call}`, callId: 'call' });
+    tell(new GatewayError('STORAGE_ERROR'), { requestId: 'req_other', callId: 'call' });
+    assert.deepEqual(
+      lines.map(({ code }) => code),
+      [...Array.from({ length: 10 }, () => 'BACKEND_ERROR'), 'STORAGE_ERROR'],
+    );
+    while (lines.length < 12) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.partialDeepStrictEqual(lines[11], { code: 'BACKEND_ERROR', lines: 490 });
+  });
+
+  it('does the same for payments that wait to be reconciled', () => {
+    const lines: string[] = [];
+    const wait = reconcileLog(createLog('info', [], { write: (line) => void lines.push(line) }));
+    for (let payment = 0; payment < 100; payment += 1) wait({ payId: `pay_${payment}`, err: new Error('away') });
+    assert.equal(lines.length, 10);
+  });
+});

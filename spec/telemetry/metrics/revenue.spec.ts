@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import { Registry } from 'prom-client';
+import type { PaymentLedger, PaymentRecord, PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import { createDurations } from '../../../src/telemetry/metrics/durations.ts';
+import { paymentMetrics } from '../../../src/telemetry/metrics/payment-metrics.ts';
+import { LEASE_MS, move, TRANSACTION, terms } from '../../payments/ledger/samples.ts';
+import { done } from '../../store/contract-ledger.ts';
+import { LIMITS } from '../../store/opened.ts';
+import { seriesIn } from '../scrape.ts';
+
+const { network, asset } = terms();
+const series = (resource: string, token = asset): string =>
+  `acg_settled_units_total{resource="${resource}",network="${network}",asset="${token}"}`;
+
+describe('money that was taken', () => {
+  const store = openSqliteStore({ path: ':memory:', limits: LIMITS });
+  after(() => store.close());
+
+  const counting = (ledger: PaymentLedger = store.ledger) => {
+    const registry = new Registry();
+    const offers = new Map(['market_report', 'cities'].map((id) => [id, { requirements: { network, asset } }]));
+    const metrics = paymentMetrics(registry, createDurations(), (id) => offers.has(id), offers);
+    return { ledger: metrics.ledger(ledger), taken: async () => seriesIn(await registry.metrics()) };
+  };
+  const begun = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> => {
+    const asked = { terms: terms(undefined, changes), owner: 'buyer', leaseMs: LEASE_MS };
+    const reserved = await ledger.reserve(asked);
+    assert.equal(reserved.kind, 'run');
+    return done(await ledger.advance(move(reserved.record, 'settling')));
+  };
+  const sell = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> =>
+    done(await ledger.advance(move(await begun(ledger, changes), 'settled')));
+
+  it('is shown from nought for each resource that has a price', async () => {
+    const found = await counting().taken();
+    assert.deepEqual([found.get(series('market_report')), found.get(series('cities'))], [0, 0]);
+  });
+
+  it('is counted once a payment, when it is settled, by resource, network and asset', async () => {
+    const { ledger, taken } = counting();
+    await begun(ledger, {});
+    const paid = await sell(ledger, { units: '10000' });
+    await sell(ledger, { units: '250' });
+    await sell(ledger, { units: '7', resourceId: 'cities' });
+    const other = `0x${'4'.repeat(40)}`;
+    await sell(ledger, { units: '5', asset: other });
+    done(await ledger.advance(move(paid, 'delivered')));
+    const found = await taken();
+    const sums = [series('market_report'), series('cities'), series('market_report', other)];
+    assert.deepEqual(
+      sums.map((name) => found.get(name)),
+      [10_250, 7, 5],
+    );
+  });
+
+  it('is counted once when the reply of the store was lost and the write is repeated', async () => {
+    let lost = false;
+    const { ledger, taken } = counting({
+      ...store.ledger,
+      async advance(command) {
+        const answer = await store.ledger.advance(command);
+        if (command.to !== 'settled' || lost) return answer;
+        lost = true;
+        throw new Error('the reply is lost');
+      },
+    });
+    const command = move(await begun(ledger, { units: '10000' }), 'settled');
+    await assert.rejects(ledger.advance(command), /lost/);
+    done(await ledger.advance(command));
+    assert.equal((await taken()).get(series('market_report')), 10_000);
+  });
+
+  it('is summed exactly beyond what a double holds, and only rounded when it is shown', async () => {
+    const { ledger, taken } = counting();
+    // One by one, 2^53 swallows every 1.
+    for (const units of [(2n ** 53n).toString(), '1', '1']) await sell(ledger, { units });
+    assert.equal((await taken()).get(series('market_report')), 2 ** 53 + 2);
+  });
+
+  it('has no resource when that is sold no more: an old record makes no series for each of them', async () => {
+    const { ledger, taken } = counting();
+    await sell(ledger, { units: '3', resourceId: 'gone' });
+    await sell(ledger, { units: '4', resourceId: 'gone_too' });
+    const found = await taken();
+    assert.equal(found.get(series('')), 7);
+    assert.ok(![...found.keys()].some((name) => name.includes('resource="gone')));
+  });
+
+  it('is not counted again when the chain shows what the store had lost', async () => {
+    const { ledger, taken } = counting();
+    const facts = { evidence: 'logs', transaction: TRANSACTION, recovered: 'chain' } as const;
+    done(await ledger.advance(move(await begun(ledger, {}), 'settled', { facts })));
+    assert.equal((await taken()).get(series('market_report')), 0);
+  });
+});

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { describe, it, mock } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { inTime } from '../../src/time/in-time.ts';
+import { standStill } from '../support/stand-still.ts';
+
+const DUE_MS = 50;
+const late = () => 'late' as const;
+
+describe('an answer in time', () => {
+  it('is what was answered, or thrown', async () => {
+    assert.equal(await inTime(Promise.resolve(1), DUE_MS, late), 1);
+    await assert.rejects(inTime(Promise.reject(new Error('refused')), DUE_MS, late), /refused/);
+  });
+
+  it('is late when nothing arrives, and then what comes of it is awaited', async () => {
+    const never = new Promise<never>(() => undefined);
+    const start = performance.now();
+    assert.equal(await inTime(never, DUE_MS, late), 'late');
+    const ms = performance.now() - start;
+    // How much later is up to the machine; that it is late at all is what was awaited above.
+    assert.ok(ms >= DUE_MS - 2, `${ms} ms`);
+    const refuse = (): never => {
+      throw new Error('too late');
+    };
+    await assert.rejects(inTime(never, DUE_MS, refuse), /too late/);
+  });
+
+  it('has the time again in which the process stood still, once', async () => {
+    const answer = delay(3.5 * DUE_MS).then(() => 'answer');
+    const told = inTime(answer, DUE_MS, late);
+    standStill(3 * DUE_MS);
+    assert.equal(await told, 'answer');
+    const slower = inTime(delay(6 * DUE_MS), DUE_MS, late);
+    standStill(3 * DUE_MS);
+    assert.equal(await slower, 'late');
+  });
+
+  it('asks for no negative delay when its timer is due early', async () => {
+    const delays: (number | undefined)[] = [];
+    const timers = mock.method(globalThis, 'setTimeout', (callback: () => void, ms?: number) => {
+      delays.push(ms);
+      setImmediate(callback);
+      return undefined;
+    });
+    // The clock stands: the timer fires before the time that it was set to.
+    const clock = mock.method(performance, 'now', () => 1_000);
+    try {
+      assert.equal(await inTime(new Promise<never>(() => undefined), DUE_MS, late), 'late');
+    } finally {
+      timers.mock.restore();
+      clock.mock.restore();
+    }
+    assert.deepEqual(delays, [DUE_MS, 0]);
+  });
+
+  it('a late refusal of what was given up is nobody’s unhandled rejection', async () => {
+    const refused = delay(2 * DUE_MS).then(() => Promise.reject(new Error('unheard')));
+    assert.equal(await inTime(refused, DUE_MS, late), 'late');
+    await delay(3 * DUE_MS);
+  });
+});

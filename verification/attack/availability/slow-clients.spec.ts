@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { startWorld } from '../../../spec/support/world.ts';
+import { attack } from '../catalogue.ts';
+import { type Target, targetOf } from '../target.ts';
+import { type Flood, startFlood } from './flood.ts';
+import type { LoadReport } from './load-order.ts';
+import { SLOW_KINDS, type SlowClients, startSlow } from './slow.ts';
+
+/** Of each kind; `slow-clients.ts` measures hundreds, and how much longer the calls of others take. */
+const CONNECTIONS = 17;
+const SECONDS = 2;
+const CALLS_PER_SECOND = 100;
+/** With the slow readers fewer than may be refused because the machine is busy with something else. */
+const CALLERS = 8;
+/** Readers who take nothing of 5 MiB each, and what they may cost, bytes: buffers, and the garbage that filling them left. */
+const READERS = 120;
+const BYTES_OF_READERS = 200 * 1_048_576;
+/** When heads that do not end are cut, milliseconds: their timeout, the interval in which it is looked at, and some patience. */
+const HEAD_DEADLINE_MS = 10_000 + 2_000 + 3_000;
+
+describe('slow clients', () => {
+  let target: Target;
+  let flood: Flood;
+  before(async () => {
+    target = targetOf(await startWorld());
+    flood = startFlood(undefined);
+  });
+  after(async () => {
+    await flood.stop();
+    await target.stop();
+  });
+
+  const ask = (): Promise<LoadReport> =>
+    flood.run({
+      ...{ origin: target.url, path: '/api/resources/cities/invoke', body: '{}' },
+      ...{ connections: CALLERS, seconds: SECONDS, shape: { kind: 'open', perSecond: CALLS_PER_SECOND } },
+    });
+
+  attack(
+    'D1',
+    'of all kinds neither hold up the calls of others nor fill the memory, and heads that do not end are cut',
+    async () => {
+      await ask();
+      const startedAt = performance.now();
+      const slow: SlowClients[] = [];
+      try {
+        for (const kind of SLOW_KINDS) slow.push(await startSlow(kind, CONNECTIONS, target.url));
+        const { good, busy, wrong, wrongest } = await ask();
+        assert.deepEqual({ busy, wrong, wrongest }, { busy: 0, wrong: 0, wrongest: undefined });
+        // All of them, on a machine that has time; a call that waited for its reader would take seconds.
+        assert.ok(good > (CALLS_PER_SECOND * SECONDS) / 2, `${good} calls`);
+        await target.stillSells();
+        const [headers] = slow;
+        while ((headers?.connected() ?? 0) > 0) {
+          assert.ok(performance.now() - startedAt < HEAD_DEADLINE_MS, 'heads are not cut');
+          await delay(100);
+        }
+      } finally {
+        for (const clients of slow) clients.close();
+      }
+    },
+  );
+
+  attack('D1', 'readers who take nothing cost buffers, not the answers they asked for', async () => {
+    const before = target.residentBytes();
+    const readers = await startSlow('reading', READERS, target.url);
+    try {
+      const deadline = performance.now() + HEAD_DEADLINE_MS;
+      const arrived = (): number => target.merchant.requests.filter(({ url }) => url === '/archive.bin').length;
+      while (arrived() < READERS && performance.now() < deadline) await delay(50);
+      assert.ok(arrived() >= READERS, `${arrived()} readers were served`);
+      // Time for the merchant's answers to go as far as they can.
+      await ask();
+      const grown = target.residentBytes() - before;
+      assert.ok(grown < BYTES_OF_READERS, `grew by ${grown} bytes`);
+    } finally {
+      readers.close();
+    }
+  });
+});

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { attackName } from './catalogue.ts';
+import { FIGURES, GOALS } from './goals.ts';
+import { type CatalogueRow, INCIDENTS, ROWS } from './rows.ts';
+
+/** The rows of a call of `attack` or `proven`, as they are written out in it. */
+const CALL = /\b(?:attack|proven)\(\s*('[A-Z]\d+'|\[[^\]]*\])/g;
+const sources = globSync('verification/attack/**/*.spec.ts').map((file) => readFileSync(file, 'utf8'));
+const covered = new Set(
+  sources.flatMap((source) =>
+    [...source.matchAll(CALL)].flatMap(([, rows = '']) => [...rows.matchAll(/'([A-Z]\d+)'/g)].map(([, id]) => id)),
+  ),
+);
+const rows: readonly (readonly [string, CatalogueRow])[] = Object.entries(ROWS);
+
+describe('the catalogue of attacks', () => {
+  for (const [id, { attack, notYet }] of rows)
+    if (notYet === undefined)
+      it(`${id}, ${attack}, has a named test`, () => assert.ok(covered.has(id), `no attack(['${id}'…`));
+    else
+      it(`${id}, ${attack}, has none because ${notYet}`, () =>
+        assert.ok(!covered.has(id), `${id} has a test now: its reason is out of date`));
+
+  it('has every row of its sections, in one piece', () => {
+    const last = { H: 8, B: 12, P: 8, X: 20, A: 8, O: 11, D: 8, I: 14 };
+    const expected = Object.entries(last).flatMap(([letter, count]) =>
+      Array.from({ length: count }, (_, at) => `${letter}${at + 1}`),
+    );
+    assert.deepEqual(Object.keys(ROWS).sort(), expected.sort());
+  });
+
+  it('has no test of a row that it does not know', () => {
+    const known = new Set(rows.map(([id]) => id));
+    assert.deepEqual(
+      [...covered].filter((id) => id === undefined || !known.has(id)),
+      [],
+    );
+  });
+
+  it('takes incidents apart into rows that it knows', () => {
+    for (const parts of Object.values(INCIDENTS)) for (const id of parts) assert.ok(id in ROWS, id);
+  });
+
+  it('measures every figure in some test', () => {
+    const named = [...sources, ...globSync('verification/attack/**/*.ts').map((file) => readFileSync(file, 'utf8'))];
+    const goals = new Set(GOALS.flatMap(({ figures }) => figures));
+    for (const figure of Object.keys(FIGURES)) {
+      assert.ok(goals.has(figure as keyof typeof FIGURES), `${figure} belongs to no goal`);
+      assert.ok(
+        named.some((source) => /measured\(/.test(source) && source.includes(`'${figure}'`)),
+        `nobody measures ${figure}`,
+      );
+    }
+  });
+
+  it('reads its rows back from the names of tests', () => {
+    assert.deepEqual(attackName('H1 B5: a name: with a colon'), { rows: ['H1', 'B5'], name: 'a name: with a colon' });
+    assert.deepEqual(attackName('X3: proven by spec/e2e/join.spec.ts, "a rule"')?.proof, {
+      file: 'spec/e2e/join.spec.ts',
+      title: 'a rule',
+    });
+    assert.equal(attackName('the house has files'), undefined);
+  });
+});

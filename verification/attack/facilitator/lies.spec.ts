@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { NO_VERDICT } from '../../../spec/payments/x402/hostile-answers.ts';
+import { LIES, type Lie } from '../../../spec/payments/x402/hostile-lies.ts';
+import {
+  type FacilitatorCall,
+  type HostileFacilitator,
+  INVENTED_TRANSACTION,
+  type Script,
+  type ScriptedAnswer,
+  startHostileFacilitator,
+} from '../../../spec/support/hostile-facilitator.ts';
+import { attack, isLongRun, measured } from '../catalogue.ts';
+import { assertHonest, BEARER, type LiarStage, nonceOf, openLiarStage, PRICE_UNITS, payerOf } from './stage.ts';
+
+const NETWORK = 'eip155:31337';
+const HOLDS = new Set(['hang', 'drip']);
+/** Those who hold a settlement up for its whole minute have the long run. */
+const ANSWERS: readonly (readonly [what: string, lie: Lie])[] = [
+  ...LIES,
+  ...NO_VERDICT.filter(([, { kind }]) => isLongRun || !HOLDS.has(kind)).map(([what, answer]): [string, Lie] => [
+    what,
+    () => answer,
+  ]),
+];
+/** What is true, whatever the facilitator says. */
+const FATES = ['unpaid', 'paid'] as const;
+
+describe('a facilitator that lies to a whole gateway', () => {
+  const scripts = new Map<string, { readonly verify: Script; readonly settle: Script }>();
+  let liar: HostileFacilitator;
+  let stage: LiarStage;
+  let foreign: string;
+  let sold = 0;
+  before(async () => {
+    liar = await startHostileFacilitator(NETWORK);
+    const about = (call: FacilitatorCall): string => {
+      const { paymentPayload } = call.body as { paymentPayload: unknown };
+      return nonceOf(Buffer.from(JSON.stringify(paymentPayload)).toString('base64'));
+    };
+    const answering =
+      (name: 'verify' | 'settle'): Script =>
+      async (call) =>
+        (await scripts.get(about(call))?.[name](call)) ?? { kind: 'reset' };
+    liar.script({ verify: answering('verify'), settle: answering('settle') });
+    stage = await openLiarStage(liar.url);
+    foreign = await stage.submit((await stage.sign()).proof);
+  });
+  after(async () => {
+    await stage.close();
+    await liar.stop();
+  });
+
+  const valid: Script = () => ({ kind: 'json', body: { isValid: true } });
+  const settles = (proof: string): Script => {
+    let settled: Promise<string> | undefined;
+    return async () => {
+      settled ??= stage.submit(proof);
+      const body = { success: true, transaction: await settled, network: NETWORK, payer: payerOf(proof) };
+      return { kind: 'json', body };
+    };
+  };
+  const said = (lie: Lie, proof: string, transaction: string): ScriptedAnswer =>
+    lie({ network: NETWORK, payer: payerOf(proof), transaction, foreign });
+
+  describe('whatever it says', { concurrency: true }, () => {
+    for (const [at, [what, lie]] of ANSWERS.entries()) {
+      for (const fate of FATES)
+        attack(['X10', 'X11'], `/settle says "${what}" of what is ${fate}: the chain decides`, async (context) => {
+          const { proof, nonce } = await stage.sign();
+          let moved: Promise<string> | undefined;
+          const settle: Script = async () => {
+            if (fate === 'paid') moved ??= stage.submit(proof);
+            return said(lie, proof, (await moved) ?? INVENTED_TRANSACTION);
+          };
+          scripts.set(nonce, { verify: valid, settle });
+          const seen = await stage.bring(proof, at);
+          assertHonest(seen, await stage.paid(nonce));
+          assert.equal(await stage.paid(nonce), fate === 'paid');
+          measured(context, 'hostile facilitator answers', 1);
+          if (seen.outcome === 'asked') return;
+          // The truth comes out, and the same proof has what it pays for: once, and for one price.
+          const honest = settles(proof);
+          scripts.set(nonce, { verify: valid, settle: fate === 'paid' ? settle : honest });
+          await stage.collect(proof, at + 1);
+          sold += 1;
+        });
+
+      attack(
+        ['X10', 'X11'],
+        `/verify says "${what}" of what is paid already: nobody is asked to pay twice`,
+        async (context) => {
+          const { proof, nonce } = await stage.sign();
+          const transaction = await stage.submit(proof);
+          const answer = said(lie, proof, transaction);
+          const verdict = answer.kind === 'json' ? { ...answer, body: asVerdict(answer.body) } : answer;
+          scripts.set(nonce, { verify: () => verdict, settle: () => ({ kind: 'reset' }) });
+          const seen = await stage.bring(proof, at);
+          assertHonest(seen, true);
+          const truth = said(
+            (situation) => ({ kind: 'json', body: { success: true, ...situation } }),
+            proof,
+            transaction,
+          );
+          scripts.set(nonce, { verify: valid, settle: () => truth });
+          await stage.collect(proof, at + 1);
+          sold += 1;
+          measured(context, 'hostile facilitator answers', 1);
+        },
+      );
+    }
+  });
+
+  attack(['X10', 'X11'], 'in the end: one price for each delivery, and nobody knows the token', async (context) => {
+    // The first payment bought nothing: liars name it as if it had paid for others.
+    const paidFor = Number((await stage.seller.income()) / PRICE_UNITS) - 1;
+    assert.equal(paidFor, sold);
+    const asked = stage.seller.merchant.requests.length;
+    assert.equal(asked, sold, 'the merchant worked once for each');
+    measured(context, 'unpaid deliveries', asked - paidFor);
+    measured(context, 'double settlements', paidFor - sold);
+    assert.ok(!(await stage.sinks()).includes(BEARER));
+  });
+});
+
+/** The same lie in the words of `/verify`. */
+function asVerdict(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  const { success: isValid, errorReason: invalidReason, ...rest } = body as Readonly<Record<string, unknown>>;
+  return { isValid, invalidReason, ...rest };
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { Hex } from 'viem';
+import { decode } from '../../../spec/e2e/proofs.ts';
+import { freshAddress } from '../../../spec/payments/x402/signing.ts';
+import { eventually } from '../../../spec/support/books.ts';
+import { createBuyer } from '../../../spec/support/buyer.ts';
+import type { Chain } from '../../../spec/support/chain.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
+import { ALL_FRONTS, FRONTS, type Front, order, type Seen } from '../payments/fronts.ts';
+
+export const INPUT = { city: 'Berlin' };
+/** What `market_report` costs, base units. */
+export const PRICE_UNITS = 10_000n;
+/** Known to the facilitator and to nobody else. */
+export const BEARER = 'bearer-canary-7d20';
+
+/** A shop whose facilitator is not its friend, on a real chain. */
+export interface LiarStage {
+  readonly seller: Seller;
+  /** A fresh proof of a fresh payer, because one payer may have a few settlements under way only, and what tells it apart. */
+  sign(): Promise<{ readonly proof: string; readonly nonce: string }>;
+  /** Brings a proof over the front with this number. */
+  bring(proof: string, front: number | Front): Promise<Seen>;
+  /** A stranger, or an honest facilitator, moves the money; resolves to the transaction. */
+  submit(proof: string): Promise<Hex>;
+  /** Whether the chain shows the payment. */
+  paid(nonce: string): Promise<boolean>;
+  /** Brings the proof until it has what it paid for: delivered now, or before. */
+  collect(proof: string, front: number): Promise<void>;
+  /** Everything that operators and logs hold. */
+  sinks(): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** @param url Of the facilitator. */
+export async function openLiarStage(url: string): Promise<LiarStage> {
+  const facilitator = { auth: { type: 'bearer', token: BEARER } };
+  const seller = await openSeller({
+    facilitator: { mode: 'remote', url },
+    overrides: { ...ALL_FRONTS, payments: { x402: { facilitator } } },
+  });
+  const { chain, shop } = seller;
+  const bring = (proof: string, front: number | Front): Promise<Seen> => {
+    const over = typeof front === 'number' ? (FRONTS[front % FRONTS.length] ?? 'http') : front;
+    return order(shop.url, over, { resourceId: 'market_report', input: INPUT, proof });
+  };
+  return {
+    seller,
+    bring,
+    async sign() {
+      const buyer = await createBuyer(chain);
+      const { body } = await seller.quote('market_report', INPUT);
+      const proof = await buyer.pay(body.payment.envelope);
+      return { proof, nonce: nonceOf(proof) };
+    },
+    submit: (proof) => submit(chain, proof),
+    async paid(nonce) {
+      const topics = [AUTHORIZATION_USED, null, nonce];
+      const logs = await chain.request('eth_getLogs', [{ fromBlock: '0x0', toBlock: 'latest', topics }]);
+      return (logs as readonly unknown[]).length > 0;
+    },
+    async collect(proof, front) {
+      const last = await eventually(async () => {
+        const seen = await bring(proof, front);
+        return seen.outcome === 'delivered' || seen.state === 'delivered' ? seen : undefined;
+      }, 'what was paid for');
+      assert.ok(last.outcome === 'delivered' || last.code === 'PAYMENT_REPLAYED');
+    },
+    async sinks() {
+      const pages = ['/api/events?limit=500', '/api/receipts?limit=500'].map(async (path) =>
+        (await shop.operator(path)).text(),
+      );
+      return [...(await Promise.all(pages)), ...shop.logLines].join('\n');
+    },
+    close: () => seller.close(),
+  };
+}
+
+export function nonceOf(proof: string): string {
+  return String(decode(proof).payload.authorization['nonce']);
+}
+
+export function payerOf(proof: string): string {
+  return String(decode(proof).payload.authorization['from']);
+}
+
+/** Topic of `AuthorizationUsed(address,bytes32)`. */
+const AUTHORIZATION_USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
+
+/** Sends the authorization of a proof to the token, from an address that nobody knows. */
+export async function submit(chain: Chain, proof: string): Promise<Hex> {
+  const { authorization, signature } = decode(proof).payload;
+  const from = freshAddress();
+  await chain.fundGas(from);
+  const call = transferCall(authorization as never, String(signature), 'account');
+  return chain.send(from, chain.token.address, call as Hex);
+}
+
+/** Failures after which the same proof is sent again. */
+const KEEP_THE_PROOF: ReadonlySet<string | undefined> = new Set([
+  'PAYMENT_SETTLEMENT_FAILED',
+  'PAYMENT_PROVIDER_UNAVAILABLE',
+  'GATEWAY_BUSY',
+]);
+
+/**
+ * What must hold for any answer to a proof, whatever a facilitator said: delivered only what is paid, asked for money only where
+ * none moved, and everything else in words that tell a buyer to keep his proof.
+ */
+export function assertHonest(seen: Seen, paid: boolean): void {
+  const what = `${seen.outcome} ${seen.code} while ${paid ? 'paid' : 'unpaid'}`;
+  assert.ok(!seen.everything.includes(BEARER), 'the token of the facilitator is told');
+  if (seen.outcome === 'delivered') assert.ok(paid, what);
+  else if (seen.outcome === 'asked') assert.ok(!paid, what);
+  else assert.ok(KEEP_THE_PROOF.has(seen.code), what);
+}

@@ -1,0 +1,97 @@
+/**
+ * The adversary: `node verification/attack/main.ts [--quick] [--requests 20000] [--seed 7]`. Plays every attack of the catalogue, then the
+ * specs elsewhere that it refers to, and prints what came of each row, of each published attack and of each goal. Exit 1 unless all
+ * is met.
+ */
+
+import { spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { globSync } from 'node:fs';
+import { run } from 'node:test';
+import { parseArgs } from 'node:util';
+import { type AttackName, attackName, readFigure } from './catalogue.ts';
+import type { Figure } from './goals.ts';
+import { isMet, report } from './report.ts';
+import type { Outcome } from './verdict.ts';
+
+/** The longest file of the long run; what takes longer hangs. */
+const FILE_TIMEOUT_MS = 1_800_000;
+
+/** Programs that measure and judge by themselves. */
+const MEASUREMENTS = [
+  { rows: ['D1'], file: 'verification/attack/availability/slow-clients.ts' },
+  { rows: ['D2'], file: 'verification/attack/availability/overload.ts' },
+];
+
+const { values } = parseArgs({
+  options: { quick: { type: 'boolean' }, requests: { type: 'string' }, seed: { type: 'string' } },
+});
+const quick = values.quick === true;
+process.env['ATTACK_RUN'] = quick ? 'quick' : 'long';
+process.env['ATTACK_SEED'] = values.seed ?? String(randomInt(2 ** 31));
+if (values.requests !== undefined) process.env['ATTACK_REQUESTS'] = values.requests;
+process.stderr.write(`seed ${process.env['ATTACK_SEED']}\n`);
+
+const outcomes: Outcome[] = [];
+const figures = new Map<Figure, number[]>();
+const proofs: { readonly of: AttackName; readonly file: string; readonly title: string }[] = [];
+
+/** What failed and is no attack: a file that did not load, a rule about the catalogue itself. */
+const broken: string[] = [];
+
+await play(globSync('verification/attack/**/*.spec.ts'), (title, passed) => {
+  const of = attackName(title);
+  if (of === undefined) {
+    if (!passed) broken.push(title);
+    return;
+  }
+  if (of.proof !== undefined && passed) proofs.push({ of, ...of.proof });
+  else outcomes.push({ ...of, passed });
+});
+const elsewhere: { readonly title: string; readonly passed: boolean }[] = [];
+if (proofs.length > 0)
+  await play([...new Set(proofs.map(({ file }) => file))], (title, passed) => elsewhere.push({ title, passed }));
+for (const { of, title } of proofs) {
+  const spelled = spelledTitle(title);
+  const ran = elsewhere.filter((test) => spelled.test(test.title));
+  outcomes.push({ ...of, passed: ran.length > 0 && ran.every(({ passed }) => passed) });
+}
+
+// These need the machine for themselves, and minutes.
+if (!quick)
+  for (const { rows, file } of MEASUREMENTS) {
+    const { status } = spawnSync(process.execPath, [file], { stdio: ['ignore', 2, 2], timeout: FILE_TIMEOUT_MS });
+    outcomes.push({ rows, name: file, passed: status === 0 });
+  }
+
+const findings = { outcomes, figures, quick };
+process.stdout.write(`${report(findings)}\n\n`);
+for (const title of broken) process.stdout.write(`FAILED beside the catalogue: ${title}\n`);
+process.exitCode = isMet(findings) && broken.length === 0 ? 0 : 1;
+
+/** A title as it stands in the source, for names that were put together from it. */
+function spelledTitle(title: string): RegExp {
+  const parts = title.split(/\$\{[^}]*\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`, 's');
+}
+
+/** Runs spec files one after the other, so that nothing measured is disturbed by another file. A skipped test has not passed. */
+async function play(files: readonly string[], tell: (title: string, passed: boolean) => void): Promise<void> {
+  const events = run({ files: [...files].sort(), concurrency: 1, timeout: FILE_TIMEOUT_MS });
+  events.on('test:diagnostic', ({ message }) => {
+    const told = readFigure(message);
+    if (told !== undefined) figures.set(told.figure, [...(figures.get(told.figure) ?? []), told.value]);
+  });
+  events.on('test:pass', ({ name, details, skip }) => {
+    if (details.type === 'suite') return;
+    if (skip !== undefined) process.stderr.write(`\nNOT DONE ${name}: ${skip}\n`);
+    tell(name, skip === undefined);
+  });
+  events.on('test:fail', ({ name, details }) => {
+    if (details.type === 'suite') return;
+    process.stderr.write(`\nFAILED ${name}\n${details.error.message}\n`);
+    tell(name, false);
+  });
+  events.resume();
+  for await (const _ of events) process.stderr.isTTY && process.stderr.write('.');
+}

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { askAcp, assertAcpError, type CheckoutShop, openCheckoutShop } from '../../../spec/adapters/acp/shop.ts';
+import { type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
+import type { Answered } from '../../../spec/e2e/ask.ts';
+import { OPERATIONS } from '../../../src/checkouts/operations.ts';
+import { attack, proven } from '../catalogue.ts';
+import { CHECKOUT_LEAKS, RIGHT } from './checkout-answers.ts';
+import { CANARY } from './hostile-answer.ts';
+import type { Deed } from './stage.ts';
+
+/** Short, so that a merchant who is slow holds nothing up. Milliseconds. */
+const TIMEOUT_MS = 500;
+/** The whole list of headers that an agent can meet. */
+const NAMES: ReadonlySet<string> = new Set([
+  'x-request-id',
+  'request-id',
+  'idempotency-key',
+  'idempotent-replayed',
+  'cache-control',
+  'content-type',
+  'content-length',
+  'retry-after',
+  'date',
+  'connection',
+  'keep-alive',
+]);
+/** The operations on a session that the merchant answers with 200. */
+const CALLS = [
+  { name: 'read', method: 'GET', path: '' },
+  { name: 'update', method: 'POST', path: '', body: '{}' },
+  { name: 'complete', method: 'POST', path: '/complete', body: '{"payment_data":{"purchase_order_number":"1"}}' },
+  { name: 'cancel', method: 'POST', path: '/cancel', body: '{}' },
+] as const;
+
+describe('a merchant of checkouts that leaks', () => {
+  let merchant: RawBackend;
+  let open: CheckoutShop;
+  let deed: Deed = RIGHT;
+  before(async () => {
+    merchant = await rawBackend((socket, request) => {
+      if (typeof deed === 'string') socket.write(deed, 'latin1');
+      else deed(socket, request);
+    });
+    const operations = Object.fromEntries(OPERATIONS.map((operation) => [operation, { timeoutMs: TIMEOUT_MS }]));
+    open = await openCheckoutShop({ acp: { backend: { baseUrl: merchant.origin, operations, scopesByClient: true } } });
+  });
+  after(async () => {
+    await open.shop.close();
+    await open.merchant.stop();
+    await merchant.close();
+  });
+
+  const callAll = (key: string): Promise<readonly Answered[]> =>
+    Promise.all(
+      CALLS.map(({ name, path, ...asked }) =>
+        askAcp(open.shop.url, {
+          ...asked,
+          // Each on a session of its own: complete and cancel would exclude one another.
+          path: `/checkout_sessions/${encodeURIComponent(`${key} ${name}`)}${path}`,
+          headers: { 'request-id': 'mine', ...(asked.method === 'POST' ? { 'idempotency-key': 'key' } : {}) },
+        }),
+      ),
+    );
+
+  for (const [at, leak] of CHECKOUT_LEAKS.entries())
+    attack('A7', `${leak.name}: ${leak.told.join(' or ')} in our own words, for every operation`, async () => {
+      deed = leak.deed;
+      const answers = await callAll(`leak ${at}`);
+      for (const answer of answers) {
+        closed(answer);
+        assert.ok(leak.told.includes(answer.status), `${answer.status} ${answer.text}`);
+        assertAcpError(answer, answer.status, codeOf(answer));
+      }
+      // What is kept of a refusal is our own words as well.
+      deed = RIGHT;
+      for (const [nth, again] of (await callAll(`leak ${at}`)).entries()) {
+        closed(again);
+        if (again.headers['idempotent-replayed'] === 'true') assert.equal(again.text, answers[nth]?.text);
+      }
+    });
+
+  attack(['A7', 'H6'], 'headers of its own beside a right answer: none of them goes out', async () => {
+    deed = RIGHT;
+    for (const answer of await callAll('right')) {
+      closed(answer);
+      assert.equal(answer.status, 200);
+      assert.deepEqual([answer.headers['request-id'], answer.headers['retry-after']], ['mine', undefined]);
+      assert.equal(answer.headers['idempotent-replayed'], undefined);
+    }
+  });
+
+  attack(['A7', 'O7'], 'nothing of it is in the log, the metrics, the events or the receipts', async () => {
+    const metrics = await (await fetch(`${open.shop.managementUrl}/metrics`)).text();
+    const [events, receipts] = await Promise.all(
+      ['/api/events', '/api/receipts'].map(async (path) => (await open.shop.operator(path)).text()),
+    );
+    const sinks = { log: open.shop.logLines.join(''), metrics, events, receipts };
+    for (const [sink, text = ''] of Object.entries(sinks)) {
+      assert.ok(text.length > 0, sink);
+      assert.ok(
+        !text.includes(CANARY),
+        `${sink}: ${text.slice(Math.max(0, text.indexOf(CANARY) - 200))}`.slice(0, 400),
+      );
+    }
+    assert.match(metrics, /acg_checkout_invalid_documents_total\{operation="updateCheckoutSession",pointer="\$"\}/);
+  });
+
+  proven(
+    'A7',
+    'spec/adapters/acp/merchant/outcomes.spec.ts',
+    'requires_3ds is passed on, with its place and none of the merchant’s words',
+  );
+  proven(
+    ['A7', 'P2'],
+    'spec/adapters/acp/merchant/outcomes.spec.ts',
+    'a redirect leads nowhere: its target is never asked',
+  );
+  proven(
+    'A7',
+    'spec/adapters/acp/merchant/documents.spec.ts',
+    'matches the schema, and the fault names the place and the keyword, never a value',
+  );
+});
+
+/** Nothing is passed on that is not on the list, wherever the merchant put it. */
+function closed({ headers, text }: Answered): void {
+  assert.ok(!`${JSON.stringify(headers)}${text}`.includes(CANARY), text);
+  assert.deepEqual(
+    Object.keys(headers).filter((name) => !NAMES.has(name)),
+    [],
+  );
+}
+
+function codeOf({ text }: Answered): string {
+  return (JSON.parse(text) as { readonly code: string }).code;
+}

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe } from 'node:test';
+import { type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
+import { changed, problemsOfText } from '../../../spec/config/document/document.ts';
+import { type Chain, startChain } from '../../../spec/support/chain.ts';
+import { openShop, type Shop } from '../../../spec/support/shop.ts';
+import { attack, proven } from '../catalogue.ts';
+import { ALL_FRONTS, FRONTS, order } from '../payments/fronts.ts';
+import { wellFormed } from './stage.ts';
+import { ESCAPES, FORBIDDEN_BACKENDS, OUTSIDE_BACKENDS } from './targets.ts';
+
+describe('a caller who wants to reach more than what is sold', () => {
+  let chain: Chain;
+  let merchant: RawBackend;
+  let canary: RawBackend;
+  let shop: Shop;
+  before(async () => {
+    chain = await startChain();
+    merchant = await rawBackend((socket) => socket.write(wellFormed('{}')));
+    canary = await rawBackend((socket) => socket.write(wellFormed('{}')));
+    const value = { value: { type: 'string', maxLength: 200 } };
+    const sold = (path: string, method = 'GET') => ({
+      name: 'Target',
+      inputSchema: { type: 'object', properties: value, required: ['value'] },
+      backend: { method, path },
+      pricing: { type: 'free' },
+      expose: ['http', 'mcp', 'a2a'],
+    });
+    shop = await openShop({
+      chain,
+      merchantUrl: `${merchant.origin}/base`,
+      facilitator: { mode: 'local' },
+      overrides: {
+        ...ALL_FRONTS,
+        resources: {
+          in_path: sold('/a/{value}/z?fixed=1'),
+          at_end: sold('/a/{value}'),
+          in_query: sold('/a/z?fixed=1'),
+        },
+      },
+    });
+  });
+  after(async () => {
+    await shop.close();
+    await Promise.all([merchant.close(), canary.close(), chain.stop()]);
+  });
+
+  /** Target and host of every request that came since. */
+  const targets = (since: number): readonly (readonly [target: string, host: string])[] =>
+    merchant.requests.slice(since).map(({ head }) => {
+      const [line = '', ...fields] = head.split('\r\n');
+      const target = /^GET (\S+) HTTP\/1\.1$/.exec(line)?.[1];
+      assert.ok(target !== undefined, `${JSON.stringify(line)} is no request that was meant`);
+      assert.ok(!fields.some((field) => /injected/i.test(field)), 'a header was injected');
+      return [target, fields.find((field) => /^host:/i.test(field)) ?? ''];
+    });
+
+  for (const spelled of ESCAPES)
+    attack('P1', `${JSON.stringify(spelled)} in path and query, over every front: stays where it is sold`, async () => {
+      const value = spelled.replace('CANARY', new URL(canary.origin).host);
+      for (const [resourceId, path, search] of [
+        ['in_path', /^\/base\/a\/[^/]+\/z$/, /^\?fixed=1$/],
+        ['at_end', /^\/base\/a\/[^/]+$/, /^$/],
+        ['in_query', /^\/base\/a\/z$/, /^\?fixed=1&value=[^&#]*$/],
+      ] as const) {
+        const since = merchant.requests.length;
+        const seen = await Promise.all(FRONTS.map((front) => order(shop.url, front, { resourceId, input: { value } })));
+        const sent = targets(since);
+        for (const { outcome, code } of seen) {
+          assert.ok(outcome === 'delivered' || code === 'INPUT_INVALID', `${outcome} ${code}`);
+          assert.equal(outcome === 'delivered', sent.length === FRONTS.length, 'every front says the same');
+        }
+        for (const [target, host] of sent) {
+          const url = new URL(target, merchant.origin);
+          assert.equal(host.toLowerCase(), `host: ${new URL(merchant.origin).host}`);
+          assert.equal(url.origin, merchant.origin);
+          assert.equal(url.pathname + url.search, target, 'no URL parser reads it differently');
+          assert.match(url.pathname, path);
+          assert.match(url.search, search);
+          const carried = resourceId === 'in_query' ? url.searchParams.get('value') : url.pathname.split('/')[3];
+          assert.equal(resourceId === 'in_query' ? carried : decodeURIComponent(carried ?? ''), value);
+        }
+      }
+      assert.equal(canary.accepted(), 0);
+    });
+
+  proven('P1', 'spec/resources/request-template.spec.ts', 'whatever the value');
+
+  attack('P3', 'no header of the caller chooses the merchant or his path', async () => {
+    const { host } = new URL(canary.origin);
+    const since = merchant.requests.length;
+    const names = ['x-forwarded-host', 'x-host', 'x-original-url', 'x-rewrite-url', 'forwarded', 'x-forwarded-server'];
+    const headers = Object.fromEntries([...names.map((name) => [name, `host=${host}`]), ['host', host]]);
+    for (const front of FRONTS) {
+      const seen = await order(shop.url, front, { resourceId: 'at_end', input: { value: 'x' }, headers });
+      assert.equal(seen.outcome, 'delivered');
+    }
+    for (const [target, to] of targets(since)) {
+      assert.equal(target, '/base/a/x');
+      assert.equal(to.toLowerCase(), `host: ${new URL(merchant.origin).host}`);
+    }
+    assert.equal(merchant.requests.length, since + FRONTS.length);
+    assert.equal(canary.accepted(), 0);
+  });
+
+  const UPGRADES: readonly (readonly [what: string, fields: string])[] = [
+    ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n'],
+    ['h2c without its settings', 'Connection: Upgrade\r\nUpgrade: h2c\r\n'],
+    [
+      'WebSocket',
+      'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n',
+    ],
+    ['a protocol of its own', 'Connection: upgrade\r\nUpgrade: tunnel\r\n'],
+  ];
+  for (const [what, fields] of UPGRADES)
+    attack('P7', `an upgrade to ${what}: no tunnel, and the merchant hears nothing of it`, async () => {
+      const since = merchant.requests.length;
+      const body = '{"value":"x"}';
+      const head = `POST /api/resources/at_end/invoke HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+      const smuggled = 'GET /base/admin HTTP/1.1\r\nHost: merchant\r\nConnection: close\r\n\r\n';
+      const text = await conversation(shop.url, `${head}${fields}\r\n${body}${smuggled}`);
+      assert.ok(!text.includes(' 101 '), text);
+      assert.deepEqual(
+        targets(since).map(([target]) => target),
+        ['/base/a/x'],
+      );
+      for (const { head: seen } of merchant.requests.slice(since))
+        assert.doesNotMatch(seen, /upgrade|http2|websocket/i);
+      assert.equal(text.split('HTTP/1.1 200').length, 2, 'one answer, to the request that was priced');
+    });
+
+  attack('P7', 'CONNECT opens no way to anybody', async () => {
+    const since = merchant.requests.length;
+    const { host } = new URL(canary.origin);
+    const text = await conversation(
+      shop.url,
+      `CONNECT ${host} HTTP/1.1\r\nHost: ${host}\r\n\r\nGET / HTTP/1.1\r\n\r\n`,
+    );
+    assert.doesNotMatch(text, /^HTTP\/1\.1 2/);
+    assert.deepEqual([merchant.requests.length, canary.accepted()], [since, 0]);
+  });
+
+  proven('P8', 'spec/e2e/relay.spec.ts', 'nothing of the caller but what is on the list reaches the merchant');
+});
+
+describe('a configuration that names another merchant', () => {
+  for (const url of FORBIDDEN_BACKENDS)
+    attack('P4', `${JSON.stringify(url)} is refused, also where other hosts are allowed`, () => {
+      for (const allowNonLoopback of [false, true]) {
+        const document = changed({ 'backend.baseUrl': url, 'backend.allowNonLoopback': allowNonLoopback });
+        const problems = problemsOfText(JSON.stringify(document));
+        assert.ok(
+          problems.some(({ path }) => path === 'backend.baseUrl'),
+          JSON.stringify(problems),
+        );
+      }
+    });
+
+  for (const url of OUTSIDE_BACKENDS)
+    attack('P4', `${url} is refused until other hosts are allowed`, () => {
+      const refused = problemsOfText(JSON.stringify(changed({ 'backend.baseUrl': url })));
+      assert.deepEqual(
+        refused.map(({ path }) => path),
+        ['backend.baseUrl'],
+      );
+      const allowed = changed({ 'backend.baseUrl': url, 'backend.allowNonLoopback': true });
+      assert.deepEqual(problemsOfText(JSON.stringify(allowed)), []);
+    });
+});
+
+/** Everything that comes back for these bytes until the gateway ends the connection, or has been silent for a while. */
+const SILENCE_MS = 300;
+
+async function conversation(base: string, bytes: string): Promise<string> {
+  const { hostname, port } = new URL(base);
+  const socket = connect(Number(port), hostname);
+  socket.setEncoding('latin1').setTimeout(SILENCE_MS, () => socket.destroy());
+  let text = '';
+  socket.on('data', (piece: string) => {
+    text += piece;
+  });
+  socket.on('error', () => undefined);
+  socket.write(bytes, 'latin1');
+  await once(socket, 'close');
+  return text;
+}

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe } from 'node:test';
+import { parse, stringify } from 'yaml';
+import { COMPILE_CACHE } from '../../../spec/support/compile-cache.ts';
+import { startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { ConfigError } from '../../../src/problems/problem.ts';
+import { attack } from '../catalogue.ts';
+import { openTarget, type Target } from '../target.ts';
+import { answerTo } from '../wire/conversation.ts';
+import { ENTRANCES } from '../wire/entrances.ts';
+import { HOST, head, JSON_TYPE } from '../wire/framing-case.ts';
+import { type ProofMaker, proofMaker } from '../wire/proofs.ts';
+
+const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
+const PLANTED = 'planted-operator-token-7d0c2b';
+/** What tells a reader where things are: stacks, paths, addresses of ours, words of libraries. */
+const INSIDES =
+  /\n\s+at |node:|node_modules|\.ts\b|\.js:\d|file:\/\/|\/(?:home|root|tmp|usr|work|app|src)\/|https?:\/\/127\.0\.0\.1:(?!PUBLIC)|ECONN|ENOTFOUND|EACCES|undici|anvil|viem|sqlite|redis:\/\/|planted/i;
+
+describe('secrets of the configuration', () => {
+  let directory: string;
+  let target: Target;
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'acg-secrets-'));
+    const file = join(directory, 'admin-token');
+    writeFileSync(file, `${PLANTED}\n`);
+    chmodSync(file, 0o600);
+    target = await openTarget({ server: { adminToken: `\${file:${file}}` } });
+  });
+  after(async () => {
+    await target?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  const validate = (configPath: string): string => {
+    const args = [MAIN, 'validate', '--config', configPath];
+    const { stdout, stderr, status } = spawnSync(process.execPath, args, {
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
+    });
+    return `${status} ${stdout} ${stderr}`;
+  };
+
+  /** What a configuration that is refused is refused with. */
+  const refusalOf = (path: string): string => {
+    try {
+      loadConfig({ path, env: {} });
+    } catch (thrown) {
+      if (thrown instanceof ConfigError) return thrown.message;
+      throw thrown;
+    }
+    throw new Error(`${path} is accepted`);
+  };
+
+  attack('O8', 'a token in a mounted file opens the routes, and stands in no command line and no log', async () => {
+    const books = await fetch(`${target.url}/api/events`, { headers: { authorization: `Bearer ${PLANTED}` } });
+    assert.equal(books.status, 200);
+    const commandLine = readFileSync(`/proc/${target.gateway.pid}/cmdline`, 'utf8');
+    assert.ok(commandLine.includes('serve') && !commandLine.includes(PLANTED));
+    assert.ok(!target.gateway.output().includes(PLANTED));
+  });
+
+  attack('O8', 'validate tells no secret, whether the configuration is right or wrong', () => {
+    assert.match(validate(target.configPath), /^0 valid/);
+    const right = parse(readFileSync(target.configPath, 'utf8')) as Readonly<Record<string, object>>;
+    const spoilt: readonly (readonly [what: string, document: object])[] = [
+      ['an unknown key', { ...right, server: { ...right['server'], adminToken: PLANTED, unknown: PLANTED } }],
+      ['a token with a space', { ...right, server: { ...right['server'], adminToken: `${PLANTED} x` } }],
+      ['a token that is a list', { ...right, server: { ...right['server'], adminToken: [PLANTED] } }],
+      [
+        'a relayer key that is none',
+        {
+          ...right,
+          payments: {
+            x402: {
+              ...(right['payments'] as { x402: object }).x402,
+              facilitator: { mode: 'local', privateKey: PLANTED },
+            },
+          },
+        },
+      ],
+      ['a URL with a password', { ...right, storage: { redis: { url: `redis://:${PLANTED}@[/0` } } }],
+      [
+        'a placeholder that is not set',
+        { ...right, server: { ...right['server'], adminToken: `\${${PLANTED.replaceAll('-', '_')}_UNSET` } },
+      ],
+    ];
+    const path = join(directory, 'spoilt.yaml');
+    for (const [what, document] of spoilt) {
+      writeFileSync(path, stringify(document, { aliasDuplicateObjects: false }));
+      const said = refusalOf(path);
+      assert.ok(!said.includes(PLANTED), `${what}: ${said}`);
+    }
+    const printed = validate(path);
+    assert.match(printed, /^78 /);
+    assert.ok(printed.includes(refusalOf(path)), 'what is printed is the refusal and nothing else of the file');
+    assert.ok(!printed.includes(PLANTED));
+  });
+
+  attack('O8', 'validate tells no line of a file that is no configuration', () => {
+    const path = join(directory, 'broken.yaml');
+    for (const text of [
+      `server: {adminToken: ${PLANTED}`,
+      `${PLANTED}`,
+      `a: &x ${PLANTED}\nb: *x`,
+      `a: ${PLANTED}\na: ${PLANTED}`,
+      `\t${PLANTED}: 1`,
+    ]) {
+      writeFileSync(path, text);
+      assert.ok(!refusalOf(path).includes(PLANTED), text);
+    }
+    assert.match(refusalOf(join(directory, 'not-there.yaml')), /cannot be read/);
+  });
+});
+
+describe('refusals of a gateway with nothing behind it', () => {
+  let target: Target;
+  let proofs: ProofMaker;
+  before(async () => {
+    const hostile = await startHostileFacilitator('eip155:31337');
+    target = await openTarget({
+      backend: { baseUrl: 'http://127.0.0.1:1' },
+      payments: {
+        x402: { facilitator: { mode: 'remote', url: `${hostile.url}/planted-path`, privateKey: undefined } },
+      },
+    });
+    proofs = await proofMaker(target);
+    await hostile.stop();
+  });
+  after(() => target?.stop());
+
+  attack('O9', 'tell no stack, no path, no address and no word of a library, on any front', async () => {
+    const said: string[] = [];
+    const ask = async (bytes: string | Buffer): Promise<void> => {
+      const answer = await answerTo(target.url, bytes);
+      const fields = JSON.stringify([...answer.headers]);
+      said.push(`${fields}\n${answer.body.toString()}`.replaceAll(target.url, 'http://PUBLIC'));
+    };
+    const invoke = (id: string, input: string, ...lines: readonly string[]): string =>
+      head(`POST /api/resources/${id}/invoke HTTP/1.1`, HOST, JSON_TYPE, `Content-Length: ${input.length}`, ...lines) +
+      input;
+    await ask(invoke('free_echo', '{}'));
+    await ask(invoke('free_market_report', '{"city":"Berlin"}'));
+    await ask(invoke('free_market_report', '{"city":7}'));
+    await ask(invoke('echo', '{}', `Payment-Signature: ${await proofs.proof('echo')}`));
+    await ask(invoke('echo', '{}', 'Payment-Signature: bm90aGluZw=='));
+    await ask(invoke('nowhere', '{'));
+    for (const path of [
+      '/%',
+      '/%ff',
+      '/..%2f..%2fetc/passwd',
+      '/api/resources/%00/invoke',
+      '/nowhere',
+      '/.env',
+      '/__proto__',
+    ])
+      await ask(head(`GET ${path} HTTP/1.1`, HOST));
+    for (const entrance of ENTRANCES)
+      for (const input of ['{}', '{"a":', '[]', '"text"', '{"_payment":{}}', '{"_payment":"bm90aGluZw=="}'])
+        await ask(entrance.request(entrance.around(input)));
+    for (const query of ['cursor=x', 'limit=-1', 'delivered=maybe', `requestId=${encodeURIComponent("' OR 1=1")}`])
+      await ask(head(`GET /api/events?${query} HTTP/1.1`, HOST, `Authorization: Bearer ${target.adminToken}`));
+    assert.ok(
+      said.some((text) => text.includes('BACKEND_ERROR')) &&
+        said.some((text) => text.includes('PAYMENT_PROVIDER_UNAVAILABLE')),
+    );
+    for (const text of said) assert.doesNotMatch(text, INSIDES);
+  });
+});

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { readStream } from '../../../spec/support/event-stream.ts';
+import { attack, proven, times } from '../catalogue.ts';
+import { formOf } from '../forms.ts';
+import { openTarget, type Target } from '../target.ts';
+import { answerTo, type Conversation, converse } from '../wire/conversation.ts';
+import { HOST, head } from '../wire/framing-case.ts';
+
+/** `limits.maxStreams` where nothing is configured. */
+const MAX_STREAMS = 32;
+const PAUSED = 40;
+/** Calls whose events pass while nobody reads: three events or more each. */
+const CALLS = times(600, 30_000);
+/** Beyond what the calls themselves make resident: forty readers with a bound of 1 MiB each. */
+const MAX_GROWTH_BYTES = 64 * 1024 * 1024;
+
+describe('readers of the event stream who mean no good', () => {
+  let target: Target;
+  before(async () => {
+    target = await openTarget();
+  });
+  after(() => target.stop());
+
+  const request = (...lines: readonly string[]): string =>
+    head('GET /api/events/stream HTTP/1.1', HOST, `Authorization: Bearer ${target.adminToken}`, ...lines);
+  /** Of an answer that has no end. */
+  const statusOf = async (reader: Conversation): Promise<number> =>
+    Number((await reader.untilText('\r\n\r\n')).split(' ')[1]);
+  const call = (): Promise<Response> =>
+    fetch(`${target.url}/api/resources/free_echo/invoke`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    });
+
+  const callMany = async (): Promise<void> => {
+    const lines = Array.from({ length: 16 }, async () => {
+      for (let made = 0; made < CALLS / 16; made += 1) await (await call()).arrayBuffer();
+    });
+    await Promise.all(lines);
+  };
+
+  attack(
+    'O6',
+    `of ${PAUSED} who never read ${MAX_STREAMS} get a place, and memory stays bounded while events pass`,
+    async () => {
+      // What the calls themselves make resident is there before.
+      await callMany();
+      const before = target.residentBytes();
+      const readers: Conversation[] = [];
+      const statuses: number[] = [];
+      try {
+        for (let opened = 0; opened < PAUSED; opened += 1) {
+          const reader = await converse(target.url);
+          readers.push(reader);
+          reader.say(request());
+          statuses.push(await statusOf(reader));
+          reader.deafen();
+        }
+        assert.deepEqual(statuses, [...Array(MAX_STREAMS).fill(200), ...Array(PAUSED - MAX_STREAMS).fill(503)]);
+        const refused = await answerTo(target.url, request());
+        assert.deepEqual([refused.status, formOf(refused)], [503, 'envelope']);
+        assert.equal(refused.headers.get('retry-after')?.[0], '5');
+        await callMany();
+        const growth = target.residentBytes() - before;
+        assert.ok(growth < MAX_GROWTH_BYTES, `${growth} bytes more are resident`);
+      } finally {
+        for (const reader of readers) reader.close();
+      }
+      await target.stillSells();
+    },
+  );
+
+  attack('O6', 'two hundred who come and go at once leave every place free', async () => {
+    const storm = Array.from({ length: 200 }, async () => {
+      const conversation = await converse(target.url);
+      conversation.say(request());
+      await conversation.until(1, 50);
+      conversation.close();
+    });
+    await Promise.all(storm);
+    const free: Awaited<ReturnType<typeof readStream>>[] = [];
+    try {
+      // A place is given back when its connection is seen to be gone, which may be a moment later.
+      for (let tries = 0; free.length < MAX_STREAMS && tries < 500; tries += 1) {
+        const stream = await readStream(target.url, { token: target.adminToken });
+        if (stream.status === 200) free.push(stream);
+        else await stream.ended;
+      }
+      assert.equal(free.length, MAX_STREAMS);
+    } finally {
+      for (const stream of free) stream.leave();
+    }
+  });
+
+  attack('O6', 'a Last-Event-ID that is no position is refused before anything is read', async () => {
+    const bad = [
+      '',
+      'evt_',
+      'evt_1',
+      'evt_-1-1',
+      'evt_1-1-1',
+      'evt_1-1 ',
+      '$',
+      '+',
+      '0-0',
+      '* evt_1-1',
+      "evt_1-1'",
+      'evt_12345678901234567-0',
+      'evt_1-12345678901',
+      'EVT_1-1',
+      'evt_1-1\x00',
+      'evt_\xb2-1',
+    ];
+    for (const id of bad.filter((given) => given.trim() === given)) {
+      const answer = await answerTo(target.url, request(`Last-Event-ID: ${id}`));
+      assert.equal(answer.status, 400, JSON.stringify(id));
+    }
+    const twice = await answerTo(target.url, request('Last-Event-ID: evt_1-1', 'Last-Event-ID: evt_1-1'));
+    assert.equal(twice.status, 400);
+  });
+
+  proven(
+    'O6',
+    'spec/e2e/stream-memory.spec.ts',
+    'costs the process less than 8 MB while 100,000 events pass, and the others see every one',
+  );
+  proven(
+    'O6',
+    'spec/operator/api/stream-pace.spec.ts',
+    'for live events is cut with more than 1 MiB before him and counted; the others get every event',
+  );
+});

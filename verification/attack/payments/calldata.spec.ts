@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { decodeFunctionData, type Hex } from 'viem';
+import { decode, encode } from '../../../spec/e2e/proofs.ts';
+import { receiptWhen } from '../../../spec/support/books.ts';
+import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { attack } from '../catalogue.ts';
+import { ALL_FRONTS, FRONTS, type Front, type Order, order, type Seen } from './fronts.ts';
+
+const INPUT = { city: 'Berlin' };
+const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
+
+describe('a proof that somebody read on the chain', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: ALL_FRONTS });
+  });
+  after(() => seller.close());
+
+  const bring = (front: Front, call: Order): Promise<Seen> => order(seller.shop.url, front, call);
+  /** What a deed earned and how often the merchant worked for it. */
+  const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
+    const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+    await deed();
+    return [(await seller.income()) - income, seller.merchant.requests.length - executions];
+  };
+
+  for (const keyed of [true, false])
+    attack(
+      'X17',
+      `rebuilt from its public calldata, ${keyed ? 'bought with a key' : 'without one'}: opens nothing`,
+      async () => {
+        const proof = await seller.proof('market_report', INPUT);
+        const headers = keyed ? { 'idempotency-key': 'a secret of the buyer' } : {};
+        const first = await bring('http', { ...RESOURCE, proof, headers });
+        const { payment } = await receiptWhen(seller.shop, first.requestId, true);
+        const rebuilt = await fromCalldata(seller, String(payment?.externalReference));
+        assert.equal(decode(rebuilt).payload.authorization['nonce'], decode(proof).payload.authorization['nonce']);
+        const gone = await came(async () => {
+          for (const front of FRONTS)
+            for (const guess of [undefined, 'a guess', 'a secret of the buyer '.trimEnd().toUpperCase()]) {
+              const guessed = guess === undefined ? {} : { 'idempotency-key': guess };
+              const seen = await bring(front, { ...RESOURCE, proof: rebuilt, headers: guessed });
+              assert.deepEqual([seen.outcome, seen.code], ['failed', 'PAYMENT_REPLAYED'], seen.everything);
+              assert.ok(!seen.everything.includes('volume'), 'a word of the answer');
+            }
+        });
+        assert.deepEqual(gone, [0n, 0]);
+      },
+    );
+
+  attack('X17', 'rebuilt from its public calldata, of a call that failed and had a key: collects nothing', async () => {
+    const call = { resourceId: 'flaky', input: { failures: 2 } };
+    const proof = await seller.proof(call.resourceId, call.input);
+    const headers = { 'idempotency-key': 'the key of a failed call' };
+    const first = await bring('http', { ...call, proof, headers });
+    assert.deepEqual([first.outcome, first.state], ['failed', 'undelivered']);
+    const { payment } = await receiptWhen(seller.shop, first.requestId, false);
+    const rebuilt = await fromCalldata(seller, String(payment?.externalReference), 'flaky', call.input);
+    for (const front of FRONTS)
+      assert.notEqual((await bring(front, { ...call, proof: rebuilt })).outcome, 'delivered', front);
+  });
+});
+
+/** What whoever reads the chain can make of a settlement: the offer is public, the rest stands in the transaction. */
+async function fromCalldata(
+  seller: Seller,
+  hash: string,
+  resourceId = 'market_report',
+  input: unknown = INPUT,
+): Promise<string> {
+  const { input: calldata } = (await seller.chain.request('eth_getTransactionByHash', [hash])) as { input: Hex };
+  const { args } = decodeFunctionData({ abi: TOKEN_ABI, data: calldata });
+  const [from, to, value, validAfter, validBefore, nonce, v, r, s] = args as unknown as readonly string[];
+  const { body } = await seller.quote(resourceId, input);
+  const signature = `${r}${(s ?? '').slice(2)}${Number(v).toString(16)}`;
+  const authorization = {
+    from,
+    to,
+    nonce,
+    value: String(value),
+    validAfter: String(validAfter),
+    validBefore: String(validBefore),
+  };
+  const { accepts, resource } = body.payment.envelope as { accepts: readonly object[]; resource: object };
+  return encode({ x402Version: 2, resource, accepted: accepts[0], payload: { signature, authorization } });
+}

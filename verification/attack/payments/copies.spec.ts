@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { ask } from '../../../spec/e2e/ask.ts';
+import { found, spellingsOfOneAuthorization } from '../../../spec/e2e/proofs.ts';
+import { receiptWhen } from '../../../spec/support/books.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { attack, measured, proven, times } from '../catalogue.ts';
+import { ALL_FRONTS, FRONTS, order, type Seen } from './fronts.ts';
+
+const INPUT = { city: 'Berlin' };
+/** What `held` costs, base units. */
+const HELD_UNITS = 1_000n;
+/** How often each spelling comes. */
+const COPIES = times(5, 100);
+/** How long one proof is brought again and again, milliseconds. */
+const REPLAYED_MS = times(1_500, 60_000);
+/** Copies under way at a time: what a client opens, not what the gateway admits. */
+const AT_ONCE = 50;
+
+describe('one proof, brought as often as anybody likes', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: { ...ALL_FRONTS, limits: { maxInFlight: 10_000 } } });
+  });
+  after(() => seller.close());
+
+  attack(
+    ['X2', 'X3', 'X16'],
+    'twenty spellings, many copies of each, over three fronts at once: one settlement, one execution',
+    async (context) => {
+      const { shop, merchant } = seller;
+      const income = await seller.income();
+      const spellings = spellingsOfOneAuthorization(await seller.proof('held'));
+      merchant.hold();
+      merchant.forget();
+      const arrived = merchant.nextRequest('/held');
+      const copies = spellings.flatMap((proof, at) =>
+        Array.from({ length: COPIES }, (_, n) => {
+          const front = FRONTS[(at + n) % FRONTS.length] ?? 'http';
+          return order(shop.url, front, { resourceId: 'held', proof });
+        }),
+      );
+      await arrived;
+      // Answered on a connection that was opened last: all the others are with the gateway.
+      await ask(shop.url, { method: 'GET', path: '/health', headers: {} });
+      merchant.release();
+      const answers = await Promise.all(copies);
+      const settled = (await seller.income()) - income;
+      assert.equal(settled, HELD_UNITS);
+      assert.equal(merchant.requests.length, 1);
+      for (const seen of answers)
+        if (seen.outcome === 'delivered') assert.equal(seen.bytes.toString(), '{"held":true}');
+        else assert.ok(seen.code === 'PAYMENT_REPLAYED' || seen.code === 'GATEWAY_BUSY', seen.everything);
+      assert.ok(answers.some(({ outcome }) => outcome === 'delivered'));
+      measured(context, 'spellings of one proof', new Set(spellings).size);
+      measured(context, 'copies of each spelling', COPIES);
+      measured(context, 'settlements of one proof', Number(settled / HELD_UNITS));
+    },
+    { timeout: 120_000 },
+  );
+
+  attack(
+    'X16',
+    'a proof that has bought its answer, brought again without end in every dress: nothing more',
+    async (context) => {
+      const { shop, merchant } = seller;
+      const proof = await seller.proof('market_report', INPUT);
+      const first = await order(shop.url, 'http', { resourceId: 'market_report', input: INPUT, proof });
+      assert.equal(first.outcome, 'delivered');
+      await receiptWhen(shop, first.requestId, true);
+      const [income, executions] = [await seller.income(), merchant.requests.length];
+      // As it stands in the block: the token of the buyer would open his answer for a minute.
+      const spellings = spellingsOfOneAuthorization(found(proof));
+      const variants = [
+        { resourceId: 'market_report', input: INPUT },
+        { resourceId: 'market_report', input: { city: 'Lisboa' } },
+        { resourceId: 'market_report', input: INPUT, headers: { 'idempotency-key': 'a key that was not there' } },
+        { resourceId: 'price_list', input: {} },
+      ];
+      const deadline = performance.now() + REPLAYED_MS;
+      let replayed = 0;
+      const replay = async (runner: number): Promise<void> => {
+        for (let n = runner; performance.now() < deadline; n += AT_ONCE) {
+          const variant = variants[n % variants.length] ?? { resourceId: 'market_report' };
+          const front = FRONTS[n % FRONTS.length] ?? 'http';
+          const seen = await order(shop.url, front, { ...variant, proof: spellings[n % spellings.length] });
+          worthless(seen);
+          replayed += 1;
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, (_, runner) => replay(runner)));
+      assert.deepEqual([await seller.income(), merchant.requests.length], [income, executions]);
+      assert.ok(replayed > AT_ONCE, `${replayed} replays`);
+      context.diagnostic(`${replayed} replays of one proof`);
+    },
+    { timeout: REPLAYED_MS + 60_000 },
+  );
+
+  proven('X1', 'spec/e2e/one-payment.spec.ts', 'nine spellings of one base64 text: one is accepted');
+  proven(
+    'X1',
+    'spec/payments/x402/wire/proof-codec.spec.ts',
+    'answers anything with a verdict, never with an exception',
+  );
+  proven(
+    'X2',
+    'spec/e2e/one-payment.spec.ts',
+    'twenty spellings of one signature in parallel: one settlement, one call to the merchant, one answer for all',
+  );
+  proven('X3', 'spec/e2e/join.spec.ts', 'with one key: the same');
+});
+
+/** No goods and no second 402 for an authorization that has paid. */
+function worthless(seen: Seen): void {
+  assert.equal(seen.outcome, 'failed', seen.everything);
+  assert.ok(seen.code === 'PAYMENT_REPLAYED' || seen.code === 'GATEWAY_BUSY', seen.everything);
+}

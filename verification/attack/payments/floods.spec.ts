@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { decode, encode } from '../../../spec/e2e/proofs.ts';
+import { freshAddress } from '../../../spec/payments/x402/signing.ts';
+import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
+import { type Facilitator, startFacilitator } from '../../../spec/support/facilitator.ts';
+import {
+  type HostileFacilitator,
+  relayTo,
+  type Script,
+  startHostileFacilitator,
+} from '../../../spec/support/hostile-facilitator.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { attack, times } from '../catalogue.ts';
+import { ALL_FRONTS, order, type Seen } from './fronts.ts';
+
+const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
+/** More than there are connections to a facilitator. */
+const SLOW_PROOFS = 80;
+const GARBAGE = times(400, 10_000);
+/** Forged proofs under way at a time. */
+const RUNNERS = 20;
+/** What a call may take while others flood, milliseconds: two cores run all of this. */
+const OTHERS_MS = 2_000;
+
+describe('a flood of proofs', () => {
+  let liar: HostileFacilitator;
+  let official: Facilitator;
+  let seller: Seller;
+  let flooder: Buyer;
+  before(async () => {
+    liar = await startHostileFacilitator('eip155:31337');
+    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_FRONTS });
+    official = await startFacilitator(seller.chain);
+    flooder = await createBuyer(seller.chain, 10_000_000n);
+    const slow =
+      (then: Script): Script =>
+      (call) =>
+        JSON.stringify(call.body).toLowerCase().includes(flooder.address.toLowerCase()) ? { kind: 'hang' } : then(call);
+    liar.script({ verify: slow(relayTo(official.url)), settle: slow(relayTo(official.url)) });
+  });
+  after(async () => {
+    await seller.close();
+    await Promise.all([liar.stop(), official.stop()]);
+  });
+
+  const proofs = (buyer: Buyer, count: number): Promise<readonly string[]> =>
+    Promise.all(
+      Array.from({ length: count }, async () => {
+        const { body } = await seller.quote(RESOURCE.resourceId, RESOURCE.input);
+        return buyer.pay(body.payment.envelope);
+      }),
+    );
+  const timed = async (call: Promise<Seen>): Promise<readonly [Seen, number]> => {
+    const begun = performance.now();
+    return [await call, performance.now() - begun];
+  };
+
+  attack(
+    'X18',
+    'valid proofs of one payer whose settlements hang: everybody else still buys',
+    async () => {
+      const slow = await proofs(flooder, SLOW_PROOFS);
+      const [honest] = await proofs(seller.buyer, 1);
+      const flood = slow.map((proof) => order(seller.shop.url, 'http', { ...RESOURCE, proof }));
+      await eventuallyAsked(liar);
+      const [free] = await timed(order(seller.shop.url, 'http', { resourceId: 'cities' }));
+      assert.equal(free.outcome, 'delivered');
+      const [bought, tookMs] = await timed(order(seller.shop.url, 'http', { ...RESOURCE, proof: honest ?? '' }));
+      const answers = await Promise.all(flood);
+      for (const answer of answers) {
+        assert.ok(isHonestNo(answer), answer.everything);
+      }
+      assert.equal(bought.outcome, 'delivered', bought.everything);
+      assert.ok(tookMs < OTHERS_MS, `the other buyer waited ${Math.round(tookMs)} ms`);
+    },
+    { timeout: 30_000 },
+  );
+
+  attack(
+    'X19',
+    'forged proofs of invented payers: no facilitator is asked, and free calls go on',
+    async (context) => {
+      const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
+      const forged = Array.from({ length: GARBAGE }, () => {
+        const authorization = { ...payload.payload.authorization, from: freshAddress() };
+        return encode({ ...payload, payload: { ...payload.payload, authorization } });
+      });
+      const begun = performance.now();
+      let slowestMs = 0;
+      const bring = async (runner: number): Promise<void> => {
+        for (let n = runner; n < forged.length; n += RUNNERS) {
+          const seen = await order(seller.shop.url, 'http', { ...RESOURCE, proof: forged[n] ?? '' });
+          assert.ok(seen.reason === 'invalid_exact_evm_payload_signature' || isHonestNo(seen), seen.everything);
+        }
+      };
+      const flood = Promise.all(Array.from({ length: RUNNERS }, (_, runner) => bring(runner))).then(() => undefined);
+      let running = true;
+      void flood
+        .finally(() => {
+          running = false;
+        })
+        .catch(() => undefined);
+      while (running) {
+        const [seen, tookMs] = await timed(order(seller.shop.url, 'http', { resourceId: 'cities' }));
+        assert.ok(seen.outcome === 'delivered' || isHonestNo(seen), seen.everything);
+        slowestMs = Math.max(slowestMs, tookMs);
+      }
+      await flood;
+      const perSecond = Math.round((GARBAGE / (performance.now() - begun)) * 1_000);
+      context.diagnostic(`${perSecond} forged proofs a second, slowest free call ${Math.round(slowestMs)} ms`);
+      assert.ok(slowestMs < OTHERS_MS);
+      const nonce = String(payload.payload.authorization['nonce']);
+      assert.ok(!liar.calls.some(({ body }) => JSON.stringify(body ?? '').includes(nonce)), 'somebody was asked');
+    },
+    { timeout: 120_000 },
+  );
+});
+
+/** A 503 that says "come back" and has cost nothing: under load that is right, and under none it does not come. */
+function isHonestNo({ code }: Seen): boolean {
+  return code === 'GATEWAY_BUSY' || code === 'PAYMENT_PROVIDER_UNAVAILABLE' || code === 'RATE_LIMITED';
+}
+
+/** The flood has arrived when as many questions as there are connections wait at the facilitator. */
+async function eventuallyAsked(liar: HostileFacilitator): Promise<void> {
+  const deadline = performance.now() + 2_000;
+  while (liar.calls.filter(({ path }) => path === '/verify').length < 64 && performance.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+}

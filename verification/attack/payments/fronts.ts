@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto';
+import http from 'node:http';
+import { message, sendMessage } from '../../../spec/adapters/a2a/post.ts';
+import { decode } from '../../../spec/e2e/proofs.ts';
+
+/** The fronts over which the same resource is sold. */
+export const FRONTS = ['http', 'mcp', 'a2a'] as const;
+export type Front = (typeof FRONTS)[number];
+/** What a shop needs to sell over all of them. */
+export const ALL_FRONTS = { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } as const;
+
+/** One call of an agent. */
+export interface Order {
+  readonly resourceId: string;
+  readonly input?: unknown;
+  /** The value of a PAYMENT-SIGNATURE. */
+  readonly proof?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Everything that an agent can see of an answer. */
+export interface Seen {
+  /** `cut`: the connection broke before the answer was whole. `error`: JSON-RPC refused the message. */
+  readonly outcome: 'delivered' | 'failed' | 'asked' | 'cut' | 'error';
+  readonly status: number;
+  /** Of the gateway's own envelope; undefined for what was delivered. */
+  readonly code: string | undefined;
+  readonly reason: string | undefined;
+  readonly state: string | undefined;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** Delivered bytes, taken out of whatever carried them. */
+  readonly bytes: Buffer;
+  /** Header names in lower case, and nothing else. */
+  readonly names: readonly string[];
+  /** Status line's reason, header lines, body and trailers: what must not hold a secret. */
+  readonly everything: string;
+  readonly requestId: string;
+}
+
+interface Wired {
+  readonly status: number;
+  readonly rawHeaders: readonly string[];
+  readonly requestId: string;
+  readonly body: Buffer;
+  readonly whole: boolean;
+  readonly everything: string;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Calls a resource over a front, on a connection of its own. A connection that ends without an answer is `cut` like any other. */
+export async function order(base: string, front: Front, call: Order): Promise<Seen> {
+  const wired = await post(base, front, call);
+  return front === 'http' ? seenOverHttp(wired) : seenInJson(wired, front);
+}
+
+const PATHS = { mcp: '/mcp', a2a: '/a2a' } as const;
+
+function post(base: string, front: Front, { resourceId, input = {}, proof, headers = {} }: Order): Promise<Wired> {
+  const type = { 'content-type': 'application/json' };
+  if (front === 'http') {
+    const payment = proof === undefined ? {} : { 'payment-signature': proof };
+    return exchange(`${base}/api/resources/${resourceId}/invoke`, { ...type, ...payment, ...headers }, input);
+  }
+  if (front === 'mcp') {
+    const _meta = proof === undefined ? {} : { 'x402/payment': proof };
+    const params = { name: resourceId, arguments: input, _meta };
+    return exchange(
+      `${base}${PATHS.mcp}`,
+      { ...type, ...headers },
+      { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+    );
+  }
+  // Too short to be a message that gets its answer again: every order is one of its own.
+  const metadata = proof === undefined ? {} : { 'x402.payment.payload': readable(proof) };
+  const content = message(resourceId, input, { messageId: randomUUID().slice(0, 15), metadata });
+  return exchange(`${base}${PATHS.a2a}`, { ...type, 'a2a-version': '1.0', ...headers }, sendMessage(content));
+}
+
+/** A proof as the object that A2A carries; text that is none stays text. */
+function readable(proof: string): unknown {
+  try {
+    return decode(proof);
+  } catch {
+    return proof;
+  }
+}
+
+function exchange(url: string, headers: Readonly<Record<string, string>>, body: unknown): Promise<Wired> {
+  return new Promise((resolve, reject) => {
+    const request = http.request(url, { method: 'POST', headers, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      // Told by `complete` below.
+      response.on('error', () => undefined);
+      response.on('close', () => {
+        const { statusCode: status = 0, statusMessage, rawHeaders, rawTrailers, complete: whole } = response;
+        const bytes = Buffer.concat(chunks);
+        const everything = [statusMessage, ...rawHeaders, ...rawTrailers, bytes.toString('latin1')].join('\n');
+        const requestId = String(response.headers['x-request-id']);
+        resolve({ status, rawHeaders, requestId, body: bytes, whole, everything });
+      });
+    });
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNRESET') resolve(NOTHING);
+      else reject(error);
+    });
+    request.end(JSON.stringify(body));
+  });
+}
+
+/** The connection ended before a byte of an answer. */
+const NOTHING: Wired = {
+  status: 0,
+  rawHeaders: [],
+  requestId: '',
+  body: Buffer.alloc(0),
+  whole: false,
+  everything: '',
+};
+
+function seenOverHttp(wired: Wired): Seen {
+  const { status, body, whole } = wired;
+  if (!whole) return seen(wired, 'cut');
+  if (status >= 200 && status < 300) return seen(wired, 'delivered', {}, body);
+  const envelope = JSON.parse(body.toString()) as Members;
+  return seen(wired, status === 402 ? 'asked' : 'failed', envelope);
+}
+
+function seenInJson(wired: Wired, front: 'mcp' | 'a2a'): Seen {
+  if (!wired.whole) return seen(wired, 'cut');
+  const answer = JSON.parse(wired.body.toString()) as Members;
+  const envelope = Object.keys(answer).join();
+  if (envelope === 'jsonrpc,id,error') return seen(wired, 'error', { details: answer['error'] });
+  // Nothing that a merchant puts into his JSON may become a member of the message around it.
+  if (envelope !== 'jsonrpc,id,result') throw new Error(`a JSON-RPC message of ${envelope}`);
+  return front === 'mcp' ? seenInTool(wired, answer['result'] as Tool) : seenInTask(wired, answer['result'] as Result);
+}
+
+interface Tool {
+  readonly isError?: boolean;
+  readonly structuredContent?: Members;
+  readonly content: readonly {
+    readonly text?: string;
+    readonly data?: string;
+    readonly resource?: { readonly blob: string };
+  }[];
+}
+
+function seenInTool(wired: Wired, { isError, structuredContent = {}, content }: Tool): Seen {
+  const [block] = content;
+  if (isError !== true) {
+    const base64 = block?.resource?.blob ?? block?.data;
+    const bytes = base64 === undefined ? Buffer.from(block?.text ?? '') : Buffer.from(base64, 'base64');
+    return seen(wired, 'delivered', {}, bytes);
+  }
+  const refusal = structuredContent['refusal'];
+  if (structuredContent['accepts'] === undefined) return seen(wired, 'failed', structuredContent);
+  return seen(wired, 'asked', refusal === undefined ? structuredContent : { ...structuredContent, error: refusal });
+}
+
+interface Result {
+  readonly task: {
+    readonly status: { readonly state: string };
+    readonly artifacts: readonly [{ readonly parts: readonly [{ readonly data: Members }] }];
+  };
+}
+
+function seenInTask(wired: Wired, { task }: Result): Seen {
+  const { data } = task.artifacts[0].parts[0];
+  if (task.status.state !== 'TASK_STATE_COMPLETED')
+    return seen(wired, data['code'] === 'PAYMENT_REQUIRED' ? 'asked' : 'failed', data);
+  const { value, encoding } = data;
+  if (encoding === 'base64') return seen(wired, 'delivered', {}, Buffer.from(String(value), 'base64'));
+  if (typeof value === 'string') return seen(wired, 'delivered', {}, Buffer.from(value));
+  // The merchant's own spelling, out of the message that it was spliced into.
+  const [, spelled = ''] = /"parts":\[\{"data":(.*?),"mediaType"/s.exec(wired.body.toString()) ?? [];
+  return seen(wired, 'delivered', {}, Buffer.from(value === null ? '' : spelled));
+}
+
+function seen(wired: Wired, outcome: Seen['outcome'], envelope: Members = {}, bytes: Buffer = Buffer.alloc(0)): Seen {
+  const details = (envelope['details'] ?? {}) as Members;
+  const refusal = (typeof envelope['error'] === 'object' ? envelope['error'] : {}) as Members | null;
+  const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+  return {
+    outcome,
+    status: wired.status,
+    code: text(envelope['code']),
+    reason: text(details['reason']) ?? text(refusal?.['reason']),
+    state: text(details['state']),
+    details,
+    bytes,
+    names: wired.rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase()),
+    everything: wired.everything,
+    requestId: wired.requestId,
+  };
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { privateKeyToAddress } from 'viem/accounts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { attack } from '../catalogue.ts';
+import { order } from './fronts.ts';
+
+const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
+/** How long the next buyer may wait, milliseconds. */
+const SOON_MS = 3_000;
+
+describe('a chain that has forgotten a transaction of ours', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller();
+  });
+  after(() => seller.close());
+
+  attack('X15', 'the next buyer is served all the same: no gap in the numbers of our transactions', async () => {
+    const buy = async () =>
+      order(seller.shop.url, 'http', { ...RESOURCE, proof: await seller.proof('market_report', RESOURCE.input) });
+    const snapshot = await seller.chain.request('evm_snapshot', []);
+    assert.equal((await buy()).outcome, 'delivered');
+    await seller.chain.request('evm_revert', [snapshot]);
+    const begun = performance.now();
+    const next = buy();
+    await Promise.race([next, delay(SOON_MS, undefined, { ref: false })]);
+    const tookMs = performance.now() - begun;
+    if (tookMs >= SOON_MS) {
+      // What is missing, so that the call can end.
+      const relayer = privateKeyToAddress(seller.chain.relayerKey);
+      await seller.chain.send(relayer, relayer, '0x');
+    }
+    assert.equal((await next).outcome, 'delivered');
+    assert.ok(tookMs < SOON_MS, 'its transaction waited behind one that nobody has any more');
+  });
+});

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { callTool, postMcp } from '../../../spec/adapters/mcp/post.ts';
+import { ask } from '../../../spec/e2e/ask.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { attack, proven } from '../catalogue.ts';
+import { ALL_FRONTS } from './fronts.ts';
+
+describe('messages that ask for more than a call', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: ALL_FRONTS });
+  });
+  after(() => seller.close());
+
+  attack(
+    'A5',
+    'a session nobody opened, a batch, an id to resume from: nothing is remembered between requests',
+    async () => {
+      const { url } = seller.shop;
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+      for (const headers of [{ 'mcp-session-id': 'fixed' }, { 'last-event-id': '1' }, {}]) {
+        const answer = await postMcp(url, body, headers as Record<string, string>);
+        assert.equal(answer.headers['mcp-session-id'], undefined);
+      }
+      const batch = await postMcp(
+        url,
+        Array.from({ length: 1_000 }, (_, id) => ({ ...body, id })),
+      );
+      assert.equal((JSON.parse(batch.text) as { error: { code: number } }).error.code, -32600);
+      for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+        const answer = await postMcp(url, { ...body, method: 'tools/call', params: { name, arguments: {} } });
+        assert.equal((JSON.parse(answer.text) as { error: { code: number } }).error.code, -32602, name);
+      }
+      const stream = await ask(url, { method: 'GET', path: '/mcp', headers: { accept: 'text/event-stream' } });
+      assert.equal(stream.status, 405);
+    },
+  );
+
+  attack('A4', 'a proof inside the input is taken out: the merchant never sees it, nor does the log', async () => {
+    const { merchant, shop } = seller;
+    const proof = await seller.proof('echo', { word: 'x' });
+    merchant.forget();
+    const bought = await callTool(shop.url, 'echo', { word: 'x', _payment: proof });
+    assert.deepEqual(bought.structuredContent, { word: 'x' });
+    const free = await callTool(shop.url, 'free_echo', { word: 'y', _payment: proof });
+    assert.deepEqual(free.structuredContent, { word: 'y' });
+    const seen = merchant.requests.map(({ url, rawHeaders, body }) => [url, ...rawHeaders, body.toString()].join());
+    assert.equal(seen.length, 2);
+    for (const sink of [...seen, ...shop.logLines])
+      assert.ok(!sink.includes(proof.slice(0, 40)) && !sink.includes('_payment'));
+  });
+
+  proven('A3', 'spec/adapters/a2a/request.spec.ts', 'has an answer for whatever stands in whatever place of a message');
+  proven(
+    'A3',
+    'spec/adapters/a2a/ladder.spec.ts',
+    '5 a notification runs nothing: it would spend money with nowhere to answer',
+  );
+});

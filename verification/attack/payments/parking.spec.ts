@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { ACTIVATED, message, paying, send, x402Of } from '../../../spec/adapters/a2a/post.ts';
+import { decode } from '../../../spec/e2e/proofs.ts';
+import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { attack, times } from '../catalogue.ts';
+
+const CITY = { city: 'Berlin' };
+/** Unsigned orders of each form: more than could ever wait in the store. */
+const ORDERS = times(1_100, 20_000);
+/** Orders under way at a time. */
+const RUNNERS = 24;
+const HONEST = 10;
+/** What a purchase of two messages may take beside the flood, milliseconds. */
+const WITHIN_MS = 6_000;
+
+/** Where a flood comes from, as the gateway sees it, and the proxies that it believes. */
+const FORMS = {
+  'one address': { trustProxy: 0, from: () => undefined },
+  'a thousand addresses': { trustProxy: 1, from: (n: number) => `10.${n % 4}.${Math.floor(n / 4) % 250}.7` },
+  'behind one ingress, whose word does not count': { trustProxy: 0, from: (n: number) => `10.0.${n % 250}.7` },
+} as const;
+
+for (const [form, { trustProxy, from }] of Object.entries(FORMS))
+  describe(`orders that nobody will pay, from ${form}`, () => {
+    let redis: TestRedis;
+    let seller: Seller;
+    before(async () => {
+      redis = await startRedis();
+      seller = await openSeller({
+        storage: { redis: { url: redis.url } },
+        overrides: { server: { trustProxy }, protocols: { a2a: { enabled: true, continuation: true } } },
+      });
+    });
+    after(async () => {
+      await seller?.close();
+      await redis?.stop();
+    });
+
+    const order = (n: number) => {
+      const address = from(n);
+      const headers = address === undefined ? ACTIVATED : { ...ACTIVATED, 'x-forwarded-for': address };
+      return send(seller.shop.url, message('market_report', CITY), headers);
+    };
+    const buy = async (n: number): Promise<string> => {
+      const asked = await order(n);
+      const payload = decode(await seller.buyer.pay(x402Of(asked)['x402.payment.required']));
+      return (await send(seller.shop.url, paying(asked.id, payload))).status.state;
+    };
+
+    attack(
+      'D5',
+      `unsigned orders by the thousand that wait for a payment: ${HONEST} of ${HONEST} who pay still buy, and the store holds nothing for the others`,
+      async (context) => {
+        const bought = [];
+        let slowest = 0;
+        let sent = 0;
+        /** The payment of the first one comes when all the others wait. */
+        const early = await order(0);
+        const flood = async (): Promise<void> => {
+          while (sent < ORDERS) {
+            sent += 1;
+            assert.equal((await order(sent)).status.state, 'TASK_STATE_INPUT_REQUIRED');
+          }
+        };
+        const floods = Array.from({ length: RUNNERS }, flood);
+        for (let n = 0; n < HONEST - 1; n += 1) {
+          // One after the other, spread over the flood.
+          while (sent < (ORDERS * n) / HONEST) await new Promise((resolve) => setTimeout(resolve, 5));
+          const begun = performance.now();
+          bought.push(await buy(n));
+          slowest = Math.max(slowest, performance.now() - begun);
+        }
+        await Promise.all(floods);
+        const late = decode(await seller.buyer.pay(x402Of(early)['x402.payment.required']));
+        bought.push((await send(seller.shop.url, paying(early.id, late))).status.state);
+        context.diagnostic(`${ORDERS} orders, slowest purchase ${Math.round(slowest)} ms: ${bought.join(' ')}`);
+        assert.deepEqual(new Set(bought), new Set(['TASK_STATE_COMPLETED']));
+        assert.equal(bought.length, HONEST);
+        assert.ok(slowest < WITHIN_MS);
+        const kept = await seller.shop.store.census();
+        assert.equal(kept.open, 0);
+        const names = await redisKeyNames(redis);
+        assert.equal(names.filter((name) => name.includes(':task:')).length, HONEST, 'a claim for each payment');
+        assert.ok(names.length < 10 * HONEST, `${names.length} keys`);
+      },
+      { timeout: 180_000 },
+    );
+  });
+
+async function redisKeyNames({ url }: TestRedis): Promise<readonly string[]> {
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(url);
+  try {
+    return await redis.keys('*');
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe } from 'node:test';
+import { decode, encode } from '../../../spec/e2e/proofs.ts';
+import { chainActors } from '../../../spec/payments/x402/chain/chain-actors.ts';
+import { termsFor } from '../../../spec/payments/x402/signing.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openShop } from '../../../spec/support/shop.ts';
+import type { Proof } from '../../../src/payments/rail.ts';
+import { attack, proven } from '../catalogue.ts';
+import { ALL_FRONTS, FRONTS, type Front, type Order, order, type Seen } from './fronts.ts';
+
+const INPUT = { city: 'Berlin' };
+const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
+
+/** The proof of a header as the actors of the chain want it. */
+function actable(header: string): Proof {
+  return { payId: '', payload: decode(header), signedBy: 'account' } as unknown as Proof;
+}
+
+describe('a proof with a past', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-attack-'));
+  const storage = { sqlite: { path: join(folder, 'gateway.db') } };
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: ALL_FRONTS, storage });
+  });
+  after(async () => {
+    await seller.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const actors = () => chainActors(seller.chain, termsFor(seller.chain.token));
+  const bring = (front: Front, call: Order): Promise<Seen> => order(seller.shop.url, front, call);
+  /** What a deed earned and how often the merchant worked for it. */
+  const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
+    const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+    await deed();
+    return [(await seller.income()) - income, seller.merchant.requests.length - executions];
+  };
+
+  for (const front of FRONTS) {
+    attack('X14', `cancelled by its payer before it is brought over ${front}: 402, nothing delivered`, async () => {
+      const gone = await came(async () => {
+        const proof = await seller.proof('market_report', INPUT);
+        await actors().cancel(seller.buyer.account, actable(proof));
+        assert.equal((await bring(front, { ...RESOURCE, proof })).outcome, 'asked');
+      });
+      assert.deepEqual(gone, [0n, 0]);
+    });
+
+    attack(
+      'X14',
+      `spent by its payer on himself before it is brought over ${front}: 402, nothing delivered`,
+      async () => {
+        const gone = await came(async () => {
+          const proof = await seller.proof('market_report', INPUT);
+          await actors().spendOnSelf(seller.buyer.account, actable(proof));
+          assert.equal((await bring(front, { ...RESOURCE, proof })).outcome, 'asked');
+        });
+        assert.deepEqual(gone, [0n, 0]);
+      },
+    );
+
+    attack('X13', `submitted by a stranger before it is brought over ${front}: delivered once, paid once`, async () => {
+      const gone = await came(async () => {
+        const proof = await seller.proof('market_report', INPUT);
+        await actors().submit(actable(proof));
+        const first = await bring(front, { ...RESOURCE, proof });
+        assert.equal(first.outcome, 'delivered');
+        // All that the chain shows of it, without the token that the gateway gave its buyer.
+        const seen = decode(proof);
+        delete seen.extensions;
+        for (const other of FRONTS) {
+          assert.equal((await bring(other, { ...RESOURCE, proof: encode(seen) })).code, 'PAYMENT_REPLAYED');
+          const again = await bring(other, { ...RESOURCE, proof });
+          assert.deepEqual([again.outcome, again.bytes], ['delivered', first.bytes], 'the answer that was kept');
+        }
+      });
+      assert.deepEqual(gone, [10_000n, 1]);
+    });
+
+    attack(
+      'X5',
+      `signed for one resource, brought over ${front} for another of the same price: bought nothing there`,
+      async () => {
+        const gone = await came(async () => {
+          const proof = await seller.proof('noisy');
+          for (const other of FRONTS) {
+            const seen = await bring(other, { resourceId: 'greeting', proof });
+            assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
+          }
+          assert.equal((await bring(front, { resourceId: 'noisy', proof })).outcome, 'delivered');
+          const unnamed = decode(proof);
+          delete unnamed.resource;
+          for (const other of FRONTS)
+            for (const again of [proof, encode(unnamed)]) {
+              const seen = await bring(other, { resourceId: 'greeting', proof: again });
+              assert.deepEqual([seen.outcome, seen.code], ['failed', 'PAYMENT_REPLAYED']);
+            }
+        });
+        assert.deepEqual(gone, [1_000n, 1]);
+      },
+    );
+  }
+
+  attack('X5', 'that names no resource buys one of two siblings, whichever it comes to first', async () => {
+    const gone = await came(async () => {
+      const unnamed = decode(await seller.proof('noisy'));
+      delete unnamed.resource;
+      const proof = encode(unnamed);
+      const answers = await Promise.all(
+        ['noisy', 'greeting', 'request_headers', 'nothing'].map((resourceId, at) =>
+          bring(FRONTS[at % FRONTS.length] ?? 'http', { resourceId, proof }),
+        ),
+      );
+      assert.equal(answers.filter(({ outcome }) => outcome === 'delivered').length, 1);
+    });
+    assert.deepEqual(gone, [1_000n, 1]);
+  });
+
+  attack('X7', 'signed for yesterday’s price or payee: a fresh challenge, and nothing moves', async () => {
+    const proof = await seller.proof('market_report', INPUT);
+    const changes = [
+      { resources: { market_report: { pricing: { type: 'fixed', amount: '0.02', currency: 'TUSD' } } } },
+      { resources: { market_report: { pricing: { type: 'fixed', amount: '0.005', currency: 'TUSD' } } } },
+      { payments: { x402: { payTo: '0x1111111111111111111111111111111111111111' } } },
+      { payments: { x402: { maxTimeoutSeconds: 60 } } },
+    ];
+    for (const overrides of changes) {
+      const payTo = seller.shop.config.x402?.payTo ?? '';
+      const { chain, merchant } = seller;
+      const shop = await openShop({
+        chain,
+        merchantUrl: merchant.url,
+        facilitator: { mode: 'local' },
+        storage,
+        payTo,
+        overrides: { ...ALL_FRONTS, ...overrides },
+      });
+      try {
+        const gone = await came(async () => {
+          for (const front of FRONTS) {
+            const seen = await order(shop.url, front, { ...RESOURCE, proof });
+            assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
+          }
+        });
+        assert.deepEqual(gone, [0n, 0]);
+      } finally {
+        await shop.close();
+      }
+    }
+    assert.equal((await bring('http', { ...RESOURCE, proof })).outcome, 'delivered', 'where the offer stands it buys');
+  });
+
+  proven(
+    'X14',
+    'spec/payments/x402/local/local-rail.spec.ts',
+    'refuses one cancelled between simulation and broadcast, although its own transaction was mined',
+  );
+  proven(
+    'X13',
+    'spec/payments/x402/local/local-rail.spec.ts',
+    'counts a payment that a stranger slips in between simulation and broadcast',
+  );
+});

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { found } from '../../../spec/e2e/proofs.ts';
+import { receiptWhen } from '../../../spec/support/books.ts';
+import { createBuyer } from '../../../spec/support/buyer.ts';
+import { type Facilitator, startFacilitator } from '../../../spec/support/facilitator.ts';
+import { startRedis } from '../../../spec/support/redis.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { ALL_FRONTS, FRONTS, type Front, order } from './fronts.ts';
+
+/** How often each stranger comes in each cell; ACG_STRANGERS=12 makes more than a thousand of them. */
+const TIMES = Number(process.env['ACG_STRANGERS'] ?? 1);
+const INPUT = { city: 'Berlin' };
+const NEVER_YET = { failures: 1 };
+
+const folder = mkdtempSync(join(tmpdir(), 'acg-strangers-'));
+const redis = await startRedis();
+after(async () => {
+  await redis.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const STORES = {
+  Redis: { redis: { url: redis.url } },
+  SQLite: { sqlite: { path: join(folder, 'gateway.db') } },
+} as const;
+
+for (const [name, storage] of Object.entries(STORES))
+  for (const rail of ['local', 'remote'] as const)
+    describe(`strangers who have read the block, ${name}, ${rail} rail`, () => {
+      let seller: Seller;
+      let facilitator: Facilitator | undefined;
+      let strangers = 0;
+      before(async () => {
+        seller = await openSeller(async (chain) => {
+          facilitator = rail === 'remote' ? await startFacilitator(chain) : undefined;
+          return {
+            storage,
+            facilitator: facilitator === undefined ? { mode: 'local' } : { mode: 'remote', url: facilitator.url },
+            overrides: ALL_FRONTS,
+          };
+        });
+      });
+      after(async () => {
+        await seller?.close();
+        await facilitator?.stop();
+      });
+
+      const tokenFor = async (id: string, input: unknown): Promise<string> => {
+        const { body } = await seller.quote(id, input);
+        const { extensions } = body.payment.envelope as { extensions: Record<string, { info: { token: string } }> };
+        return extensions['agent-commerce-buyer']?.info.token ?? assert.fail();
+      };
+      /** What strangers can show over every front: nothing, a token fetched before or after the block, a key of their own. */
+      const strange = async (proof: string, prefetched: string, id: string, input: object): Promise<void> => {
+        for (let time = 0; time < TIMES; time += 1)
+          for (const front of FRONTS) {
+            const tries = [
+              { proof: found(proof) },
+              { proof: found(proof, prefetched) },
+              { proof: found(proof, await tokenFor(id, input)) },
+              { proof: found(proof), headers: { 'idempotency-key': randomUUID() } },
+            ];
+            for (const shown of tries) {
+              const seen = await order(seller.shop.url, front, { resourceId: id, input, ...shown });
+              assert.equal(seen.code, 'PAYMENT_REPLAYED', `${front}: ${seen.everything}`);
+              strangers += 1;
+            }
+          }
+      };
+      const proofOf = async (id: string, input: unknown): Promise<string> => {
+        const { body } = await seller.quote(id, input);
+        return (await createBuyer(seller.chain)).pay(body.payment.envelope);
+      };
+
+      for (const front of FRONTS) {
+        const buy = (id: string, input: object, proof: string, by: Front = front) =>
+          order(seller.shop.url, by, { resourceId: id, input, proof });
+
+        it(`bought over ${front} and running: none joins; the buyer has his answer`, async () => {
+          const [proof, prefetched] = [await proofOf('held', {}), await tokenFor('held', {})];
+          seller.merchant.hold();
+          const arrived = seller.merchant.nextRequest('/held');
+          const running = buy('held', {}, proof);
+          await arrived;
+          const { length } = seller.merchant.requests;
+          await strange(proof, prefetched, 'held', {});
+          seller.merchant.release();
+          assert.equal((await running).outcome, 'delivered');
+          assert.equal(seller.merchant.requests.length, length);
+        });
+
+        it(`bought over ${front} and delivered: none gets the kept answer; the buyer does, over each front`, async () => {
+          const [proof, prefetched] = [await proofOf('market_report', INPUT), await tokenFor('market_report', INPUT)];
+          const first = await buy('market_report', INPUT, proof);
+          assert.equal(first.outcome, 'delivered', first.everything);
+          await receiptWhen(seller.shop, first.requestId, true);
+          const { length } = seller.merchant.requests;
+          await strange(proof, prefetched, 'market_report', INPUT);
+          for (const by of FRONTS)
+            assert.equal((await buy('market_report', INPUT, proof, by)).outcome, 'delivered', `again over ${by}`);
+          assert.equal(seller.merchant.requests.length, length);
+        });
+
+        it(`bought over ${front} and not delivered: none collects; the buyer does`, async () => {
+          const [proof, prefetched] = [await proofOf('flaky', NEVER_YET), await tokenFor('flaky', NEVER_YET)];
+          assert.equal((await buy('flaky', NEVER_YET, proof)).code, 'BACKEND_ERROR');
+          await strange(proof, prefetched, 'flaky', NEVER_YET);
+          assert.equal((await buy('flaky', NEVER_YET, proof)).outcome, 'delivered');
+        });
+      }
+
+      it('are counted', (context) => {
+        assert.equal(strangers, TIMES * FRONTS.length * 4 * 3 * FRONTS.length);
+        context.diagnostic(`${strangers} strangers, 0 of them served`);
+      });
+    });

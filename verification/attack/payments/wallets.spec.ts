@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Address, concat, encodeAbiParameters, encodeFunctionData, type Hex, parseAbiParameters } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
+import { decode, encode } from '../../../spec/e2e/proofs.ts';
+import { freshAddress } from '../../../spec/payments/x402/signing.ts';
+import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
+import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { attack } from '../catalogue.ts';
+import { ALL_FRONTS, FRONTS, order, type Seen } from './fronts.ts';
+
+const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
+const FUNDS_UNITS = 1_000_000n;
+/** Marks a signature of a wallet that is not deployed yet (ERC-6492). */
+const ERC6492_MARK: Hex = `0x${'6492'.repeat(16)}`;
+const ANY_SIGNATURE: Hex = `0x${'11'.repeat(64)}1b`;
+/** `isValidSignature` of ERC-1271, as the word that says yes. */
+const YES = `1626ba7e${'0'.repeat(56)}`;
+/** Runtime code of payers that are contracts, by what they answer. PUSH32 yes, …, MSTORE, RETURN 32 bytes. */
+const WALLETS = {
+  'yes in even blocks and no in odd ones': `0x7f${YES}600143166001030260005260206000f3`,
+  'never, because it runs for ever': '0x5b600056',
+  'with a megabyte of nothing': '0x620fffff6000f3',
+  'with a megabyte of nothing, as an error': '0x620fffff6000fd',
+  'with an invalid instruction': '0xfe',
+  'by ending itself': '0x33ff',
+  'with one byte': '0x60016000f3',
+} as const;
+
+describe('a payer that is a contract', () => {
+  let seller: Seller;
+  let relayer: Address;
+  before(async () => {
+    seller = await openSeller({ overrides: ALL_FRONTS });
+    relayer = privateKeyToAddress(seller.chain.relayerKey);
+  });
+  after(() => seller.close());
+
+  const bring = async (from: string, signature: Hex, front: (typeof FRONTS)[number] = 'http'): Promise<Seen> => {
+    const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
+    const authorization = { ...payload.payload.authorization, from };
+    return order(seller.shop.url, front, {
+      ...RESOURCE,
+      proof: encode({ ...payload, payload: { authorization, signature } }),
+    });
+  };
+  /** What must not change: income, executions. */
+  const nothingMoved = async (deed: () => Promise<void>): Promise<void> => {
+    const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+    await deed();
+    assert.deepEqual([await seller.income(), seller.merchant.requests.length], [income, executions]);
+    const honest = await order(seller.shop.url, 'http', {
+      ...RESOURCE,
+      proof: await seller.proof(RESOURCE.resourceId, RESOURCE.input),
+    });
+    assert.equal(honest.outcome, 'delivered', 'others still buy');
+  };
+  const refused = ({ outcome, code, everything }: Seen): void => {
+    const open = code === 'PAYMENT_SETTLEMENT_FAILED' || code === 'PAYMENT_PROVIDER_UNAVAILABLE';
+    assert.ok(outcome === 'asked' || open, everything);
+  };
+
+  for (const [answer, code] of Object.entries(WALLETS))
+    attack('X9', `that says: ${answer}: nothing is delivered for nothing`, async () => {
+      for (const front of FRONTS) {
+        const wallet = freshAddress();
+        await seller.chain.request('anvil_setCode', [wallet, code]);
+        await seller.chain.mint(wallet, FUNDS_UNITS);
+        await nothingMoved(async () => {
+          refused(await bring(wallet, ANY_SIGNATURE, front));
+        });
+        const left = await seller.chain.balanceOf(wallet);
+        assert.equal(left, FUNDS_UNITS);
+      }
+    });
+
+  attack(
+    ['X8', 'I4'],
+    'x402-foundation/x402 PR 2480: a factory of the payer is never called with the key of the gateway',
+    async () => {
+      const { chain } = seller;
+      const thief = freshAddress();
+      await chain.mint(relayer, FUNDS_UNITS);
+      const loot = encodeFunctionData({
+        abi: TOKEN_ABI,
+        functionName: 'transfer',
+        args: [thief as Address, FUNDS_UNITS],
+      });
+      for (const front of FRONTS)
+        for (const inner of [ANY_SIGNATURE, '0x'] as const) {
+          const wrapped = encodeAbiParameters(parseAbiParameters('address, bytes, bytes'), [
+            chain.token.address,
+            loot,
+            inner,
+          ]);
+          const from = freshAddress();
+          await chain.mint(from, FUNDS_UNITS);
+          await nothingMoved(async () => {
+            const sent = await chain.request('eth_getTransactionCount', [relayer, 'latest']);
+            const seen = await bring(from, concat([wrapped, ERC6492_MARK]), front);
+            refused(seen);
+            assert.equal(await chain.request('eth_getTransactionCount', [relayer, 'latest']), sent, 'nothing was sent');
+          });
+        }
+      assert.equal(await chain.balanceOf(thief), 0n);
+      assert.equal(await chain.balanceOf(relayer), FUNDS_UNITS);
+    },
+  );
+
+  attack('X8', 'a precompiled contract is nobody: it says yes to everything', async () => {
+    for (const precompile of [1, 2, 3, 4, 5, 9, 10, 0x100, 0xffff]) {
+      const from = `0x${precompile.toString(16).padStart(40, '0')}`;
+      await seller.chain.mint(from, FUNDS_UNITS);
+      await nothingMoved(async () => assert.equal((await bring(from, ANY_SIGNATURE)).outcome, 'asked'));
+    }
+  });
+
+  attack('X8', 'a signature as long as a header allows is refused before it costs anything', async () => {
+    for (const bytes of [66, 1_000, 2_500])
+      await nothingMoved(async () => refused(await bring(freshAddress(), `0x${'ab'.repeat(bytes)}`)));
+  });
+});
+
+/** Says yes in odd blocks, where it is simulated, and no in the even one that takes the transaction. */
+const FICKLE = `0x7f${YES}600143160260005260206000f3`;
+/** How long an answer may take, milliseconds. */
+const SOON_MS = 3_000;
+
+describe('a payer that is a contract and changes its mind', () => {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller();
+  });
+  after(() => seller.close());
+
+  attack(
+    ['X9', 'X18'],
+    'between simulation and block: nothing is delivered, and no place is held until the deadline',
+    async () => {
+      const { chain, shop } = seller;
+      const wallet = freshAddress();
+      await chain.request('anvil_setCode', [wallet, FICKLE]);
+      await chain.mint(wallet, FUNDS_UNITS);
+      if (BigInt(String(await chain.request('eth_blockNumber', []))) % 2n === 0n) await chain.request('evm_mine', []);
+      const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
+      const authorization = { ...payload.payload.authorization, from: wallet };
+      const proof = encode({ ...payload, payload: { authorization, signature: ANY_SIGNATURE } });
+      const begun = performance.now();
+      const answer = order(shop.url, 'http', { ...RESOURCE, proof });
+      await Promise.race([answer, delay(SOON_MS, undefined, { ref: false })]);
+      const tookMs = performance.now() - begun;
+      // However long it holds on: once no block can take the authorization any more, the answer is 402.
+      await chain.request('evm_increaseTime', [1_000]);
+      await chain.request('evm_mine', []);
+      const seen = await answer;
+      assert.ok(seen.outcome === 'asked' || seen.code === 'PAYMENT_SETTLEMENT_FAILED', seen.everything);
+      assert.deepEqual([await seller.income(), seller.merchant.requests.length], [0n, 0]);
+      assert.ok(tookMs < SOON_MS, 'its failed transaction is in a block, and still the call waits');
+    },
+  );
+});

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { toEventSelector } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
+import { decode, encode } from '../../spec/e2e/proofs.ts';
+import { chainActors } from '../../spec/payments/x402/chain/chain-actors.ts';
+import { sign, termsFor } from '../../spec/payments/x402/signing.ts';
+import { eventually } from '../../spec/support/books.ts';
+import { createBuyer } from '../../spec/support/buyer.ts';
+import { type HostileFacilitator, startHostileFacilitator } from '../../spec/support/hostile-facilitator.ts';
+import { openSeller, type Seller } from '../../spec/support/seller.ts';
+import { attack } from './catalogue.ts';
+import { submit } from './facilitator/stage.ts';
+import { ALL_FRONTS, FRONTS, order } from './payments/fronts.ts';
+import { granted, INPUT, openPublishedShop, type PublishedShop, RESOURCE } from './published-shop.ts';
+
+const PRICE_UNITS = 10_000n;
+const NETWORK = 'eip155:31337';
+
+describe('published attacks on tokens and keys, as published', () => {
+  let seller: PublishedShop['seller'];
+  let proofOf: PublishedShop['proofOf'];
+  let bring: PublishedShop['bring'];
+  let came: PublishedShop['came'];
+  before(async () => {
+    ({ seller, proofOf, bring, came } = await openPublishedShop());
+  });
+  after(() => seller.close());
+
+  attack(
+    'I8',
+    '402Bridge: nobody allows the gateway anything, its key holds gas alone, and no one is told it',
+    async () => {
+      const relayer = privateKeyToAddress(seller.chain.relayerKey);
+      assert.equal((await bring(await proofOf())).outcome, 'delivered');
+      const topics = [toEventSelector('Approval(address,address,uint256)')];
+      const approvals = await seller.chain.request('eth_getLogs', [{ fromBlock: '0x0', toBlock: 'latest', topics }]);
+      assert.deepEqual([approvals, await seller.chain.balanceOf(relayer)], [[], 0n]);
+      const pages = ['/api/resources', '/.well-known/agent-commerce', '/api/events', '/api/receipts'];
+      const sinks = await Promise.all(pages.map(async (path) => (await seller.shop.operator(path)).text()));
+      const key = seller.chain.relayerKey.slice(2);
+      assert.ok(![...sinks, ...seller.shop.logLines].some((sink) => sink.includes(key)));
+    },
+  );
+
+  attack(['I3', 'X14'], 'PYUSD: a token that does not revert on reuse: a used nonce is not a payment', async () => {
+    const { chain } = seller;
+    const proof = await proofOf();
+    const actors = chainActors(chain, termsFor(chain.token));
+    await actors.spendOnSelf(seller.buyer.account, { payId: '', payload: decode(proof), signedBy: 'account' } as never);
+    const code = await chain.request('eth_getCode', [chain.token.address, 'latest']);
+    // From now on every call of the token succeeds, says "used", and moves nothing.
+    await chain.request('anvil_setCode', [chain.token.address, '0x600160005260206000f3']);
+    const relayer = privateKeyToAddress(chain.relayerKey);
+    const sent = await chain.request('eth_getTransactionCount', [relayer, 'latest']);
+    const seen = await bring(proof);
+    assert.notEqual(
+      await chain.request('eth_getTransactionCount', [relayer, 'latest']),
+      sent,
+      'it was sent and succeeded',
+    );
+    await chain.request('anvil_setCode', [chain.token.address, code]);
+    assert.equal(seen.outcome, 'asked', seen.everything);
+    assert.equal((await bring(proof)).outcome, 'asked', 'and it stays worthless');
+  });
+
+  attack(['I2', 'X16'], 'arXiv 2605.30998, overdraft: ten authorizations over the money for one buy one', async () => {
+    const poor = await createBuyer(seller.chain, PRICE_UNITS);
+    const gone = await came(async () => {
+      const proofs = await Promise.all(
+        Array.from({ length: 10 }, async () =>
+          poor.pay((await seller.quote('market_report', INPUT)).body.payment.envelope),
+        ),
+      );
+      const calls = proofs.map((proof, at) => bring(proof, at));
+      await Promise.any(calls.map(async (call) => assert.equal((await call).outcome, 'delivered')));
+      // Those whose transaction failed wait until no block can take it any more.
+      await seller.chain.request('evm_increaseTime', [1_000]);
+      await seller.chain.request('evm_mine', []);
+      const answers = await Promise.all(calls);
+      assert.equal(granted(answers), 1);
+      // A payer whose transfer failed in a block is not sent for again so soon: who comes after that is told to come later.
+      const open = ['PAYMENT_SETTLEMENT_FAILED', 'PAYMENT_PROVIDER_UNAVAILABLE'];
+      for (const { outcome, code } of answers) assert.ok(outcome !== 'failed' || open.includes(code ?? ''), code ?? '');
+    });
+    assert.deepEqual(gone, [PRICE_UNITS, 1]);
+  });
+});
+
+describe('published attacks on facilitators, as published', () => {
+  let liar: HostileFacilitator;
+  let seller: Seller;
+  before(async () => {
+    liar = await startHostileFacilitator(NETWORK);
+    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_FRONTS });
+  });
+  after(async () => {
+    await seller.close();
+    await liar.stop();
+  });
+
+  attack(
+    ['I5', 'X4', 'X10'],
+    'gosuda 42, covenant 270: to and value are compared here, isValid is believed from nobody',
+    async () => {
+      const terms = termsFor(seller.chain.token);
+      for (const changes of [
+        { to: seller.buyer.address },
+        { value: '1' },
+        { value: '0' },
+        { to: seller.chain.token.address },
+      ]) {
+        const payload = decode(await seller.proof('market_report', INPUT));
+        const authorization = { ...payload.payload.authorization, ...changes } as unknown as Parameters<typeof sign>[1];
+        const signature = await sign(seller.buyer.account, authorization, terms);
+        const proof = encode({ ...payload, payload: { authorization, signature } });
+        for (const front of FRONTS)
+          assert.equal((await order(seller.shop.url, front, { ...RESOURCE, proof })).outcome, 'asked');
+      }
+      assert.deepEqual([liar.calls.some(({ path }) => path !== '/supported'), await seller.income()], [false, 0n]);
+    },
+  );
+
+  attack(
+    ['I2', 'X18'],
+    'arXiv 2605.30998, denial of settlement: a nonce that timed out is never open again, and never lost',
+    async () => {
+      const proof = await seller.proof('market_report', INPUT);
+      let settled: Promise<unknown> | undefined;
+      liar.script({
+        settle: async () => {
+          settled ??= submit(seller.chain, proof);
+          await settled;
+          return { kind: 'reset' };
+        },
+      });
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, (_, at) =>
+          order(seller.shop.url, FRONTS[at % FRONTS.length] ?? 'http', { ...RESOURCE, proof }),
+        ),
+      );
+      for (const { outcome, code } of answers)
+        assert.ok(
+          outcome === 'delivered' || code === 'PAYMENT_REPLAYED' || code === 'PAYMENT_SETTLEMENT_FAILED',
+          code ?? '',
+        );
+      const last = await eventually(async () => {
+        const seen = await order(seller.shop.url, 'http', { ...RESOURCE, proof });
+        return seen.outcome === 'delivered' || seen.state === 'delivered' ? seen : undefined;
+      }, 'what was paid for');
+      assert.notEqual(last.outcome, 'asked');
+      assert.deepEqual([await seller.income(), seller.merchant.requests.length], [PRICE_UNITS, 1]);
+    },
+  );
+});

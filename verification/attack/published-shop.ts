@@ -1,0 +1,42 @@
+import { decode, encode } from '../../spec/e2e/proofs.ts';
+import { openSeller, type Seller } from '../../spec/support/seller.ts';
+import { ALL_FRONTS, FRONTS, order, type Seen } from './payments/fronts.ts';
+
+/** What the published attacks buy. */
+export const INPUT = { city: 'Berlin' };
+export const RESOURCE = { resourceId: 'market_report', input: INPUT };
+
+/** The shop that they are played against, on every front. */
+export interface PublishedShop {
+  readonly seller: Seller;
+  /** A proof as the chain shows it to everyone: without the token that its buyer was given. */
+  proofOf(): Promise<string>;
+  /** Brings a proof over one of the fronts, by its number. */
+  bring(proof: string, front?: number, headers?: Readonly<Record<string, string>>): Promise<Seen>;
+  /** What a deed brought the merchant: units that he was paid, requests that he was sent. */
+  came(deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]>;
+}
+
+export async function openPublishedShop(): Promise<PublishedShop> {
+  const seller = await openSeller({ overrides: ALL_FRONTS });
+  return {
+    seller,
+    async proofOf() {
+      const proof = decode(await seller.proof('market_report', INPUT));
+      delete proof.extensions;
+      return encode(proof);
+    },
+    bring: (proof, front = 0, headers = {}) =>
+      order(seller.shop.url, FRONTS[front % FRONTS.length] ?? 'http', { ...RESOURCE, proof, headers }),
+    async came(deed) {
+      const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+      await deed();
+      return [(await seller.income()) - income, seller.merchant.requests.length - executions];
+    },
+  };
+}
+
+/** Answers that delivered. */
+export function granted(answers: readonly Seen[]): number {
+  return answers.filter(({ outcome }) => outcome === 'delivered').length;
+}

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { privateKeyToAddress } from 'viem/accounts';
+import { decode, encode } from '../../spec/e2e/proofs.ts';
+import { receiptWhen } from '../../spec/support/books.ts';
+import type { Seller } from '../../spec/support/seller.ts';
+import { attack } from './catalogue.ts';
+import { submit } from './facilitator/stage.ts';
+import { FRONTS, order } from './payments/fronts.ts';
+import { granted, INPUT, openPublishedShop, type PublishedShop } from './published-shop.ts';
+
+const PRICE_UNITS = 10_000n;
+/** How many grants one payment bought on the endpoint of the paper. */
+const PUBLISHED_GRANTS = 248;
+
+describe('published attacks on payments, as published', () => {
+  let seller: PublishedShop['seller'];
+  let proofOf: PublishedShop['proofOf'];
+  let bring: PublishedShop['bring'];
+  let came: PublishedShop['came'];
+  before(async () => {
+    ({ seller, proofOf, bring, came } = await openPublishedShop());
+  });
+  after(() => seller.close());
+
+  attack(
+    ['I1', 'X15'],
+    'arXiv 2605.11781 I-A, revert-grant: a reorganised settlement has bought one answer at most',
+    async () => {
+      const proof = await proofOf();
+      const snapshot = await seller.chain.request('evm_snapshot', []);
+      const first = await bring(proof);
+      await receiptWhen(seller.shop, first.requestId, true);
+      await seller.chain.request('evm_revert', [snapshot]);
+      await fillNonce(seller);
+      const gone = await came(async () => {
+        const again = await Promise.all(Array.from({ length: 12 }, (_, at) => bring(proof, at)));
+        assert.equal(granted(again), 0);
+        for (const { code } of again) assert.equal(code, 'PAYMENT_REPLAYED');
+      });
+      assert.deepEqual(gone, [0n, 0]);
+    },
+  );
+
+  attack(
+    ['I1', 'X13'],
+    'arXiv 2605.11781 I-B, preemption: a stranger who settles first takes nothing from the buyer',
+    async () => {
+      const gone = await came(async () => {
+        const proof = await proofOf();
+        await submit(seller.chain, proof);
+        assert.equal((await bring(proof)).outcome, 'delivered');
+      });
+      assert.deepEqual(gone, [PRICE_UNITS, 1]);
+    },
+  );
+
+  attack(
+    ['I1', 'X2', 'X16'],
+    `arXiv 2605.11781 II, replay: ${PUBLISHED_GRANTS} requests with one payment get one grant`,
+    async () => {
+      const gone = await came(async () => {
+        const proof = await proofOf();
+        const first = await bring(proof);
+        await receiptWhen(seller.shop, first.requestId, true);
+        const others = await Promise.all(Array.from({ length: PUBLISHED_GRANTS - 1 }, (_, at) => bring(proof, at)));
+        assert.equal(granted([first, ...others]), 1);
+      });
+      assert.deepEqual(gone, [PRICE_UNITS, 1]);
+    },
+  );
+
+  attack(
+    ['I1', 'H3', 'H7'],
+    'arXiv 2605.11781 III, cache leak and header confusion: no cache may keep it, no second header counts',
+    async () => {
+      const proof = await proofOf();
+      const asked = await seller.shop.invoke('market_report', INPUT);
+      assert.equal(asked.headers.get('cache-control'), 'no-store');
+      const twice = await seller.shop.invoke('market_report', INPUT, {
+        'payment-signature': `${proof}, ${await proofOf()}`,
+      });
+      assert.equal(twice.status, 402);
+      for (const name of ['x-payment', 'x-payment-signature', 'payment', 'authorization'])
+        assert.equal((await seller.shop.invoke('market_report', INPUT, { [name]: proof })).status, 402, name);
+      const bought = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof });
+      assert.deepEqual([bought.status, bought.headers.get('cache-control')], [200, 'private, no-store']);
+      await bought.arrayBuffer();
+    },
+  );
+
+  attack(
+    ['I2', 'X5'],
+    'arXiv 2605.30998, cross-resource substitution: a proof buys where it was signed for',
+    async () => {
+      const proof = await seller.proof('noisy');
+      const seen = await order(seller.shop.url, 'http', { resourceId: 'greeting', proof });
+      assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
+    },
+  );
+
+  attack(['I2', 'X3'], 'arXiv 2605.30998, duplicate-settlement race: one hundred at once, one settlement', async () => {
+    const gone = await came(async () => {
+      const proof = await proofOf();
+      const answers = await Promise.all(Array.from({ length: 100 }, (_, at) => bring(proof, at)));
+      assert.ok(granted(answers) >= 1);
+      for (const { outcome, code } of answers)
+        assert.ok(outcome === 'delivered' || code === 'PAYMENT_REPLAYED' || code === 'GATEWAY_BUSY', code ?? '');
+      assert.equal(
+        new Set(answers.filter(({ outcome }) => outcome === 'delivered').map(({ bytes }) => bytes.toString())).size,
+        1,
+      );
+    });
+    assert.deepEqual(gone, [PRICE_UNITS, 1]);
+  });
+
+  attack(
+    ['I6', 'X5'],
+    'x402-dotnet 18, a2a-x402 PR 107, PR 2842: the resource is bound, also when the proof does not name it',
+    async () => {
+      const gone = await came(async () => {
+        const unnamed = decode(await seller.proof('noisy'));
+        delete unnamed.resource;
+        const proof = encode(unnamed);
+        assert.equal((await order(seller.shop.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
+        for (const front of FRONTS)
+          assert.equal(
+            (await order(seller.shop.url, front, { resourceId: 'greeting', proof })).code,
+            'PAYMENT_REPLAYED',
+          );
+      });
+      assert.deepEqual(gone, [1_000n, 1]);
+    },
+  );
+
+  attack(['I7', 'X2'], 'GetBindu/Bindu PR 520: one header is good for one call, not until it expires', async () => {
+    const gone = await came(async () => {
+      const proof = await proofOf();
+      assert.equal((await bring(proof)).outcome, 'delivered');
+      for (const city of ['Berlin', 'Lisboa', 'Porto'])
+        for (const front of FRONTS) {
+          const seen = await order(seller.shop.url, front, { resourceId: 'market_report', input: { city }, proof });
+          assert.equal(seen.code, 'PAYMENT_REPLAYED');
+        }
+    });
+    assert.deepEqual(gone, [PRICE_UNITS, 1]);
+  });
+});
+
+/** A transaction that a reorganisation took out comes back in another block; here, one without consequence in its place. */
+async function fillNonce({ chain }: Seller): Promise<void> {
+  const relayer = privateKeyToAddress(chain.relayerKey);
+  await chain.send(relayer, relayer, '0x');
+}

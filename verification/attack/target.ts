@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import type { ConfigObject } from '../../spec/support/config.ts';
+import { startWorld, type World } from '../../spec/support/world.ts';
+
+/** A whole gateway process with every front on, a chain and a merchant that records what reaches him. */
+export interface Target extends World {
+  readonly url: string;
+  /** Fails unless the process that was started first still runs, is ready and sells. */
+  stillSells(): Promise<void>;
+  /** Memory of the process that is resident, bytes. */
+  residentBytes(): number;
+}
+
+/** Starts it. `overrides` as in `worldConfig`. */
+export async function openTarget(overrides: ConfigObject = {}): Promise<Target> {
+  const fronts = { mcp: { enabled: true }, a2a: { enabled: true } };
+  return targetOf(await startWorld({ overrides: { protocols: fronts, ...overrides } }));
+}
+
+/** A world that runs already, as a target. */
+export function targetOf(world: World): Target {
+  const url = world.gateway.baseUrl;
+  let gone: string | undefined;
+  void world.gateway.ended.then(({ code, signal }) => {
+    gone = `ended with ${signal ?? code}`;
+  });
+  return {
+    ...world,
+    url,
+    residentBytes: () => residentBytes(world.gateway.pid),
+    async stillSells() {
+      assert.equal(gone, undefined, world.gateway.output());
+      const ready = await fetch(`${url}/ready`);
+      assert.equal(ready.status, 200, await ready.text());
+      const echoed = await fetch(`${url}/api/resources/free_echo/invoke`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"still":"sells"}',
+      });
+      assert.equal(await echoed.text(), '{"still":"sells"}');
+    },
+  };
+}
+
+function residentBytes(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+  return Number(/^VmRSS:\s*(\d+) kB$/m.exec(status)?.[1]) * 1_024;
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { MAX_JSON_DEPTH } from '../../../src/json/strict.ts';
+import { MAX_BODY_BYTES } from '../../../src/server/http/body.ts';
+import { attack, proven } from '../catalogue.ts';
+import { formOf } from '../forms.ts';
+import { openTarget, type Target } from '../target.ts';
+import { BOMB_BYTES, bombs } from './bombs.ts';
+import { answerTo } from './conversation.ts';
+import { ENTRANCES, type Entrance, isRefusal } from './entrances.ts';
+import { AMBIGUITIES, ENCODINGS, type HostileInput, MEDIA_TYPES, NUMBERS, PROTOTYPES } from './hostile-bodies.ts';
+import type { WireAnswer } from './http-bytes.ts';
+
+/** How much memory the answers to bombs may leave behind: a part of what a single one would unpack to, bytes. */
+const MAX_GROWTH_BYTES = BOMB_BYTES / 2;
+const deep = (levels: number): string => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
+
+describe('bodies', () => {
+  let target: Target;
+  before(async () => {
+    target = await openTarget();
+  });
+  after(() => target.stop());
+
+  /** Brings an input, and tells whether it was refused before the merchant heard of it. */
+  async function bring(entrance: Entrance, input: string | Buffer, lines?: readonly string[]): Promise<WireAnswer> {
+    target.merchant.forget();
+    const answer = await answerTo(target.url, entrance.request(entrance.around(input), lines));
+    assert.ok(formOf(answer), answer.body.toString());
+    assert.equal(target.merchant.requests.length, isRefusal(answer) ? 0 : 1);
+    return answer;
+  }
+
+  const allRefused = async (entrance: Entrance, inputs: readonly HostileInput[]): Promise<void> => {
+    for (const { name, input } of inputs) assert.ok(isRefusal(await bring(entrance, input)), name);
+  };
+
+  proven(
+    'B1',
+    'spec/server/http/faults.spec.ts',
+    '413 goes out with the first byte too many of an endless upload, which is not drained',
+  );
+
+  for (const entrance of ENTRANCES) {
+    const { name, levels } = entrance;
+
+    attack('B1', `${name}: ${MAX_BODY_BYTES} bytes are read, one more is refused before it is read`, async () => {
+      const input = (length: number): string => `{"a":"${'x'.repeat(length - entrance.around('{"a":""}').length)}"}`;
+      assert.ok(!isRefusal(await bring(entrance, input(MAX_BODY_BYTES))));
+      assert.equal((await bring(entrance, input(MAX_BODY_BYTES + 1))).status, 413);
+    });
+
+    attack('B2', `${name}: what is compressed is refused, and never unpacked`, async () => {
+      const resident = target.residentBytes();
+      for (const [coding, bytes] of bombs()) {
+        const lines = ['Content-Type: application/json', `Content-Encoding: ${coding}`];
+        const answer = await answerTo(target.url, entrance.request(bytes, lines));
+        assert.deepEqual([answer.status, formOf(answer) !== undefined], [415, true], coding);
+      }
+      assert.ok(target.residentBytes() - resident < MAX_GROWTH_BYTES);
+      const identity = ['Content-Type: application/json', 'Content-Encoding: identity'];
+      assert.ok(!isRefusal(await bring(entrance, '{}', identity)));
+    });
+
+    attack('B3', `${name}: only application/json and +json, in UTF-8, is read`, async () => {
+      for (const lines of MEDIA_TYPES) assert.equal((await bring(entrance, '{}', lines)).status, 415, lines.join());
+      for (const type of [
+        'APPLICATION/JSON',
+        'application/json;charset=utf-8',
+        'application/json; charset="UTF-8"',
+        'application/ld+json',
+      ])
+        assert.ok(!isRefusal(await bring(entrance, '{}', [`Content-Type: ${type}`])), type);
+    });
+
+    attack('B4', `${name}: ${ENCODINGS.length} inputs that are no text are refused`, () =>
+      allRefused(entrance, ENCODINGS),
+    );
+    attack('B6', `${name}: ${AMBIGUITIES.length} inputs that two parsers read differently are refused`, () =>
+      allRefused(entrance, AMBIGUITIES),
+    );
+    attack('B8', `${name}: ${PROTOTYPES.length} inputs that reach for a prototype are refused`, () =>
+      allRefused(entrance, PROTOTYPES),
+    );
+    attack('B9', `${name}: ${NUMBERS.length} numbers that a double does not hold are refused`, () =>
+      allRefused(entrance, NUMBERS),
+    );
+
+    attack('B7', `${name}: ${MAX_JSON_DEPTH} levels are read, one more and 131,072 are refused`, async () => {
+      for (const all of [MAX_JSON_DEPTH - 1, MAX_JSON_DEPTH])
+        assert.ok(!isRefusal(await bring(entrance, deep(all - levels))), `${all} levels`);
+      assert.ok(isRefusal(await bring(entrance, deep(MAX_JSON_DEPTH + 1 - levels))));
+      const most = Math.floor((MAX_BODY_BYTES - entrance.around('').length) / 2);
+      for (const input of [
+        '['.repeat(most),
+        '['.repeat(most) + ']'.repeat(most),
+        `${'{"a":'.repeat(9_000)}1${'}'.repeat(9_000)}`,
+      ])
+        assert.ok(isRefusal(await bring(entrance, input)));
+    });
+
+    attack('B5', `${name}: what stands in a body that cannot be read is never said again`, async () => {
+      const secret = 'planted-secret-6e1f';
+      const broken = [
+        `{"a":"${secret}`,
+        `{"${secret}":}`,
+        secret,
+        `{"a":1,"a":"${secret}"}`,
+        `["${secret}"]`,
+        `{"__proto__":"${secret}"}`,
+      ];
+      for (const input of broken) {
+        const answer = await bring(entrance, input);
+        assert.ok(isRefusal(answer) && !answer.body.includes(secret), input);
+        assert.ok(![...answer.headers.values()].flat().some((value) => value.includes(secret)));
+      }
+      const last = `last-${name}`;
+      await bring(entrance, '{}', ['Content-Type: application/json', `X-Request-Id: ${last}`]);
+      await target.gateway.logged(({ requestId }) => requestId === last);
+      assert.ok(!JSON.stringify(target.gateway.log).includes(secret));
+    });
+  }
+
+  attack(
+    ['B9', 'B10'],
+    'over HTTP the merchant gets the bytes that were sent, whatever another writer would make of them',
+    async () => {
+      const [http] = ENTRANCES;
+      assert.ok(http !== undefined);
+      for (const input of [
+        '{"n":1.0,"m":1e2,"z":-0}',
+        ' { "b" : 1 ,\n\t"a" : "\\u00e9\\/" } ',
+        '{"a":"\u2028","b":0.1e-1}',
+        '{"10":1,"9":2}',
+      ]) {
+        await bring(http, input);
+        assert.equal(target.merchant.requests[0]?.body.toString(), input);
+      }
+    },
+  );
+
+  attack(['B9', 'B10'], 'over MCP and A2A he gets the same values, and one JSON document', async () => {
+    for (const entrance of ENTRANCES.slice(1)) {
+      const input =
+        '{"n":1.0,"deep":{"b":[1,"\\u00e9",null,true]},"boundary":"--a\\r\\nContent-Disposition: form-data"}';
+      await bring(entrance, input);
+      const [request] = target.merchant.requests;
+      assert.deepEqual(JSON.parse(request?.body.toString() ?? ''), JSON.parse(input));
+      assert.equal(request?.headers['content-type'], 'application/json');
+    }
+  });
+
+  attack('B8', 'names of prototypes are resources, tools and parameters that do not exist', async () => {
+    for (const id of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+      const answer = await fetch(`${target.url}/api/resources/${id}/invoke`, { method: 'POST' });
+      assert.equal(answer.status, 404, id);
+      const books = await fetch(`${target.url}/api/events?${id}=1&__proto__[limit]=2&constructor.prototype.limit=3`, {
+        headers: { authorization: `Bearer ${target.adminToken}` },
+      });
+      assert.equal(books.status, 200);
+    }
+    await target.stillSells();
+  });
+});

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { answer, type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
+import { createBuyer } from '../../../spec/support/buyer.ts';
+import { COUNTERS } from '../../../spec/support/counters.ts';
+import { attack } from '../catalogue.ts';
+import { openTarget, type Target } from '../target.ts';
+import { type SharedCache, startSharedCache } from './shared-cache.ts';
+
+/** What a merchant would say who wants everybody to keep his answers, and to be in the caller's browser himself. */
+const LOUD_FIELDS = [
+  'HTTP/1.1 200 OK',
+  'content-type: application/json',
+  'cache-control: public, max-age=86400, immutable, s-maxage=86400',
+  'expires: Thu, 01 Jan 2099 00:00:00 GMT',
+  'age: 0',
+  'pragma: public',
+  'vary: *',
+  'surrogate-control: max-age=86400',
+  'cdn-cache-control: max-age=86400',
+  'etag: "paid"',
+  'set-cookie: session=merchant',
+  'set-cookie: another=merchant',
+  'location: http://10.0.0.7/internal',
+  'server: merchant/1',
+  'x-powered-by: merchant',
+  'x-internal: 10.0.0.7',
+  'via: 1.1 internal-proxy',
+  'access-control-allow-origin: *',
+  'access-control-allow-credentials: true',
+  'payment-response: Zm9yZ2Vk',
+  'payment-required: Zm9yZ2Vk',
+  'x-payment-response: Zm9yZ2Vk',
+  'x-request-id: merchant-request',
+  'idempotent-replayed: true',
+  'alt-svc: h3=":443"',
+  'strict-transport-security: max-age=1',
+  'clear-site-data: "*"',
+  'www-authenticate: Basic',
+  'proxy-authenticate: Basic',
+  'content-security-policy: default-src *',
+  'refresh: 0;url=http://evil.test',
+  'connection: x-hop, etag',
+  'x-hop: 1',
+].join('\r\n');
+
+/** Everything that an agent may find on a 200 of the HTTP front. */
+const FIELDS_TO_THE_AGENT: ReadonlySet<string> = new Set([
+  'content-type',
+  'content-language',
+  'content-disposition',
+  'content-length',
+  'etag',
+  'last-modified',
+  'link',
+  'retry-after',
+  'cache-control',
+  'x-request-id',
+  'payment-response',
+  'connection',
+  'keep-alive',
+  'date',
+]);
+
+describe('a merchant who says too much, and a cache that keeps too much', () => {
+  let merchant: RawBackend;
+  let target: Target;
+  let cache: SharedCache;
+  let delivered = 0;
+  before(async () => {
+    merchant = await rawBackend((socket) => {
+      delivered += 1;
+      socket.write('HTTP/1.1 103 Early Hints\r\nlink: </evil>\r\nset-cookie: early=1\r\n\r\n'.repeat(20));
+      answer(socket, JSON.stringify({ delivered }), LOUD_FIELDS);
+    });
+    target = await openTarget({ backend: { baseUrl: merchant.origin } });
+    cache = await startSharedCache(target.url);
+  });
+  after(async () => {
+    await cache?.stop();
+    await target?.stop();
+    await merchant?.close();
+  });
+
+  const invoke = (base: string, id: string, proof?: string): Promise<Response> =>
+    fetch(`${base}/api/resources/${id}/invoke`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...(proof === undefined ? {} : { 'payment-signature': proof }) },
+      body: '{}',
+    });
+
+  attack('H6', 'of all that a merchant can say only the list reaches the agent, early hints and all', async () => {
+    const buyer = await createBuyer(target.chain);
+    for (const paid of [false, true]) {
+      const url = `${target.url}/api/resources/${paid ? '' : 'free_'}noisy/invoke`;
+      const response = await (paid ? buyer.fetch : fetch)(url, {
+        method: 'POST',
+        body: '{}',
+        headers: { 'content-type': 'application/json' },
+      });
+      assert.equal(response.status, 200);
+      for (const [name, value] of response.headers) {
+        assert.ok(FIELDS_TO_THE_AGENT.has(name), name);
+        assert.ok(!/merchant|internal|evil|Zm9yZ2Vk/.test(value), `${name}: ${value}`);
+      }
+      assert.equal(response.headers.get('etag'), null, 'nominated by the merchant himself');
+      assert.equal(response.headers.has('payment-response'), paid);
+    }
+  });
+
+  attack('H7', 'the cache keeps a free answer, so it is one', async () => {
+    const [first, second] = [
+      await (await invoke(cache.url, 'free_echo')).text(),
+      await (await invoke(cache.url, 'free_echo')).text(),
+    ];
+    assert.equal(first, second);
+    assert.equal(cache.hits(), 1);
+  });
+
+  attack('H7', 'who brings no proof gets a 402 through a shared cache, whatever others have paid for', async () => {
+    const counter = COUNTERS.get('http')?.(cache.url);
+    assert.ok(counter !== undefined);
+    const buyer = await createBuyer(target.chain);
+    const hits = cache.hits();
+    const asked = await counter.ask('echo', {});
+    const bought = await counter.pay('echo', {}, await buyer.pay(asked.paymentRequired));
+    assert.ok(bought.ok, 'the 402 was not kept either');
+    const stranger = await invoke(cache.url, 'echo');
+    assert.equal(stranger.status, 402);
+    assert.ok(!(await stranger.text()).includes('delivered'));
+    const unpaid = await invoke(cache.url, 'echo', 'bm90IGEgcHJvb2Y=');
+    assert.equal(unpaid.status, 402);
+    assert.equal(cache.hits(), hits);
+  });
+
+  attack('H7', 'what was paid for over MCP and A2A is not kept either', async () => {
+    for (const front of ['mcp', 'a2a']) {
+      const counter = COUNTERS.get(front)?.(cache.url);
+      assert.ok(counter !== undefined);
+      const buyer = await createBuyer(target.chain);
+      const { paymentRequired } = await counter.ask('noisy', {});
+      const bought = await counter.pay('noisy', {}, await buyer.pay(paymentRequired));
+      assert.ok(bought.ok && !cache.keeps(bought.transaction), front);
+      assert.ok(bought.text.includes('delivered') && !cache.keeps(JSON.stringify(bought.text).slice(1, -1)), front);
+    }
+  });
+
+  attack('H7', 'refusals and operator routes are not kept', async () => {
+    for (const path of ['/api/receipts', '/nowhere', '/api/resources/none/invoke']) {
+      const response = await fetch(`${target.url}${path}`);
+      assert.equal(response.headers.get('cache-control'), 'no-store', path);
+    }
+    const books = await fetch(`${target.url}/api/receipts`, {
+      headers: { authorization: `Bearer ${target.adminToken}` },
+    });
+    assert.equal(books.headers.get('cache-control'), 'no-store');
+  });
+});

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import type { MerchantRequest } from '../../../spec/support/merchant.ts';
+import { formOf } from '../forms.ts';
+import { converse } from './conversation.ts';
+import { EMPTY, type FramingCase, HOST, head, numbered } from './framing-case.ts';
+import type { WireReading } from './http-bytes.ts';
+
+/** How long a connection that is to end may take, and how long one that answered may go on without another answer, milliseconds. */
+const END_MS = 3_000;
+
+/** Plays a case on a connection of its own, and holds answers and connection against what it says. */
+export async function playFraming(url: string, played: FramingCase, number: number): Promise<void> {
+  const { answered, leaves, finishes = false, bodiless = [] } = played;
+  const says = numbered(played.says, number);
+  const conversation = await converse(url, bodiless);
+  try {
+    for (const bytes of played.byByte === true ? says : [says]) conversation.say(bytes);
+    if (finishes) conversation.finish();
+    const more = leaves === 'closed' ? 1 : 0;
+    const heard = await conversation.until(answered.length + more, END_MS);
+    assert.deepEqual(statuses(heard), answered, heard.rest.toString('latin1', 0, 200));
+    for (const answer of heard.answers) assert.ok(formOf(answer), `no form of ours: ${answer.body.toString()}`);
+    assert.equal(heard.rest.length, 0, 'bytes behind the last answer');
+    assert.equal(conversation.ended() ? 'closed' : 'open', leaves);
+    if (leaves === 'closed') return;
+    conversation.say(head('GET /health HTTP/1.1', HOST));
+    const { answers } = await conversation.until(answered.length + 1, END_MS);
+    assert.equal(answers.length, answered.length + 1, 'the connection answers on');
+    assert.equal(answers.at(-1)?.body.toString(), '{"status":"ok"}', 'each request has its own answer');
+  } finally {
+    conversation.close();
+  }
+}
+
+function statuses({ answers }: WireReading): readonly number[] {
+  return answers.map(({ status }) => status);
+}
+
+/** The marks of the calls that should have reached the merchant in these cases, sorted. */
+export function meantBy(cases: readonly FramingCase[]): readonly string[] {
+  return cases
+    .flatMap(({ meant = [] }, number) => meant.map((mark) => (mark === EMPTY ? mark : numbered(`${mark}#000`, number))))
+    .sort();
+}
+
+/** The marks of the calls that did reach him, sorted. */
+export function marksOf(requests: readonly MerchantRequest[]): readonly string[] {
+  return requests.map(({ body }) => /^\{"mark":"([^"]*)"\}$/.exec(body.toString())?.[1] ?? body.toString()).sort();
+}

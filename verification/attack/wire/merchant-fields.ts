@@ -1,0 +1,20 @@
+import type { MerchantRequest } from '../../../spec/support/merchant.ts';
+
+/** The only fields that a call without payment may have at the merchant, however it came (CONTRACT 3, headers to the backend). */
+export const FIELDS_TO_THE_MERCHANT: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'content-type',
+  'content-length',
+  'accept-encoding',
+  'x-request-id',
+  'traceparent',
+  'tracestate',
+  'agent-commerce-protocol',
+  'agent-commerce-resource',
+]);
+
+/** Names as they stood on the wire, in lower case. */
+export function fieldNames({ rawHeaders }: MerchantRequest): readonly string[] {
+  return rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
+}

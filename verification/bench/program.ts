@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ended, terminate } from '../../spec/support/child.ts';
+import { leash } from '../../spec/support/leash.ts';
+import { nodeOn } from './cores.ts';
+
+const START_DEADLINE_MS = 20_000;
+const READY_POLL_MS = 50;
+/** SIGKILL follows after this long. */
+const STOP_GRACE_MS = 5_000;
+const STDERR_TAIL_CHARS = 2_000;
+
+/** A process of this run. */
+export interface Running {
+  readonly pid: number;
+  readonly child: ChildProcess;
+  /** Resolves when `url` answers anything but 503. @throws Error with its last words when it ended or took too long. */
+  ready(url: string, signal: AbortSignal): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts Node on a core. Its stdout goes to the null device: a log is written and costs what writing costs, but nobody reads it.
+ * It is ended with this process, whatever ends this one.
+ */
+export function startProgram(
+  core: number | undefined,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Running {
+  const [command, commandArgs] = nodeOn(core, args);
+  const child = spawn(command, commandArgs, {
+    // A clean environment: NODE_OPTIONS of the developer's shell must not change what is measured.
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    // Ctrl-C reaches the owner alone, who ends all in order.
+    detached: true,
+  });
+  leash(child);
+  let lastWords = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    lastWords = (lastWords + text).slice(-STDERR_TAIL_CHARS);
+  });
+  child.on('error', (error) => {
+    lastWords = error.message;
+  });
+  return {
+    pid: child.pid ?? 0,
+    child,
+    async ready(url, signal) {
+      const early = ended(child).then(({ code, signal: by }) => `ended with ${by ?? code}`);
+      const settled = new AbortController();
+      const asking = answers(url, AbortSignal.any([signal, settled.signal]));
+      const problem = await Promise.race([early, asking]);
+      // A program that ended early is not asked any more.
+      settled.abort();
+      await asking.catch(() => {});
+      if (problem !== undefined) throw new Error(`${problem}\n${lastWords}`.trim());
+    },
+    async stop() {
+      if (child.pid !== undefined) await terminate(child, STOP_GRACE_MS);
+    },
+  };
+}
+
+/** Undefined once it answers, else why not. */
+async function answers(url: string, signal: AbortSignal): Promise<string | undefined> {
+  const deadline = performance.now() + START_DEADLINE_MS;
+  let last = 'nobody listens';
+  while (performance.now() < deadline) {
+    try {
+      const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(START_DEADLINE_MS)]) });
+      await response.arrayBuffer();
+      if (response.status !== 503) return undefined;
+      last = 'answers 503';
+    } catch {
+      signal.throwIfAborted();
+    }
+    await delay(READY_POLL_MS, undefined, { signal });
+  }
+  return `was not ready after ${START_DEADLINE_MS} ms (${last})`;
+}

@@ -1,0 +1,62 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { freePorts } from '../../spec/support/ports.ts';
+import type { Contestant, Place } from './contestant.ts';
+import type { Cores } from './cores.ts';
+import { startFacilitatorStub } from './facilitator-stub.ts';
+import { type Running, startProgram } from './program.ts';
+
+/** A contestant that has started. */
+export interface Started {
+  readonly contestant: Contestant;
+  readonly origin: string;
+  readonly program: Running;
+}
+
+/** How contestants are started. */
+export interface StageOptions {
+  readonly cores: Cores;
+  readonly signal: AbortSignal;
+  /** Where CPU profiles are written, if anywhere. */
+  readonly profile: string | undefined;
+}
+
+/** What all contestants share: the merchant, a facilitator that is only asked whether it is there, a folder. */
+export interface Stage {
+  /** @throws Error with the last words of a contestant that did not start */
+  start(contestant: Contestant): Promise<Started>;
+}
+
+/** Starts the surroundings. Everything started here, or on the stage later, is ended by `ends`. */
+export async function setStage(ends: AsyncDisposableStack, options: StageOptions): Promise<Stage> {
+  const { cores, signal } = options;
+  const folder = await mkdtemp(join(tmpdir(), 'bench-'));
+  ends.defer(() => rm(folder, { recursive: true, force: true }));
+  const [port = 0] = await freePorts(1);
+  const backend = startProgram(cores.others, [join(import.meta.dirname, 'backend.ts')], { PORT: String(port) });
+  ends.defer(() => backend.stop());
+  const backendUrl = `http://127.0.0.1:${port}`;
+  await backend.ready(backendUrl, signal);
+  const facilitator = await startFacilitatorStub();
+  ends.defer(() => facilitator.stop());
+  const shared = { backendUrl, facilitatorUrl: facilitator.url, folder };
+  return { start: (contestant) => start(contestant, shared, ends, options) };
+}
+
+async function start(
+  contestant: Contestant,
+  shared: Pick<Place, 'backendUrl' | 'facilitatorUrl' | 'folder'>,
+  ends: AsyncDisposableStack,
+  { cores, signal, profile }: StageOptions,
+): Promise<Started> {
+  const [port = 0, sparePort = 0] = await freePorts(2);
+  const { args, env } = await contestant.program({ ...shared, port, sparePort });
+  const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-name=${contestant.id}.cpuprofile`];
+  if (profile !== undefined) flags.push(`--cpu-prof-dir=${resolve(profile)}`);
+  const program = startProgram(cores.contestant, [...flags, ...args], env);
+  ends.defer(() => program.stop());
+  const origin = `http://127.0.0.1:${port}`;
+  await program.ready(`${origin}${contestant.readyPath}`, signal);
+  return { contestant, origin, program };
+}

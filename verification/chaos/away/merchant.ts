@@ -1,0 +1,47 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { ended } from '../../../spec/support/child.ts';
+import { leash } from '../../../spec/support/leash.ts';
+import { freePorts } from '../../../spec/support/ports.ts';
+
+/** `answers`; `closes` every connection it accepts; `cuts` each one when it has read the request. */
+export type Manner = 'answers' | 'closes' | 'cuts';
+
+/** A merchant who can be sent away. */
+export interface AwayMerchant {
+  readonly url: string;
+  /** Resolves when he listens. */
+  start(manner?: Manner): Promise<void>;
+  /** `kill -9`: from now on connections are refused. */
+  kill(): Promise<void>;
+  /** SIGSTOP: connections are accepted by the system, and nothing answers. */
+  stop(): void;
+  /** SIGCONT. */
+  goOn(): void;
+}
+
+export async function awayMerchant(): Promise<AwayMerchant> {
+  const [port = 0] = await freePorts(1);
+  let child: ChildProcess | undefined;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async start(manner = 'answers') {
+      const started = spawn(process.execPath, [join(import.meta.dirname, 'merchant-main.ts'), String(port), manner], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      leash(started);
+      child = started;
+      await once(started.stdout, 'data');
+    },
+    async kill() {
+      const killed = child;
+      child = undefined;
+      if (killed === undefined) return;
+      killed.kill('SIGKILL');
+      await ended(killed);
+    },
+    stop: () => void child?.kill('SIGSTOP'),
+    goOn: () => void child?.kill('SIGCONT'),
+  };
+}

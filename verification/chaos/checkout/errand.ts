@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import { CART } from '../../../spec/adapters/acp/shop.ts';
+import { type Aim, aimed, type MerchantCall } from '../../../spec/support/acp/merchant.ts';
+import { type KeyedOperation, OPERATION_RULES, OPERATIONS, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
+import type { JsonObject } from '../../../src/json/types.ts';
+import { type Ground, openSession } from './ground.ts';
+
+/** What an agent wants done: sent as often as needed, never changed. */
+export interface Errand {
+  readonly operation: KeyedOperation;
+  readonly sessionId: string | undefined;
+  /** Below the mount. */
+  readonly path: string;
+  readonly key: string;
+  readonly body: JsonObject;
+  /** The calls that it makes the merchant, and those of no other errand but one on the same session. */
+  readonly aim: Aim;
+}
+
+export const KEYED_OPERATIONS = OPERATIONS.filter((operation) => operation !== 'getCheckoutSession');
+
+/** A new errand, on a session of its own unless it is given one. */
+export async function errandFor(
+  { merchant }: Pick<Ground, 'merchant'>,
+  operation: KeyedOperation,
+  sessionId?: string,
+): Promise<Errand> {
+  const key = randomUUID();
+  if (operation === 'createCheckoutSession') {
+    const item = `item_${key}`;
+    const body = { ...CART, line_items: [{ id: item }] };
+    return { operation, sessionId: undefined, path: pathOf(operation), key, body, aim: { operation, text: item } };
+  }
+  const id = sessionId ?? (await openSession(merchant));
+  return {
+    operation,
+    sessionId: id,
+    path: pathOf(operation).replace(SESSION_PLACE, id),
+    key,
+    body: BODIES[operation],
+    aim: { operation, sessionId: id },
+  };
+}
+
+/** How often the merchant was asked to do it. */
+export function asked({ merchant }: Ground, { aim }: Errand): number {
+  return count(merchant.calls, aim);
+}
+
+/** How often its session was read. */
+export function read({ merchant }: Ground, { sessionId }: Errand): number {
+  return sessionId === undefined ? 0 : count(merchant.calls, { operation: 'getCheckoutSession', sessionId });
+}
+
+function count(calls: readonly MerchantCall[], aim: Aim): number {
+  return calls.filter((call) => aimed(aim, call)).length;
+}
+
+function pathOf(operation: KeyedOperation): string {
+  return OPERATION_RULES[operation].path;
+}
+
+const BODIES: Readonly<Record<Exclude<KeyedOperation, 'createCheckoutSession'>, JsonObject>> = {
+  updateCheckoutSession: { line_items: [{ id: 'item_2' }] },
+  completeCheckoutSession: {
+    payment_data: {
+      handler_id: 'card',
+      instrument: { type: 'card', credential: { type: 'spt', token: 'tok_of_the_buyer' } },
+    },
+  },
+  cancelCheckoutSession: { intent_trace: { reason_code: 'comparison' } },
+};

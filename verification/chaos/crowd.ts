@@ -1,0 +1,78 @@
+import { privateKeyToAccount } from 'viem/accounts';
+import type { ChainAccess } from '../../spec/support/chain.ts';
+import { PLAYS } from './adversary.ts';
+import { Buyer, type Market } from './buyer.ts';
+import { RESOURCES } from './fleet.ts';
+import { seedOf } from './seed.ts';
+import { ADVERSARIES, type CallStory, type Kind, type Line } from './story.ts';
+import { CHANNELS } from './wire.ts';
+
+/** All buyers and what they lived through. */
+export interface Crowd {
+  readonly calls: readonly CallStory[];
+  /** Buys, as many at a time as planned, until `enough` says so. Resolves when the last one has come to an end or left. */
+  shop(enough: () => boolean): Promise<void>;
+  /** Those without an answer come again with what they have. */
+  comeBack(): Promise<void>;
+}
+
+/** Base units for each buyer: more than a run can cost. */
+const FUNDS_UNITS = 10n ** 12n;
+
+/** Gives every buyer a key and money. */
+export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<Crowd> {
+  const { plan } = market;
+  const calls: CallStory[] = [];
+  const buyers = Array.from({ length: plan.buyers }, (_, at) => {
+    const account = privateKeyToAccount(seedOf(`${plan.seed}/buyer/${at}`).bytes32());
+    return new Buyer(market, account);
+  });
+  await Promise.all(buyers.map(({ account }) => chain.mint(account.address, FUNDS_UNITS)));
+
+  const open = (): CallStory => {
+    const id = calls.length + 1;
+    const seed = seedOf(`${plan.seed}/call/${id}`);
+    const kind: Kind = ADVERSARIES.find(() => seed.chance(plan.adversaries)) ?? 'honest';
+    const key = seed.chance(plan.keys) ? `key-${seed.bytes32()}` : undefined;
+    const target = { resource: seed.pick(RESOURCES), input: `call-${id}` };
+    const channel = seedOf(`${plan.seed}/channel/${id}`).pick(CHANNELS);
+    const echoes = key === undefined && seedOf(`${plan.seed}/token/${id}`).chance(plan.tokens);
+    const call: CallStory = { id, kind, target, channel, key, echoes, proofs: [], lines: [], oddities: [] };
+    calls.push(call);
+    return call;
+  };
+  return {
+    calls,
+    async shop(enough) {
+      const one = async (buyer: Buyer): Promise<void> => {
+        while (!enough()) {
+          const call = open();
+          await PLAYS[call.kind](market, buyer, call, seedOf(`${plan.seed}/play/${call.id}`));
+        }
+      };
+      await Promise.all(buyers.map(one));
+    },
+    async comeBack() {
+      const [buyer] = buyers;
+      if (buyer === undefined) return;
+      const late = calls.flatMap((call) => call.lines.filter(isOpen).map((line) => ({ call, line })));
+      const seed = seedOf(`${plan.seed}/late`);
+      await inTurns(late, plan.buyers, ({ call, line }) =>
+        buyer.redeem(call, line, seed.fork(String(call.id))).then(() => undefined),
+      );
+    },
+  };
+}
+
+/** Without an end, or without an answer: what was said in a second that a power cut took must be said again. */
+function isOpen({ end, proof }: Line): boolean {
+  return end === undefined || (end === 'told' && proof.answers.length === 0);
+}
+
+async function inTurns<T>(all: readonly T[], atOnce: number, act: (one: T) => Promise<void>): Promise<void> {
+  const rest = [...all];
+  const worker = async (): Promise<void> => {
+    for (let one = rest.shift(); one !== undefined; one = rest.shift()) await act(one);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}

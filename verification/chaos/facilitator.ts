@@ -1,0 +1,136 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Hex } from 'viem';
+import type { ChainAccess } from '../../spec/support/chain.ts';
+import { RpcError } from '../../spec/support/rpc.ts';
+import { prepareTransaction } from './broadcast.ts';
+import { answerJson, cut, type Exchange, type Loopback, serveLoopback } from './loopback.ts';
+import type { Plan } from './plan.ts';
+import { seedOf } from './seed.ts';
+import { type Authorization, transferCall } from './token.ts';
+import type { Weather } from './weather.ts';
+
+/** The facilitator of the world: settles for real, and lies, breaks off and dawdles as told. */
+export interface Facilitator extends Loopback {
+  /** Transactions that it has promised and not sent yet. */
+  readonly owed: number;
+  /** Of `/settle`. */
+  readonly calls: number;
+}
+
+const SETTLE_FAULTS = ['error_before', 'error_after', 'cut_after', 'slow', 'pending_late', 'cut_late'] as const;
+const VERIFY_FAULTS = ['error', 'cut', 'slow'] as const;
+const SLOW_MS = [0, 1_400] as const;
+const LATE_MS = [100, 4_000] as const;
+const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
+const NETWORK_FAILED = { error: 'unavailable' };
+
+/** What a revert of the token means in the facilitator's words. */
+const REVERTS: readonly (readonly [RegExp, string])[] = [
+  [/used or canceled/, NONCE_USED],
+  [/expired/, 'invalid_exact_evm_payload_authorization_valid_before'],
+  [/not yet valid/, 'invalid_exact_evm_payload_authorization_valid_after'],
+  [/signature/, 'invalid_exact_evm_payload_signature'],
+  [/exceeds balance/, 'insufficient_funds'],
+];
+
+interface Asked {
+  readonly paymentPayload: { readonly payload: { readonly signature: Hex; readonly authorization: Authorization } };
+  readonly paymentRequirements: { readonly network: string };
+}
+
+/** Starts the facilitator over a chain. */
+export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: Weather): Promise<Facilitator> {
+  let owed = 0;
+  let calls = 0;
+  const network = `eip155:${chain.chainId}`;
+
+  const verify = async ({ response }: Exchange, { authorization, signature }: Payment): Promise<void> => {
+    const fault = weather.strike('verify', authorization.nonce, plan.faults.verify, VERIFY_FAULTS);
+    if (fault?.kind === 'error') return answerJson(response, 500, NETWORK_FAILED);
+    if (fault?.kind === 'cut') return cut(response);
+    if (fault?.kind === 'slow') await delay(fault.seed.between(...SLOW_MS));
+    const invalidReason = await reverted(chain, transferCall(authorization, signature));
+    const payer = authorization.from;
+    answerJson(
+      response,
+      200,
+      invalidReason === undefined ? { isValid: true, payer } : { isValid: false, invalidReason, payer },
+    );
+  };
+
+  const settle = async ({ response }: Exchange, { authorization, signature }: Payment): Promise<void> => {
+    calls += 1;
+    const { from: payer, nonce } = authorization;
+    const fault = weather.strike('settle', nonce, plan.faults.settle, SETTLE_FAULTS);
+    if (fault?.kind === 'error_before') return answerJson(response, 500, NETWORK_FAILED);
+    const data = transferCall(authorization, signature);
+    const errorReason = await reverted(chain, data);
+    if (errorReason !== undefined)
+      return answerJson(response, 200, { success: false, errorReason, payer, transaction: '', network });
+    if (fault?.kind === 'slow') await delay(fault.seed.between(...SLOW_MS));
+    const transaction = await prepareTransaction(chain, data, seedOf(`${plan.seed}/relayer/${nonce}/${calls}`));
+    const late = fault?.kind === 'pending_late' || fault?.kind === 'cut_late';
+    if (late) {
+      owed += 1;
+      void delay(fault.seed.between(...LATE_MS))
+        .then(transaction.send)
+        // Somebody else may have settled it meanwhile; the chain says who.
+        .catch(() => false)
+        .finally(() => {
+          weather.felt();
+          owed -= 1;
+        });
+    }
+    const { hash } = transaction;
+    if (fault?.kind === 'cut_late') return cut(response);
+    if (late)
+      return answerJson(response, 200, {
+        success: false,
+        errorReason: 'settlement_pending',
+        payer,
+        transaction: hash,
+        network,
+      });
+    const succeeded = await transaction.send();
+    if (fault?.kind === 'error_after') return answerJson(response, 502, NETWORK_FAILED);
+    if (fault?.kind === 'cut_after') return cut(response);
+    const outcome = succeeded ? { success: true } : { success: false, errorReason: 'invalid_transaction_state' };
+    answerJson(response, 200, { ...outcome, payer, transaction: hash, network });
+  };
+
+  const server = await serveLoopback(async (exchange) => {
+    const { request, response, body } = exchange;
+    if (request.url === '/supported') {
+      return answerJson(response, 200, {
+        kinds: [{ x402Version: 2, scheme: 'exact', network }],
+        extensions: [],
+        signers: {},
+      });
+    }
+    const { payload } = (JSON.parse(body.toString()) as Asked).paymentPayload;
+    await (request.url === '/verify' ? verify : settle)(exchange, payload);
+  });
+  return {
+    ...server,
+    get owed() {
+      return owed;
+    },
+    get calls() {
+      return calls;
+    },
+  };
+}
+
+type Payment = Asked['paymentPayload']['payload'];
+
+/** Why the chain would not move this money now, or undefined. */
+async function reverted(chain: ChainAccess, data: Hex): Promise<string | undefined> {
+  try {
+    await chain.request('eth_call', [{ to: chain.token.address, data }, 'latest']);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    const { message } = error;
+    return REVERTS.find(([pattern]) => pattern.test(message))?.[1] ?? 'invalid_exact_evm_transaction_simulation_failed';
+  }
+}

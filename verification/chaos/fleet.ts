@@ -1,0 +1,186 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import type { Chain } from '../../spec/support/chain.ts';
+import { type ConfigObject, CURRENCY, worldConfig, writeConfig } from '../../spec/support/config.ts';
+import { type GatewayProcess, startGateway } from '../../spec/support/gateway-process.ts';
+import { freePorts } from '../../spec/support/ports.ts';
+import { sampleResources } from '../../spec/support/resources.ts';
+
+/** Where the gateways find the world. */
+export interface Surroundings {
+  readonly chain: Chain;
+  readonly rpcUrl: string;
+  readonly facilitatorUrl: string;
+  readonly merchantUrl: string;
+  readonly redisUrl: string;
+  readonly payTo: string;
+  /** For the configuration files. */
+  readonly directory: string;
+}
+
+/** A place where a gateway runs, dies and is started again. */
+export interface Post {
+  readonly name: string;
+  readonly url: string;
+  readonly up: boolean;
+  /** SIGKILL. Nothing when it is down already. */
+  kill(): Promise<void>;
+  /** Stops it as a whole, as a machine that swaps does, until it is woken up. Nothing when it is down. */
+  pause(): void;
+  wake(): void;
+  /** Its wall clock jumps. Nothing when it is down. */
+  jump(): void;
+  /** Starts it again; a start that fails is repeated, as a cluster would. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Lines of level `error` that its processes wrote, the first ones. */
+  readonly complaints: readonly string[];
+}
+
+/** The merchant id, for keys of the store. */
+export const MERCHANT_ID = 'chaos-shop';
+/** The price of every resource, base units. */
+export const PRICE_UNITS = 1_000n;
+
+/** The resources on sale. `job` alone may not be repeated. */
+export const RESOURCES = ['report', 'order', 'job'] as const;
+export type ResourceId = (typeof RESOURCES)[number];
+
+/** Which requests the merchant may be sent twice. */
+export function isRepeatable(resource: ResourceId): boolean {
+  return resource !== 'job';
+}
+
+const BACKEND_TIMEOUT_MS = 1_000;
+const EVERYTHING = 1_000_000;
+const ERROR_LEVEL = 50;
+const MOST_COMPLAINTS = 20;
+const START_AGAIN_MS = 200;
+const JUMPING_CLOCK = ['--import', pathToFileURL(join(import.meta.dirname, 'jumping-clock.ts')).href];
+const STARTS = 20;
+
+/** Starts the gateways, all over one store. */
+export async function openFleet(count: number, parts: Surroundings): Promise<readonly Post[]> {
+  const ports = await freePorts(2 * count);
+  const publicBaseUrl = `http://127.0.0.1:${ports[0]}`;
+  const posts = await Promise.all(
+    Array.from({ length: count }, async (_, at) => {
+      const [agents = 0, management = 0] = ports.slice(2 * at);
+      const name = `gateway-${at + 1}`;
+      const configPath = join(parts.directory, `${name}.yaml`);
+      await writeConfig(configPath, configuration(parts, { agents, management }, publicBaseUrl));
+      return openPost(name, configPath, `http://127.0.0.1:${agents}`);
+    }),
+  );
+  await Promise.all(posts.map((post) => post.start()));
+  return posts;
+}
+
+function openPost(name: string, configPath: string, url: string): Post {
+  let running: GatewayProcess | undefined;
+  let up = false;
+  const complaints: string[] = [];
+  const bury = (): void => {
+    up = false;
+    for (const line of running?.log ?? [])
+      if (Number(line['level']) >= ERROR_LEVEL && complaints.length < MOST_COMPLAINTS)
+        complaints.push(`${name}: ${JSON.stringify(line)}`);
+    running = undefined;
+  };
+  return {
+    name,
+    url,
+    get up() {
+      return up;
+    },
+    complaints,
+    async kill() {
+      const dying = running;
+      up = false;
+      await dying?.kill();
+      bury();
+    },
+    pause: () => signal(running, 'SIGSTOP'),
+    wake: () => signal(running, 'SIGCONT'),
+    // One that is starting has no handler yet, and would end.
+    jump: () => signal(up ? running : undefined, 'SIGUSR2'),
+    async start() {
+      for (let left = STARTS; !up; left -= 1) {
+        try {
+          running = await startGateway({
+            configPath,
+            baseUrl: url,
+            env: { GATEWAY_DRAIN_SECONDS: '0' },
+            execArgv: JUMPING_CLOCK,
+          });
+          up = true;
+        } catch (error) {
+          if (left <= 1) throw error;
+          await delay(START_AGAIN_MS);
+        }
+      }
+    },
+    async stop() {
+      await running?.stop();
+      bury();
+    },
+  };
+}
+
+function signal(gateway: GatewayProcess | undefined, name: 'SIGSTOP' | 'SIGCONT' | 'SIGUSR2'): void {
+  try {
+    if (gateway !== undefined) process.kill(gateway.pid, name);
+  } catch {
+    // It was killed meanwhile.
+  }
+}
+
+function configuration(
+  parts: Surroundings,
+  ports: { agents: number; management: number },
+  publicBaseUrl: string,
+): ConfigObject {
+  const { chain, rpcUrl, facilitatorUrl, merchantUrl, redisUrl, payTo } = parts;
+  const samples = Object.keys(sampleResources(CURRENCY)).map((id) => [id, undefined]);
+  return worldConfig({
+    merchantUrl,
+    chain: { ...chain, rpcUrl },
+    storage: { redis: { url: redisUrl } },
+    facilitator: { mode: 'remote', url: facilitatorUrl },
+    ports,
+    payTo,
+    overrides: {
+      merchant: { id: MERCHANT_ID, publicBaseUrl },
+      payments: { x402: { keepAnswerSeconds: 3_600 } },
+      protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
+      storage: { eventsMaxLength: EVERYTHING, receiptsMaxLength: EVERYTHING },
+      resources: { ...Object.fromEntries(samples), ...resources() },
+    },
+  });
+}
+
+function resources(): Readonly<Record<ResourceId, object>> {
+  return {
+    report: resource({ method: 'GET', path: '/reports/{input}' }),
+    order: resource({ method: 'POST', path: '/orders', idempotent: true }),
+    job: resource({ method: 'POST', path: '/jobs' }),
+  };
+}
+
+function resource(backend: object): object {
+  return {
+    name: 'Chaos',
+    description: 'A resource whose answer names the call it belongs to',
+    inputSchema: {
+      type: 'object',
+      properties: { input: { type: 'string', minLength: 1, maxLength: 64 } },
+      required: ['input'],
+      additionalProperties: false,
+    },
+    backend: { ...backend, timeoutMs: BACKEND_TIMEOUT_MS },
+    pricing: { type: 'fixed', amount: '0.001', currency: CURRENCY },
+    expose: ['http', 'mcp', 'a2a'],
+    payments: ['x402'],
+  };
+}

@@ -1,0 +1,35 @@
+/** The long run: `node verification/chaos/main.ts --calls 6000 --seed 7`. Progress on stderr, one JSON line on stdout, exit 1 after a violation. */
+import { randomInt } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { longPlan, shortPlan } from './plan.ts';
+import { runChaos } from './run.ts';
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    calls: { type: 'string' },
+    buyers: { type: 'string' },
+    'gateway-kills': { type: 'string' },
+    'redis-kills': { type: 'string' },
+    'power-cuts': { type: 'string' },
+    /** The plan of `make test`. */
+    short: { type: 'boolean' },
+  },
+});
+const seed = Number(values.seed ?? randomInt(2 ** 32));
+const base = values.short === true ? shortPlan(seed) : longPlan(seed);
+const plan = {
+  ...base,
+  calls: Number(values.calls ?? base.calls),
+  buyers: Number(values.buyers ?? base.buyers),
+  least: {
+    ...base.least,
+    gatewayKills: Number(values['gateway-kills'] ?? base.least.gatewayKills),
+    redisKills: Number(values['redis-kills'] ?? base.least.redisKills),
+    powerCuts: Number(values['power-cuts'] ?? base.least.powerCuts),
+  },
+};
+process.stderr.write(`seed ${seed}\n`);
+const report = await runChaos(plan, (line) => process.stderr.write(`${line}\n`));
+// Everything it started has been ended by now; whatever handle is left over is no reason to stay.
+process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(report.violations === undefined ? 0 : 1));

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto';
+import type { Hex } from 'viem';
+import type { PrivateKeyAccount } from 'viem/accounts';
+import type { ChainAccess } from '../../spec/support/chain.ts';
+import type { Seed } from './seed.ts';
+import type { ProofStory } from './story.ts';
+import { type Authorization, signTransfer } from './token.ts';
+import type { Challenge } from './wire.ts';
+
+/** A signed payment before it gets a spelling. */
+export interface SignedProof {
+  readonly story: ProofStory;
+  readonly authorization: Authorization;
+  readonly payload: object;
+}
+
+/** Signs the offer of a challenge with a nonce of the seed; it lasts `lifetimeMs`, or as long as offered. */
+export async function signProof(
+  account: PrivateKeyAccount,
+  chain: ChainAccess,
+  challenge: Challenge,
+  seed: Seed,
+  lifetimeMs?: number,
+): Promise<SignedProof> {
+  const [offer] = challenge.accepts;
+  const now = Math.floor(Date.now() / 1_000);
+  const lifetime = lifetimeMs === undefined ? offer.maxTimeoutSeconds : Math.ceil(lifetimeMs / 1_000);
+  const authorization: Authorization = {
+    from: account.address,
+    to: offer.payTo as Hex,
+    value: offer.amount,
+    validAfter: '0',
+    validBefore: String(now + lifetime),
+    nonce: seed.bytes32(),
+  };
+  const signature = await signTransfer(account, chain, authorization);
+  const payload = {
+    x402Version: 2,
+    resource: challenge.resource,
+    accepted: offer,
+    payload: { signature, authorization },
+    ...(challenge.extensions === undefined ? {} : { extensions: challenge.extensions }),
+  };
+  return { story: storyOf(chain, authorization), authorization, payload };
+}
+
+/** CONTRACT 4.3 and 4.4, written a second time: a mistake in the gateway's own must not hide here. */
+function storyOf({ chainId, token }: ChainAccess, { from, nonce }: Authorization): ProofStory {
+  const subject = `x402|${chainId}|${token.address}|${from}|${nonce}`.toLowerCase();
+  const payId = createHash('sha256').update(subject).digest('hex');
+  const merchantKey = `pay_${createHash('sha256').update(payId).digest('base64url').slice(0, 43)}`;
+  return {
+    nonce,
+    payer: from,
+    payId,
+    merchantKey,
+    firstSentAt: undefined,
+    lastSentAt: undefined,
+    answers: [],
+    told: [],
+    lostAt: [],
+    challenges: [],
+  };
+}
+
+/** Ways to write one and the same proof. */
+const SPELLINGS: readonly ((payload: object) => string)[] = [
+  (payload) => base64(JSON.stringify(payload)),
+  (payload) => base64(JSON.stringify(payload)).replace(/=+$/, ''),
+  (payload) => base64(JSON.stringify(payload, undefined, 1)),
+  (payload) => base64(JSON.stringify(Object.fromEntries(Object.entries(payload).reverse()))),
+  (payload) =>
+    base64(
+      JSON.stringify(payload).replace(
+        /("(?:nonce|signature)":"0x)([0-9a-f]+)/g,
+        (_, name, hex) => name + hex.toUpperCase(),
+      ),
+    ),
+];
+
+/** PAYMENT-SIGNATURE in one of the spellings. */
+export function spell({ payload }: SignedProof, spelling = 0): string {
+  const write = SPELLINGS[spelling % SPELLINGS.length];
+  if (write === undefined) throw new Error('no such spelling');
+  return write(payload);
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}

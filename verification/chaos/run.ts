@@ -1,0 +1,166 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { NetConnectOpts } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { type ChainAccess, startChain } from '../../spec/support/chain.ts';
+import type { Market } from './buyer.ts';
+import { readChain } from './chain-ledger.ts';
+import { startController } from './controller.ts';
+import { type Crowd, gatherCrowd } from './crowd.ts';
+import { openFacilitator } from './facilitator.ts';
+import { openFleet, PRICE_UNITS } from './fleet.ts';
+import { judge } from './judge.ts';
+import { openLine } from './line.ts';
+import { openMerchant } from './merchant.ts';
+import { openNodeLine } from './node-line.ts';
+import type { Plan } from './plan.ts';
+import { openPower } from './power.ts';
+import { type Outcome, type Report, reportOf } from './report.ts';
+import { openStoreReader, type StoreReader } from './store-ledger.ts';
+import { createWeather } from './weather.ts';
+
+/** Two replicas over one store. */
+const GATEWAYS = 2;
+/** Between two blocks that nobody needs: a chain's clock goes on. */
+const BLOCK_EVERY_MS = 1_000;
+const LOOK_EVERY_MS = 100;
+
+/** Tells how it goes. */
+export type Progress = (line: string) => void;
+
+/** One run: a world, a storm, silence, and the comparison of the ledgers. What was started is ended in any case. */
+export async function runChaos(plan: Plan, progress: Progress): Promise<Report> {
+  const running: (() => Promise<unknown> | unknown)[] = [];
+  const began = Date.now();
+  try {
+    const outcome = await play(plan, progress, (end) => running.push(end));
+    return reportOf(plan, outcome, Date.now() - began);
+  } finally {
+    for (const end of running.reverse()) await end();
+  }
+}
+
+async function play(
+  plan: Plan,
+  progress: Progress,
+  onEnd: (end: () => Promise<unknown> | unknown) => void,
+): Promise<Outcome> {
+  const directory = await mkdtemp(join(tmpdir(), 'acg-chaos-'));
+  onEnd(() => rm(directory, { recursive: true, force: true }));
+  const chain = await startChain();
+  onEnd(chain.stop);
+  onEnd(breathe(chain));
+  const power = await openPower();
+  onEnd(power.stop);
+  const weather = createWeather(plan.seed);
+  const [facilitator, merchant, nodeLine] = await Promise.all([
+    openFacilitator(chain, plan, weather),
+    openMerchant(plan, weather),
+    openNodeLine(chain.rpcUrl, plan, weather),
+  ]);
+  for (const { stop } of [facilitator, merchant, nodeLine]) onEnd(stop);
+  const { lines, redisLine: redisRate } = plan.faults;
+  const [redisLine, facilitatorLine, merchantLine] = await Promise.all([
+    openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, weather),
+    openLine(peerOf(facilitator.url), 'facilitator-line', lines, weather),
+    openLine(peerOf(merchant.url), 'merchant-line', lines, weather),
+  ]);
+  for (const { stop } of [redisLine, facilitatorLine, merchantLine]) onEnd(stop);
+  const payTo = privateKeyToAddress(generatePrivateKey());
+  const urls = {
+    rpcUrl: nodeLine.url,
+    facilitatorUrl: `http://127.0.0.1:${facilitatorLine.port}`,
+    merchantUrl: `http://127.0.0.1:${merchantLine.port}`,
+    redisUrl: `redis://127.0.0.1:${redisLine.port}`,
+  };
+  const posts = await openFleet(GATEWAYS, { chain, ...urls, payTo, directory });
+  onEnd(() => Promise.all(posts.map((post) => post.stop())));
+
+  const disturbUntil = Date.now() + plan.disturbAtMostMs;
+  const market: Market = { posts, chain, plan, calm: false, giveUpAt: disturbUntil + plan.settleDownMs };
+  const crowd = await gatherCrowd(market, chain);
+  const controller = startController(plan, posts, power);
+  onEnd(() => controller.stop().catch(() => undefined));
+  const enough = (): boolean => Date.now() > disturbUntil || (crowd.calls.length >= plan.calls && controller.done());
+  const timer = setInterval(
+    () => progress(`${crowd.calls.length} calls, kills ${JSON.stringify(controller.kills)}`),
+    5_000,
+  );
+  onEnd(() => clearInterval(timer));
+
+  const stormBegan = Date.now();
+  const shopping = crowd.shop(enough);
+  // Awaited when the storm is over.
+  shopping.catch(() => undefined);
+  while (!enough()) await delay(LOOK_EVERY_MS);
+  await controller.stop();
+  weather.calm();
+  market.calm = true;
+  market.giveUpAt = Date.now() + plan.settleDownMs;
+  progress(`calm after ${Date.now() - stormBegan} ms`);
+
+  const reader = openStoreReader(power.redis.socketPath);
+  onEnd(() => reader.close());
+  const lastOpenAt = await untilQuiet(reader, shopping, () => facilitator.owed === 0, plan.settleDownMs);
+  const lastFaultAt = Math.max(controller.lastAt, weather.lastAt);
+  progress(`quiet ${lastOpenAt - lastFaultAt} ms after the last fault`);
+  market.giveUpAt = Date.now() + plan.settleDownMs;
+  await comeBack(crowd, reader, plan);
+  const open = await reader.open();
+  const [chainLedger, store] = await Promise.all([readChain(chain, payTo, PRICE_UNITS), reader.read()]);
+  const { cuts } = power;
+  const evidence = { calls: crowd.calls, chain: chainLedger, work: merchant.work, store, cuts, open };
+  return {
+    ...evidence,
+    ...judge(evidence),
+    kills: controller.kills,
+    blows: controller.blows,
+    faults: weather.counts,
+    settleCalls: facilitator.calls,
+    recoveryMs: Math.max(0, lastOpenAt - lastFaultAt),
+    complaints: posts.flatMap(({ complaints }) => complaints),
+  };
+}
+
+function peerOf(url: string): NetConnectOpts {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
+}
+
+/** Mines now and then, so that the chain's clock goes on when nobody pays. */
+function breathe(chain: ChainAccess): () => void {
+  const timer = setInterval(() => void chain.request('evm_mine', []).catch(() => undefined), BLOCK_EVERY_MS);
+  return () => clearInterval(timer);
+}
+
+/** Waits until nobody shops and nothing is open. @returns when something was last seen open, Unix milliseconds */
+async function untilQuiet(
+  reader: StoreReader,
+  shopping: Promise<void>,
+  nothingOwed: () => boolean,
+  atMostMs: number,
+): Promise<number> {
+  let isShopping = true;
+  const over = (): void => {
+    isShopping = false;
+  };
+  shopping.then(over, over);
+  const deadline = Date.now() + atMostMs;
+  let lastOpenAt = Date.now();
+  for (;;) {
+    const isOpen = (await reader.open()).length > 0 || isShopping || !nothingOwed();
+    if (isOpen) lastOpenAt = Date.now();
+    if (!isOpen || Date.now() > deadline) break;
+    await delay(LOOK_EVERY_MS);
+  }
+  await shopping;
+  return lastOpenAt;
+}
+
+/** Buyers who had left come back; what they open must close as well. */
+async function comeBack(crowd: Crowd, reader: StoreReader, plan: Plan): Promise<void> {
+  await crowd.comeBack();
+  await untilQuiet(reader, Promise.resolve(), () => true, plan.settleDownMs);
+}

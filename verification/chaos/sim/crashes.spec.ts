@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import { unwatched } from '../../../spec/support/unwatched.ts';
+import {
+  type Case,
+  CRASH,
+  casesOf,
+  copiesAtOnce,
+  copiesInTheLastSeconds,
+  HICCUP,
+  STANDSTILL,
+  type Sweep,
+  tellFailure,
+  underMandate,
+} from './crashes.ts';
+
+const elsewhere = unwatched<typeof import('./crashes.ts')>(new URL('./crashes.ts', import.meta.url));
+
+/** A facilitator that says no for a minute makes runs of a minute; with the other method they are shorter, and the same. */
+const isLong = ({ name }: Case): boolean => /refused for good|hangs for a minute/.test(name);
+
+/** Two calls with a key stand for all: what a key changes does not depend on rail or fault. */
+const ONCE: readonly Case[] = [
+  ...casesOf('remote', 'GET').filter((one) => !isLong(one)),
+  ...casesOf('remote', 'POST'),
+  ...casesOf('local', 'GET'),
+  ...casesOf('local', 'POST'),
+  ...casesOf('blind', 'GET')
+    .slice(0, 8)
+    .filter((one) => !isLong(one)),
+  ...casesOf('remote', 'GET', 'key-of-the-buyer').slice(0, 1),
+  ...casesOf('local', 'POST', 'key-of-the-buyer').slice(0, 1),
+  ...casesOf('remote', 'POST')
+    .slice(0, 8)
+    .filter((one) => !isLong(one))
+    .map(underMandate),
+  ...casesOf('local', 'POST').map(underMandate),
+];
+/** A second crash is where recovery itself is interrupted; `node verification/chaos/sim/main.ts --deep` does it for every variant. */
+const TWICE: readonly Case[] = [
+  ...casesOf('local', 'POST').filter(({ name }) => /all goes well/.test(name)),
+  ...casesOf('remote', 'POST').filter(({ name }) => /all goes well|merchant unwritten$/.test(name)),
+];
+
+const TOGETHER: readonly Case[] = [
+  copiesInTheLastSeconds('local', 'GET'),
+  copiesInTheLastSeconds('remote', 'POST'),
+  copiesAtOnce('remote', 'GET'),
+  copiesAtOnce('local', 'POST', 'key-of-the-buyer'),
+  underMandate(copiesInTheLastSeconds('local', 'POST')),
+  underMandate(copiesAtOnce('remote', 'POST')),
+];
+
+async function expectNone(swept: Promise<Sweep>, tally: { runs: number; steps: number }): Promise<void> {
+  const { failures, runs, steps } = await swept;
+  tally.runs += runs;
+  tally.steps += steps;
+  const [first] = failures;
+  if (first !== undefined) assert.fail(`${failures.length} of ${runs} runs; the first:\n${await tellFailure(first)}`);
+}
+
+describe('one paid call, and a process that dies or stands still at every await', () => {
+  const tally = { runs: 0, steps: 0 };
+  const began = performance.now();
+  after(() => {
+    const seconds = Math.round((performance.now() - began) / 100) / 10;
+    process.stdout.write(`${JSON.stringify({ sim: 'crashes', ...tally, seconds })}\n`);
+  });
+
+  for (const one of ONCE)
+    it(`${one.name}: paid once, and delivered or redeemable`, () =>
+      expectNone(elsewhere('sweep', [one], [CRASH, STANDSTILL]), tally));
+
+  for (const one of TOGETHER)
+    it(`${one.name}: one payment, one purchase`, () =>
+      expectNone(elsewhere('sweep', [one], [CRASH, HICCUP, STANDSTILL]), tally));
+
+  for (const one of TWICE)
+    it(`${one.name}: also when a second one dies at every await after that`, () =>
+      expectNone(elsewhere('sweep', [one], [CRASH], CRASH), tally));
+});

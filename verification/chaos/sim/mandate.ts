@@ -1,0 +1,146 @@
+import { claimOf, type MapRows, mapRows, useOf } from '../../../spec/mandates/register/register-map.ts';
+import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import type { AcceptedMandate, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';
+import type { MandateDesk } from '../../../src/mandates/mandate-service.ts';
+import type { MandateClaim } from '../../../src/mandates/register/register.ts';
+import { finishUses, type OpenMandateState, reserveUses } from '../../../src/mandates/register/register-table.ts';
+import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
+import { endedUses } from '../../../src/payments/ledger/mandate-use.ts';
+import type { BuyerPlan, Purchase } from './buyer.ts';
+import type { Reply } from './front.ts';
+
+/** Longer than any run, seconds. */
+const FOR_EVER_S = 30 * 24 * 60 * 60;
+/** The one open mandate under which everything is bought, a unit each. */
+const OPEN = 'open';
+const MUCH = { units: '1', budgetUnits: '1000000' };
+
+/** How long a presentation passes its checks, milliseconds: that of its checkout. */
+const LIFE_MS = 300_000;
+
+/** A mandate as it is carried: signatures are not what is tested here. `since`: milliseconds of the simulated clock. */
+interface Carried {
+  readonly name: string;
+  readonly input: string;
+  readonly since: number;
+}
+
+/** What the buyers hold: a mandate for each purchase, kept when they have to pay anew, and made again when it is refused. */
+export class Mandates {
+  readonly #held = new Map<Purchase, Carried>();
+  readonly #now: () => number;
+  readonly #wanted: boolean;
+  #made = 0;
+
+  constructor(now: () => number, wanted: boolean) {
+    this.#now = now;
+    this.#wanted = wanted;
+  }
+
+  /** Whoever only found a proof found the mandate with it, and makes none. */
+  broughtBy({ purchase, mayPay, input }: BuyerPlan): string | undefined {
+    if (!this.#wanted) return undefined;
+    const held = this.#held.get(purchase) ?? (mayPay ? this.#make(purchase, input) : undefined);
+    return held && JSON.stringify(held);
+  }
+
+  answered({ purchase, mayPay }: BuyerPlan, reply: Reply): void {
+    if (mayPay && reply.kind === 'failed' && reply.code.startsWith('AUTHORIZATION_')) this.#held.delete(purchase);
+  }
+
+  #make(purchase: Purchase, input: string): Carried {
+    this.#made += 1;
+    const made = { name: `mandate-${this.#made}`, input, since: Math.floor(this.#now()) };
+    this.#held.set(purchase, made);
+    return made;
+  }
+}
+
+/** The checks of a mandate without its cryptography: what time does to it, and what it is for. */
+export function simDesk(now: () => number): MandateDesk {
+  return {
+    freeCurrency: 'XXX',
+    challenge: () => '{}',
+    accepted: () => '',
+    rejected: () => '',
+    verify: async (carried, { input }) => {
+      if (carried.kind !== 'text') return refused('mandate_required');
+      const mandate = JSON.parse(carried.value) as Carried;
+      if (now() - mandate.since >= LIFE_MS) return refused('checkout_expired');
+      return mandate.input === input['for'] ? accepted(mandate) : refused('input_mismatch');
+    },
+    register: {
+      reserve: () => Promise.reject(new Error('nothing is free here')),
+      finish: () => Promise.reject(new Error('nothing is free here')),
+    },
+  };
+}
+
+function refused(reason: Reason): RefusedMandate {
+  return { kind: 'refused', reason, reference: undefined, issuer: undefined };
+}
+
+function accepted({ name, since }: Carried): AcceptedMandate {
+  const at = since / 1_000;
+  const until = at + FOR_EVER_S;
+  return {
+    kind: 'accepted',
+    mode: 'autonomous',
+    issuer: 'agents',
+    mandateId: name,
+    checkoutIssuer: 'shop',
+    checkoutId: name,
+    reference: name,
+    referenceSdHash: name,
+    claim: claimOf(name, { at, onceUntil: until, open: [useOf(OPEN, MUCH, until)] }),
+  };
+}
+
+/** The uses that a simulated store remembers, written with its records. */
+export class SimUses {
+  #rows: MapRows = mapRows();
+
+  /** Why a claim cannot be reserved; undefined: it is. */
+  reserve(claim: MandateClaim, now: number) {
+    return reserveUses(this.#rows, claim, now);
+  }
+
+  /** A record was written. */
+  follow(before: PaymentRecord | undefined, after: PaymentRecord | undefined, now: number): void {
+    const ended = endedUses(before, after);
+    if (ended !== undefined) finishUses(this.#rows, ended.claim, ended.how, now);
+  }
+
+  /** What is left after the store lost something: one log tells of records and of uses. */
+  rebuild(records: Iterable<PaymentRecord>, now: number): void {
+    this.#rows = mapRows();
+    for (const record of records) {
+      const reserved = { ...record, state: 'reserved' } as const;
+      const claim = endedUses(reserved, undefined)?.claim;
+      if (claim === undefined || record.state === 'refused') continue;
+      reserveUses(this.#rows, claim, now);
+      if (PAID.has(record.state)) finishUses(this.#rows, claim, 'commit', now);
+    }
+  }
+
+  /** What is wrong with the books: each mandate's share must be that of its payments. */
+  wrong(records: Iterable<PaymentRecord>): string | undefined {
+    const held = [...records].filter(({ mandate, state }) => mandate !== undefined && state !== 'refused');
+    if (new Set(held.map(({ mandate }) => mandate)).size < held.length) return 'one mandate, two payments';
+    const paid = held.filter(({ state }) => PAID.has(state)).length;
+    const open = held.length - paid;
+    const { spent, pending, uses, puses } = this.#rows.states.get(OPEN) ?? NONE;
+    const told = [spent, pending, uses, puses].join(' ');
+    return told === [paid, open, paid, open].join(' ')
+      ? undefined
+      : `the mandate knows ${told}, its payments are ${paid} paid and ${open} open`;
+  }
+}
+
+const PAID: ReadonlySet<PaymentState> = new Set(['settled', 'delivered', 'undelivered', 'refundDue']);
+const NONE: Pick<OpenMandateState, 'spent' | 'pending' | 'uses' | 'puses'> = {
+  spent: '0',
+  pending: '0',
+  uses: 0,
+  puses: 0,
+};

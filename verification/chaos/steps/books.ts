@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { eventually } from '../../../spec/support/books.ts';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { type Answer, ask, type PaidCall } from './buyer.ts';
+import type { Ground } from './ground.ts';
+import type { Fate, Purchase } from './purchases.ts';
+import type { Site } from './site.ts';
+
+/**
+ * Compares what the buyer was told with the three ledgers (chain, merchant, store): one price, one settlement, one key at the
+ * merchant, and a receipt that is true. The gateway must be running.
+ */
+export async function checkBooks(
+  ground: Ground,
+  site: Site,
+  { call, purchase, told, fate }: { call: PaidCall; purchase: Purchase; told: Answer; fate: Fate },
+): Promise<void> {
+  assert.equal(await site.income(), call.units, 'the payee has exactly one price');
+
+  const asked = ground.merchant.requests.filter((request) => purchase.asks(request));
+  assert.deepEqual(
+    asked.map(({ idempotencyKey }) => idempotencyKey),
+    Array.from({ length: fate.asked }, () => call.merchantKey),
+    'the merchant was asked so often, always under the same key',
+  );
+
+  const settled = await site.events('payment.settled');
+  assert.equal(settled.length, 1, 'one payment.settled');
+  const transaction = String(settled[0]?.data?.['transaction']);
+  assert.deepEqual(await site.events('payment.rejected'), [], 'no payment.rejected');
+
+  const delivered = fate.told !== 'undelivered';
+  const receipt = await receiptThat(site, delivered);
+  assert.equal(receipt.payment?.replayKey, call.payId);
+  assert.equal(receipt.payment?.externalReference, transaction);
+  const mined = (await ground.chain.request('eth_getTransactionReceipt', [transaction])) as { status: string } | null;
+  assert.equal(mined?.status, '0x1', 'the transaction of the receipt is on the chain');
+
+  if (fate.told === 'answer') {
+    assert.equal(told.status, 200, told.text);
+    assert.ok(purchase.answers(told.text), told.text);
+    return;
+  }
+  // Whoever waited for the delivery that failed is told so; whoever asks afterwards, that nothing is to be had any more.
+  const answers = told.error?.code === 'BACKEND_ERROR' ? [told, await ask(call, site.baseUrl)] : [told];
+  for (const { error, text } of answers) {
+    assert.equal(error?.details?.state, 'undelivered', text);
+    assert.equal(error.details.payment?.externalReference, transaction, text);
+  }
+  const last = answers.at(-1);
+  assert.deepEqual([last?.status, last?.error?.code, last?.error?.retryable], [409, 'PAYMENT_REPLAYED', false]);
+}
+
+/** The one receipt, as soon as it says what it must: the buyer sees his answer a moment before the books do. */
+function receiptThat(site: Site, delivered: boolean): Promise<Receipt> {
+  return eventually(async () => {
+    assert.ok((await site.receipts()).length <= 1, 'one receipt');
+    return (await site.receipts(`delivered=${delivered}`))[0];
+  }, `a receipt with delivered ${delivered}`);
+}

@@ -1,0 +1,147 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { decodePaymentSignatureHeader } from '@x402/core/http';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { LOCAL_CHAIN_ID } from '../../../spec/support/anvil.ts';
+import { askPrice } from '../../../spec/support/purchase.ts';
+import { cancelCall } from '../../../spec/world/authorization.ts';
+import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
+import { replayKey } from '../../../src/payments/x402/wire/payid.ts';
+import type { Ground } from './ground.ts';
+import type { Site } from './site.ts';
+
+/** A call with its proof: sent as often as needed, never changed. */
+export interface PaidCall {
+  readonly resourceId: string;
+  /** JSON text. */
+  readonly input: string;
+  readonly proof: string;
+  /** Idempotency-Key, when the buyer gives one. */
+  readonly key: string | undefined;
+  /** The value of Agent-Authorization, where the resource needs a mandate. */
+  readonly mandate?: string;
+  readonly payId: string;
+  /** Of the authorization. */
+  readonly nonce: `0x${string}`;
+  /** The key under which the merchant may see this purchase, and no other. */
+  readonly merchantKey: string;
+  /** Base units. */
+  readonly units: bigint;
+}
+
+/** A complete answer. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The gateway's envelope, when the answer is one of its own. */
+  readonly error: Failure | undefined;
+}
+
+interface Failure {
+  readonly code: string;
+  readonly retryable: boolean;
+  readonly details?: {
+    readonly state?: string;
+    readonly reason?: string;
+    readonly payment?: { readonly externalReference?: string };
+  };
+}
+
+/** How long a strict client insists, milliseconds. */
+const PATIENCE_MS = 45_000;
+/** Between two attempts when nobody says otherwise, milliseconds. */
+const PAUSE_MS = 100;
+
+/** Asks for the price at a site and signs for it. */
+export async function signedCall(
+  { buyer, chain }: Ground,
+  { baseUrl }: Site,
+  resourceId: string,
+  input: object,
+  key?: string,
+): Promise<PaidCall> {
+  const text = JSON.stringify(input);
+  const { paymentRequired, units } = await askPrice(baseUrl, resourceId, text);
+  const proof = await buyer.pay(paymentRequired);
+  return { resourceId, input: text, proof, key, units, ...keysOf(proof, chain.token.address) };
+}
+
+function keysOf(proof: string, asset: string): Pick<PaidCall, 'payId' | 'nonce' | 'merchantKey'> {
+  const { authorization } = decodePaymentSignatureHeader(proof).payload as {
+    readonly authorization: { readonly from: string; readonly nonce: PaidCall['nonce'] };
+  };
+  const payId = replayKey({ chainId: LOCAL_CHAIN_ID, asset, ...authorization });
+  return { payId, nonce: authorization.nonce, merchantKey: backendIdempotencyKey(payId) };
+}
+
+/** Takes the payment of a call back on the chain: it can never be settled then. */
+export async function takeBack({ buyer, chain }: Ground, { nonce }: PaidCall): Promise<void> {
+  const sender = privateKeyToAddress(generatePrivateKey());
+  await chain.fundGas(sender);
+  await chain.send(sender, chain.token.address, await cancelCall(chain, buyer.account, nonce));
+}
+
+/** Sends the call once. Undefined when no whole answer came. */
+export async function send(call: PaidCall, baseUrl: string): Promise<Answer | undefined> {
+  try {
+    const response = await fetch(`${baseUrl}/api/resources/${call.resourceId}/invoke`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'payment-signature': call.proof,
+        ...(call.key === undefined ? {} : { 'idempotency-key': call.key }),
+        ...(call.mandate === undefined ? {} : { 'agent-authorization': call.mandate }),
+      },
+      body: call.input,
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    const { status, headers } = response;
+    const text = await response.text();
+    return { status, headers, text, error: status < 400 ? undefined : failureOf(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Sends the call until it is cut or has an end: a machine that is slow may have a verdict come too late, and then the gateway has not
+ * yet come to the step at which it is to die. Undefined when no whole answer came.
+ */
+export async function sendUntilCut(call: PaidCall, baseUrl: string): Promise<Answer | undefined> {
+  for (;;) {
+    const answer = await send(call, baseUrl);
+    if (answer?.error?.retryable !== true) return answer;
+    await delay(PAUSE_MS);
+  }
+}
+
+/** Sends the call once. @throws Error when no whole answer came */
+export async function ask(call: PaidCall, baseUrl: string): Promise<Answer> {
+  const answer = await send(call, baseUrl);
+  if (answer === undefined) throw new Error('no answer');
+  return answer;
+}
+
+function failureOf(text: string): Failure | undefined {
+  try {
+    return JSON.parse(text) as Failure;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The strictest conforming client: the same proof again after silence and after everything that may be retried. A 402 would make it
+ * sign a second payment, so it is the end of the test. @throws Error on 402, or when its patience is over
+ */
+export async function insist(call: PaidCall, baseUrl: string): Promise<Answer> {
+  const ends = Date.now() + PATIENCE_MS;
+  let last: Answer | undefined;
+  while (Date.now() < ends) {
+    last = await send(call, baseUrl);
+    if (last?.status === 402) throw new Error(`asked to pay a second time: ${last.text}`);
+    if (last !== undefined && last.error?.retryable !== true) return last;
+    await delay(last === undefined ? PAUSE_MS : 1_000 * Number(last.headers.get('retry-after') ?? PAUSE_MS / 1_000));
+  }
+  throw new Error(`no end after ${PATIENCE_MS} ms; last: ${last?.status} ${last?.text}`);
+}

@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import {
+  type ConfigObject,
+  CURRENCY,
+  type WorldParts,
+  worldConfig,
+  writeConfig,
+} from '../../../spec/support/config.ts';
+import { type GatewayProcess, startGateway } from '../../../spec/support/gateway-process.ts';
+import { freePorts } from '../../../spec/support/ports.ts';
+import { sampleResources } from '../../../spec/support/resources.ts';
+import type { CommerceEvent } from '../../../src/events/event.ts';
+import type { PaymentStep } from '../../../src/payments/steps.ts';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { openStore } from '../../../src/store/open.ts';
+import type { Store } from '../../../src/store/port/store.ts';
+import type { Ground } from './ground.ts';
+import { type Halt, halted } from './halted.ts';
+
+/** How a gateway of a site is to be run. */
+export interface Launch {
+  readonly halt?: Halt<PaymentStep>;
+  readonly entry?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly execArgv?: readonly string[];
+}
+
+/** One gateway's place: its configuration, its store, its payee. */
+export interface Site {
+  readonly baseUrl: string;
+  readonly payTo: string;
+  readonly merchantId: string;
+  /** Ends with the ground at the latest. */
+  start(launch?: Launch): Promise<GatewayProcess>;
+  /** A connection of our own to the gateway's store. */
+  openStore(): Promise<Store>;
+  /** Base units that reached the payee. */
+  income(): Promise<bigint>;
+  /** What an operator reads; the newest 500, newest first. */
+  events(type: string): Promise<readonly CommerceEvent[]>;
+  receipts(filter?: 'delivered=true' | 'delivered=false'): Promise<readonly Receipt[]>;
+}
+
+export interface SiteParts {
+  readonly store: 'sqlite' | 'redis';
+  readonly rail: 'local' | 'official' | { readonly url: string };
+  /** A replica of this site: same shop, same store. */
+  readonly beside?: Site;
+  /** Default: the ground's Redis, over its socket. */
+  readonly redisUrl?: string;
+  readonly overrides?: ConfigObject;
+}
+
+const OPERATOR_TOKEN = 'operator-token-of-the-tests';
+const RETENTION = { eventsMaxLength: 10_000, receiptsMaxLength: 50_000, replicas: 1 } as const;
+
+/** Where a site on SQLite has its store. */
+export function databasePath({ directory }: Ground, { merchantId }: Pick<Site, 'merchantId'>): string {
+  return join(directory, `${merchantId}.db`);
+}
+
+/** Prepares a site; nothing runs yet. Each has a relayer key of its own: two processes must not number its transactions. */
+export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> {
+  const { chain, directory, merchant, redis } = ground;
+  const [agents = 0, management = 0] = await freePorts(2);
+  const baseUrl = `http://127.0.0.1:${agents}`;
+  const merchantId = parts.beside?.merchantId ?? `shop-${randomUUID()}`;
+  const payTo = parts.beside?.payTo ?? privateKeyToAddress(generatePrivateKey());
+  const relayerKey = generatePrivateKey();
+  await chain.fundGas(privateKeyToAddress(relayerKey));
+  const sqlite = { path: databasePath(ground, { merchantId }) };
+  const own = { url: redis.url };
+  const reached = { url: parts.redisUrl ?? redis.url };
+  const storage: WorldParts['storage'] = parts.store === 'sqlite' ? { sqlite } : { redis: reached };
+  const document = worldConfig({
+    merchantUrl: merchant.url,
+    chain: { ...chain, relayerKey },
+    storage,
+    facilitator: facilitatorOf(ground, parts.rail),
+    ports: { agents, management },
+    payTo,
+    adminToken: OPERATOR_TOKEN,
+    overrides: {
+      // The replicas of a shop have one address, and proofs are made for it.
+      merchant: { id: merchantId, publicBaseUrl: parts.beside?.baseUrl ?? baseUrl },
+      resources: { echo_again: againAndAgain('echo') },
+      ...parts.overrides,
+    },
+  });
+  const configPath = join(directory, `${agents}.yaml`);
+  await writeConfig(configPath, document);
+  const operator = async (path: string): Promise<unknown> => {
+    const response = await fetch(`${baseUrl}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
+    if (response.status !== 200) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response.json();
+  };
+  return {
+    baseUrl,
+    payTo,
+    merchantId,
+    async start({ halt, entry, env = {}, execArgv = [] } = {}) {
+      const launch = halted(halt);
+      const gateway = await startGateway({
+        configPath,
+        baseUrl,
+        env: { ...launch.env, ...env },
+        execArgv: [...execArgv, ...launch.execArgv],
+        ...(entry === undefined ? {} : { entry }),
+      });
+      ground.keep(gateway.kill);
+      return gateway;
+    },
+    openStore: () => {
+      const engine =
+        parts.store === 'sqlite' ? ({ kind: 'sqlite', ...sqlite } as const) : ({ kind: 'redis', ...own } as const);
+      return openStore({ engine, ...RETENTION, merchantId });
+    },
+    income: () => chain.balanceOf(payTo),
+    events: async (type) =>
+      ((await operator(`/api/events?limit=500&type=${type}`)) as { events: CommerceEvent[] }).events,
+    receipts: async (filter) =>
+      (
+        (await operator(`/api/receipts?limit=500${filter === undefined ? '' : `&${filter}`}`)) as {
+          receipts: Receipt[];
+        }
+      ).receipts,
+  };
+}
+
+function facilitatorOf({ facilitatorUrl }: Ground, rail: SiteParts['rail']): WorldParts['facilitator'] {
+  if (rail === 'local') return { mode: 'local' };
+  return { mode: 'remote', url: rail === 'official' ? facilitatorUrl : rail.url };
+}
+
+/** A sample operation whose merchant promises that repeating it does no harm. */
+function againAndAgain(id: string): object {
+  const operation = sampleResources(CURRENCY)[id] as { readonly backend: object };
+  return { ...operation, backend: { ...operation.backend, idempotent: true } };
+}
