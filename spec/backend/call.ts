@@ -1,4 +1,4 @@
-import { createExchange, type MerchantHop } from '../../src/backend/exchange.ts';
+import { createExchange, type BackendConnection } from '../../src/backend/exchange.ts';
 import {
   BackendError,
   type BackendFailure,
@@ -23,7 +23,7 @@ export const LIMITS: ExchangeLimits = { timeoutMs: 2_000, maxResponseBytes: 65_5
 
 /** Makes the call and reads the answer to its end. */
 export async function call(
-  hop: Pick<MerchantHop, 'exchange'>,
+  hop: Pick<BackendConnection, 'exchange'>,
   request = GET,
   limits: Partial<ExchangeLimits> = {},
 ): Promise<Got> {
@@ -43,7 +43,7 @@ export async function call(
 /** A raw merchant and the way to it, both closed afterwards, whatever the test did. */
 export async function withMerchant(
   script: Script,
-  test: (hop: MerchantHop, backend: RawBackend) => Promise<void>,
+  test: (hop: BackendConnection, backend: RawBackend) => Promise<void>,
   maxSockets?: number,
 ): Promise<void> {
   const backend = await rawBackend(script);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { ConnectLate } from '../../src/backend/backend-socket.ts';
 import {
-  Breaker,
+  CircuitBreaker,
   FIRST_PERIOD_MS,
   LONGEST_PERIOD_MS,
   SILENCES_TO_OPEN,
@@ -19,14 +19,14 @@ describe('the breaker', () => {
   let hears: () => ReturnType<Trial>;
   let trials: number;
   let told: string[];
-  let breaker: Breaker;
+  let breaker: CircuitBreaker;
   afterEach(() => mock.timers.reset());
   beforeEach(() => {
     mock.timers.enable({ apis: ['setTimeout'] });
     hears = async () => 'connected';
     trials = 0;
     told = [];
-    breaker = new Breaker(
+    breaker = new CircuitBreaker(
       () => {
         trials += 1;
         return hears();

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createExchange, type MerchantHop } from '../../src/backend/exchange.ts';
+import { createExchange, type BackendConnection } from '../../src/backend/exchange.ts';
 import { call, GET, POST, withMerchant } from './call.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
 async function withFresh(
   script: Script,
-  test: (hop: MerchantHop, backend: RawBackend) => Promise<void>,
+  test: (hop: BackendConnection, backend: RawBackend) => Promise<void>,
   maxSockets = 256,
 ): Promise<void> {
   const backend = await rawBackend(script);

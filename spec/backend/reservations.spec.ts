@@ -4,14 +4,14 @@ import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SILENCES_TO_OPEN } from '../../src/backend/circuit-breaker.ts';
-import { type WatchedMerchant, watchMerchant } from '../../src/backend/exchange.ts';
+import { type WatchedBackend, watchBackend } from '../../src/backend/exchange.ts';
 import type { BackendRequest, ExchangeLimits, HeldConnection } from '../../src/backend/types.ts';
 import { call, GET, type Got, POST } from './call.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
 describe('a connection that is held for a call', () => {
   let backend: RawBackend;
-  let merchant: WatchedMerchant;
+  let merchant: WatchedBackend;
   let script: Script;
   const told: string[] = [];
   beforeEach(async () => {
@@ -29,7 +29,7 @@ describe('a connection that is held for a call', () => {
     options: { readonly maxSockets?: number; readonly probe?: string; readonly origin?: string } = {},
   ): Promise<void> => {
     const { probe, origin = backend.origin, ...rest } = options;
-    merchant = watchMerchant({
+    merchant = watchBackend({
       origin,
       ...rest,
       probe: probe === undefined ? undefined : { path: probe, headers: { authorization: 'configured' } },
@@ -124,7 +124,7 @@ describe('a connection that is held for a call', () => {
 
   it('is not had of a merchant who was not there when the watch began, which is told', async () => {
     const back = await away();
-    merchant = watchMerchant({
+    merchant = watchBackend({
       origin: backend.origin,
       probe: undefined,
       onChange: (reach) => told.push(reach.reachable ? 'reachable' : reach.trouble),

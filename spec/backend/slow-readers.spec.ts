@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { createExchange, type MerchantHop } from '../../src/backend/exchange.ts';
-import { FAIR_BYTES_A_MS, HeldBack, HOLD_GRACE_MS } from '../../src/backend/slow-readers.ts';
+import { createExchange, type BackendConnection } from '../../src/backend/exchange.ts';
+import { FAIR_BYTES_A_MS, SlowReader, HOLD_GRACE_MS } from '../../src/backend/slow-readers.ts';
 import type { BackendAnswer, BackendError } from '../../src/backend/types.ts';
 
 /** More than the buffers of kernel and gateway take together. */
@@ -14,7 +14,7 @@ const SOCKETS = 2;
 describe('answers that their readers hold back', () => {
   let server: Server;
   let origin: string;
-  let hop: MerchantHop;
+  let hop: BackendConnection;
   before(async () => {
     server = createServer((request, response) => {
       response.end(request.url === '/large' ? LARGE : '{}');
@@ -126,7 +126,7 @@ describe('how far behind a reader is', () => {
     ];
   for (const [title, moves, behind] of CASES)
     it(title, () => {
-      const reader = new HeldBack(() => undefined);
+      const reader = new SlowReader(() => undefined);
       let now = 0;
       let received = 0;
       for (const [bytes, ms] of moves) {

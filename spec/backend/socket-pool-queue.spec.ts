@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { SocketQueue } from '../../src/backend/socket-pool-queue.ts';
+import { SocketPoolQueue } from '../../src/backend/socket-pool-queue.ts';
 
 type Step = 'come' | 'finish' | 'give up';
 
@@ -10,7 +10,7 @@ describe('the line in front of the sockets', () => {
     const step = fc.constantFrom<Step>('come', 'come', 'finish', 'give up');
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 60 }), (sockets, steps) => {
-        const queue = new SocketQueue(sockets);
+        const queue = new SocketPoolQueue(sockets);
         const lined: (() => void)[] = [];
         const served: (() => void)[] = [];
         for (const what of steps) {

@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
 import express from 'express';
-import { publish } from '../../src/app/public-routes.ts';
+import { mountPublicRoutes } from '../../src/app/public-routes.ts';
 import { readSigningKey } from '../../src/crypto/signing-key.ts';
 import { checkoutKeysOf } from '../../src/mandates/ap2/trust/own-keys.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
@@ -21,7 +21,7 @@ const WITH_CARD: Changes = {
 async function get(t: TestContext, changes: Changes, method = 'GET'): Promise<Response> {
   const config = load(changes);
   const app = express();
-  publish(app, config, compileCatalogue(config), () => ({}));
+  mountPublicRoutes(app, config, compileCatalogue(config), () => ({}));
   app.use((_req, res) => void res.sendStatus(404));
   const server: Server = app.listen(0, '127.0.0.1');
   t.after(() => server.close());

@@ -6,7 +6,7 @@ import { parseConfig } from '../../src/config/load.ts';
 import { secretsOf } from '../../src/config/secrets.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
-import type { LoopReading } from '../../src/server/load-shedding/event-loop-lag.ts';
+import type { EventLoopLag } from '../../src/server/load-shedding/event-loop-lag.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { createLog, refusalLog } from '../../src/telemetry/log/log.ts';
@@ -33,7 +33,7 @@ export interface Shop {
 export type ShopParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
   /** What the event loop is said to do; its own doing unless given. */
-  readonly loop?: () => LoopReading;
+  readonly loop?: () => EventLoopLag;
   /** Claims of checkouts instead of the store's. */
   readonly checkouts?: CheckoutClaims;
 };

@@ -5,32 +5,32 @@ import { GatewayError } from '../errors.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
 import { openEventStream } from '../operator/api/stream.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
-import { createDeliveryDesk } from '../payments/delivery/delivery-recorder.ts';
+import { createDeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { compileOffers } from '../payments/x402/wire/offers.ts';
 import { authorize } from '../pipeline/middleware/authorize.ts';
 import { challenge } from '../pipeline/middleware/challenge.ts';
-import { conclude } from '../pipeline/middleware/deliver.ts';
-import { present } from '../pipeline/middleware/error-handler.ts';
+import { deliver } from '../pipeline/middleware/deliver.ts';
+import { errorHandler } from '../pipeline/middleware/error-handler.ts';
 import { forward } from '../pipeline/middleware/forward.ts';
-import { admit } from '../pipeline/middleware/limit-concurrency.ts';
+import { limitConcurrency } from '../pipeline/middleware/limit-concurrency.ts';
 import { resolve } from '../pipeline/middleware/resolve.ts';
-import { measured } from '../pipeline/middleware/timed.ts';
-import { counted, countUntilClosed } from '../pipeline/middleware/track-in-flight.ts';
+import { timed } from '../pipeline/middleware/timed.ts';
+import { trackInFlight, countUntilClosed } from '../pipeline/middleware/track-in-flight.ts';
 import { validate } from '../pipeline/middleware/validate.ts';
 import { createCollect } from '../pipeline/steps/collecting.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
-import { keepAccount } from '../server/http/access-record.ts';
+import { keepAccessRecord } from '../server/http/access-record.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { refuseEncodedSlash } from '../server/http/methods.ts';
-import { below } from '../server/http/mount-path.ts';
+import { belowPath } from '../server/http/mount-path.ts';
 import { checkHost, checkOrigin } from '../server/http/origin.ts';
 import { identify, idPrefixes } from '../server/http/request-id.ts';
 import { plainExpress } from '../server/listener/plain-express.ts';
 import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
-import type { LoopReading } from '../server/load-shedding/event-loop-lag.ts';
-import type { Door } from '../server/load-shedding/load-shedder.ts';
-import { openDoorway } from '../server/load-shedding/open-load-shedder.ts';
+import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
+import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
+import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import { createLifecycle, type Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
 import { startMonitor } from '../telemetry/health/monitor.ts';
@@ -41,16 +41,16 @@ import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { watchOver } from '../telemetry/metrics/watch.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { openEdges } from './ingress-guards.ts';
+import { openIngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
-import { openFronts } from './mount-adapters.ts';
-import { openCheckoutDesk } from './open-acp.ts';
+import { mountAdapters } from './mount-adapters.ts';
+import { openAcp } from './open-acp.ts';
 import { openBackend } from './open-backend.ts';
-import { openMandateDesk } from './open-mandates.ts';
-import { openBuyerTokens, openTillFor } from './open-payments.ts';
-import { showVitalSigns } from './process-gauges.ts';
-import { mirroredHeaders, publish } from './public-routes.ts';
-import { openBacklog } from './write-queues.ts';
+import { openMandates } from './open-mandates.ts';
+import { openBuyerTokens, openPayments } from './open-payments.ts';
+import { showProcessGauges } from './process-gauges.ts';
+import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
+import { openWriteQueues } from './write-queues.ts';
 
 /** How long the last calls may take to write down how they ended, milliseconds. */
 const WRITE_DOWN_MS = 2_000;
@@ -65,14 +65,14 @@ export interface GatewayParts {
   /** Undefined: nobody collects traces. */
   readonly tracing?: Tracing;
   /** What the event loop does; this process's own unless given. */
-  readonly loop?: () => LoopReading;
+  readonly loop?: () => EventLoopLag;
 }
 
 /** The two apps, not yet listening, and the life they share. */
 export interface Gateway {
   readonly agents: Express;
   /** Stands before `agents`: what it answered does not come in. */
-  readonly door: Door;
+  readonly door: LoadShedder;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
   /** Flushes what waits for the store and stops the background work. */
@@ -88,11 +88,11 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const offers = compileOffers(config, tokens);
   const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), offers, census: () => store.census() });
   const ledger = metrics.payments.ledger(store.ledger);
-  const backlog = openBacklog(store, log, metrics);
+  const backlog = openWriteQueues(store, log, metrics);
   const { events, receipts } = backlog;
   const housekeeping = startHousekeeping(store, log, metrics);
-  const edges = openEdges(config, log, metrics);
-  const mandates = openMandateDesk(config, store.mandates);
+  const edges = openIngressGuards(config, log, metrics);
+  const mandates = openMandates(config, store.mandates);
   const { desk: mandateDesk } = mandates ?? {};
   const merchant = openBackend(config, log, metrics);
   const monitor = startMonitor({
@@ -103,7 +103,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     onChange: healthLog(log),
   });
   const keepAnswerMs = (config.x402?.keepAnswerSeconds ?? 0) * 1_000;
-  const desk = createDeliveryDesk(ledger, keepAnswerMs, {
+  const desk = createDeliveryRecorder(ledger, keepAnswerMs, {
     unwritten: (facts) => {
       metrics.dropped('delivery', 1);
       log.error(facts, 'a delivery is not written');
@@ -113,7 +113,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const onFailure = failureLog(log);
   // Headers of the resource itself went with it.
   const removed = { ...USUAL_LIMITS, headers: config.backend.headers };
-  const till = openTillFor(parts, {
+  const till = openPayments(parts, {
     ledger,
     removed,
     offers,
@@ -134,7 +134,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     onTrouble: (cause) => log.warn({ err: cause }, 'event streams wait for the store'),
   });
   const mounts = idPrefixes(config.protocols);
-  const doorway = openDoorway({
+  const doorway = openLoadShedder({
     maxInFlight: config.limits.maxInFlight,
     mounts,
     draining: () => lifecycle.draining(),
@@ -142,7 +142,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     ...(parts.loop === undefined ? {} : { loop: parts.loop }),
   });
   const budget = createAnswerBudget(config.limits.maxBufferedBytes);
-  showVitalSigns(metrics, {
+  showProcessGauges(metrics, {
     lifecycle,
     monitor,
     degraded: { bypass: edges.bypassed, backend: () => !merchant.reachable() },
@@ -156,45 +156,45 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
 
   const watch = watchOver(metrics.calls, tracing);
   const shared = { store, backlog, edges, lifecycle, doorway, watch, onFailure, log, metrics };
-  const checkouts = openCheckoutDesk(config, shared);
+  const checkouts = openAcp(config, shared);
   const agents = plainExpress(express());
   agents.use(identify(mounts));
-  agents.use(keepAccount(watch));
+  agents.use(keepAccessRecord(watch));
   agents.use(httpLog(log, tracing, checkouts?.shownPath));
   agents.use(countUntilClosed(lifecycle));
   agents.use(checkFraming(checkouts));
   agents.use(probes(monitor));
   agents.use(checkHost(config.server.allowedHosts));
   // Before the check of the Origin: browsers name it when they load modules, and an operator comes in by any name of the pod.
-  agents.use(below(['/console'], consoleRoutes(config.server.adminTokens)));
+  agents.use(belowPath(['/console'], consoleRoutes(config.server.adminTokens)));
   agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
   agents.use(refuseEncodedSlash(checkouts?.mountPath));
-  publish(agents, config, catalogue, () => monitor.adapterHealth());
+  mountPublicRoutes(agents, config, catalogue, () => monitor.adapterHealth());
   const sources = { ...store, stream: stream.route, written: backlog.flush };
   const operators = operatorRoutes(config.server.adminTokens, sources, edges.guesses);
-  agents.use(below(['/api/receipts', '/api/events'], operators));
+  agents.use(belowPath(['/api/receipts', '/api/events'], operators));
 
-  const layer = measured(watch.layer);
+  const layer = timed(watch.layer);
   const collect = till && createCollect(till.findEarlier, catalogue, events, removed);
   const purchase = [
-    layer('admit', admit(lifecycle, doorway.places)),
+    layer('admit', limitConcurrency(lifecycle, doorway.places)),
     layer('resolve', resolve(catalogue, events, collect)),
     layer('validate', validate(collect)),
     layer('challenge', challenge(offers, mandateDesk)),
     ...(till === undefined ? [] : [layer('verify', till.layers.verify)]),
     ...(mandateDesk === undefined
       ? []
-      : [layer('authorize', counted(lifecycle, authorize(offers, mandateDesk, ledger)))]),
+      : [layer('authorize', trackInFlight(lifecycle, authorize(offers, mandateDesk, ledger)))]),
     ...(till === undefined ? [] : [layer('settle', till.layers.settle)]),
-    layer('forward', counted(lifecycle, forward(merchant.exchange, desk))),
-    layer('conclude', edges.unlessPaid(counted(lifecycle, conclude(desk, receipts)))),
+    layer('forward', trackInFlight(lifecycle, forward(merchant.exchange, desk))),
+    layer('conclude', edges.unlessPaid(trackInFlight(lifecycle, deliver(desk, receipts)))),
   ];
-  openFronts(agents, { config, catalogue, store, budget, edges, checkouts }, purchase);
+  mountAdapters(agents, { config, catalogue, store, budget, edges, checkouts }, purchase);
 
   agents.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
   });
-  agents.use(present(onFailure));
+  agents.use(errorHandler(onFailure));
 
   return {
     agents,

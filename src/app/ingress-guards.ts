@@ -10,7 +10,7 @@ import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 /** What keeps strangers within bounds, before and beside the calls. */
-export interface Edges {
+export interface IngressGuards {
   /** What every call passes before a byte of its body is read. */
   readonly entrance: readonly RequestHandler[];
   /** A layer that delivers: what it delivers to those who pay is not counted. */
@@ -27,11 +27,11 @@ export interface Edges {
 }
 
 /** Wires limits and watch, and shows at `/metrics` what they met. */
-export function openEdges(
+export function openIngressGuards(
   config: Pick<GatewayConfig, 'backend' | 'limits' | 'server'>,
   log: Log,
   metrics: Metrics,
-): Edges {
+): IngressGuards {
   const { rate } = config.limits;
   const limited = { call: 0, operator_token: 0, acp_token: 0 };
   const clientOf = clientNetwork(config.server.trustProxy);

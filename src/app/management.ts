@@ -1,6 +1,6 @@
 import express, { type Express } from 'express';
 import { GatewayError } from '../errors.ts';
-import { type FailureListener, present } from '../pipeline/middleware/error-handler.ts';
+import { type FailureListener, errorHandler } from '../pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { allowOnly } from '../server/http/methods.ts';
 import { identify } from '../server/http/request-id.ts';
@@ -43,6 +43,6 @@ export function managementApp(
   app.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
   });
-  app.use(present(onFailure));
+  app.use(errorHandler(onFailure));
   return app;
 }

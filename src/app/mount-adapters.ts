@@ -1,10 +1,10 @@
 import type { Express, RequestHandler } from 'express';
 import release from '../../package.json' with { type: 'json' };
-import { a2aFront } from '../adapters/a2a/adapter.ts';
+import { a2aAdapter } from '../adapters/a2a/adapter.ts';
 import { a2aDocuments } from '../adapters/a2a/documents.ts';
 import { DISCOVERY_MAX_AGE_S, DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
-import { httpFront } from '../adapters/http/adapter.ts';
-import { mcpFront } from '../adapters/mcp/adapter.ts';
+import { httpAdapter } from '../adapters/http/adapter.ts';
+import { mcpAdapter } from '../adapters/mcp/adapter.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Channel } from '../events/event.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
@@ -13,24 +13,24 @@ import { allowOnly } from '../server/http/methods.ts';
 import { published } from '../server/http/publish.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { Store } from '../store/port/store.ts';
-import type { Edges } from './ingress-guards.ts';
-import type { CheckoutDesk } from './open-acp.ts';
+import type { IngressGuards } from './ingress-guards.ts';
+import type { AcpService } from './open-acp.ts';
 
 /** What the fronts are made from. */
-export interface FrontParts {
+export interface AdapterParts {
   readonly config: Pick<GatewayConfig, 'protocols' | 'merchant'>;
   readonly catalogue: Catalogue;
   readonly store: Pick<Store, 'tasks' | 'secrets'>;
   /** The memory for answers that go into a message as a whole. */
   readonly budget: AnswerBudget;
   /** Every call passes its entrance first. */
-  readonly edges: Pick<Edges, 'entrance'>;
+  readonly edges: Pick<IngressGuards, 'entrance'>;
   /** Undefined: no checkouts are served. */
-  readonly checkouts: CheckoutDesk | undefined;
+  readonly checkouts: AcpService | undefined;
 }
 
 /** Every enabled front before the layers of a purchase. A front that is not enabled has no path at all. */
-export function openFronts(agents: Express, parts: FrontParts, purchase: readonly RequestHandler[]): void {
+export function mountAdapters(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, store, budget, edges, checkouts } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
@@ -39,10 +39,10 @@ export function openFronts(agents: Express, parts: FrontParts, purchase: readonl
     agents.post(paths, [...ofChannel(channel, [...edges.entrance, front])], [...purchase]);
     agents.all(paths, allowOnly('POST'));
   };
-  if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpFront());
-  if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpFront({ catalogue, merchant, version, budget }));
+  if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpAdapter());
+  if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpAdapter({ catalogue, merchant, version, budget }));
   if (a2a.enabled) {
-    const front = a2aFront({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
+    const front = a2aAdapter({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
     // Clients join the mount and an empty path in either way.
     mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], front);
     // Behind the mount: a router in which nothing matches would hold every call back for a turn of the event loop.

@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler, RequestHandler } from 'express';
-import { acpFailures, acpFront } from '../adapters/acp/adapter.ts';
+import { acpFailures, acpAdapter } from '../adapters/acp/adapter.ts';
 import { createAdmission } from '../adapters/acp/admission.ts';
-import { createMerchantSide } from '../adapters/acp/backend-service.ts';
+import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
 import { JUDGED_FIELDS } from '../adapters/acp/head.ts';
 import { withoutIds } from '../adapters/acp/routes.ts';
@@ -16,8 +16,8 @@ import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
 import type { StaticDocument } from '../resources/resource.ts';
 import type { FieldJudge } from '../server/http/framing.ts';
 import { belowMount } from '../server/http/target.ts';
-import type { Doorway } from '../server/load-shedding/open-load-shedder.ts';
-import { createPlaces } from '../server/load-shedding/slots.ts';
+import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import { createSlots } from '../server/load-shedding/slots.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
@@ -25,17 +25,17 @@ import { watchCheckouts } from '../telemetry/metrics/checkout-watch.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Watch } from '../telemetry/metrics/watch.ts';
 import { REAL_TIME } from '../time/time.ts';
-import type { Edges } from './ingress-guards.ts';
-import type { Backlog } from './write-queues.ts';
+import type { IngressGuards } from './ingress-guards.ts';
+import type { WriteQueues } from './write-queues.ts';
 
 /** What of the gateway the checkouts share with its calls. */
-export interface CheckoutDeskParts {
+export interface AcpParts {
   readonly store: Pick<Store, 'checkouts'>;
-  readonly backlog: Pick<Backlog, 'events' | 'receipts'>;
+  readonly backlog: Pick<WriteQueues, 'events' | 'receipts'>;
   /** Every call passes its entrance first. */
-  readonly edges: Pick<Edges, 'entrance' | 'checkoutGuesses'>;
+  readonly edges: Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
-  readonly doorway: Pick<Doorway, 'places' | 'sheddingFor'>;
+  readonly doorway: Pick<OpenedLoadShedder, 'places' | 'sheddingFor'>;
   readonly watch: Pick<Watch, 'layer'>;
   readonly onFailure: FailureListener;
   readonly log: Log;
@@ -43,7 +43,7 @@ export interface CheckoutDeskParts {
 }
 
 /** Everything about checkouts that a gateway has open. */
-export interface CheckoutDesk extends FieldJudge {
+export interface AcpService extends FieldJudge {
   /** Serves the mount and what lies below it, and hands on everything else. */
   readonly front: RequestHandler;
   /** Answers what was thrown there. */
@@ -56,10 +56,10 @@ export interface CheckoutDesk extends FieldJudge {
 }
 
 /** Opens the desk of a shop that serves ACP. */
-export function openCheckoutDesk(
+export function openAcp(
   { merchant, protocols: { acp } }: Pick<GatewayConfig, 'merchant' | 'protocols'>,
-  parts: CheckoutDeskParts,
-): CheckoutDesk | undefined {
+  parts: AcpParts,
+): AcpService | undefined {
   if (!acp.enabled) return undefined;
   const { mountPath, discovery } = acp;
   const hop = createExchange({ origin: acp.backend.origin, reuse: false });
@@ -82,12 +82,12 @@ function frontOf(
   settings: AcpSettings,
   deploymentId: string,
   exchange: Exchange,
-  parts: CheckoutDeskParts,
+  parts: AcpParts,
 ): RequestHandler {
   const { store, backlog, edges, lifecycle, doorway, log, metrics } = parts;
   const { backend, strictSemantics, authenticationErrors } = settings;
   const watch = watchCheckouts(metrics, log);
-  const own = createPlaces(settings.maxInFlight);
+  const own = createSlots(settings.maxInFlight);
   const sessions = createSessions({
     claims: store.checkouts,
     settings: settings.idempotency,
@@ -102,7 +102,7 @@ function frontOf(
     forward: layer('forward'),
     conclude: layer('conclude'),
   };
-  return acpFront({
+  return acpAdapter({
     mountPath,
     settings,
     entrance: edges.entrance,
@@ -122,7 +122,7 @@ function frontOf(
       watch,
       time: REAL_TIME,
     }),
-    merchant: createMerchantSide({ exchange, backend, strictSemantics, authenticationErrors, ...backlog, watch }),
+    merchant: createBackendService({ exchange, backend, strictSemantics, authenticationErrors, ...backlog, watch }),
     entered: (step, res) => clocks[step](res),
   });
 }

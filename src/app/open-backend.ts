@@ -1,11 +1,11 @@
 import type { ReachListener } from '../backend/circuit-breaker.ts';
-import { type WatchedMerchant, watchMerchant } from '../backend/exchange.ts';
+import { type WatchedBackend, watchBackend } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 /** The way to the merchant's service, and whether it is known to be there. */
-export interface Backend extends WatchedMerchant {
+export interface Backend extends WatchedBackend {
   /** False while calls are refused because no money may be taken for them. */
   readonly reachable: () => boolean;
 }
@@ -16,7 +16,7 @@ const BREAKER = { closed: 0, probation: 1, open: 2 } as const;
 /** Opens the way to the merchant, and shows its state in the log and at `/metrics`. */
 export function openBackend({ backend }: Pick<GatewayConfig, 'backend'>, log: Log, metrics: Metrics): Backend {
   const { origin, headers, probePath } = backend;
-  const merchant = watchMerchant({
+  const merchant = watchBackend({
     origin,
     probe: probePath === undefined ? undefined : { path: probePath, headers },
     onChange: reachLog(log),

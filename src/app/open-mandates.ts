@@ -1,5 +1,5 @@
 import type { GatewayConfig } from '../config/document/config.ts';
-import { createMintedCheckouts } from '../mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../mandates/ap2/checkout/issued-checkouts.ts';
 import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
 import { createKeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
 import { checkoutKeysOf } from '../mandates/ap2/trust/own-keys.ts';
@@ -7,13 +7,13 @@ import type { Ap2Config } from '../mandates/ap2/trust/settings.ts';
 import { createChallenger } from '../mandates/ap2/verify/challenge.ts';
 import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
 import { createMandateVerifier } from '../mandates/ap2/verify/verify.ts';
-import type { MandateDesk } from '../mandates/mandate-service.ts';
+import type { MandateService } from '../mandates/mandate-service.ts';
 import type { MandateRegister } from '../mandates/register/register.ts';
 import { needsMandate } from '../payments/x402/wire/offer.ts';
 
 /** Everything about mandates that a gateway has open. */
-export interface OpenMandateDesk {
-  readonly desk: MandateDesk;
+export interface OpenMandates {
+  readonly desk: MandateService;
   /** For the readiness. */
   readonly trust: IssuerTrust;
   /** No more keys are fetched. */
@@ -24,10 +24,10 @@ export interface OpenMandateDesk {
 const NO_CURRENCY = 'XXX';
 
 /** Opens the desk where mandates are accepted; a shop without it has no layer for them. */
-export function openMandateDesk(
+export function openMandates(
   { authorization, resources }: Pick<GatewayConfig, 'authorization' | 'resources'>,
   register: MandateRegister,
-): OpenMandateDesk | undefined {
+): OpenMandates | undefined {
   const { ap2 } = authorization;
   if (ap2 !== undefined) return opened(ap2, register);
   // The configuration refuses this; sold without a mandate, nobody would notice.
@@ -35,14 +35,14 @@ export function openMandateDesk(
   return undefined;
 }
 
-function opened(ap2: Ap2Config, register: MandateRegister): OpenMandateDesk {
+function opened(ap2: Ap2Config, register: MandateRegister): OpenMandates {
   const { profile, issuers } = ap2;
   // The shop's own currency comes before those that the operator added.
   const freeCurrency = [...profile.exponents.keys()].find((currency) => currency !== NO_CURRENCY) ?? NO_CURRENCY;
   const { own, trusted } = checkoutKeysOf(ap2.checkout);
   const fetcher = createKeyFetcher();
   const trust = createTrustedIssuers(issuers, { fetcher });
-  const minted = createMintedCheckouts();
+  const minted = createIssuedCheckouts();
   const verifier = createMandateVerifier({ profile, trust, checkoutKeys: trusted, minted });
   const challenger = createChallenger({ profile, key: own, minted, issuers: issuers.map(({ id }) => id) });
   const receipts = createReceiptSigner({ issuer: profile.issuer, key: own });

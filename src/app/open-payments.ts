@@ -1,10 +1,10 @@
 import type { RequestHandler } from 'express';
-import type { WatchedMerchant } from '../backend/exchange.ts';
+import type { WatchedBackend } from '../backend/exchange.ts';
 import type { BackendRequest } from '../backend/types.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { type EventSink, type Journal, openJournal } from '../events/journal.ts';
-import type { MandateDesk } from '../mandates/mandate-service.ts';
-import type { DeliveryDesk } from '../payments/delivery/delivery-recorder.ts';
+import type { MandateService } from '../mandates/mandate-service.ts';
+import type { DeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
 import { type Deliverable, fetchForBuyer } from '../payments/delivery/redelivery.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
 import { type BuyerTokens, createBuyerTokens } from '../payments/pricing/buyer-token.ts';
@@ -13,7 +13,7 @@ import { createFindEarlier, type EarlierScope, type FindEarlier } from '../payme
 import { joining } from '../payments/settlement/join.ts';
 import { createLeases } from '../payments/settlement/leases.ts';
 import { createReconciler } from '../payments/settlement/reconciler.ts';
-import { type CashierParts, createCashier } from '../payments/settlement/settle.ts';
+import { type SettlementParts, createSettler } from '../payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../payments/settlement/store-loss.ts';
 import { storedMethod } from '../payments/settlement/stored-request.ts';
 import { createUnprovenSignatures } from '../payments/settlement/unproven-signatures.ts';
@@ -22,10 +22,10 @@ import type { X402Rail } from '../payments/x402/create-rail.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { settle } from '../pipeline/middleware/settle.ts';
-import { counted } from '../pipeline/middleware/track-in-flight.ts';
+import { trackInFlight } from '../pipeline/middleware/track-in-flight.ts';
 import { verify } from '../pipeline/middleware/verify.ts';
 import { backendOfRemoved, type RemovedBackend } from '../pipeline/steps/collecting.ts';
-import { repeatable } from '../pipeline/steps/retry-safety.ts';
+import { isRetrySafe } from '../pipeline/steps/retry-safety.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { type ClientOf, wideNetwork } from '../server/rate-limit/client-address.ts';
@@ -35,7 +35,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/rail-metrics.ts';
 
 /** What takes payments is made of. */
-export interface TillParts {
+export interface PaymentParts {
   readonly ledger: PaymentLedger;
   readonly rail: X402Rail;
   readonly onStoreLoss: StoreLossPolicy;
@@ -46,11 +46,11 @@ export interface TillParts {
   readonly removed: RemovedBackend;
   readonly offers: Offers;
   readonly events: EventSink;
-  readonly merchant: Pick<WatchedMerchant, 'exchange' | 'reserve'>;
-  readonly desk: DeliveryDesk;
+  readonly merchant: Pick<WatchedBackend, 'exchange' | 'reserve'>;
+  readonly desk: DeliveryRecorder;
   readonly tokens: BuyerTokens;
   /** Undefined: no mandates are accepted. */
-  readonly mandateDesk: MandateDesk | undefined;
+  readonly mandateDesk: MandateService | undefined;
   readonly lifecycle: Lifecycle;
   /** Who sends a request. */
   readonly clientOf: ClientOf;
@@ -65,7 +65,7 @@ interface Shop {
 }
 
 /** Everything between a challenge and the merchant. */
-export interface Till {
+export interface Payments {
   /** Of a call, in this order. */
   readonly layers: { readonly verify: RequestHandler; readonly settle: RequestHandler };
   /** What a call has paid for that the configuration does not serve. */
@@ -87,15 +87,15 @@ export function openBuyerTokens(
 }
 
 /** No till when nothing has a price. */
-export function openTillFor(
+export function openPayments(
   { config, rail }: Shop,
   {
     tokens,
     ...parts
-  }: Omit<TillParts, 'rail' | 'onStoreLoss' | 'scope' | 'resources' | 'tokens'> & {
+  }: Omit<PaymentParts, 'rail' | 'onStoreLoss' | 'scope' | 'resources' | 'tokens'> & {
     readonly tokens: BuyerTokens | undefined;
   },
-): Till | undefined {
+): Payments | undefined {
   if (rail === undefined || config.x402 === undefined || tokens === undefined) return undefined;
   const { x402, merchant, resources } = config;
   const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: merchant.publicBaseUrl };
@@ -103,7 +103,7 @@ export function openTillFor(
 }
 
 /** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
-function openTill(parts: TillParts): Till {
+function openTill(parts: PaymentParts): Payments {
   const { ledger, onStoreLoss, offers, mandateDesk, merchant, lifecycle, log, metrics } = parts;
   const rail = metrics.payments.rail(parts.rail);
   showRail(metrics, rail);
@@ -117,11 +117,11 @@ function openTill(parts: TillParts): Till {
       'when another store or seller uses the same payee.',
     read: () => unclaimed,
   });
-  const onUnclaimed: NonNullable<CashierParts['onUnclaimed']> = (facts) => {
+  const onUnclaimed: NonNullable<SettlementParts['onUnclaimed']> = (facts) => {
     unclaimed += 1;
     log.warn(facts, 'a payment that the chain shows and no record has is not known to be this buyer’s: answered 409');
   };
-  const cashier = createCashier({ ledger, rail, leases, onStoreLoss, onUnclaimed });
+  const cashier = createSettler({ ledger, rail, leases, onStoreLoss, onUnclaimed });
   const unproven = createUnprovenSignatures();
   metrics.counter({
     name: 'acg_contract_signatures_total',
@@ -155,8 +155,8 @@ function openTill(parts: TillParts): Till {
   const gate = { accepting: () => lifecycle.accepting(), reserveBackend: merchant.reserve };
   return {
     layers: {
-      verify: counted(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateDesk)),
-      settle: counted(lifecycle, settle(offers, joining(cashier, ledger), gate, mandateDesk)),
+      verify: trackInFlight(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateDesk)),
+      settle: trackInFlight(lifecycle, settle(offers, joining(cashier, ledger), gate, mandateDesk)),
     },
     findEarlier: createFindEarlier(ledger, parts.tokens, parts.scope),
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
@@ -183,5 +183,5 @@ function removedDeliverable(method: BackendRequest['method'] | undefined, remove
 
 function deliverable({ backend }: Pick<Resource, 'backend'>): Deliverable {
   const { timeoutMs, maxResponseBytes, headers } = backend;
-  return { repeatable: repeatable({ backend }), timeoutMs, maxResponseBytes, headers };
+  return { repeatable: isRetrySafe({ backend }), timeoutMs, maxResponseBytes, headers };
 }

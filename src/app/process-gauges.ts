@@ -1,14 +1,14 @@
 import release from '../../package.json' with { type: 'json' };
 import type { EventStream } from '../operator/api/stream.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
-import type { Doorway } from '../server/load-shedding/open-load-shedder.ts';
+import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 
 /** What a gateway shows of itself beside its calls; everything here is known already and only read. */
-export interface VitalSigns {
+export interface ProcessGauges {
   readonly lifecycle: Pick<Lifecycle, 'draining'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
   /** Why the first front warns: the merchant can be called past the gateway, or cannot be reached. */
@@ -19,7 +19,7 @@ export interface VitalSigns {
   /** How often something that was sealed could not be opened, by what it was. */
   readonly unreadable: () => Readonly<Record<string, number>>;
   readonly stream: Pick<EventStream, 'facts'>;
-  readonly doorway: Pick<Doorway, 'places' | 'shed'>;
+  readonly doorway: Pick<OpenedLoadShedder, 'places' | 'shed'>;
   readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
 }
 
@@ -27,7 +27,7 @@ export interface VitalSigns {
 const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 
 /** Shows them at `/metrics`. */
-export function showVitalSigns({ gauge, counter }: Metrics, signs: VitalSigns): void {
+export function showProcessGauges({ gauge, counter }: Metrics, signs: ProcessGauges): void {
   const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, doorway, budget } = signs;
   const loadedAt = Date.now() / 1_000;
   gauge({

@@ -12,7 +12,7 @@ import { published } from '../server/http/publish.ts';
 import { staticDocument } from '../server/http/respond.ts';
 
 /** What anyone may read: bytes made at start. */
-export function publish(
+export function mountPublicRoutes(
   agents: Express,
   config: SigningSettings,
   catalogue: Catalogue,

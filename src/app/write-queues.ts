@@ -6,7 +6,7 @@ import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 /** What waits for the store off the request path: events that no payment took along, and receipts of free calls. */
-export interface Backlog {
+export interface WriteQueues {
   readonly events: WriteBehind<EventDraft>;
   readonly receipts: WriteBehind<Receipt>;
   /** Sends what waits now. Never throws. */
@@ -15,11 +15,11 @@ export interface Backlog {
   close(): Promise<void>;
 }
 
-export function openBacklog(
+export function openWriteQueues(
   { feed, receipts: book }: Pick<Store, 'feed' | 'receipts'>,
   log: Log,
   metrics: Metrics,
-): Backlog {
+): WriteQueues {
   const events = createWriteBehind<EventDraft>((batch, id) => feed.append(batch, id), lossless(log, metrics, 'event'));
   const receipts = createWriteBehind<Receipt>((batch) => book.write(batch), lossless(log, metrics, 'receipt'));
   return {

@@ -1,11 +1,11 @@
 import type { Dispatcher } from 'undici';
 import { AnswerBody } from './answer-body.ts';
-import { type Connection, Passenger } from './backend-socket.ts';
+import { type Connection, SocketUser } from './backend-socket.ts';
 import { type Health, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { Deadline, READER_HOLD_MS } from './deadline.ts';
-import { HeldBack, type HeldBackAnswers } from './slow-readers.ts';
-import type { SocketQueue } from './socket-pool-queue.ts';
+import { SlowReader, type SlowReaders } from './slow-readers.ts';
+import type { SocketPoolQueue } from './socket-pool-queue.ts';
 import {
   type BackendAnswer,
   BackendError,
@@ -26,18 +26,18 @@ const CLOSED_CODES: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DE
 const CONNECT_AGAIN_MS = 50;
 
 /** What a hop needs from the exchange it belongs to. */
-export interface Road {
+export interface ExchangeDeps {
   /** Who has a place there takes a connection of the pool. */
-  readonly sockets: SocketQueue;
+  readonly sockets: SocketPoolQueue;
   readonly pool: ConnectionPool;
   /** Told what became of the request. */
   readonly health: Health;
   /** Whether a request that nothing is lost by should wait: the merchant takes connections and does not answer. */
   readonly mute: () => boolean;
   /** Free calls only: what was paid for may be fetched as slowly as it takes. */
-  readonly heldBack: HeldBackAnswers;
+  readonly heldBack: SlowReaders;
   /** Puts the hop on its connection; answers come through the hop's handler methods. */
-  readonly send: (hop: Hop, connection: Connection) => void;
+  readonly send: (hop: BackendExchange, connection: Connection) => void;
   /** The hop needs nothing any more. Called once. */
   readonly ended: () => void;
 }
@@ -46,12 +46,12 @@ export interface Road {
  * One exchange with the merchant, from its place in the queue to the last byte of the answer. It is the handler of undici's
  * dispatch; every end, whoever causes it, passes `#end` exactly once, which gives back the timer, the listener and the socket.
  */
-export class Hop extends Passenger implements Dispatcher.DispatchHandler {
+export class BackendExchange extends SocketUser implements Dispatcher.DispatchHandler {
   readonly request: BackendRequest;
   /** Resolves with the head of the answer; rejects with BackendError. */
   readonly answer: Promise<BackendAnswer>;
   readonly #limits: ExchangeLimits;
-  readonly #road: Road;
+  readonly #road: ExchangeDeps;
   readonly #head = Promise.withResolvers<BackendAnswer>();
   readonly #deadline: Deadline;
   #controller: Dispatcher.DispatchController | undefined;
@@ -64,7 +64,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   #onReusedWire = false;
   #answered = false;
   #retried = false;
-  #reader: HeldBack | undefined;
+  #reader: SlowReader | undefined;
   #ended = false;
   #connection: Connection | undefined;
   /** It came with a connection, which is opened again for it until the deadline. */
@@ -74,7 +74,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
   #refusedWith: unknown;
 
   /** `held`: a connection that was taken from the pool for this hop, in a place of its own. */
-  constructor(request: BackendRequest, limits: ExchangeLimits, road: Road, held?: Connection) {
+  constructor(request: BackendRequest, limits: ExchangeLimits, road: ExchangeDeps, held?: Connection) {
     super();
     this.#connection = held;
     this.#isHeld = held !== undefined;
@@ -245,7 +245,7 @@ export class Hop extends Passenger implements Dispatcher.DispatchHandler {
     if (this.#deadline.turn === 'reader') return;
     this.#deadline.handOver();
     if (this.#limits.signal === undefined) return;
-    this.#reader ??= new HeldBack(() => this.fail('timeout'));
+    this.#reader ??= new SlowReader(() => this.fail('timeout'));
     this.#road.heldBack.hold(this.#reader, this.#received);
   }
 

@@ -23,7 +23,7 @@ export class ConnectLate extends Error {
 }
 
 /** What an exchange may know of the socket it travels on. */
-export class Wire {
+export class BackendSocket {
   #socket: Socket | undefined;
   #exchanges = 0;
   readonly #lookup: LookupFunction;
@@ -87,8 +87,8 @@ function openSocket({ hostname, port, protocol, servername }: buildConnector.Opt
 }
 
 /** Something the pool carries that wants to know its wire: the library tells neither reuse nor how a socket ended. */
-export abstract class Passenger {
-  wire: Wire | undefined;
+export abstract class SocketUser {
+  wire: BackendSocket | undefined;
 }
 
 /** Thrown to withdraw a request before it is written. */
@@ -96,12 +96,12 @@ const WITHDRAWN = new Error('withdrawn');
 
 /** One connection of the pool: undici's client, telling its passengers which wire they travel on. */
 export class Connection extends Client {
-  readonly #wire: Wire;
+  readonly #wire: BackendSocket;
   #idle: NodeJS.Timeout | undefined;
   #restsSince = 0;
 
   /** `reuse`: false closes the socket behind each exchange. */
-  constructor(origin: string | URL, wire: Wire = new Wire(), reuse = true) {
+  constructor(origin: string | URL, wire: BackendSocket = new BackendSocket(), reuse = true) {
     super(origin, {
       connect: (options, callback) => wire.open(options, callback),
       // Time and size are bounded by the hop, in total and exactly; the library's timers measure inactivity.
@@ -129,7 +129,7 @@ export class Connection extends Client {
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof Passenger) handler.wire = this.#wire;
+    if (handler instanceof SocketUser) handler.wire = this.#wire;
     return super.dispatch(options, handler);
   }
 

@@ -15,7 +15,7 @@ const JITTER = { from: 0.75, to: 0.95 } as const;
 export type BreakerState = 'closed' | 'probation' | 'open';
 
 /** `refused`: no connection could be opened. `silent`: connections open, and nothing is answered on them. */
-export type Trouble = 'refused' | 'silent';
+export type BackendTrouble = 'refused' | 'silent';
 
 /** What a trial heard; it rejects when it could not even connect, or when what must answer did not. */
 export type Trial = () => Promise<'answered' | 'connected'>;
@@ -24,7 +24,7 @@ export type Trial = () => Promise<'answered' | 'connected'>;
 export type ReachListener = (
   reach:
     | { readonly reachable: true }
-    | { readonly reachable: false; readonly trouble: Trouble; readonly cause: unknown },
+    | { readonly reachable: false; readonly trouble: BackendTrouble; readonly cause: unknown },
 ) => void;
 
 /** What is told of exchanges with one merchant. */
@@ -42,12 +42,12 @@ export interface Health {
  * fail. One refusal opens it, because a refused connection is certain; a call that got no answer may have been unlucky, so it takes
  * three in a row. Any answer closes it, a 5xx too. While it is open a trial runs at the end of each period: never a call that was paid.
  */
-export class Breaker implements Health {
+export class CircuitBreaker implements Health {
   readonly #trial: Trial;
   readonly #onChange: ReachListener;
   readonly #random: () => number;
   #state: BreakerState = 'closed';
-  #trouble: Trouble = 'refused';
+  #trouble: BackendTrouble = 'refused';
   #silences = 0;
   #doublings = 0;
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -68,7 +68,7 @@ export class Breaker implements Health {
   }
 
   /** How often it opened, by what opened it. */
-  get opened(): Readonly<Record<Trouble, number>> {
+  get opened(): Readonly<Record<BackendTrouble, number>> {
     return this.#opened;
   }
 
@@ -136,7 +136,7 @@ export class Breaker implements Health {
     }
   }
 
-  #open(trouble: Trouble, cause: unknown): void {
+  #open(trouble: BackendTrouble, cause: unknown): void {
     // What fails while it is open began before, or carries no new money: the trials decide.
     if (this.#state === 'open' || this.#stopped) return;
     this.#trouble = trouble;

@@ -1,21 +1,21 @@
 import type { LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
-import { Hop, type Road } from './backend-exchange.ts';
-import { Connection, Wire } from './backend-socket.ts';
-import { Breaker, type BreakerState, type ReachListener, type Trouble, UNWATCHED } from './circuit-breaker.ts';
+import { BackendExchange, type ExchangeDeps } from './backend-exchange.ts';
+import { Connection, BackendSocket } from './backend-socket.ts';
+import { CircuitBreaker, type BreakerState, type ReachListener, type BackendTrouble, UNWATCHED } from './circuit-breaker.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { createFrame } from './frame.ts';
 import { createTrial, type Probe } from './half-open-trial.ts';
 import { createReservations, type ReserveRefusal } from './reservations.ts';
-import { HeldBackAnswers } from './slow-readers.ts';
-import { SocketQueue } from './socket-pool-queue.ts';
+import { SlowReaders } from './slow-readers.ts';
+import { SocketPoolQueue } from './socket-pool-queue.ts';
 import { BackendError, type Exchange, type ReserveBackend } from './types.ts';
 
 /** Most sockets to one backend origin (CONTRACT 3). */
 export const MAX_BACKEND_SOCKETS = 256;
 
 /** The way to a merchant. */
-export interface MerchantHop {
+export interface BackendConnection {
   readonly exchange: Exchange;
   /** Exchanges whose last byte has not come yet, those in the queue included. */
   inFlight(): number;
@@ -26,16 +26,16 @@ export interface MerchantHop {
 }
 
 /** The way to a merchant whose state is known, so that no money is taken for what he cannot deliver (contract 4.6). */
-export interface WatchedMerchant extends MerchantHop {
+export interface WatchedBackend extends BackendConnection {
   readonly reserve: ReserveBackend;
   /** What is known of the merchant, for readiness and metrics. */
-  facts(): MerchantFacts;
+  facts(): BackendFacts;
 }
 
-export interface MerchantFacts {
+export interface BackendFacts {
   readonly state: BreakerState;
   /** How often the breaker opened. */
-  readonly opened: Readonly<Record<Trouble, number>>;
+  readonly opened: Readonly<Record<BackendTrouble, number>>;
   /** Calls that got no connection, and so cost nothing. */
   readonly refused: Readonly<Record<ReserveRefusal, number>>;
   /** Connections that calls hold while their money moves. */
@@ -57,7 +57,7 @@ export interface ExchangeOptions {
 }
 
 /** Opens the way to one merchant: http-proxy-middleware as frame, undici as transport. */
-export function createExchange(options: ExchangeOptions): MerchantHop {
+export function createExchange(options: ExchangeOptions): BackendConnection {
   const { maxSockets = MAX_BACKEND_SOCKETS } = options;
   const { hop } = openRoad(options, maxSockets, undefined);
   return hop;
@@ -67,12 +67,12 @@ export function createExchange(options: ExchangeOptions): MerchantHop {
  * Opens the way to a merchant and watches over it: a first trial runs at once. One of the sockets is the trials' own. `probe`: what may
  * be asked of him without paying; undefined: a connection that opens is all that a trial can show.
  */
-export function watchMerchant(
+export function watchBackend(
   options: ExchangeOptions & { readonly probe: Probe | undefined; readonly onChange: ReachListener },
-): WatchedMerchant {
+): WatchedBackend {
   const { maxSockets = MAX_BACKEND_SOCKETS, origin, resolve, probe, onChange } = options;
-  const trying = new Connection(origin, new Wire(resolve));
-  const breaker = new Breaker(createTrial(trying, new URL(origin).host, probe), onChange);
+  const trying = new Connection(origin, new BackendSocket(resolve));
+  const breaker = new CircuitBreaker(createTrial(trying, new URL(origin).host, probe), onChange);
   const { hop, road, sendOver } = openRoad(options, maxSockets - 1, breaker);
   const reservations = createReservations({
     ...{ sockets: road.sockets, pool: road.pool, heldBack: road.heldBack, breaker },
@@ -103,37 +103,37 @@ export function watchMerchant(
   };
 }
 
-function openRoad(options: ExchangeOptions, maxSockets: number, breaker: Breaker | undefined) {
+function openRoad(options: ExchangeOptions, maxSockets: number, breaker: CircuitBreaker | undefined) {
   const origin = new URL(options.origin);
-  const pool = new ConnectionPool(maxSockets, () => new Connection(origin, new Wire(options.resolve), options.reuse));
+  const pool = new ConnectionPool(maxSockets, () => new Connection(origin, new BackendSocket(options.resolve), options.reuse));
   // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive until a full collection.
   let running = 0;
   const enter = createFrame<Passage>(origin, ({ hop, connection }) =>
     connection.dispatch(outgoing(hop, origin.host), hop),
   );
-  const sockets = new SocketQueue(maxSockets);
-  const road: Road = {
+  const sockets = new SocketPoolQueue(maxSockets);
+  const road: ExchangeDeps = {
     sockets,
     pool,
     health: breaker ?? UNWATCHED,
     mute: () => breaker?.mute === true,
-    heldBack: new HeldBackAnswers(() => sockets.wanted),
+    heldBack: new SlowReaders(() => sockets.wanted),
     send: (hop, connection) => enter({ hop, connection }, (cause) => hop.fail('transport', cause)),
     ended() {
       running -= 1;
     },
   };
-  const begin = (hop: Hop): ReturnType<Exchange> => {
+  const begin = (hop: BackendExchange): ReturnType<Exchange> => {
     running += 1;
     hop.begin();
     return hop.answer;
   };
   let closed: Promise<void> | undefined;
-  const hop: MerchantHop = {
+  const hop: BackendConnection = {
     exchange: (request, limits) =>
       limits.signal?.aborted
         ? Promise.reject(new BackendError('aborted', false))
-        : begin(new Hop(request, limits, road)),
+        : begin(new BackendExchange(request, limits, road)),
     inFlight: () => running,
     close: () => (closed ??= pool.close()),
     abort: () => (closed = pool.destroy()),
@@ -145,19 +145,19 @@ function openRoad(options: ExchangeOptions, maxSockets: number, breaker: Breaker
         road.ended();
         ended();
       };
-      return begin(new Hop(request, limits, { ...road, ended: both }, connection));
+      return begin(new BackendExchange(request, limits, { ...road, ended: both }, connection));
     };
   return { hop, road, sendOver };
 }
 
 /** A hop and the connection it travels on. */
 interface Passage {
-  readonly hop: Hop;
+  readonly hop: BackendExchange;
   readonly connection: Connection;
 }
 
 /** The request as it goes out. Host and Content-Length are ours alone, whatever the prepared headers say; the body is never chunked. */
-function outgoing({ request }: Hop, host: string): Dispatcher.DispatchOptions {
+function outgoing({ request }: BackendExchange, host: string): Dispatcher.DispatchOptions {
   const { method, path, headers, body } = request;
   return { method, path, headers: { ...headers, host, 'content-length': undefined }, body: body ?? null };
 }

@@ -1,9 +1,9 @@
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import type { Connection } from './backend-socket.ts';
-import { type Breaker, Unanswered } from './circuit-breaker.ts';
+import { type CircuitBreaker, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool } from './connection-pool.ts';
-import type { HeldBackAnswers } from './slow-readers.ts';
-import type { SocketQueue } from './socket-pool-queue.ts';
+import type { SlowReaders } from './slow-readers.ts';
+import type { SocketPoolQueue } from './socket-pool-queue.ts';
 import type { Exchange, HeldConnection, ReserveBackend } from './types.ts';
 
 /** How long a call waits for a place among the sockets, milliseconds; connecting has a deadline of its own. */
@@ -23,10 +23,10 @@ export type ReserveRefusal = 'breaker' | 'connect' | 'sockets';
 
 /** What reservations stand on. */
 export interface ReservationParts {
-  readonly sockets: SocketQueue;
+  readonly sockets: SocketPoolQueue;
   readonly pool: ConnectionPool;
-  readonly heldBack: HeldBackAnswers;
-  readonly breaker: Breaker;
+  readonly heldBack: SlowReaders;
+  readonly breaker: CircuitBreaker;
   /** Whether the merchant can be asked without paying him, so that a trial brings an answer. */
   readonly asks: boolean;
   /** Most connections that are held and not used yet. */

@@ -4,7 +4,7 @@ export const HOLD_GRACE_MS = 250;
 export const FAIR_BYTES_A_MS = 256;
 
 /** How far behind the reader of one answer is: the time he held it back, less the time that what he took is worth. */
-export class HeldBack {
+export class SlowReader {
   readonly giveUp: () => void;
   #behindMs = 0;
   #taken = 0;
@@ -38,8 +38,8 @@ export class HeldBack {
  * keep all: so when somebody waits for a socket, the answer whose reader is furthest behind is given up. While nobody waits, a slow
  * line may be as slow as it likes.
  */
-export class HeldBackAnswers {
-  readonly #held = new Set<HeldBack>();
+export class SlowReaders {
+  readonly #held = new Set<SlowReader>();
   readonly #wanted: () => boolean;
   #timer: NodeJS.Timeout | undefined;
 
@@ -49,13 +49,13 @@ export class HeldBackAnswers {
   }
 
   /** See `HeldBack`. */
-  hold(answer: HeldBack, received: number): void {
+  hold(answer: SlowReader, received: number): void {
     answer.hold(received, performance.now());
     this.#held.add(answer);
     this.relieve();
   }
 
-  release(answer: HeldBack): void {
+  release(answer: SlowReader): void {
     if (this.#held.delete(answer)) answer.release(performance.now());
   }
 

@@ -2,7 +2,7 @@
  * The line in front of the merchant's sockets, first come first served. Kept here and not in the client library, because only
  * an own queue lets a call leave the line the moment its deadline passes, and be certain that nothing was written.
  */
-export class SocketQueue {
+export class SocketPoolQueue {
   #free: number;
   readonly #waiting = new Set<() => void>();
 

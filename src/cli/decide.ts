@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '../config/load.ts';
 import type { EventDraft } from '../events/event.ts';
-import { holder } from '../payments/ledger/fencing-token.ts';
+import { fencingToken } from '../payments/ledger/fencing-token.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
 import { receiptOf } from '../payments/ledger/payment-receipt.ts';
 import { openStore } from '../store/open.ts';
@@ -54,7 +54,7 @@ export async function decided(ledger: PaymentLedger, { payId, was, transaction }
   if (record.state !== 'unresolved') throw new Error(`${payId} is ${record.state}: it waits for no decision`);
   const change = was === 'paid' ? asPaid(record, transaction) : asUnpaid(record);
   // One command as long as it is not answered, as everywhere.
-  const command = { ...holder(record), step: randomUUID(), leaseMs: 0, ...change };
+  const command = { ...fencingToken(record), step: randomUUID(), leaseMs: 0, ...change };
   const written = await ledger.advance(command);
   if (written.kind !== 'done') throw new Error(`${payId} was decided meanwhile`);
 }

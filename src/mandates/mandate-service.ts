@@ -5,7 +5,7 @@ import type { CarriedMandate } from './ap2/token/envelope.ts';
 import type { MandateRegister } from './register/register.ts';
 
 /** What the layers of a call ask about mandates. Each answer reads the clock once. */
-export interface MandateDesk {
+export interface MandateService {
   /** The currency in which a free resource costs nothing. */
   readonly freeCurrency: string;
   /** Which mandate a purchase needs, with a fresh checkout to make it for: the member `authorization` as JSON text (ap2.md 7.4). */

@@ -1,12 +1,12 @@
 import type { Response } from 'express';
 import { BackendError } from '../backend/types.ts';
 import { ERRORS } from '../errors.ts';
-import { accountOf, type Outcome } from '../server/http/access-record.ts';
+import { accessRecordOf, type Outcome } from '../server/http/access-record.ts';
 import { currentCall } from './call.ts';
 
 /** What became of a request that is over. Undefined: it was no call, and nothing was refused. */
 export function outcomeOf(res: Pick<Response, 'locals' | 'writableFinished'>): Outcome | undefined {
-  const account = accountOf(res);
+  const account = accessRecordOf(res);
   if (account === undefined || res.writableFinished) return account?.outcome;
   const { outcome, relaying, channel } = account;
   if (relaying === undefined) return outcome ?? (channel === undefined ? undefined : 'client_gone');
@@ -27,6 +27,6 @@ export function isFailure(outcome: Outcome | undefined): boolean {
  */
 export function resourceIn(res: Response): string | undefined {
   const call = currentCall(res);
-  if (call === undefined) return accountOf(res)?.operation;
+  if (call === undefined) return accessRecordOf(res)?.operation;
   return call.stage === 'received' ? undefined : call.resource.id;
 }

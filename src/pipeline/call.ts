@@ -47,7 +47,7 @@ export interface ReceivedCall {
   /** What only one payment may buy, whichever comes first; absent: nothing of the kind. */
   readonly exclusive?: Exclusive;
   readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
-  readonly presenter: Presenter;
+  readonly responseWriter: ResponseWriter;
   /** Milliseconds of the monotonic clock; when the caller had shown his proof, at the earliest. */
   readonly startedAt: number;
   /** Aborted when the caller leaves. Only free calls listen to it: a paid one runs to its end. */
@@ -98,7 +98,7 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   /** Absent where no mandate is required, and before it was looked at. */
   readonly mandated?: Mandated;
   /** What a failure has to say about money that moved, or may have moved. */
-  readonly said?: Said;
+  readonly said?: PaymentAnnotations;
 }
 
 /**
@@ -161,14 +161,14 @@ export type Relayed =
   | { readonly kind: 'broken'; readonly error: BackendError };
 
 /** What is said beside an outcome: of the buyer's money, and of his mandate. */
-export interface Said {
+export interface PaymentAnnotations {
   readonly payment?: PaymentResponse;
   /** A signed JWT (ap2.md 13). */
   readonly mandateReceipt?: string;
 }
 
 /** What a relay is told beside the answer. */
-export interface Relaying extends Said {
+export interface RelayOptions extends PaymentAnnotations {
   /** It was delivered before. */
   readonly replayed?: boolean;
   /** To be called once, when the first byte is there; it leaves when this resolves. Never rejects. */
@@ -176,21 +176,21 @@ export interface Relaying extends Said {
 }
 
 /** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or `failed` after a broken relay. */
-export interface Presenter {
+export interface ResponseWriter {
   /** Largest answer of the merchant that this protocol can carry, bytes. */
   readonly maxAnswerBytes: number;
   paymentRequired(challenge: Challenge, payment?: PaymentResponse): void;
-  failed(error: GatewayError, context: Said & { readonly resourceId?: string }): void;
+  failed(error: GatewayError, context: PaymentAnnotations & { readonly resourceId?: string }): void;
   /** Streams the merchant's answer on. Always reads the answer to its end. */
-  relay(answer: BackendAnswer, said: Relaying): Promise<Relayed>;
+  relay(answer: BackendAnswer, said: RelayOptions): Promise<Relayed>;
 }
 
 /** A call begins. Whatever its presenter is asked to say is noted as what became of the request. */
 export function receiveCall(res: Response, call: ReceivedCall): void {
-  advanceCall(res, { ...call, presenter: noting(res, call.presenter) });
+  advanceCall(res, { ...call, responseWriter: noting(res, call.responseWriter) });
 }
 
-function noting(res: Response, presenter: Presenter): Presenter {
+function noting(res: Response, presenter: ResponseWriter): ResponseWriter {
   return {
     maxAnswerBytes: presenter.maxAnswerBytes,
     paymentRequired(challenge, payment) {

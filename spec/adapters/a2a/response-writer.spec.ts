@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import { a2aPresenter } from '../../../src/adapters/a2a/response-writer.ts';
+import { a2aResponseWriter } from '../../../src/adapters/a2a/response-writer.ts';
 import { newTask } from '../../../src/adapters/a2a/task.ts';
 import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/types.ts';
 import { createAnswerBudget } from '../../../src/server/load-shedding/answer-budget.ts';
@@ -25,12 +25,12 @@ describe('the relay of an answer that breaks off', () => {
 
   for (const reason of ['transport', 'timeout', 'response_too_large'] as const)
     it(`${reason}: broken, and nothing was sent`, async () => {
-      const relayed = await a2aPresenter(untouched, call, budget).relay(brokenAnswer(reason), {});
+      const relayed = await a2aResponseWriter(untouched, call, budget).relay(brokenAnswer(reason), {});
       assert.equal(relayed.kind === 'broken' && relayed.error.reason, reason);
     });
 
   it('ended by ourselves because the caller left: no failure of the merchant', async () => {
-    assert.deepEqual(await a2aPresenter(untouched, call, budget).relay(brokenAnswer('aborted'), {}), {
+    assert.deepEqual(await a2aResponseWriter(untouched, call, budget).relay(brokenAnswer('aborted'), {}), {
       kind: 'client_gone',
     });
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { WAITS_MS, waitingTasks } from '../../../src/adapters/a2a/parked-task.ts';
+import { WAITS_MS, parkedTasks } from '../../../src/adapters/a2a/parked-task.ts';
 import { keyIdOf, MAX_SEALED_BYTES, openTask, sealTask, taskKey } from '../../../src/adapters/a2a/sealed-task.ts';
 import type { TaskClaims } from '../../../src/payments/settlement/task-claims.ts';
 
@@ -88,7 +88,7 @@ describe('the secret under which ids are sealed', () => {
 
   it('is one for all processes, and a task of one is found by the others', async () => {
     const store = shared();
-    const [one, other] = [waitingTasks(NO_CLAIMS, store), waitingTasks(NO_CLAIMS, store)];
+    const [one, other] = [parkedTasks(NO_CLAIMS, store), parkedTasks(NO_CLAIMS, store)];
     const id = (await one.wait(CALL)) ?? assert.fail('not waiting');
     assert.deepEqual((await other.find(id))?.call, CALL);
     assert.equal(store.values.size, 1);
@@ -97,7 +97,7 @@ describe('the secret under which ids are sealed', () => {
   it('that the store lost is given back to it, or agreed upon anew', async () => {
     let now = NOW;
     const store = shared();
-    const [one, other] = [waitingTasks(NO_CLAIMS, store, () => now), waitingTasks(NO_CLAIMS, store, () => now)];
+    const [one, other] = [parkedTasks(NO_CLAIMS, store, () => now), parkedTasks(NO_CLAIMS, store, () => now)];
     await one.wait(CALL);
     await other.wait(CALL);
     store.values.clear();
@@ -106,7 +106,7 @@ describe('the secret under which ids are sealed', () => {
     assert.deepEqual((await other.find(id))?.call, CALL);
     // Another process was there first, with a secret of its own.
     store.values.clear();
-    const third = waitingTasks(NO_CLAIMS, store, () => now);
+    const third = parkedTasks(NO_CLAIMS, store, () => now);
     const fresh = (await third.wait(CALL)) ?? assert.fail('not waiting');
     now += 2_000;
     assert.deepEqual((await one.find(fresh))?.call, CALL, 'an unknown key is asked for');
@@ -115,7 +115,7 @@ describe('the secret under which ids are sealed', () => {
   it('stays good while the store is away; a process that never reached it asks for money in the plain flow', async () => {
     let now = NOW;
     const store = shared();
-    const [one, late] = [waitingTasks(NO_CLAIMS, store, () => now), waitingTasks(NO_CLAIMS, store, () => now)];
+    const [one, late] = [parkedTasks(NO_CLAIMS, store, () => now), parkedTasks(NO_CLAIMS, store, () => now)];
     await one.wait(CALL);
     store.fail(true);
     now += 60_000;
@@ -125,7 +125,7 @@ describe('the secret under which ids are sealed', () => {
 
   it('opens nothing after the time of a task', async () => {
     let now = NOW;
-    const tasks = waitingTasks(NO_CLAIMS, shared(), () => now);
+    const tasks = parkedTasks(NO_CLAIMS, shared(), () => now);
     const id = (await tasks.wait(CALL)) ?? assert.fail('not waiting');
     now += WAITS_MS - 1;
     assert.notEqual(await tasks.find(id), undefined);

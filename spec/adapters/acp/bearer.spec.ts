@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { clientsByToken } from '../../../src/adapters/acp/clients.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
-import { MAX_WRONG_TRIES } from '../../../src/server/rate-limit/failed-attempts.ts';
+import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { rawCreate, refusalIn } from './raw.ts';
 import {
   askAcp,
@@ -80,7 +80,7 @@ describe('the bearer token of a checkout call', () => {
 
   it('is guessed ten times a minute from one address, then not heard; a right one always is', async () => {
     const address = newAddress();
-    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1)
+    for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1)
       assertAcpError(await create({ authorization: `Bearer guess-${tries}` }, address), 401, 'unauthorized');
     for (const method of ['POST', 'GET']) {
       const path = method === 'GET' ? '/checkout_sessions/cs_1' : '/checkout_sessions';

@@ -5,7 +5,7 @@ import { afterEach, describe, it } from 'node:test';
 import type { Response } from 'express';
 import { createAdmission } from '../../../src/adapters/acp/admission.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
-import { createPlaces } from '../../../src/server/load-shedding/slots.ts';
+import { createSlots } from '../../../src/server/load-shedding/slots.ts';
 import { eventually } from '../../support/books.ts';
 import {
   askAcp,
@@ -102,7 +102,7 @@ describe('checkout calls beyond their number', () => {
 });
 
 describe('a checkout call at the gate', () => {
-  const places = [createPlaces(1), createPlaces(2)];
+  const places = [createSlots(1), createSlots(2)];
   const admission = (accepting: boolean) =>
     createAdmission({
       gate: { accepting: () => accepting, begin: () => () => undefined },

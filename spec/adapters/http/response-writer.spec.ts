@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import { httpPresenter } from '../../../src/adapters/http/response-writer.ts';
+import { httpResponseWriter } from '../../../src/adapters/http/response-writer.ts';
 import type { Relayed } from '../../../src/pipeline/call.ts';
 import { rest } from '../../payments/settlement/virtual-time.ts';
 
@@ -19,7 +19,7 @@ describe('the relay of an answer whose reader left', () => {
     const server = http.createServer((_request, response) => {
       response.once('close', left.resolve);
       const answer = { status: 200, headers: {}, body };
-      httpPresenter(response as unknown as Response, 'r')
+      httpResponseWriter(response as unknown as Response, 'r')
         .relay(answer, {})
         .then(relayed.resolve, relayed.reject);
       body.write('first');
@@ -55,7 +55,7 @@ describe('the relay of an answer that waits for its mark', () => {
       };
       // As the layer that keeps answers does: a reader beside the pipe.
       body.on('data', (chunk: Buffer) => void read.push(chunk));
-      httpPresenter(response as unknown as Response, 'r')
+      httpResponseWriter(response as unknown as Response, 'r')
         .relay({ status: 200, headers: {}, body }, { sending })
         .then(relayed.resolve, relayed.reject);
       received.resolve();

@@ -4,7 +4,7 @@ import { beforeEach, describe, it, mock } from 'node:test';
 import { MAX_BUFFERED_BYTES, UNRESERVED_BYTES, withContent } from '../../../src/adapters/json-rpc/answer-content.ts';
 import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/types.ts';
 import type { Relayed } from '../../../src/pipeline/call.ts';
-import { collect, readOn } from '../../../src/pipeline/steps/capture-answer.ts';
+import { captureAnswer, readOn } from '../../../src/pipeline/steps/capture-answer.ts';
 import {
   type AnswerBudget,
   createAnswerBudget,
@@ -81,7 +81,7 @@ describe('answers that are held as a whole', () => {
       try {
         const release = await budget.reserve({ bytes: MAX_BUFFERED_BYTES, paid: false });
         const answer = answerOf(200_000, declared);
-        const collected = collect(answer);
+        const collected = captureAnswer(answer);
         const relayed = withContent(answer, { budget, ...FREE }, send);
         while (budget.waiting() === 0) await new Promise((resolve) => setImmediate(resolve));
         mock.timers.tick(FREE_WAIT_MS);

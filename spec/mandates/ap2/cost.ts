@@ -5,7 +5,7 @@
  */
 import { verify as verifySignature } from 'node:crypto';
 import { signJwt } from '../../../src/cli/mandate/maker/tokens.ts';
-import { createMintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';
 import { NOW } from '../../support/ap2/purchase.ts';
@@ -19,7 +19,7 @@ const WARM_UP = 100;
 const mint = createMint();
 const { provider, stranger } = mint.parties;
 const shared = mint.open({ payment: true });
-const minted = createMintedCheckouts();
+const minted = createIssuedCheckouts();
 const known = verifierFor(mint, { minted });
 
 type Prepared = () => Promise<unknown> | unknown;

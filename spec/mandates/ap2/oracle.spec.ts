@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { compactVerify, createLocalJWKSet, importJWK, jwtVerify } from 'jose';
 import { keySet } from '../../../src/crypto/key-set.ts';
 import { createCheckoutMint } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { createMintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import { checkoutKeysOf } from '../../../src/mandates/ap2/trust/own-keys.ts';
 import { createReceiptSigner } from '../../../src/mandates/ap2/verify/receipt.ts';
 import { createParties, publishedJwk } from '../../support/ap2/keys.ts';
@@ -101,7 +101,7 @@ describe('another implementation finds what we sign good with the keys that we p
   const claimed = { issuer: AUDIENCE, algorithms: ['ES256'], currentDate: new Date(NOW * 1_000) };
 
   it('checkouts', async () => {
-    const minted = createCheckoutMint({ profile: profileWith(), key: own, minted: createMintedCheckouts() });
+    const minted = createCheckoutMint({ profile: profileWith(), key: own, minted: createIssuedCheckouts() });
     const { jwt, jti, hash } = minted(purchaseWith(), NOW * 1_000);
     const expected = { ...claimed, audience: AUDIENCE, typ: 'checkout+jwt' };
     const { payload, protectedHeader } = await jwtVerify(jwt, published, expected);

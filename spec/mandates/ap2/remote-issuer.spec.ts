@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { createMintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import { createTrustedIssuers, type IssuerTrust } from '../../../src/mandates/ap2/trust/issuers.ts';
 import { createKeyFetcher, type KeyFetcher } from '../../../src/mandates/ap2/trust/key-fetch.ts';
 import { createMandateVerifier } from '../../../src/mandates/ap2/verify/verify.ts';
@@ -44,7 +44,7 @@ describe('an issuer that changes its keys', () => {
       profile: profileWith(),
       trust,
       checkoutKeys: [publishedJwk(mint.parties.checkout)],
-      minted: createMintedCheckouts(),
+      minted: createIssuedCheckouts(),
     });
     verdict = async (key) => {
       const { header } = mint.autonomous({ issuer: { key, iss: PROVIDER } });

@@ -7,7 +7,7 @@ import envelopeSchema from '../../../schemas/ap2-envelope.schema.json' with { ty
 import { readSigningKey } from '../../../src/crypto/signing-key.ts';
 import type { Json } from '../../../src/json/types.ts';
 import { createCheckoutMint } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { createMintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import { readEnvelope } from '../../../src/mandates/ap2/token/envelope.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { NOW, profileWith, purchaseWith } from '../../support/ap2/purchase.ts';
@@ -71,7 +71,7 @@ describe('the published schema of checkouts', () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const reading = readSigningKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
   assert.ok(reading.ok);
-  const mint = createCheckoutMint({ profile: profileWith(), key: reading.key, minted: createMintedCheckouts() });
+  const mint = createCheckoutMint({ profile: profileWith(), key: reading.key, minted: createIssuedCheckouts() });
   const purchases = {
     'a paid call': purchaseWith(),
     'a free call': purchaseWith({ price: { amount: '0', currency: 'XXX' }, payment: undefined }),

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import express, { type RequestHandler, Router } from 'express';
 import { authenticate } from '../../../src/operator/api/authenticate.ts';
-import { MAX_WRONG_TRIES } from '../../../src/server/rate-limit/failed-attempts.ts';
+import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
@@ -23,8 +23,8 @@ describe('operator tokens', () => {
       headers: { 'x-forwarded-for': client, ...(authorization === undefined ? {} : { authorization }) },
     });
 
-  it(`${MAX_WRONG_TRIES} wrong ones are answered 401, then 429; a right one always passes`, async () => {
-    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) {
+  it(`${MAX_FAILED_ATTEMPTS} wrong ones are answered 401, then 429; a right one always passes`, async () => {
+    for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) {
       const answer = await get('/api/events', '203.0.113.1', `Bearer guess-${tries}`);
       assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer']);
     }
@@ -38,7 +38,7 @@ describe('operator tokens', () => {
   });
 
   it('who brings no token guesses nothing', async () => {
-    for (let tries = 0; tries < MAX_WRONG_TRIES + 2; tries += 1)
+    for (let tries = 0; tries < MAX_FAILED_ATTEMPTS + 2; tries += 1)
       assert.equal((await get('/api/events', '203.0.113.3')).status, 401);
   });
 

@@ -8,7 +8,7 @@ import { GatewayError } from '../../../src/errors.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import { operatorRoutes } from '../../../src/operator/api/routes.ts';
 import { type EventStream, openEventStream } from '../../../src/operator/api/stream.ts';
-import { present } from '../../../src/pipeline/middleware/error-handler.ts';
+import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
 import { identify } from '../../../src/server/http/request-id.ts';
 import { createListener } from '../../../src/server/listener/listen.ts';
 import { plainExpress } from '../../../src/server/listener/plain-express.ts';
@@ -67,7 +67,7 @@ export async function openBed(store: Store, options: BedOptions = {}): Promise<S
   app.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
   });
-  app.use(present(() => undefined));
+  app.use(errorHandler(() => undefined));
   const listener = createListener({ app, closing: () => lifecycle.draining(), onRefused: () => undefined });
   const sockets: Socket[] = [];
   listener.server.on('connection', (socket) => void sockets.push(socket));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it, mock } from 'node:test';
 import { openGateway } from '../../../src/operator/console/gateway.js';
 import { createSession, UNDELIVERED_EVERY_MS } from '../../../src/operator/console/session.js';
-import { MAX_WRONG_TRIES } from '../../../src/server/rate-limit/failed-attempts.ts';
+import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
 import { buy, event, oldReceipt } from './trade.ts';
@@ -114,12 +114,12 @@ describe('what the console learns of a gateway', () => {
     };
     const signIn = () =>
       createSession(openGateway('wrong-token', { base: new URL(`${seller.shop.url}/`), ask })).look();
-    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) await assert.rejects(signIn(), { kind: 'token' });
+    for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) await assert.rejects(signIn(), { kind: 'token' });
     await assert.rejects(signIn(), {
       kind: 'guesses',
       message: /^Too many wrong tokens from here; wait \d+ s\. The right one still works\.$/,
     });
-    assert.deepEqual(wrong, new Array(MAX_WRONG_TRIES + 1).fill('/api/events?limit=500'));
+    assert.deepEqual(wrong, new Array(MAX_FAILED_ATTEMPTS + 1).fill('/api/events?limit=500'));
     const right = openSession();
     await right.look();
     assert.ok(right.calls.list().length > 0, 'the right one still works');

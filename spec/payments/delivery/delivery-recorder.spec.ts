@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createDeliveryDesk, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
+import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { MAX_KEPT_BYTES, type PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { KEEP_ANSWER_MS, tillOfEachTest } from '../settlement/till.ts';
@@ -124,7 +124,7 @@ describe('the delivery desk', () => {
   it('what cannot be written is told, the lease is not renewed any more, and its events still reach the feed', async () => {
     const sale = await pay();
     const told: string[] = [];
-    const mute = createDeliveryDesk(
+    const mute = createDeliveryRecorder(
       broken({ advance: silent }),
       0,
       telling(({ payId }) => void told.push(payId)),
@@ -145,7 +145,7 @@ describe('the delivery desk', () => {
     later(8_000);
     const second = await pay();
     const told: unknown[] = [];
-    const late = createDeliveryDesk(
+    const late = createDeliveryRecorder(
       till.ledger,
       0,
       telling(({ err }) => void told.push(err)),

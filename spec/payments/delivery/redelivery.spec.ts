@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { createExchange, type MerchantHop } from '../../../src/backend/exchange.ts';
+import { createExchange, type BackendConnection } from '../../../src/backend/exchange.ts';
 import type { BackendRequest, HeldConnection } from '../../../src/backend/types.ts';
 import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
@@ -20,7 +20,7 @@ describe('a call that is finished without its buyer', () => {
   const till = tillOfEachTest();
   const { pay, desk, journal, record, receipts, types } = till;
   let merchant: Merchant;
-  let hop: MerchantHop;
+  let hop: BackendConnection;
   before(async () => {
     merchant = await startMerchant();
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { KeptAnswer, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { keyDigest } from '../../../src/payments/settlement/merchant-key.ts';
-import type { Order, Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { EXPIRED } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';
@@ -17,7 +17,7 @@ describe('the same proof again: the table of CONTRACT 4.3 and 4.4', () => {
   const till = tillOfEachTest();
   const { take, pay, desk, facts, later, record } = till;
 
-  const withKey = (key: string | undefined): Pick<Order, 'terms'> => {
+  const withKey = (key: string | undefined): Pick<SettlementRequest, 'terms'> => {
     const { keyDigest: _none, ...terms } = till.terms;
     return { terms: key === undefined ? terms : { ...terms, keyDigest: keyDigest(terms.payId, key) } };
   };
@@ -45,7 +45,7 @@ describe('the same proof again: the table of CONTRACT 4.3 and 4.4', () => {
     }
     if (where === 'settled') later(8_000);
   };
-  const told = (sale: Sale): string => {
+  const told = (sale: SettlementResult): string => {
     if (sale.kind === 'spent') return `spent ${sale.state}`;
     return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
   };

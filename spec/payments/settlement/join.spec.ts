@@ -3,8 +3,8 @@ import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { JOIN_MS, joining, MOST_COPIES } from '../../../src/payments/settlement/join.ts';
 import { createLeases, LEASE_MS } from '../../../src/payments/settlement/leases.ts';
-import type { Cashier } from '../../../src/payments/settlement/settle.ts';
-import type { Paid, Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import type { Settler } from '../../../src/payments/settlement/settle.ts';
+import type { Paid, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { keptAnswer } from '../ledger/samples.ts';
 import { PAID } from './scripted-rail.ts';
@@ -20,7 +20,7 @@ describe('copies of a proof', () => {
   let time: ReturnType<typeof virtualTime>;
   let reads = 0;
 
-  const joined = (through: PaymentLedger = till.ledger): Cashier => {
+  const joined = (through: PaymentLedger = till.ledger): Settler => {
     const ledger = broken({
       read: (payId) => {
         reads += 1;
@@ -38,7 +38,7 @@ describe('copies of a proof', () => {
   };
   /** Its process says that it lives. */
   const living = ({ record }: Paid) => createLeases(till.ledger, time).hold(record, 60_000);
-  const kinds = (sales: readonly Sale[]): readonly string[] => [...new Set(sales.map(({ kind }) => kind))];
+  const kinds = (sales: readonly SettlementResult[]): readonly string[] => [...new Set(sales.map(({ kind }) => kind))];
 
   beforeEach(() => {
     time = virtualTime();
@@ -132,7 +132,7 @@ describe('copies of a proof', () => {
   it('are in flight after three seconds, and not a millisecond before', async () => {
     const alive = living(await pay());
     const cashier = joined();
-    const answered: Sale[] = [];
+    const answered: SettlementResult[] = [];
     const copies = Array.from({ length: 3 }, async () => void answered.push(await cashier.take(order())));
     await pass(JOIN_MS - 1);
     assert.deepEqual(answered, []);

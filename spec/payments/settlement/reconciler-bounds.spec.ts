@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { holder } from '../../../src/payments/ledger/fencing-token.ts';
+import { fencingToken } from '../../../src/payments/ledger/fencing-token.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { LEASE_MS } from '../../../src/payments/settlement/leases.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
@@ -22,7 +22,7 @@ describe('the reconciler keeps within its bounds', () => {
     const { record } = await pay();
     const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: false } as const;
     await desk().undelivered(record, { ...facts({ lease: { drop: () => undefined } }), ...failed });
-    await till.ledger.note({ ...holder(record), leaseMs: 0, againMs });
+    await till.ledger.note({ ...fencingToken(record), leaseMs: 0, againMs });
     return record;
   };
 

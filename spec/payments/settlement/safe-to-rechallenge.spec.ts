@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
-import { NothingOwed } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
+import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import { TRANSACTION, terms } from '../ledger/samples.ts';
 
 function record(state: PaymentState, more: Partial<PaymentRecord> = {}): PaymentRecord {
@@ -16,35 +16,35 @@ describe('the witness of a 402', () => {
     if (state !== 'refused')
       it(`cannot be had for a payment that is ${state}, whatever its record claims`, () => {
         const claims = { evidence: 'expired', reason: 'expired' } as const;
-        assert.throws(() => NothingOwed.refused(record(state, claims), false), /no 402/);
+        assert.throws(() => SafeToRechallenge.refused(record(state, claims), false), /no 402/);
       });
 
   it('cannot be had for a refusal without evidence', () => {
-    assert.throws(() => NothingOwed.refused(record('refused', { reason: 'said so' }), false), /no 402/);
+    assert.throws(() => SafeToRechallenge.refused(record('refused', { reason: 'said so' }), false), /no 402/);
   });
 
   it('of a refused payment says why, after a settlement, with its transaction', () => {
     const refused = record('refused', { evidence: 'elsewhere', reason: 'cancelled', transaction: TRANSACTION });
-    const { reason, phase, transaction, recorded } = NothingOwed.refused(refused, true);
+    const { reason, phase, transaction, recorded } = SafeToRechallenge.refused(refused, true);
     assert.deepEqual([reason, phase, transaction, recorded], ['cancelled', 'settle', TRANSACTION, true]);
   });
 
   it('of a proof that has no record says that nothing was begun', () => {
-    for (const owed of [NothingOwed.unreserved('x'), NothingOwed.discarded({ kind: 'gone' }, 'x')]) {
+    for (const owed of [SafeToRechallenge.unreserved('x'), SafeToRechallenge.discarded({ kind: 'gone' }, 'x')]) {
       const { reason, phase, transaction, recorded } = owed;
       assert.deepEqual([reason, phase, transaction, recorded], ['x', 'verify', undefined, false]);
     }
   });
 
   it('is told from everything that looks like it', () => {
-    const real = NothingOwed.unreserved('x');
-    assert.ok(NothingOwed.is(real));
+    const real = SafeToRechallenge.unreserved('x');
+    assert.ok(SafeToRechallenge.is(real));
     const copies: readonly object[] = [
       { ...real },
-      Object.create(NothingOwed.prototype) as object,
+      Object.create(SafeToRechallenge.prototype) as object,
       structuredClone(real),
     ];
-    for (const copy of copies) assert.equal(NothingOwed.is(copy), false);
+    for (const copy of copies) assert.equal(SafeToRechallenge.is(copy), false);
   });
 });
 

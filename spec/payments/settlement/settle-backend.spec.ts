@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { PAID } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';
@@ -16,7 +16,7 @@ describe('the merchant before the money', () => {
 
   it('cannot be reached: nothing is settled, kept or told, and the same proof pays when he is back', async () => {
     till.reachable = false;
-    const { cause: _cause, ...sale } = (await take()) as Extract<Sale, { kind: 'postponed' }>;
+    const { cause: _cause, ...sale } = (await take()) as Extract<SettlementResult, { kind: 'postponed' }>;
     assert.deepEqual(sale, { kind: 'postponed', reason: 'backend_unreachable' });
     assert.deepEqual(till.peer.names(), ['verify']);
     assert.equal(await record(), undefined);

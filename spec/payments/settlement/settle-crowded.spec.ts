@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { RailVerdict, Reading } from '../../../src/payments/rail.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
-import type { Cashier } from '../../../src/payments/settlement/settle.ts';
-import type { Sale } from '../../../src/payments/settlement/settlement-request.ts';
-import { PAYER_SETTLEMENTS, PLACE_WAIT_MS } from '../../../src/payments/settlement/settlement-slots.ts';
+import type { Settler } from '../../../src/payments/settlement/settle.ts';
+import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
+import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/settlement-slots.ts';
 import { PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
@@ -13,9 +13,9 @@ describe('a payer with as many settlements under way as one may have', () => {
   const till = tillOfEachTest();
   const { order, pay, later } = till;
   let time: VirtualTime;
-  let cashier: Cashier;
+  let cashier: Settler;
   let answer: PromiseWithResolvers<RailVerdict>;
-  let first: readonly Promise<Sale>[];
+  let first: readonly Promise<SettlementResult>[];
 
   beforeEach(async () => {
     time = virtualTime();
@@ -39,7 +39,7 @@ describe('a payer with as many settlements under way as one may have', () => {
     const sale = cashier.take(order());
     await rest();
     assert.equal(await till.state(), 'reserved');
-    await time.pass(PLACE_WAIT_MS);
+    await time.pass(SLOT_WAIT_MS);
     assert.equal((await sale).kind, 'crowded');
     assert.deepEqual([await till.state(), till.peer.names().length], [undefined, PAYER_SETTLEMENTS]);
     await finish();
@@ -49,7 +49,7 @@ describe('a payer with as many settlements under way as one may have', () => {
   it('is served when a settlement ends in time', async () => {
     await fillUp();
     const sale = cashier.take(order());
-    await time.pass(PLACE_WAIT_MS - 1);
+    await time.pass(SLOT_WAIT_MS - 1);
     await finish();
     assert.equal((await sale).kind, 'paid');
   });
@@ -71,7 +71,7 @@ describe('a payer with as many settlements under way as one may have', () => {
     await rest();
     assert.equal(till.peer.names().length, 2, 'another purchase has room');
     await finish();
-    await time.pass(PLACE_WAIT_MS);
+    await time.pass(SLOT_WAIT_MS);
     assert.ok((await Promise.all(same)).every(({ kind }) => kind === 'paid' || kind === 'in_flight'));
   });
 
@@ -91,7 +91,7 @@ describe('a payer with as many settlements under way as one may have', () => {
     await finish();
   });
 
-  const readings: readonly (readonly [what: string, reading: Reading, sale: Sale['kind']])[] = [
+  const readings: readonly (readonly [what: string, reading: Reading, sale: SettlementResult['kind']])[] = [
     ['shown by the chain is answered', PAID, 'paid'],
     ['still open stays open, and nothing is sent', { kind: 'open' }, 'uncertain'],
   ];
@@ -107,7 +107,7 @@ describe('a payer with as many settlements under way as one may have', () => {
       await rest();
       const settles = till.peer.names().filter((name) => name === 'settle').length;
       const sale = cashier.take(order());
-      await time.pass(PLACE_WAIT_MS);
+      await time.pass(SLOT_WAIT_MS);
       assert.equal((await sale).kind, expected);
       assert.equal(till.peer.names().filter((name) => name === 'settle').length, settles);
       await finish();

@@ -4,7 +4,7 @@ import type { MandateClaim } from '../../../src/mandates/register/register.ts';
 import type { PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
 import { LEASE_MS } from '../../../src/payments/settlement/leases.ts';
-import type { Order, Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { claimOf, mandateText, useOf } from '../../mandates/register/register-map.ts';
 import { reconcilerBench } from './reconciler-bench.ts';
 import { EXPIRED, PAID, SPENT } from './scripted-rail.ts';
@@ -40,7 +40,7 @@ describe('a purchase with a mandate', () => {
     }
     return 0;
   };
-  const otherPayment = (mandate = mandateText(claim)): Promise<Sale> => take({ terms: { ...freshTerms(), mandate } });
+  const otherPayment = (mandate = mandateText(claim)): Promise<SettlementResult> => take({ terms: { ...freshTerms(), mandate } });
 
   it('spends its share with the money, and the same mandate buys nothing with another payment', async () => {
     assert.equal((await take()).kind, 'paid');
@@ -217,7 +217,7 @@ describe('a purchase with a mandate', () => {
 describe('a call that is let through without a mandate, for the sake of a record that is gone', () => {
   const till = tillOfEachTest();
   const { take, record } = till;
-  const bring = (changes: Partial<Order> = {}): Promise<Sale> => take({ refusal: NO_MANDATE, ...changes });
+  const bring = (changes: Partial<SettlementRequest> = {}): Promise<SettlementResult> => take({ refusal: NO_MANDATE, ...changes });
   const neverSettled = async (): Promise<void> => {
     assert.ok(!till.peer.names().includes('settle') && !till.peer.names().includes('verify'));
     assert.equal(await record(), undefined, 'nothing is left that a reconciler could settle');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import type { Reading } from '../../../src/payments/rail.ts';
-import type { Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';
@@ -19,13 +19,13 @@ describe('an authorization without a record that may have paid us', () => {
   const till = tillOfEachTest();
   const { take, later, record, types, receipts, broken, silent } = till;
 
-  const bring = (sign: (typeof SIGNS)[number], reading: Reading, through?: PaymentLedger): Promise<Sale> => {
+  const bring = (sign: (typeof SIGNS)[number], reading: Reading, through?: PaymentLedger): Promise<SettlementResult> => {
     till.peer.script.verify = async () => (sign === 'spent' ? SPENT : { kind: 'valid' });
     till.peer.script.reconcile = async () => reading;
     return take(sign === 'late' ? { refusal: TOO_OLD } : {}, through);
   };
 
-  const rows: readonly (readonly [(typeof SIGNS)[number], Reading, Sale['kind']])[] = [
+  const rows: readonly (readonly [(typeof SIGNS)[number], Reading, SettlementResult['kind']])[] = [
     ['spent', PAID, 'paid'],
     ['spent', EXPIRED, 'refused'],
     ['spent', OPEN, 'unavailable'],
@@ -117,7 +117,7 @@ describe('an authorization without a record that may have paid us', () => {
     const TOKEN = 'a'.repeat(64);
     const OTHER = 'b'.repeat(64);
     /** The policy, the mark in the transaction, the digest of the token that came, the answer. */
-    const owners: readonly (readonly [StoreLossPolicy, string | undefined, string | undefined, Sale['kind']])[] = [
+    const owners: readonly (readonly [StoreLossPolicy, string | undefined, string | undefined, SettlementResult['kind']])[] = [
       ['deliver', undefined, undefined, 'paid'],
       ['deliver', undefined, TOKEN, 'paid'],
       ['deliver', TOKEN, TOKEN, 'paid'],

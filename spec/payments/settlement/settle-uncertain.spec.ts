@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { NothingOwed } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
-import type { Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
+import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 
 /** What a 402 would say. */
-function refusal(sale: Sale): unknown {
+function refusal(sale: SettlementResult): unknown {
   assert.ok(sale.kind === 'refused', `${sale.kind} is no refusal`);
-  assert.ok(NothingOwed.is(sale.owed));
+  assert.ok(SafeToRechallenge.is(sale.owed));
   const { reason, phase, recorded } = sale.owed;
   return { reason, phase, recorded };
 }

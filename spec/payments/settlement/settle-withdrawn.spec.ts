@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import type { Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 
@@ -88,7 +88,7 @@ describe('a settlement that was withdrawn', () => {
     till.gateOpen = false;
     return { kind: 'valid' } as const;
   };
-  const never402: readonly (readonly [what: string, script: Script, kind: Sale['kind'], afterMs?: number])[] = [
+  const never402: readonly (readonly [what: string, script: Script, kind: SettlementResult['kind'], afterMs?: number])[] = [
     ['still no gas', { verify: async () => UNFUNDED }, 'postponed'],
     [
       'the payer has no funds any more',

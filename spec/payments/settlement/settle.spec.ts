@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { keyDigest } from '../../../src/payments/settlement/merchant-key.ts';
-import { NothingOwed } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
-import type { Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
+import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { stepsOf } from '../steps.ts';
@@ -14,9 +14,9 @@ const UNSENT = { kind: 'refused', reason: 'insufficient_funds', evidence: 'unsen
 const NO_FUNDS = { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false } as const;
 
 /** What a 402 would say. */
-function refusal(sale: Sale): unknown {
+function refusal(sale: SettlementResult): unknown {
   assert.ok(sale.kind === 'refused', `${sale.kind} is no refusal`);
-  assert.ok(NothingOwed.is(sale.owed));
+  assert.ok(SafeToRechallenge.is(sale.owed));
   const { reason, phase, recorded } = sale.owed;
   return { reason, phase, recorded };
 }

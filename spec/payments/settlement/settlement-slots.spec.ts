@@ -2,22 +2,22 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import {
   ALL_SETTLEMENTS,
-  createSettlementPlaces,
+  createSettlementSlots,
   PAYER_SETTLEMENTS,
   PAYER_WAITERS,
-  PLACE_WAIT_MS,
-  type SettlementPlaces,
+  SLOT_WAIT_MS,
+  type SettlementSlots,
 } from '../../../src/payments/settlement/settlement-slots.ts';
 import { PEER_CONNECTIONS } from '../../../src/payments/x402/chain/http-json.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 
 describe('places for settlements', () => {
   let time: VirtualTime;
-  let places: SettlementPlaces;
+  let places: SettlementSlots;
   let running: { readonly payer: string; readonly end: (how?: Error) => void }[];
   beforeEach(() => {
     time = virtualTime();
-    places = createSettlementPlaces(time);
+    places = createSettlementSlots(time);
     running = [];
   });
 
@@ -73,7 +73,7 @@ describe('places for settlements', () => {
     void settle('0xab').then((how) => {
       said = how;
     });
-    await time.pass(PLACE_WAIT_MS - 1);
+    await time.pass(SLOT_WAIT_MS - 1);
     assert.equal(said, undefined);
     await time.pass(1);
     assert.equal(said, 'crowded');
@@ -104,7 +104,7 @@ describe('places for settlements', () => {
     running.pop()?.end();
     await rest();
     assert.deepEqual([running.length, running.at(-1)?.payer], [ALL_SETTLEMENTS, '0xcd']);
-    await time.pass(PLACE_WAIT_MS);
+    await time.pass(SLOT_WAIT_MS);
     assert.equal(await busy, 'crowded');
     running.pop()?.end();
     assert.equal(await first, 'settled');

@@ -4,15 +4,15 @@ import type { HeldConnection } from '../../../src/backend/types.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import { type Journal, openJournal } from '../../../src/events/journal.ts';
 import {
-  createDeliveryDesk,
-  type DeliveryDesk,
+  createDeliveryRecorder,
+  type DeliveryRecorder,
   type DeliveryFacts,
 } from '../../../src/payments/delivery/delivery-recorder.ts';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { Proof } from '../../../src/payments/rail.ts';
 import type { Lease } from '../../../src/payments/settlement/leases.ts';
-import { createCashier } from '../../../src/payments/settlement/settle.ts';
-import type { Order, Paid, Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import { createSettler } from '../../../src/payments/settlement/settle.ts';
+import type { SettlementRequest, Paid, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { storedProof } from '../../../src/payments/settlement/stored-proof.ts';
 import type { PaymentRequirements } from '../../../src/payments/x402/wire/types.ts';
@@ -109,7 +109,7 @@ export function tillOfEachTest() {
       },
     };
   };
-  const order = (changes: Partial<Order> = {}): Order => {
+  const order = (changes: Partial<SettlementRequest> = {}): SettlementRequest => {
     const opened = journal();
     opened.record('resource.requested');
     return {
@@ -128,18 +128,18 @@ export function tillOfEachTest() {
   const cashier = (through = till.ledger) => {
     const { peer, onStoreLoss, time } = till;
     const onUnclaimed = ({ payId }: { readonly payId: string }): void => void till.unclaimed.push(payId);
-    return createCashier({ ledger: through, rail: peer.rail, leases, onStoreLoss, onUnclaimed, time });
+    return createSettler({ ledger: through, rail: peer.rail, leases, onStoreLoss, onUnclaimed, time });
   };
-  const take = (changes?: Partial<Order>, through = till.ledger, joined = false): Promise<Sale> =>
+  const take = (changes?: Partial<SettlementRequest>, through = till.ledger, joined = false): Promise<SettlementResult> =>
     cashier(through).take(order(changes), joined);
   /** A sale that must be one. */
-  const pay = async (changes?: Partial<Order>): Promise<Paid> => {
+  const pay = async (changes?: Partial<SettlementRequest>): Promise<Paid> => {
     const sale = await take(changes);
     if (sale.kind !== 'paid') throw new Error(`expected a payment, got ${sale.kind}`);
     return sale;
   };
-  const desk = (through = till.ledger): DeliveryDesk =>
-    createDeliveryDesk(
+  const desk = (through = till.ledger): DeliveryRecorder =>
+    createDeliveryRecorder(
       through,
       KEEP_ANSWER_MS,
       {

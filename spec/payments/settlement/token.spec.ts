@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { keyDigest, tokenDigest, tokenId } from '../../../src/payments/settlement/merchant-key.ts';
-import type { Order, Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { freshTerms, KEEP_ANSWER_MS, tillOfEachTest } from './till.ts';
 
@@ -24,7 +24,7 @@ describe('the same proof again, with the token of its challenge', () => {
   const { take, pay, desk, facts, later, record } = till;
 
   /** Terms as a call with these secrets has them. */
-  const showing = ({ token, worthless, shared, key }: Secrets): Pick<Order, 'terms' | 'token'> => {
+  const showing = ({ token, worthless, shared, key }: Secrets): Pick<SettlementRequest, 'terms' | 'token'> => {
     const { keyDigest: _key, tokenDigest: _token, ...terms } = till.terms;
     return {
       terms: {
@@ -46,7 +46,7 @@ describe('the same proof again, with the token of its challenge', () => {
     const sale = await pay(showing(secrets));
     await desk().undelivered(sale.record, { ...facts(sale), ...FAILED });
   };
-  const told = (sale: Sale): string => {
+  const told = (sale: SettlementResult): string => {
     if (sale.kind === 'spent') return `spent ${sale.state}${sale.guarded ? ' guarded' : ''}`;
     if (sale.kind === 'in_flight') return sale.alone ? 'in_flight alone' : 'in_flight';
     return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Response } from 'express';
 import type { GatewayError } from '../../../src/errors.ts';
 import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
-import type { MandateDesk } from '../../../src/mandates/mandate-service.ts';
+import type { MandateService } from '../../../src/mandates/mandate-service.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import type { FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
@@ -20,7 +20,7 @@ const MISSING: MandateVerdict = {
 /** Passes a call through the layer. `went`: it was let on. */
 async function passed(
   { res }: { readonly res: Response },
-  desk: MandateDesk,
+  desk: MandateService,
   read: () => Promise<PaymentRecord | undefined> = async () => undefined,
 ): Promise<{ readonly went: boolean; readonly error: GatewayError | undefined }> {
   let went = false;

@@ -4,10 +4,10 @@ import { describe, it } from 'node:test';
 import type { Response } from 'express';
 import { BackendError } from '../../../src/backend/types.ts';
 import type { GatewayError } from '../../../src/errors.ts';
-import type { DeliveryDesk, DeliveryFacts, Undelivered } from '../../../src/payments/delivery/delivery-recorder.ts';
+import type { DeliveryRecorder, DeliveryFacts, Undelivered } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { MAX_KEPT_BYTES } from '../../../src/payments/ledger/ledger.ts';
-import type { AnsweredCall, Funding, Presenter } from '../../../src/pipeline/call.ts';
-import { conclude } from '../../../src/pipeline/middleware/deliver.ts';
+import type { AnsweredCall, Funding, ResponseWriter } from '../../../src/pipeline/call.ts';
+import { deliver } from '../../../src/pipeline/middleware/deliver.ts';
 
 const PAID = {
   kind: 'paid',
@@ -19,7 +19,7 @@ const PAID = {
 /** Runs the last layer over a presenter, and gives what was written down and thrown. */
 async function concluded(
   funding: Funding,
-  relay: Presenter['relay'],
+  relay: ResponseWriter['relay'],
   method = 'GET',
   bytes = '{"bought":1}',
   more: Partial<AnsweredCall> = {},
@@ -27,7 +27,7 @@ async function concluded(
   const written: (DeliveryFacts & Partial<Undelivered>)[] = [];
   const receipts: unknown[] = [];
   const events: string[] = [];
-  const desk: DeliveryDesk = {
+  const desk: DeliveryRecorder = {
     sending: async () => undefined,
     delivered: async (_record, facts) => void written.push(facts),
     undelivered: async (_record, facts) => void written.push(facts),
@@ -46,7 +46,7 @@ async function concluded(
     ...more,
   } as unknown as AnsweredCall;
   const res = { locals: { call } } as unknown as Response;
-  const layer = conclude(desk, { push: (receipt) => void receipts.push(receipt) });
+  const layer = deliver(desk, { push: (receipt) => void receipts.push(receipt) });
   const thrown: unknown = await Promise.resolve(layer({} as never, res, () => undefined)).then(
     () => undefined,
     (error: unknown) => error,
@@ -54,7 +54,7 @@ async function concluded(
   return { written, receipts, events, thrown, body: call.answer.body };
 }
 
-const readAll: Presenter['relay'] = async ({ body }) => {
+const readAll: ResponseWriter['relay'] = async ({ body }) => {
   for await (const _ of body);
   return { kind: 'finished' };
 };
@@ -88,7 +88,7 @@ describe('how a call ends', () => {
   });
 
   describe('no memory to hold the answer as a whole', () => {
-    const busy: Presenter['relay'] = async ({ body }) => {
+    const busy: ResponseWriter['relay'] = async ({ body }) => {
       body.pause();
       return { kind: 'busy' };
     };

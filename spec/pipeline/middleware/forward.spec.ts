@@ -3,10 +3,10 @@ import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import { BackendError, type Exchange } from '../../../src/backend/types.ts';
 import type { GatewayError } from '../../../src/errors.ts';
-import type { DeliveryDesk } from '../../../src/payments/delivery/delivery-recorder.ts';
+import type { DeliveryRecorder } from '../../../src/payments/delivery/delivery-recorder.ts';
 import type { FundedCall } from '../../../src/pipeline/call.ts';
 import { forward } from '../../../src/pipeline/middleware/forward.ts';
-import { saidOfFunded } from '../../../src/pipeline/steps/payment-annotations.ts';
+import { annotationsOfFunded } from '../../../src/pipeline/steps/payment-annotations.ts';
 import { free } from './mandate-desk.ts';
 
 const ANSWER = { status: 200, headers: {}, body: Readable.from([]) };
@@ -19,19 +19,19 @@ async function forwarded(exchange: Exchange) {
   const { res, call } = free({
     authorization: { summary, receipt: 'receipt', finish },
     request: { method: 'GET', path: '/', headers: {}, body: undefined },
-    presenter: { maxAnswerBytes: 1_000 },
+    responseWriter: { maxAnswerBytes: 1_000 },
     trace: { traceparent: undefined, tracestate: undefined },
     resource: {
       id: 'report',
       backend: { method: 'GET', timeoutMs: 1_000, maxResponseBytes: 1_000, relayStatuses: [] },
     },
   });
-  const layer = forward(exchange, {} as DeliveryDesk);
+  const layer = forward(exchange, {} as DeliveryRecorder);
   const thrown: unknown = await Promise.resolve(layer({} as never, res, () => undefined)).then(
     () => undefined,
     (error: unknown) => error,
   );
-  return { finished, thrown: thrown as GatewayError | undefined, said: saidOfFunded(call() as FundedCall) };
+  return { finished, thrown: thrown as GatewayError | undefined, said: annotationsOfFunded(call() as FundedCall) };
 }
 
 describe('a free call that failed may be sent again as it was', () => {

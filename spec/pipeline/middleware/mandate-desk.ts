@@ -2,7 +2,7 @@ import type { Response } from 'express';
 import type { EventDraft } from '../../../src/events/event.ts';
 import { openJournal } from '../../../src/events/journal.ts';
 import type { AcceptedMandate, MandateVerdict, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';
-import type { MandateDesk } from '../../../src/mandates/mandate-service.ts';
+import type { MandateService } from '../../../src/mandates/mandate-service.ts';
 import type { MandateClaim, Used } from '../../../src/mandates/register/register.ts';
 import type { Offers } from '../../../src/payments/x402/wire/offers.ts';
 import { type Call, currentCall, type FundedCall, type ProvenCall } from '../../../src/pipeline/call.ts';
@@ -35,7 +35,7 @@ export function scriptedDesk(
   reserve: () => Promise<Used> = async () => ({ kind: 'reserved' }),
 ) {
   const asked: string[] = [];
-  const desk: MandateDesk = {
+  const desk: MandateService = {
     freeCurrency: 'TUSD',
     challenge: ({ resourceId, price }) => JSON.stringify({ required: [{ method: 'ap2', resourceId, ...price }] }),
     verify: async (carried) => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readStoredMandate, storedMandate } from '../../../src/mandates/stored-mandate.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { NothingOwed } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
-import type { Sale } from '../../../src/payments/settlement/settlement-request.ts';
+import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
+import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
 import { failedForMandate, mandateOf, usedMandate } from '../../../src/pipeline/middleware/mandate-of-sale.ts';
@@ -55,7 +55,7 @@ describe('what a mandate adds to an order', () => {
 
 describe('a sale that failed for its mandate', () => {
   const REFUSED = { state: 'refused', evidence: 'expired', reason: 'checkout_expired' } as PaymentRecord;
-  const gone = (reason: string): Sale => ({ kind: 'refused', owed: NothingOwed.discarded({ kind: 'gone' }, reason) });
+  const gone = (reason: string): SettlementResult => ({ kind: 'refused', owed: SafeToRechallenge.discarded({ kind: 'gone' }, reason) });
 
   it('used up meanwhile: the error of the reason', () => {
     for (const [reason, code, status] of [
@@ -82,7 +82,7 @@ describe('a sale that failed for its mandate', () => {
     assert.equal(failedForMandate(callOf(unneeded), gone('insufficient_funds'), OFFER, desk), undefined);
     assert.equal(failedForMandate(callOf(accepted), gone('checkout_expired'), OFFER, desk), undefined);
     assert.equal(failedForMandate(callOf({}), gone('insufficient_funds'), OFFER, undefined), undefined);
-    const recorded: Sale = { kind: 'refused', owed: NothingOwed.refused(REFUSED, true) };
+    const recorded: SettlementResult = { kind: 'refused', owed: SafeToRechallenge.refused(REFUSED, true) };
     assert.equal(failedForMandate(callOf(unneeded), recorded, OFFER, desk), undefined);
     const late = callOf({ ...unneeded, refusal: 'checkout_expired' });
     assert.equal(failedForMandate(late, gone('checkout_expired'), OFFER, desk), undefined);

@@ -3,12 +3,12 @@ import { describe, it } from 'node:test';
 import type { EventDraft } from '../../../src/events/event.ts';
 import { openJournal } from '../../../src/events/journal.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { NothingOwed } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
+import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { Challenge } from '../../../src/payments/x402/wire/challenge.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
-import type { PreparedCall, Presenter } from '../../../src/pipeline/call.ts';
-import { askForPayment } from '../../../src/pipeline/steps/payment-required.ts';
+import type { PreparedCall, ResponseWriter } from '../../../src/pipeline/call.ts';
+import { requirePayment } from '../../../src/pipeline/steps/payment-required.ts';
 
 const challenge = (said: string): Challenge => ({
   body: said,
@@ -36,7 +36,7 @@ function counter(proof: PreparedCall['proof']) {
   const asked: { readonly body: string; readonly payment: PaymentResponse | undefined }[] = [];
   const presenter = {
     paymentRequired: ({ body }: Challenge, payment?: PaymentResponse) => void asked.push({ body, payment }),
-  } as unknown as Presenter;
+  } as unknown as ResponseWriter;
   const journal = openJournal(
     { requestId: 'r', resourceId: 'report', adapter: 'http' },
     { push: (event) => void events.push(event), withdraw: () => [] },
@@ -52,7 +52,7 @@ const REFUSED = { state: 'refused', evidence: 'expired', reason: 'expired', tran
 describe('the door of every 402', () => {
   it('a call without a proof needs no witness', () => {
     const { call, asked, types } = counter({ kind: 'none' });
-    askForPayment(call, OFFER, undefined);
+    requirePayment(call, OFFER, undefined);
     assert.deepEqual(asked, [{ body: 'fresh', payment: undefined }]);
     assert.deepEqual(types(), ['payment.required']);
   });
@@ -60,23 +60,23 @@ describe('the door of every 402', () => {
   it('a call that brought a proof gets no challenge without a witness', () => {
     for (const proof of [PROOF, { kind: 'illegible' } as const]) {
       const { call, asked, types } = counter(proof);
-      assert.throws(() => askForPayment(call, OFFER, undefined), /may still move money/);
+      assert.throws(() => requirePayment(call, OFFER, undefined), /may still move money/);
       assert.deepEqual([asked, types()], [[], []]);
     }
   });
 
   it('nor for one that is forged, whoever brings it', () => {
-    const forged = { ...NothingOwed.refused(REFUSED, false) } as unknown as NothingOwed;
+    const forged = { ...SafeToRechallenge.refused(REFUSED, false) } as unknown as SafeToRechallenge;
     for (const proof of [PROOF, { kind: 'none' } as const]) {
       const { call, asked } = counter(proof);
-      assert.throws(() => askForPayment(call, OFFER, forged), /may still move money/);
+      assert.throws(() => requirePayment(call, OFFER, forged), /may still move money/);
       assert.deepEqual(asked, []);
     }
   });
 
   it('a proof that was refused before anything was begun: payment.rejected, then payment.required', () => {
     const { call, asked, types } = counter(PROOF);
-    askForPayment(call, OFFER, NothingOwed.unreserved('invalid_payload'));
+    requirePayment(call, OFFER, SafeToRechallenge.unreserved('invalid_payload'));
     assert.deepEqual(types(), ['payment.rejected', 'payment.required']);
     const { code, reason } = JSON.parse(asked[0]?.body ?? '{}') as { code: string; reason: string };
     assert.deepEqual([code, reason, asked[0]?.payment], ['PAYMENT_INVALID', 'invalid_payload', undefined]);
@@ -88,7 +88,7 @@ describe('the door of every 402', () => {
       [false, ['payment.rejected', 'payment.required']],
     ] as const) {
       const { call, asked, types } = counter(PROOF);
-      askForPayment(call, OFFER, NothingOwed.refused(REFUSED, recorded));
+      requirePayment(call, OFFER, SafeToRechallenge.refused(REFUSED, recorded));
       assert.deepEqual(types(), events);
       const { payment, body = '{}' } = asked[0] ?? {};
       assert.equal((JSON.parse(body) as { code: string }).code, 'PAYMENT_SETTLEMENT_FAILED');

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import express, { type RequestHandler } from 'express';
-import { present } from '../../../src/pipeline/middleware/error-handler.ts';
+import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../../../src/server/http/framing.ts';
 import { identify } from '../../../src/server/http/request-id.ts';
 import { sendJson } from '../../../src/server/http/respond.ts';
@@ -29,7 +29,7 @@ export async function openCounter(
     served.push(`${req.method} ${req.url}`);
     sendJson(res, 200, '{}');
   });
-  app.use(present(() => undefined));
+  app.use(errorHandler(() => undefined));
   const listener = createListener({ app, onRefused: () => undefined, ...bounds });
   const { port } = await listener.listen('127.0.0.1', 0);
   return {

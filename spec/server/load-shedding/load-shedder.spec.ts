@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
-import { createDoor } from '../../../src/server/load-shedding/load-shedder.ts';
+import { createLoadShedder } from '../../../src/server/load-shedding/load-shedder.ts';
 
 const MOUNTS = new Map([
   ['/mcp', 'mcp'],
@@ -11,7 +11,7 @@ const MOUNTS = new Map([
 /** Whether the door asks if this request may come in. */
 function asked(method: string, url: string): boolean {
   let questions = 0;
-  const door = createDoor({
+  const door = createLoadShedder({
     shedding: () => {
       questions += 1;
       return undefined;
@@ -33,7 +33,7 @@ describe('the door', () => {
     assert.equal(asked('POST', '/acp/checkout_sessions?x=1'), false));
 
   it('leaves it to a front to say that there is no place, in the words of its protocol', () => {
-    const door = createDoor({
+    const door = createLoadShedder({
       shedding: () => 'in_flight',
       mounts: MOUNTS,
       draining: () => false,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { openDoorway } from '../../../src/server/load-shedding/open-load-shedder.ts';
+import { openLoadShedder } from '../../../src/server/load-shedding/open-load-shedder.ts';
 import { FIRST_LIMIT } from '../../../src/server/load-shedding/overload-detector.ts';
-import { createPlaces } from '../../../src/server/load-shedding/slots.ts';
+import { createSlots } from '../../../src/server/load-shedding/slots.ts';
 
 const parts = {
   maxInFlight: 2 * FIRST_LIMIT,
@@ -13,9 +13,9 @@ const parts = {
 
 describe('a doorway, asked by a front that answers in its own words', () => {
   it('refuses beyond the cap of that front, and beyond that of all calls', () => {
-    const doorway = openDoorway({ ...parts, maxInFlight: 1 });
+    const doorway = openLoadShedder({ ...parts, maxInFlight: 1 });
     try {
-      const cap = createPlaces(1);
+      const cap = createSlots(1);
       const shedding = doorway.sheddingFor(cap);
       assert.equal(shedding(), undefined);
       const leaveFront = cap.take()();
@@ -39,11 +39,11 @@ describe('a doorway, asked by a front that answers in its own words', () => {
       if (looks > 1) resolve();
       return { turnMs: 50, busy: 1 };
     };
-    const doorway = openDoorway({ ...parts, loop });
+    const doorway = openLoadShedder({ ...parts, loop });
     try {
       await judged;
       for (let taken = 0; taken < FIRST_LIMIT; taken += 1) doorway.places.take()();
-      const shedding = doorway.sheddingFor(createPlaces(1));
+      const shedding = doorway.sheddingFor(createSlots(1));
       assert.equal(shedding(), 'overload');
       assert.equal(doorway.shed().overload, 1);
     } finally {

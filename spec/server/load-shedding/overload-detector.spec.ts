@@ -9,7 +9,7 @@ import {
   JUDGE_MS,
   LOWER,
   OVERLOAD_TURN_MS,
-  Pressure,
+  OverloadDetector,
   RAISE,
   TARGET_TURN_MS,
 } from '../../../src/server/load-shedding/overload-detector.ts';
@@ -18,19 +18,19 @@ const LONG = { turnMs: OVERLOAD_TURN_MS, busy: 1 };
 const SHORT = { turnMs: OVERLOAD_TURN_MS - 0.1, busy: 1 };
 
 /** A pressure that became overloaded at 0, with so many calls in flight. */
-function overloaded(inFlight = 0): Pressure {
-  const pressure = new Pressure();
+function overloaded(inFlight = 0): OverloadDetector {
+  const pressure = new OverloadDetector();
   pressure.judge(LONG, inFlight, 0);
   return pressure;
 }
 
-function calls(pressure: Pressure, count: number, shed: number): void {
+function calls(pressure: OverloadDetector, count: number, shed: number): void {
   for (let call = 0; call < count; call += 1) pressure.came(call < shed);
 }
 
 describe('overload', () => {
   it('begins with a long turn, and not before', () => {
-    const pressure = new Pressure();
+    const pressure = new OverloadDetector();
     pressure.judge(SHORT, 999, 0);
     assert.equal(pressure.overloaded, false);
     pressure.judge(LONG, 0, JUDGE_MS);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createPlaces } from '../../../src/server/load-shedding/slots.ts';
+import { createSlots } from '../../../src/server/load-shedding/slots.ts';
 
 describe('places', () => {
   it('are free up to the last one', () => {
-    const places = createPlaces(2);
+    const places = createSlots(2);
     places.take()();
     assert.equal(places.free(), true);
     places.take()();
@@ -12,7 +12,7 @@ describe('places', () => {
   });
 
   it('are given back once everything that holds them has ended', () => {
-    const places = createPlaces(1);
+    const places = createSlots(1);
     const hold = places.take();
     const connection = hold();
     const work = hold();

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { countWrongTries, MAX_WRONG_TRIES } from '../../../src/server/rate-limit/failed-attempts.ts';
+import { countFailedAttempts, MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 
 describe('wrong tries', () => {
-  it(`${MAX_WRONG_TRIES} within a minute are heard, the next one must wait for the first to be a minute old`, () => {
+  it(`${MAX_FAILED_ATTEMPTS} within a minute are heard, the next one must wait for the first to be a minute old`, () => {
     let now = 5_000;
-    const { note } = countWrongTries({ now: () => now });
-    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) {
+    const { note } = countFailedAttempts({ now: () => now });
+    for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) {
       assert.equal(note('a'), undefined);
       now += 1_000;
     }
@@ -18,13 +18,13 @@ describe('wrong tries', () => {
     assert.equal(note('a'), undefined);
     assert.equal(note('a'), 1, 'the second try is still too young');
     now += 60_000;
-    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) assert.equal(note('a'), undefined);
+    for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) assert.equal(note('a'), undefined);
     assert.equal(note('a'), 60);
   });
 
   it('of more clients than are remembered cost no more memory', () => {
-    const { note } = countWrongTries({ maxClients: 2, now: () => 0 });
-    for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) note('a');
+    const { note } = countFailedAttempts({ maxClients: 2, now: () => 0 });
+    for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) note('a');
     assert.equal(note('a'), 60);
     note('b');
     note('c');

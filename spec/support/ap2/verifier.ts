@@ -1,5 +1,5 @@
 import type { ChainCache } from '../../../src/mandates/ap2/chain/cache.ts';
-import { createMintedCheckouts, type MintedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts, type IssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
 import type { Purchase } from '../../../src/mandates/ap2/model/purchase.ts';
 import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
@@ -18,7 +18,7 @@ export interface Against {
 
 export interface VerifierChoices {
   readonly profile?: Ap2Profile;
-  readonly minted?: MintedCheckouts;
+  readonly minted?: IssuedCheckouts;
   readonly cache?: ChainCache;
   /** Whom it trusts instead of the parties of the mint. */
   readonly trust?: TrustedIssuers;
@@ -27,7 +27,7 @@ export interface VerifierChoices {
 /** The real verifier, which trusts the parties of a mint. Takes the value of the header; undefined: there is none. */
 export function verifierFor(
   { parties }: Mint,
-  { profile = profileWith(), minted = createMintedCheckouts(), cache, trust = trustIn(parties) }: VerifierChoices = {},
+  { profile = profileWith(), minted = createIssuedCheckouts(), cache, trust = trustIn(parties) }: VerifierChoices = {},
 ): (header: string | undefined, against?: Against) => Promise<MandateVerdict> {
   const checkoutKeys = [publishedJwk(parties.checkout)];
   const parts = { profile, trust, checkoutKeys, minted, ...(cache === undefined ? {} : { cache }) };

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { LINES_A_SECOND, type SparingTime, sparing } from '../../../src/telemetry/log/log-throttle.ts';
+import { LINES_A_SECOND, type ThrottleTime, throttled } from '../../../src/telemetry/log/log-throttle.ts';
 
 /** A clock that stands until it is moved, milliseconds. */
-function clock(): SparingTime & { advance(ms: number): void } {
+function clock(): ThrottleTime & { advance(ms: number): void } {
   let now = 0;
   const due: { readonly at: number; readonly then: () => void }[] = [];
   return {
@@ -20,7 +20,7 @@ function begun() {
   const time = clock();
   const written: string[] = [];
   const held: (readonly [string, number])[] = [];
-  const spare = sparing((kind, lines) => void held.push([kind, lines]), time);
+  const spare = throttled((kind, lines) => void held.push([kind, lines]), time);
   const write = (kind: string, times: number): void => {
     for (let i = 0; i < times; i += 1) spare(kind, () => void written.push(kind));
   };

@@ -4,7 +4,7 @@ import type { SharedSecrets } from '../../payments/pricing/token-keys.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
 import { type ReceivedCall, receiveCall } from '../../pipeline/call.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
-import { leavingOf } from '../../server/http/client-gone.ts';
+import { clientGone } from '../../server/http/client-gone.ts';
 import { readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
@@ -12,11 +12,11 @@ import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import type { SendMessage } from './message.ts';
-import { waitingTasks } from './parked-task.ts';
+import { parkedTasks } from './parked-task.ts';
 import { goOn, newPurchase, type Purchase, TAKEN } from './purchase.ts';
 import { type Refusal, rpcError } from './refusal.ts';
 import { type Dialect, readRequest } from './request.ts';
-import { a2aPresenter, canceledTask } from './response-writer.ts';
+import { a2aResponseWriter, canceledTask } from './response-writer.ts';
 import { activated, EXTENSIONS_HEADER, OLD_EXTENSIONS_HEADER } from './x402-keys.ts';
 
 /** What the front is made of. */
@@ -33,13 +33,13 @@ export interface A2aParts {
  * The A2A front: JSON-RPC 2.0 with the one method SendMessage (reference a2a.md). It answers what is no purchase; an order, or the
  * payment for a task that waits for it, goes on to the shared layers.
  */
-export function a2aFront({ dialect, claims, secrets, budget }: A2aParts): RequestHandler {
-  const waiting = waitingTasks(claims, secrets);
+export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): RequestHandler {
+  const waiting = parkedTasks(claims, secrets);
   const refuse = (res: Response, id: RpcId | null, refusal: Refusal, status: 200 | 413 = 200): void =>
     sendRpcError(res, status, id, rpcError(refusal, dialect.errorProfile, requestIdOf(res)));
 
   return async function a2aFrontLayer(req, res, next) {
-    const left = leavingOf(res);
+    const left = clientGone(res);
     const bytes = await readJsonBytes(req, res).catch(nothingWhenTooLarge);
     // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
     const startedAt = performance.now();
@@ -61,7 +61,7 @@ export function a2aFront({ dialect, claims, secrets, budget }: A2aParts): Reques
       ...received(req, message, purchase),
       requestId,
       callId: callIdOf(res),
-      presenter: a2aPresenter(res, { ...purchase, id, requestId, taken: () => refuse(res, id, TASK_TAKEN) }, budget),
+      responseWriter: a2aResponseWriter(res, { ...purchase, id, requestId, taken: () => refuse(res, id, TASK_TAKEN) }, budget),
       startedAt,
       left,
     });
@@ -93,7 +93,7 @@ function received(
   req: Request,
   { proof, mandate }: SendMessage,
   { resourceId, input, exclusive }: Pick<Purchase, 'resourceId' | 'input' | 'exclusive'>,
-): Omit<ReceivedCall, 'requestId' | 'callId' | 'presenter' | 'startedAt' | 'left'> {
+): Omit<ReceivedCall, 'requestId' | 'callId' | 'responseWriter' | 'startedAt' | 'left'> {
   return {
     stage: 'received',
     channel: 'a2a',

@@ -17,21 +17,21 @@ import {
 } from './sealed-task.ts';
 
 /** A task that waits for its payment, as a follow-up finds it. */
-export interface WaitingTask extends OpenedTask {
+export interface ParkedTask extends OpenedTask {
   /** Who has it: the authorization of a payment, or who declined. Undefined: it is open. */
   readonly holder: string | undefined;
 }
 
 /** Tasks that wait for their payment. */
-export interface WaitingTasks {
+export interface ParkedTasks {
   /** The id of a task that waits for this call from now on. Undefined: the call is too long, or the store was never reached. */
   wait(call: WaitingCall): Promise<string | undefined>;
   /** Undefined for what never waited here, or does not wait any more. @throws StoreError */
-  find(taskId: string): Promise<WaitingTask | undefined>;
+  find(taskId: string): Promise<ParkedTask | undefined>;
   /** The task for one payment, whichever comes first. */
-  exclusive(task: WaitingTask, claimant: string): Exclusive;
+  exclusive(task: ParkedTask, claimant: string): Exclusive;
   /** False when a payment has it. @throws StoreError */
-  decline(task: WaitingTask): Promise<boolean>;
+  decline(task: ParkedTask): Promise<boolean>;
 }
 
 /** Another payment has the task: it came between the look and the claim. */
@@ -50,7 +50,7 @@ const SECRET_BYTES = 32;
 const AGREED_FOR_MS = 30_000;
 
 /** Tasks whose ids say what was ordered; of the store only claims are asked, and the one secret that all processes share. */
-export function waitingTasks(claims: TaskClaims, secrets: SharedSecrets, now: () => number = Date.now): WaitingTasks {
+export function parkedTasks(claims: TaskClaims, secrets: SharedSecrets, now: () => number = Date.now): ParkedTasks {
   let candidate = randomBytes(SECRET_BYTES).toString('base64url');
   let agreed: { readonly key: TaskKey; readonly at: number } | undefined;
   const newestKey = async (atMostMs: number): Promise<TaskKey> => {
@@ -104,7 +104,7 @@ export function waitingTasks(claims: TaskClaims, secrets: SharedSecrets, now: ()
 const SECOND_MS = 1_000;
 
 /** Whether it was declined. */
-export function isDeclined({ holder }: WaitingTask): boolean {
+export function isDeclined({ holder }: ParkedTask): boolean {
   return holder === DECLINED;
 }
 

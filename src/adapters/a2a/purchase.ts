@@ -3,7 +3,7 @@ import type { JsonObject } from '../../json/types.ts';
 import type { Exclusive } from '../../pipeline/call.ts';
 import { withoutReserved } from '../../resources/prepare.ts';
 import type { FollowUp, Order } from './message.ts';
-import { authorizationOf, isDeclined, type WaitingTask, type WaitingTasks } from './parked-task.ts';
+import { authorizationOf, isDeclined, type ParkedTask, type ParkedTasks } from './parked-task.ts';
 import { badParams, type Refusal } from './refusal.ts';
 import type { WaitingCall } from './sealed-task.ts';
 import { newTask, type TaskNames } from './task.ts';
@@ -32,7 +32,7 @@ export type Found =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** A new order, under a task that was not there before. It may wait for its payment when the x402 extension is activated. */
-export function newPurchase(waiting: WaitingTasks, { resourceId, input }: Order, mayWait: boolean): Purchase {
+export function newPurchase(waiting: ParkedTasks, { resourceId, input }: Order, mayWait: boolean): Purchase {
   const task = newTask();
   const { contextId } = task;
   const wait = (): Promise<string | undefined> => waiting.wait({ contextId, resourceId, input });
@@ -43,7 +43,7 @@ export function newPurchase(waiting: WaitingTasks, { resourceId, input }: Order,
  * Goes on with a task that waits for its payment. It is claimed for the authorization that came, once its proof was verified: two payments
  * cannot both run, and a buyer whose answer got lost sends the same message again and finds it, also after the death of this process.
  */
-export async function goOn(waiting: WaitingTasks, message: FollowUp): Promise<Found> {
+export async function goOn(waiting: ParkedTasks, message: FollowUp): Promise<Found> {
   const { taskId, contextId = newTask().contextId } = message;
   try {
     return await found(waiting, message);
@@ -53,7 +53,7 @@ export async function goOn(waiting: WaitingTasks, message: FollowUp): Promise<Fo
 }
 
 /** @throws StoreError */
-async function found(waiting: WaitingTasks, message: FollowUp): Promise<Found> {
+async function found(waiting: ParkedTasks, message: FollowUp): Promise<Found> {
   const { kind, taskId } = message;
   const task = await waiting.find(taskId);
   if (task === undefined) return refused({ reason: 'TASK_NOT_FOUND', message: NOT_WAITING });
@@ -76,7 +76,7 @@ async function found(waiting: WaitingTasks, message: FollowUp): Promise<Found> {
 }
 
 /** @throws StoreError */
-async function declined(waiting: WaitingTasks, taskId: string, task: WaitingTask): Promise<Found> {
+async function declined(waiting: ParkedTasks, taskId: string, task: ParkedTask): Promise<Found> {
   if (!isDeclined(task) && !(await waiting.decline(task))) return refused({ reason: 'TASK_NOT_CANCELABLE' });
   return { kind: 'declined', task: { taskId, contextId: task.call.contextId } };
 }

@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import type { Challenge } from '../../payments/x402/wire/challenge.ts';
-import type { Presenter } from '../../pipeline/call.ts';
+import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 import { MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
@@ -27,7 +27,7 @@ const RESOURCE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const UNNAMED = 'error';
 
 /** Outcomes as tasks: SPEC part 3, CONTRACT 7.2. A commerce outcome is never a JSON-RPC error. */
-export function a2aPresenter(res: Response, call: MessageCall, budget: AnswerBudget): Presenter {
+export function a2aResponseWriter(res: Response, call: MessageCall, budget: AnswerBudget): ResponseWriter {
   const { requestId, resourceId } = call;
   const textOf = (outcome: TaskOutcome, task = call.task): string => resultText(call.id, taskResult(task, outcome));
   return {

@@ -3,7 +3,7 @@ import type { Idempotency } from '../../checkouts/idempotency.ts';
 import type { Sessions } from '../../checkouts/sessions.ts';
 import type { AcpSettings } from '../../checkouts/settings.ts';
 import { noteChannel, noteOperation } from '../../server/http/access-record.ts';
-import { leavingOf } from '../../server/http/client-gone.ts';
+import { clientGone } from '../../server/http/client-gone.ts';
 import { type CallIds, idsOf } from '../../server/http/request-id.ts';
 import { belowMount, rawPath } from '../../server/http/target.ts';
 import type { Guesses } from '../../server/rate-limit/failed-attempts.ts';
@@ -21,7 +21,7 @@ import { routeOf } from './routes.ts';
 import { requestSchemas } from './schemas.ts';
 
 /** What the front is made of. */
-export interface AcpFrontParts {
+export interface AcpAdapterParts {
   readonly mountPath: string;
   readonly settings: Pick<AcpSettings, 'clients' | 'backend' | 'acceptLineItemQuantity'>;
   /** What every call passes before anything is compared or read; each says no by throwing. */
@@ -40,7 +40,7 @@ export interface AcpFrontParts {
  * The ACP front: the checkout service over REST, passed on to a merchant who speaks it too. All that comes to the mount or below it ends
  * here. The order of the lines in `serve` is the order in which a call is checked, and the first failure is the answer (acp.md 13.1).
  */
-export function acpFront(parts: AcpFrontParts): RequestHandler {
+export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
   const { mountPath, settings, entrance, guesses, admit, sessions, idempotency, merchant, entered } = parts;
   const clientOf = clientsByToken(settings.clients, guesses);
   const checkBody = requestSchemas(settings.acceptLineItemQuantity ? 'wire-quantity' : 'wire');
@@ -58,7 +58,7 @@ export function acpFront(parts: AcpFrontParts): RequestHandler {
     entered('admit', res);
     const leave = admit(res);
     try {
-      const left = leavingOf(res);
+      const left = clientGone(res);
       const { bytes, value } = await readBody({ operation, contentType }, req, res);
       entered('validate', res);
       checkBody(operation, value);

@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 import type { Shedding } from '../../server/load-shedding/shedding.ts';
-import type { Places } from '../../server/load-shedding/slots.ts';
+import type { Slots } from '../../server/load-shedding/slots.ts';
 import { busy } from './failure.ts';
 
 /** What decides whether a call may come in. */
@@ -13,7 +13,7 @@ export interface AdmissionParts {
   /** Asked whether this call must be refused. */
   readonly shedding: Shedding;
   /** Of all calls, and of this front's. */
-  readonly places: readonly Places[];
+  readonly places: readonly Slots[];
 }
 
 /** Lets a call in; the result is to be called when its work has ended. */

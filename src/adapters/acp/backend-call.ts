@@ -8,11 +8,11 @@ import {
 } from '../../backend/types.ts';
 import { MAX_DOCUMENT_BYTES, OPERATION_RULES, type Operation, SESSION_PLACE } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';
-import { type Errand, merchantHeaders } from './backend-headers.ts';
+import { type OperationHeaders, operationHeaders } from './backend-headers.ts';
 import type { CheckoutCall } from './call.ts';
 
 /** What came back from the merchant. */
-export type Heard =
+export type BackendReply =
   /** `body`: undefined where nobody needs it, and where it could not be read and the status says enough. */
   | {
       readonly kind: 'answer';
@@ -37,13 +37,13 @@ const TELLING: ReadonlySet<number> = new Set([400, 422]);
  * Makes one exchange with the merchant and reads what matters of the answer. `signal` ends it early: only a caller's own GET may have
  * one, for a POST goes on when its caller leaves. Does not reject.
  */
-export async function callMerchant(
+export async function callBackend(
   exchange: Exchange,
   backend: AcpBackend,
   call: CheckoutCall,
-  errand: Errand,
+  errand: OperationHeaders,
   signal?: AbortSignal,
-): Promise<Heard> {
+): Promise<BackendReply> {
   const operation = errand.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
   const { timeoutMs } = backend.operations[operation];
   const limits = { timeoutMs, maxResponseBytes: MAX_DOCUMENT_BYTES, ...(signal === undefined ? {} : { signal }) };
@@ -72,13 +72,13 @@ export async function callMerchant(
   }
 }
 
-function requestOf(operation: Operation, backend: AcpBackend, call: CheckoutCall, errand: Errand): BackendRequest {
+function requestOf(operation: Operation, backend: AcpBackend, call: CheckoutCall, errand: OperationHeaders): BackendRequest {
   const { method } = OPERATION_RULES[operation];
   const session = encodeURIComponent(call.sessionId ?? '');
   return {
     method,
     path: backend.operations[operation].path.replace(SESSION_PLACE, session),
-    headers: merchantHeaders(call, errand, backend.headers),
+    headers: operationHeaders(call, errand, backend.headers),
     body: errand.kind === 'write' ? call.body : undefined,
   };
 }
@@ -90,7 +90,7 @@ async function collected({ body }: BackendAnswer): Promise<Uint8Array> {
   return Buffer.concat(chunks);
 }
 
-function failed(thrown: unknown, status: number | undefined): Heard {
+function failed(thrown: unknown, status: number | undefined): BackendReply {
   // A bug behind the exchange: nobody can say any more what was sent.
   const cause = thrown instanceof BackendError ? thrown : new BackendError('transport', true, thrown);
   return { kind: 'failed', reason: cause.reason, status, written: cause.requestWritten, cause };

@@ -3,7 +3,7 @@ import { ACP_VERSION } from '../../checkouts/operations.ts';
 import type { CheckoutCall } from './call.ts';
 
 /** What an exchange with the merchant is for. */
-export type Errand =
+export type OperationHeaders =
   /** The caller's own POST. `attempt`: the number of the attempt, from 1. */
   | { readonly kind: 'write'; readonly merchantKey: string; readonly attempt: number }
   /** The caller's own GET. */
@@ -21,9 +21,9 @@ const PRINTABLE = /^[\x20-\x7e]+$/;
  * The whole header block of an exchange (acp.md 13.3), lower-case names. `configured`: the operator's, which nothing overrules. What is
  * not in the table is dropped, whatever it is.
  */
-export function merchantHeaders(
+export function operationHeaders(
   call: CheckoutCall,
-  errand: Errand,
+  errand: OperationHeaders,
   configured: Readonly<Record<string, string>>,
 ): Record<string, string> {
   const headers: Record<string, string> = {

@@ -2,18 +2,18 @@ import type { Exchange } from '../../backend/types.ts';
 import type { AttemptEnd } from '../../checkouts/idempotency.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';
-import { callMerchant } from './backend-call.ts';
-import type { Errand } from './backend-headers.ts';
-import type { MerchantWatch } from './backend-watch.ts';
+import { callBackend } from './backend-call.ts';
+import type { OperationHeaders } from './backend-headers.ts';
+import type { BackendWatch } from './backend-watch.ts';
 import type { CheckoutCall, MerchantSide } from './call.ts';
 import { AcpError } from './error.ts';
-import { type BookParts, openBooks } from './events.ts';
+import { type CheckoutEventParts, openCheckoutEvents } from './events.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
 import { readBackOf, readsBack } from './read-back.ts';
 import { compileAnswerSchemas } from './schemas.ts';
 
 /** What the merchant's side works with. */
-export interface MerchantParts extends BookParts {
+export interface BackendServiceParts extends CheckoutEventParts {
   /** To `backend.origin`, a connection for each exchange: see `reuse` of `createExchange`. */
   readonly exchange: Exchange;
   readonly backend: AcpBackend;
@@ -21,19 +21,19 @@ export interface MerchantParts extends BookParts {
   readonly strictSemantics: boolean;
   /** Whether a refusal for want of 3D Secure is passed on by its code. */
   readonly authenticationErrors: boolean;
-  readonly watch: MerchantWatch;
+  readonly watch: BackendWatch;
 }
 
 /** The merchant as calls meet it: each exchange is made, judged, and told to whoever watches. */
-export function createMerchantSide(parts: MerchantParts): MerchantSide {
+export function createBackendService(parts: BackendServiceParts): MerchantSide {
   const { exchange, backend, strictSemantics, authenticationErrors, watch } = parts;
   compileAnswerSchemas();
 
-  const meet = async (call: CheckoutCall, errand: Errand, signal?: AbortSignal): Promise<Outcome> => {
+  const meet = async (call: CheckoutCall, errand: OperationHeaders, signal?: AbortSignal): Promise<Outcome> => {
     const operation = errand.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
     const over = watch.exchanging();
     try {
-      const heard = await callMerchant(exchange, backend, call, errand, signal);
+      const heard = await callBackend(exchange, backend, call, errand, signal);
       const outcome = outcomeOf({ operation, sessionId: call.sessionId, strictSemantics, authenticationErrors }, heard);
       tell(watch, { operation, requestId: call.requestId, callId: call.callId }, outcome);
       return outcome;
@@ -46,9 +46,9 @@ export function createMerchantSide(parts: MerchantParts): MerchantSide {
 
   return {
     open(call) {
-      const books = openBooks(call, parts);
+      const books = openCheckoutEvents(call, parts);
       books.requested();
-      const ask = async (errand: Errand, signal?: AbortSignal): Promise<Outcome> => {
+      const ask = async (errand: OperationHeaders, signal?: AbortSignal): Promise<Outcome> => {
         const outcome = await meet(call, errand, signal);
         books.asked(outcome, errand.kind === 'read-back');
         return outcome;
@@ -67,7 +67,7 @@ export function createMerchantSide(parts: MerchantParts): MerchantSide {
 }
 
 function tell(
-  watch: MerchantWatch,
+  watch: BackendWatch,
   asked: Pick<CheckoutCall, 'operation' | 'requestId' | 'callId'>,
   outcome: Outcome,
 ): void {

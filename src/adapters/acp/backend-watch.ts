@@ -18,7 +18,7 @@ export interface ContradictoryDocument {
 }
 
 /** Told of what the merchant does. */
-export interface MerchantWatch {
+export interface BackendWatch {
   /** An exchange begins; the result is called when it is over. */
   exchanging(): () => void;
   invalidDocument(found: InvalidDocument): void;

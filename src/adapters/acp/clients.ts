@@ -3,7 +3,7 @@ import type { AcpClient } from '../../checkouts/settings.ts';
 import { ownersOf } from '../../server/http/bearer.ts';
 import { readHeader } from '../../server/http/headers.ts';
 import { clientNetwork } from '../../server/rate-limit/client-address.ts';
-import { countWrongTries, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
+import { countFailedAttempts, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
 import { AcpError } from './error.ts';
 import { retryAfter } from './failure.ts';
 
@@ -16,7 +16,7 @@ const BEARER = /^Bearer ([!-~]{1,512})$/i;
  * @throws AcpError unauthorized, rate_limited
  */
 export function clientsByToken(clients: readonly AcpClient[], guesses: Guesses = {}): (req: IncomingMessage) => string {
-  const { clientOf: addressOf = clientNetwork(0), wrongTries = countWrongTries(), onLimited } = guesses;
+  const { clientOf: addressOf = clientNetwork(0), wrongTries = countFailedAttempts(), onLimited } = guesses;
   const ownerOf = ownersOf(clients.flatMap(({ id, tokens }) => tokens.map((token) => ({ token, owner: id }))));
   return function clientOf(req) {
     const header = readHeader(req, 'authorization');

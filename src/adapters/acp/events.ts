@@ -9,13 +9,13 @@ import type { CheckoutCall, Delivered } from './call.ts';
 import type { Outcome } from './outcome.ts';
 
 /** Where events and receipts of checkouts go. */
-export interface BookParts {
+export interface CheckoutEventParts {
   readonly events: EventSink;
   readonly receipts: { push(receipt: Receipt): void };
 }
 
 /** What operators can read of one call (acp.md 13.6). Nothing in it is the caller's or the merchant's but the merchant's status. */
-export interface Books {
+export interface CheckoutEvents {
   requested(): void;
   /** The merchant was asked. `readback`: by the gateway itself. */
   asked(outcome: Outcome, readback: boolean): void;
@@ -23,7 +23,7 @@ export interface Books {
 }
 
 /** Opens the books of one call. No payment carries these events, so each goes to the feed at once. */
-export function openBooks(call: CheckoutCall, { events, receipts }: BookParts): Books {
+export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutEventParts): CheckoutEvents {
   const { operation, requestId, callId } = call;
   const journal = openJournal({ requestId, callId, resourceId: operation, adapter: 'acp' }, events);
   const record = (type: EventType, data: JsonObject = {}, facts: EventFacts = {}): void => {

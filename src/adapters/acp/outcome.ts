@@ -4,7 +4,7 @@ import { isObject } from '../../json/object.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import type { JsonObject } from '../../json/types.ts';
 import { checkDocument, type DocumentFault } from './backend-answer.ts';
-import type { Heard } from './backend-call.ts';
+import type { BackendReply } from './backend-call.ts';
 import { AcpError } from './error.ts';
 import { CONTRADICTION_PLACES, type Contradiction } from './semantics.ts';
 import { validatorOf } from './validation/validator.ts';
@@ -55,7 +55,7 @@ const SILENT = 'The merchant did not answer in time: repeat the same request, wi
 const TURNED_AWAY: ReadonlySet<number> = new Set([401, 403, 429]);
 
 /** Says what came of an exchange. */
-export function outcomeOf(asked: Asked, heard: Heard): Outcome {
+export function outcomeOf(asked: Asked, heard: BackendReply): Outcome {
   if (heard.kind === 'failed') return failedOutcome(heard);
   const { status } = heard;
   if (status === OPERATION_RULES[asked.operation].success) return documentOutcome(asked, heard);
@@ -69,14 +69,14 @@ export function outcomeOf(asked: Asked, heard: Heard): Outcome {
   });
 }
 
-function failedOutcome({ reason, status, written, cause }: Extract<Heard, { kind: 'failed' }>): Outcome {
+function failedOutcome({ reason, status, written, cause }: Extract<BackendReply, { kind: 'failed' }>): Outcome {
   const facts = { status, reason: reason === 'unreachable' ? 'transport' : reason, cause } as const;
   if (!written) return failure({ ...facts, why: undefined });
   if (reason === 'timeout') return failure({ ...facts, why: 'timeout' });
   return failure({ ...facts, why: reason === 'response_too_large' ? 'invalid_document' : 'reset' });
 }
 
-function documentOutcome(asked: Asked, { status, headers, body }: Extract<Heard, { kind: 'answer' }>): Outcome {
+function documentOutcome(asked: Asked, { status, headers, body }: Extract<BackendReply, { kind: 'answer' }>): Outcome {
   const { operation, sessionId, strictSemantics } = asked;
   const bytes = body ?? new Uint8Array();
   const checked = checkDocument({ operation, sessionId, headers, body: bytes });
@@ -98,7 +98,7 @@ function contradicted({
 /** Undefined for a status that says nothing which the caller may hear. */
 function refusalOf(
   { operation, authenticationErrors }: Asked,
-  { status, body }: Extract<Heard, { kind: 'answer' }>,
+  { status, body }: Extract<BackendReply, { kind: 'answer' }>,
 ): AcpError | undefined {
   switch (status) {
     case 404:

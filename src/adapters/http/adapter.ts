@@ -3,17 +3,17 @@ import { GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../json/types.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import { readJsonBody } from '../../server/http/body.ts';
-import { leavingOf } from '../../server/http/client-gone.ts';
+import { clientGone } from '../../server/http/client-gone.ts';
 import { singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
-import { httpPresenter } from './response-writer.ts';
+import { httpResponseWriter } from './response-writer.ts';
 
 /** The HTTP front: `POST /api/resources/{id}/invoke` becomes a Call, the body is the input. */
-export function httpFront(): RequestHandler {
+export function httpAdapter(): RequestHandler {
   return async function httpFrontLayer(req, res, next) {
     const startedAt = performance.now();
-    const left = leavingOf(res);
+    const left = clientGone(res);
     const body = await readJsonBody(req, res);
     if (body.value === null || typeof body.value !== 'object' || Array.isArray(body.value))
       throw new GatewayError('INPUT_INVALID', {
@@ -32,7 +32,7 @@ export function httpFront(): RequestHandler {
       mandate: carriedMandate(req),
       idempotencyKey: carriedKey(req),
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
-      presenter: httpPresenter(res, requestId),
+      responseWriter: httpResponseWriter(res, requestId),
       startedAt,
       left,
     });

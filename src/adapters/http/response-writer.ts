@@ -3,7 +3,7 @@ import { relayedHeaders } from '../../backend/header-policy.ts';
 import { type BackendAnswer, BackendError } from '../../backend/types.ts';
 import { encodePaymentResponse } from '../../payments/x402/wire/response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
-import type { Presenter, Relayed, Relaying, Said } from '../../pipeline/call.ts';
+import type { ResponseWriter, Relayed, RelayOptions, PaymentAnnotations } from '../../pipeline/call.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a reader may take for what is left in the buffers after the merchant's last byte, milliseconds. */
@@ -16,8 +16,8 @@ const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 export const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
 /** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
-export function httpPresenter(res: Response, requestId: string): Presenter {
-  const announce = ({ payment, mandateReceipt }: Said): void => {
+export function httpResponseWriter(res: Response, requestId: string): ResponseWriter {
+  const announce = ({ payment, mandateReceipt }: PaymentAnnotations): void => {
     if (res.headersSent) return;
     if (payment !== undefined) res.setHeader(PAYMENT_RESPONSE, encodePaymentResponse(payment));
     if (mandateReceipt !== undefined) res.setHeader(MANDATE_RECEIPT, mandateReceipt);
@@ -51,7 +51,7 @@ export function httpPresenter(res: Response, requestId: string): Presenter {
 async function relay(
   res: Response,
   answer: BackendAnswer,
-  { paid, sending }: { readonly paid: boolean; readonly sending: Relaying['sending'] },
+  { paid, sending }: { readonly paid: boolean; readonly sending: RelayOptions['sending'] },
 ): Promise<Relayed> {
   const { body } = answer;
   let broken: BackendError | undefined;
@@ -73,7 +73,7 @@ async function relay(
  * Resolves true when the last byte was handed to the operating system. Not `pipeline`: that would destroy the merchant's answer
  * together with the caller's connection.
  */
-function sendThrough(res: Response, body: BackendAnswer['body'], sending: Relaying['sending']): Promise<boolean> {
+function sendThrough(res: Response, body: BackendAnswer['body'], sending: RelayOptions['sending']): Promise<boolean> {
   return new Promise((resolve) => {
     // From here on the merchant's clock no longer runs, and nothing else would ever give up on a reader who stopped.
     const awaitReader = (): void => {

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import type { Relayed, Relaying } from '../../pipeline/call.ts';
+import type { Relayed, RelayOptions } from '../../pipeline/call.ts';
 import { noteOutcome } from '../../server/http/access-record.ts';
 import { sendText } from '../../server/http/respond.ts';
 import { LAST_BYTES_MS } from '../http/response-writer.ts';
@@ -19,7 +19,7 @@ export function sendRpcError(res: Response, status: number, id: RpcId | null, er
 const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
 
 /** The same, and tells whether the last byte was handed to the operating system. The first one waits for `sending`. */
-export async function sendRpcWatched(res: Response, text: string, sending?: Relaying['sending']): Promise<Relayed> {
+export async function sendRpcWatched(res: Response, text: string, sending?: RelayOptions['sending']): Promise<Relayed> {
   if (res.destroyed) return { kind: 'client_gone' };
   if (sending !== undefined) {
     await sending();

@@ -7,7 +7,7 @@ import type { Catalogue } from '../../resources/catalogue.ts';
 import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
-import { leavingOf } from '../../server/http/client-gone.ts';
+import { clientGone } from '../../server/http/client-gone.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
@@ -25,7 +25,7 @@ import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
 import { disagreeing } from './mirrored-headers.ts';
 import { badParams, type McpRequest, mismatch, readMessage } from './parse-request.ts';
-import { mcpPresenter } from './response-writer.ts';
+import { mcpResponseWriter } from './response-writer.ts';
 import { resultWriter } from './result.ts';
 import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
 
@@ -42,7 +42,7 @@ export interface McpParts {
  * The MCP front: one stateless handler for both eras (reference mcp.md). Everything but `tools/call` is answered from bytes made here;
  * a call goes on to the shared layers.
  */
-export function mcpFront({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
+export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
   const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
   const offered = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('mcp'));
   const list = (era: Era): Buffer => Buffer.from(`${toolsListResult(offered, era, server)}}`);
@@ -63,7 +63,7 @@ export function mcpFront({ catalogue, merchant, version, budget }: McpParts): Re
   };
 
   return async function mcpFrontLayer(req, res, next) {
-    const left = leavingOf(res);
+    const left = clientGone(res);
     const bytes = await readJsonBytes(req, res);
     // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
     const startedAt = performance.now();
@@ -120,7 +120,7 @@ export function mcpFront({ catalogue, merchant, version, budget }: McpParts): Re
         traceparent: textMember(meta['traceparent']) ?? singleHeader(req, 'traceparent'),
         tracestate: textMember(meta['tracestate']) ?? singleHeader(req, 'tracestate'),
       },
-      presenter: mcpPresenter(res, call, budget),
+      responseWriter: mcpResponseWriter(res, call, budget),
       startedAt,
       left,
     });

@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import { errorEnvelope } from '../../errors.ts';
 import { withError } from '../../payments/x402/wire/challenge.ts';
-import type { Presenter } from '../../pipeline/call.ts';
+import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { Resource } from '../../resources/resource.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 import { MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
@@ -25,7 +25,7 @@ export interface ToolCall {
 }
 
 /** Outcomes as results of `tools/call`: reference mcp.md, section 5. */
-export function mcpPresenter(res: Response, call: ToolCall, budget: AnswerBudget): Presenter {
+export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerBudget): ResponseWriter {
   const { requestId, era } = call;
   const answer = (result: ToolResult): string => resultText(call.id, call.write(result));
   return {

@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import { ownersOf } from '../../server/http/bearer.ts';
 import { readHeader } from '../../server/http/headers.ts';
 import { clientNetwork } from '../../server/rate-limit/client-address.ts';
-import { countWrongTries, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
+import { countFailedAttempts, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
 
 /** The longest operator token has 512 characters. */
 const BEARER = /^Bearer +([!-~]{1,512}) *$/i;
@@ -15,7 +15,7 @@ const BEARER = /^Bearer +([!-~]{1,512}) *$/i;
  * operators and those who guess may have one address.
  */
 export function authenticate(adminTokens: readonly string[], guesses: Guesses = {}): RequestHandler {
-  const { clientOf = clientNetwork(0), wrongTries = countWrongTries(), onLimited = () => undefined } = guesses;
+  const { clientOf = clientNetwork(0), wrongTries = countFailedAttempts(), onLimited = () => undefined } = guesses;
   const isOperator = ownersOf(adminTokens.map((token) => ({ token, owner: true })));
   return function authenticateLayer(req, _res, next) {
     if (adminTokens.length === 0) {

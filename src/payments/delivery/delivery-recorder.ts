@@ -1,7 +1,7 @@
 import type { Journal } from '../../events/journal.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from '../ledger/delivery-progress.ts';
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import {
   type Advance,
   type Advanced,
@@ -36,7 +36,7 @@ const TAKEOVERS = 5;
 const LATE_MARK_MS = 60_000;
 
 /** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
-export interface DeliveryDesk {
+export interface DeliveryRecorder {
   /**
    * Bytes of the answer are about to leave. Call it when the first of them is there, and send nothing before it resolves: then the store has
    * the mark, so that a death from here on is told from one before, or it was away for too long. Never rejects.
@@ -94,12 +94,12 @@ export interface DeliveryWarnings {
 }
 
 /** `keepAnswerMs`: how long the token of a purchase opens its delivered answer. */
-export function createDeliveryDesk(
+export function createDeliveryRecorder(
   ledger: PaymentLedger,
   keepAnswerMs: number,
   warn: DeliveryWarnings,
   time: Time = REAL_TIME,
-): DeliveryDesk {
+): DeliveryRecorder {
   const begun = new WeakMap<PaymentRecord, Begun>();
   /** What a failed delivery says of its own mark. One that an attempt before this one left behind stays. */
   const unmarked = async (record: PaymentRecord): Promise<PaymentFacts> => {
@@ -110,7 +110,7 @@ export function createDeliveryDesk(
   };
   /** Writes the mark, and again until the time is over. */
   const mark = (record: PaymentRecord, held: PaymentRecord, forMs: number): Promise<Advanced | Unwritten> => {
-    const command = { ...holder(held), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
+    const command = { ...fencingToken(held), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
     const written = persist(() => ledger.note(command), time, pausesFor(forMs, MARK_PAUSE_MS, time));
     begun.set(record, { record: held, mark: written });
     return written;
@@ -133,7 +133,7 @@ export function createDeliveryDesk(
       ...resumed,
     });
     const said = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
-    const command = { ...said, ...holder(begun.get(record)?.record ?? record) };
+    const command = { ...said, ...fencingToken(begun.get(record)?.record ?? record) };
     let written: Advanced | Unwritten;
     if (change.to === 'undelivered') written = await persist(() => ledger.advance(command), time);
     else {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Time } from '../../time/time.ts';
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { Advance, Advanced, PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
 import { DELIVERING_STATES } from '../ledger/transitions.ts';
 import { LEASE_MS } from '../settlement/leases.ts';
@@ -40,7 +40,7 @@ export async function retake(
     if (reservation.kind !== 'run') return { kind: 'over', state: record.state };
     if (DELIVERING_STATES.includes(record.state)) return { kind: 'held', record };
     // The store lost it: what began anew here is nobody's.
-    if (record.state === 'reserved') await ledger.discard(holder(record), []);
+    if (record.state === 'reserved') await ledger.discard(fencingToken(record), []);
     return undefined;
   }
   return undefined;
@@ -58,7 +58,7 @@ export async function deliveredAfterAll(
 ): Promise<Advanced | undefined> {
   const retaken = await retake(ledger, time, terms);
   if (retaken?.kind === 'held') {
-    const command = { ...delivered, ...holder(retaken.record) };
+    const command = { ...delivered, ...fencingToken(retaken.record) };
     const written = await persist(() => ledger.advance(command), time, PATIENT_PAUSES_MS);
     return written.kind === 'unwritten' ? undefined : written;
   }

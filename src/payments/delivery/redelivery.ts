@@ -5,9 +5,9 @@ import { isSealed } from '../../crypto/sealed-text.ts';
 import type { Journal } from '../../events/journal.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
 import type { Paid } from '../settlement/settlement-request.ts';
-import { recalledRequest } from '../settlement/stored-request.ts';
+import { readStoredRequest } from '../settlement/stored-request.ts';
 import { backendIdempotencyKey } from '../settlement/terms.ts';
-import type { DeliveryDesk } from './delivery-recorder.ts';
+import type { DeliveryRecorder } from './delivery-recorder.ts';
 
 /** What must be known of a resource to finish a call without its buyer. Milliseconds and bytes. */
 export interface Deliverable {
@@ -27,7 +27,7 @@ export async function fetchForBuyer(
   resource: Deliverable,
   journal: Journal,
   exchange: Exchange,
-  desk: Pick<DeliveryDesk, 'undelivered'>,
+  desk: Pick<DeliveryRecorder, 'undelivered'>,
 ): Promise<void> {
   const began = performance.now();
   const known = !isSealed(record.backendRequest);
@@ -75,7 +75,7 @@ const UNREADABLE = { kind: 'failed', status: 0, reason: 'request_unreadable', re
 
 async function fetchAnswer(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Fetched> {
   const { payId, requestId, channel, resourceId, payer, receiptId } = record;
-  const request = recalledRequest(record.backendRequest, resource.headers);
+  const request = readStoredRequest(record.backendRequest, resource.headers);
   const headers = backendHeaders({
     configured: request.headers,
     requestId,

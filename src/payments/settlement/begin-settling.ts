@@ -1,10 +1,10 @@
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
 import { passed } from '../steps.ts';
 import { LEASE_MS } from './leases.ts';
 import { persist } from './persist.ts';
-import { type Books, leaveUncertain } from './record-outcome.ts';
-import type { Made, Order } from './settlement-request.ts';
+import { type LedgerContext, leaveUncertain } from './record-outcome.ts';
+import type { SettlementMade, SettlementRequest } from './settlement-request.ts';
 
 /**
  * The write before anything is sent, and then what it is for. When the write may stand although nobody confirmed it, a reconciler may
@@ -12,16 +12,16 @@ import type { Made, Order } from './settlement-request.ts';
  * @throws when the store is silent and nothing was written
  */
 export async function beginSettling(
-  books: Books,
-  { journal }: Pick<Order, 'journal'>,
+  books: LedgerContext,
+  { journal }: Pick<SettlementRequest, 'journal'>,
   record: PaymentRecord,
   verified: boolean,
-  then: (settling: PaymentRecord) => Promise<Made>,
-): Promise<Made> {
+  then: (settling: PaymentRecord) => Promise<SettlementMade>,
+): Promise<SettlementMade> {
   const earlier = journal.take();
   if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
   const events = [...earlier, ...journal.take()];
-  const step = { ...holder(record), to: 'settling', leaseMs: LEASE_MS, events } as const;
+  const step = { ...fencingToken(record), to: 'settling', leaseMs: LEASE_MS, events } as const;
   const settling = await persist(() => books.ledger.advance(step), books.time);
   if (settling.kind === 'done') {
     passed('settling', record.payId);
@@ -37,7 +37,7 @@ export async function beginSettling(
 }
 
 /** Once a settlement may have begun, whatever fails leaves its outcome open: it is never an error of this call alone. */
-export async function orUncertain(books: Books, record: PaymentRecord, step: () => Promise<Made>): Promise<Made> {
+export async function orUncertain(books: LedgerContext, record: PaymentRecord, step: () => Promise<SettlementMade>): Promise<SettlementMade> {
   try {
     return await step();
   } catch (cause) {

@@ -10,8 +10,8 @@ import { replayKey } from '../x402/wire/payid.ts';
 import { decodeProof } from '../x402/wire/proof-codec.ts';
 import type { PaymentRequirements } from '../x402/wire/types.ts';
 import { keyDigest, tokenDigest } from './merchant-key.ts';
-import { clearRequirements, recall, unreadable } from './stored-proof.ts';
-import { recalledRequest } from './stored-request.ts';
+import { clearRequirements, readStoredProof, unreadable } from './stored-proof.ts';
+import { readStoredRequest } from './stored-request.ts';
 import { whatIsBought } from './terms.ts';
 import type { CarriedProof } from './verifier.ts';
 
@@ -95,5 +95,5 @@ function keptOf(
       requirements: clearRequirements(record),
     };
   if (unreadable(record) !== undefined || isSealed(record.backendRequest)) return undefined;
-  return { request: recalledRequest(record.backendRequest, {}), requirements: recall(record).requirements };
+  return { request: readStoredRequest(record.backendRequest, {}), requirements: readStoredProof(record).requirements };
 }

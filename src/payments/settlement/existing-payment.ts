@@ -1,6 +1,6 @@
 import type { PaymentLedger, PaymentRecord, PaymentTerms, Reservation } from '../ledger/ledger.ts';
-import { NothingOwed } from './safe-to-rechallenge.ts';
-import type { Sale } from './settlement-request.ts';
+import { SafeToRechallenge } from './safe-to-rechallenge.ts';
+import type { SettlementResult } from './settlement-request.ts';
 
 /**
  * A call that came while the answer was being made has joined it, also when its turn came only afterwards: it is not told that its
@@ -12,13 +12,13 @@ export const CLOCK_GRAIN_MS = 2;
  * The rows of CONTRACT 4.3 for an authorization that is not this call's to work on. `waitedMs`: how long the call had been here when
  * it asked the ledger.
  */
-export async function answerStanding(
+export async function answerExisting(
   ledger: Pick<PaymentLedger, 'kept'>,
   reservation: Exclude<Reservation, { kind: 'run' }>,
   { keyDigest, tokenDigest }: Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'>,
   call: { readonly joined: boolean; readonly waitedMs: number },
-): Promise<Sale> {
-  if (reservation.kind === 'refused') return { kind: 'refused', owed: NothingOwed.refusedBefore(reservation) };
+): Promise<SettlementResult> {
+  if (reservation.kind === 'refused') return { kind: 'refused', owed: SafeToRechallenge.refusedBefore(reservation) };
   if (reservation.kind === 'mandate') return { kind: 'mandate_used', reason: reservation.reason };
   const { kind, record } = reservation;
   const hasKey = keyDigest !== undefined && keyDigest === record.keyDigest;
@@ -46,10 +46,10 @@ async function ended(
   record: PaymentRecord,
   isBuyer: boolean,
   joined: boolean,
-): Promise<Sale> {
+): Promise<SettlementResult> {
   switch (record.state) {
     case 'refused':
-      return { kind: 'refused', owed: NothingOwed.refused(record, false) };
+      return { kind: 'refused', owed: SafeToRechallenge.refused(record, false) };
     case 'delivered': {
       // The proof is public once it is on chain: the answer goes to the buyer's secret only.
       const kept = isBuyer ? await ledger.kept(record.payId) : undefined;

@@ -2,8 +2,8 @@ import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import { isFinal } from '../ledger/transitions.ts';
 import { CLOCK_GRAIN_MS } from './existing-payment.ts';
-import type { Cashier } from './settle.ts';
-import type { Order, Sale } from './settlement-request.ts';
+import type { Settler } from './settle.ts';
+import type { SettlementRequest, SettlementResult } from './settlement-request.ts';
 
 /** How long a call waits for another one with the same proof, milliseconds (CONTRACT 4.3). */
 export const JOIN_MS = 3_000;
@@ -22,7 +22,7 @@ const PAUSE_GROWTH = 1.5;
  * that it failed. All copies of a process share one look at the record, and what comes beyond `MOST_COPIES` hears at once that the call is in
  * flight, without a question to the store.
  */
-export function joining(cashier: Cashier, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Cashier {
+export function joining(cashier: Settler, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Settler {
   const looks = new Map<string, Promise<void>>();
   const look = (payId: string, after: number): Promise<void> => {
     const shared = looks.get(payId);
@@ -32,7 +32,7 @@ export function joining(cashier: Cashier, ledger: Pick<PaymentLedger, 'read'>, t
     return mine;
   };
   const copies = new Map<string, number>();
-  const taken = async (order: Order): Promise<Sale> => {
+  const taken = async (order: SettlementRequest): Promise<SettlementResult> => {
     const ends = time.now() + JOIN_MS;
     const { left: leaving } = order;
     const gone = new Promise<void>((resolve) => leaving?.addEventListener('abort', () => resolve(), { once: true }));

@@ -1,5 +1,5 @@
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 
 /**
@@ -74,7 +74,7 @@ export function createLeases(
     async releaseAll() {
       const left = [...held];
       held.clear();
-      await Promise.allSettled(left.map(({ record }) => ledger.note({ ...holder(record), leaseMs: 0 })));
+      await Promise.allSettled(left.map(({ record }) => ledger.note({ ...fencingToken(record), leaseMs: 0 })));
     },
   };
 }

@@ -5,8 +5,8 @@ import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import { DELIVERING_STATES } from '../ledger/transitions.ts';
 import { BACKGROUND_TRIES, LONGEST_WAIT_MS, lookAgainMs } from './patience.ts';
 import { forget, leaveToBuyer, leaveToOperator, neverDecided, owesRefund, refund, wait } from './recovery-actions.ts';
-import type { Cashier } from './settle.ts';
-import type { Order, Paid } from './settlement-request.ts';
+import type { Settler } from './settle.ts';
+import type { SettlementRequest, Paid } from './settlement-request.ts';
 
 /** Between two looks at the work list, milliseconds; random within, so that the replicas do not meet (CONTRACT 4.3). */
 const LOOK_EVERY_MS = { from: 300, to: 600 } as const;
@@ -18,7 +18,7 @@ const AT_ONCE = { settlement: 8, delivery: 4 } as const;
 /** What a reconciler works with. */
 export interface ReconcilerParts {
   readonly ledger: PaymentLedger;
-  readonly cashier: Cashier;
+  readonly cashier: Settler;
   /** A call's journal, to go on where the lost attempt stopped. */
   readonly journalOf: (record: PaymentRecord) => Journal;
   /** Whether the merchant may be sent this record's request again, and for how long it may take, milliseconds. */
@@ -124,7 +124,7 @@ function orderFrom(
   { deliverable, gateOpen, reserveBackend }: ReconcilerParts,
   record: PaymentRecord,
   journal: Journal,
-): Order {
+): SettlementRequest {
   const { repeatable, timeoutMs } = deliverable(record);
   const began = performance.now();
   return {

@@ -1,7 +1,7 @@
 import type { Journal } from '../../events/journal.ts';
 import type { Time } from '../../time/time.ts';
 import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from '../ledger/delivery-progress.ts';
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { Advanced, PaymentFacts, PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import { receiptOf } from '../ledger/payment-receipt.ts';
 import type { Settled, Settlement, Withdrawn, Worthless } from '../rail.ts';
@@ -9,11 +9,11 @@ import { passed } from '../steps.ts';
 import { LEASE_MS } from './leases.ts';
 import { lookAgainMs, windowEndMs } from './patience.ts';
 import { persist } from './persist.ts';
-import { NothingOwed } from './safe-to-rechallenge.ts';
-import type { Made, Order, Uncertain } from './settlement-request.ts';
+import { SafeToRechallenge } from './safe-to-rechallenge.ts';
+import type { SettlementMade, SettlementRequest, Uncertain } from './settlement-request.ts';
 
 /** What the steps that end a settlement share. */
-export interface Books {
+export interface LedgerContext {
   readonly ledger: PaymentLedger;
   readonly time: Time;
 }
@@ -23,12 +23,12 @@ export interface Books {
  * moved, and the record that says so must be found again by the same proof.
  */
 export async function closeSettlement(
-  books: Books,
-  order: Order,
+  books: LedgerContext,
+  order: SettlementRequest,
   record: PaymentRecord,
   settlement: Settlement,
   facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> = {},
-): Promise<Made> {
+): Promise<SettlementMade> {
   switch (settlement.kind) {
     case 'settled':
       return closeSettled(books, order, record, settlement, facts);
@@ -43,13 +43,13 @@ export async function closeSettlement(
 
 /** Keeps the hash if there is one and gives the lease up, so that the same proof may ask again at once. */
 export async function leaveUncertain(
-  { ledger }: Books,
+  { ledger }: LedgerContext,
   record: PaymentRecord,
   cause: unknown,
   facts: PaymentFacts = {},
 ): Promise<Uncertain> {
   try {
-    await ledger.note({ ...holder(record), facts, leaseMs: 0, againMs: lookAgainMs(record) });
+    await ledger.note({ ...fencingToken(record), facts, leaseMs: 0, againMs: lookAgainMs(record) });
   } catch {
     // The lease ends by itself; what matters is that the answer stays "uncertain".
   }
@@ -58,12 +58,12 @@ export async function leaveUncertain(
 }
 
 async function closeSettled(
-  books: Books,
-  { journal, elapsedMs }: Order,
+  books: LedgerContext,
+  { journal, elapsedMs }: SettlementRequest,
   record: PaymentRecord,
   { evidence, transaction }: Settled,
   recovery: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
-): Promise<Made> {
+): Promise<SettlementMade> {
   const { network, amount, currency, payer } = record;
   const durationMs = elapsedMs();
   const known = transactionFact(transaction ?? record.transaction);
@@ -77,7 +77,7 @@ async function closeSettled(
   const now = new Date();
   const paid = { ...record, ...known, ...recovery, evidence };
   const command = {
-    ...holder(record),
+    ...fencingToken(record),
     to: 'settled',
     leaseMs: LEASE_MS,
     facts: { ...known, ...recovery, evidence, reason: REQUEST_MAY_BE_WRITTEN },
@@ -98,29 +98,29 @@ async function closeSettled(
 }
 
 async function closeRefused(
-  books: Books,
-  { journal }: Order,
+  books: LedgerContext,
+  { journal }: SettlementRequest,
   record: PaymentRecord,
   { reason, evidence, transaction }: Worthless,
-): Promise<Made> {
+): Promise<SettlementMade> {
   const facts = { reason, evidence, ...transactionFact(transaction) };
   const earlier = journal.take();
   recordRefusal(journal, reason, transaction);
   const events = [...earlier, ...journal.take()];
-  const command = { ...holder(record), to: 'refused', leaseMs: 0, facts, events } as const;
+  const command = { ...fencingToken(record), to: 'refused', leaseMs: 0, facts, events } as const;
   const refused = await persist(() => books.ledger.advance(command), books.time);
-  if (refused.kind === 'done') return { kind: 'refused', owed: NothingOwed.refused(refused.record, true) };
+  if (refused.kind === 'done') return { kind: 'refused', owed: SafeToRechallenge.refused(refused.record, true) };
   journal.putBack(earlier);
   if (refused.kind === 'fenced' || refused.kind === 'illegal') return { kind: 'in_flight' };
   return leaveUncertain(books, record, new Unwritten('refused', refused), transactionFact(transaction));
 }
 
 /** Nothing is under way: the record waits for the same proof, and at the end of its window for the chain. */
-async function closeWithdrawn(books: Books, record: PaymentRecord, { cause, transaction }: Withdrawn): Promise<Made> {
+async function closeWithdrawn(books: LedgerContext, record: PaymentRecord, { cause, transaction }: Withdrawn): Promise<SettlementMade> {
   const reason = 'relayer_unfunded';
   const facts = { reason, ...transactionFact(transaction) };
   const againMs = windowEndMs(record);
-  const command = { ...holder(record), to: 'withdrawn', leaseMs: 0, againMs, facts, events: [] } as const;
+  const command = { ...fencingToken(record), to: 'withdrawn', leaseMs: 0, againMs, facts, events: [] } as const;
   const withdrawn = await persist(() => books.ledger.advance(command), books.time);
   if (withdrawn.kind === 'done') return { kind: 'postponed', reason, cause };
   if (withdrawn.kind === 'fenced' || withdrawn.kind === 'illegal') return { kind: 'in_flight' };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
 import { receiptOf, uncertainReceipt } from '../ledger/payment-receipt.ts';
 import { RETRY_WINDOW_MS } from '../ledger/retention.ts';
@@ -10,13 +10,13 @@ import { MOST_TRIES, SHORTEST_WINDOW_MS, windowLeftMs } from './patience.ts';
 
 /** Nothing to do before the buyer comes or the window ends. */
 export async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
-  await ledger.note({ ...holder(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
+  await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
 }
 
 /** Nothing was sent: the buyer can bring the same proof again. */
 export async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
   const held = await takeOver(ledger, record, 'reserved');
-  if (held !== undefined) await ledger.discard(holder(held), []);
+  if (held !== undefined) await ledger.discard(fencingToken(held), []);
 }
 
 /** The merchant failed too often for more tries behind the buyer's back. */
@@ -36,7 +36,7 @@ export async function refund(ledger: PaymentLedger, record: PaymentRecord): Prom
     delivery: undefined,
     refundDue: true,
   });
-  await ledger.advance({ ...holder(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
+  await ledger.advance({ ...fencingToken(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
 }
 
 /** A settlement that nothing could decide for a day after its authorization ended: neither the chain nor the facilitator ever will. */
@@ -55,7 +55,7 @@ export async function leaveToOperator(
   const at = new Date();
   const receipt = receiptOf(held, { settledAt: at, at, durationMs: 0, delivery: undefined, unknown: true });
   const facts = { reason: UNDECIDED };
-  await ledger.advance({ ...holder(held), to: 'unresolved', leaseMs: 0, facts, receipt, events: [] });
+  await ledger.advance({ ...fencingToken(held), to: 'unresolved', leaseMs: 0, facts, receipt, events: [] });
   const how = `decide it: acg reconcile --decide ${record.payId} paid|unpaid`;
   warn({ payId: record.payId, err: new Error(`nothing could tell whether a payment was made; ${how}`) });
 }
@@ -85,6 +85,6 @@ async function takeOver(
   if (reservation.kind !== 'run') return undefined;
   const { record } = reservation;
   if (record.state === found) return record;
-  await ledger.note({ ...holder(record), leaseMs: 0 });
+  await ledger.note({ ...fencingToken(record), leaseMs: 0 });
   return undefined;
 }

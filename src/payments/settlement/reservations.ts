@@ -1,5 +1,5 @@
 import type { Time } from '../../time/time.ts';
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { PaymentLedger, Reservation, Reserve } from '../ledger/ledger.ts';
 import { mayStandAfter, PATIENT_PAUSES_MS, persist } from './persist.ts';
 
@@ -25,8 +25,8 @@ export function createReservations(
     const answer = await persist(() => ledger.reserve(command), time, PATIENT_PAUSES_MS);
     if (answer.kind !== 'run') return;
     const { record } = answer;
-    if (record.state === 'reserved') await ledger.discard(holder(record), []);
-    else await ledger.note({ ...holder(record), leaseMs: 0 });
+    if (record.state === 'reserved') await ledger.discard(fencingToken(record), []);
+    else await ledger.note({ ...fencingToken(record), leaseMs: 0 });
   };
   return {
     async reserve(command) {

@@ -1,23 +1,23 @@
 import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from '../ledger/delivery-progress.ts';
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { PaymentFacts, PaymentRecord } from '../ledger/ledger.ts';
 import { receiptOf, uncertainReceipt } from '../ledger/payment-receipt.ts';
 import { LEASE_MS } from './leases.ts';
 import { deliverAgainMs, windowLeftMs } from './patience.ts';
 import { persist } from './persist.ts';
-import type { Books } from './record-outcome.ts';
-import type { Made, Order } from './settlement-request.ts';
+import type { LedgerContext } from './record-outcome.ts';
+import type { SettlementMade, SettlementRequest } from './settlement-request.ts';
 
 /**
  * The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. `joined`: this call
  * has just waited for a delivery that failed; were each of its copies to try again, the merchant would have to bear them all.
  */
-export async function resume(books: Books, order: Order, record: PaymentRecord, joined: boolean): Promise<Made> {
+export async function resumeDelivery(books: LedgerContext, order: SettlementRequest, record: PaymentRecord, joined: boolean): Promise<SettlementMade> {
   const kept = record.reason === ANSWER_KEPT ? await books.ledger.kept(record.payId) : undefined;
   if (kept !== undefined) return collect(books, record, {}, kept);
   if (joined && record.state === 'undelivered') {
     const parked = { leaseMs: 0, againMs: deliverAgainMs(record.tries), ...uncertainReceipt(record) };
-    await books.ledger.note({ ...holder(record), ...parked });
+    await books.ledger.note({ ...fencingToken(record), ...parked });
     return { kind: 'failed', record, retryable: order.repeatable || record.reason === REQUEST_NOT_WRITTEN };
   }
   if (order.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
@@ -28,24 +28,24 @@ export async function resume(books: Books, order: Order, record: PaymentRecord, 
 }
 
 async function collect(
-  { ledger, time }: Books,
+  { ledger, time }: LedgerContext,
   record: PaymentRecord,
   facts: PaymentFacts,
-  kept: Extract<Made, { kind: 'paid' }>['kept'],
-): Promise<Made> {
-  const command = { ...holder(record), facts, leaseMs: LEASE_MS, ...uncertainReceipt(record) };
+  kept: Extract<SettlementMade, { kind: 'paid' }>['kept'],
+): Promise<SettlementMade> {
+  const command = { ...fencingToken(record), facts, leaseMs: LEASE_MS, ...uncertainReceipt(record) };
   const written = await persist(() => ledger.note(command), time);
   if (written.kind === 'done') return { kind: 'paid', record: written.record, kept };
   if (written.kind !== 'unwritten') return { kind: 'in_flight' };
   // It may have been written all the same, and the request did not leave.
   const unsaid = record.reason === undefined ? {} : { reason: record.reason };
-  await ledger.note({ ...holder(record), facts: unsaid, leaseMs: 0 }).catch(() => undefined);
+  await ledger.note({ ...fencingToken(record), facts: unsaid, leaseMs: 0 }).catch(() => undefined);
   throw written.cause;
 }
 
 /** Nothing here may be sent again, so nobody need look at it before its window ends. */
-async function leaveToBuyer({ ledger, time }: Books, order: Order, record: PaymentRecord): Promise<Made> {
-  const parked = { ...holder(record), leaseMs: 0, againMs: windowLeftMs(record) };
+async function leaveToBuyer({ ledger, time }: LedgerContext, order: SettlementRequest, record: PaymentRecord): Promise<SettlementMade> {
+  const parked = { ...fencingToken(record), leaseMs: 0, againMs: windowLeftMs(record) };
   if (record.state === 'undelivered') {
     await ledger.note({ ...parked, ...uncertainReceipt(record) });
     return { kind: 'spent', state: 'undelivered', record };

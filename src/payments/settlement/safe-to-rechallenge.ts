@@ -12,7 +12,7 @@ interface Facts {
  * can still move money. Challenges after a proof are made from this witness only, and it can be had in three ways: no record of the
  * authorization exists, its reservation was deleted before anything was sent, or the ledger holds the evidence that it is worthless.
  */
-export class NothingOwed {
+export class SafeToRechallenge {
   /** Token of CONTRACT 1.3. */
   readonly reason: string;
   /** `settle`: a settlement was begun, and what it ended with is in the ledger. */
@@ -31,25 +31,25 @@ export class NothingOwed {
   }
 
   /** The proof never reached the till, so it has no record: the local checks refused it. */
-  static unreserved(reason: string): NothingOwed {
-    return new NothingOwed({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  static unreserved(reason: string): SafeToRechallenge {
+    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
   /** The ledger answered that the reservation is gone; it deletes nothing that entered `settling`. */
-  static discarded(_answer: { readonly kind: 'gone' }, reason: string): NothingOwed {
-    return new NothingOwed({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  static discarded(_answer: { readonly kind: 'gone' }, reason: string): SafeToRechallenge {
+    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
   /** The ledger answered that there is no record, and that the provider refused this very proof: it will not be taken again. */
-  static refusedBefore({ reason }: { readonly kind: 'refused'; readonly reason: string }): NothingOwed {
-    return new NothingOwed({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  static refusedBefore({ reason }: { readonly kind: 'refused'; readonly reason: string }): SafeToRechallenge {
+    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
   /** @throws Error for a record that the ledger does not call refused: the caller has a bug, the buyer must not sign again. */
-  static refused(record: PaymentRecord, recorded: boolean): NothingOwed {
+  static refused(record: PaymentRecord, recorded: boolean): SafeToRechallenge {
     const { state, evidence, reason = 'payment_refused', transaction } = record;
     if (state !== 'refused' || evidence === undefined) throw new Error(`no 402 for a payment that is ${state}`);
-    return new NothingOwed({ reason, phase: 'settle', transaction, recorded });
+    return new SafeToRechallenge({ reason, phase: 'settle', transaction, recorded });
   }
 
   /** Whether a value is a witness, whatever its declared type says. */

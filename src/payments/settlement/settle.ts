@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import type { HeldConnection } from '../../backend/types.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import type { Refusal } from '../ledger/refusals.ts';
 import type { PaymentRail, RailVerdict, Settled, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
 import { beginSettling, orUncertain } from './begin-settling.ts';
-import { answerStanding } from './existing-payment.ts';
+import { answerExisting } from './existing-payment.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
 import { windowEndMs } from './patience.ts';
-import { type Books, closeSettlement, leaveUncertain } from './record-outcome.ts';
-import { remembered } from './remembered-refusal.ts';
+import { type LedgerContext, closeSettlement, leaveUncertain } from './record-outcome.ts';
+import { rememberedRefusal } from './remembered-refusal.ts';
 import { createReservations, type Reservations } from './reservations.ts';
-import { resume } from './resume-delivery.ts';
-import { NothingOwed } from './safe-to-rechallenge.ts';
-import { type Made, NEVER_ANEW, type Order, type Sale } from './settlement-request.ts';
-import { createSettlementPlaces, type SettlementPlaces } from './settlement-slots.ts';
+import { resumeDelivery } from './resume-delivery.ts';
+import { SafeToRechallenge } from './safe-to-rechallenge.ts';
+import { type SettlementMade, NEVER_ANEW, type SettlementRequest, type SettlementResult } from './settlement-request.ts';
+import { createSettlementSlots, type SettlementSlots } from './settlement-slots.ts';
 import { claimed, markFor, type StoreLossParts } from './store-loss.ts';
-import { recall, recallForChain, UNREADABLE, unreadable } from './stored-proof.ts';
+import { readStoredProof, recallForChain, UNREADABLE, unreadable } from './stored-proof.ts';
 import { tooLate } from './too-late.ts';
 import { isUnderOtherMandate } from './under-other-mandate.ts';
 import { writeAhead } from './write-ahead.ts';
@@ -33,7 +33,7 @@ const NOT_REACHED = {
 } as const;
 
 /** What a till works with. */
-export interface CashierParts extends StoreLossParts {
+export interface SettlementParts extends StoreLossParts {
   readonly ledger: PaymentLedger;
   readonly leases: Leases;
   readonly time?: Time;
@@ -43,17 +43,17 @@ export interface CashierParts extends StoreLossParts {
  * Takes payments: the order of CONTRACT 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a rail. Nothing here knows HTTP.
  * Every step that can move money is preceded by the write that lets another process find it.
  */
-export interface Cashier {
+export interface Settler {
   /**
    * One attempt. `joined`: this call has waited for another one with the same authorization, so it may have that one's answer.
    * @throws whatever the ledger throws, but only while this call can have moved no money.
    */
-  take(order: Order, joined?: boolean): Promise<Sale>;
+  take(order: SettlementRequest, joined?: boolean): Promise<SettlementResult>;
 }
 
-export function createCashier(parts: CashierParts): Cashier {
+export function createSettler(parts: SettlementParts): Settler {
   const shared = {
-    places: createSettlementPlaces(parts.time),
+    places: createSettlementSlots(parts.time),
     reservations: createReservations(parts.ledger, parts.time),
   };
   return { take: (order, joined = false) => new Till(parts, shared, order).take(joined) };
@@ -62,19 +62,19 @@ export function createCashier(parts: CashierParts): Cashier {
 /** One order at the till: what the steps of a sale share. */
 class Till {
   readonly #ledger: PaymentLedger;
-  readonly #books: Books;
+  readonly #books: LedgerContext;
   readonly #rail: PaymentRail;
   readonly #leases: Leases;
   readonly #storeLoss: StoreLossParts;
-  readonly #places: SettlementPlaces;
+  readonly #places: SettlementSlots;
   readonly #reservations: Reservations;
-  readonly #order: Order;
+  readonly #order: SettlementRequest;
   #held: HeldConnection | undefined;
 
   constructor(
-    { ledger, leases, time = REAL_TIME, ...storeLoss }: CashierParts,
-    { places, reservations }: { readonly places: SettlementPlaces; readonly reservations: Reservations },
-    order: Order,
+    { ledger, leases, time = REAL_TIME, ...storeLoss }: SettlementParts,
+    { places, reservations }: { readonly places: SettlementSlots; readonly reservations: Reservations },
+    order: SettlementRequest,
   ) {
     this.#ledger = ledger;
     this.#rail = storeLoss.rail;
@@ -86,7 +86,7 @@ class Till {
     this.#order = order;
   }
 
-  async take(joined: boolean): Promise<Sale> {
+  async take(joined: boolean): Promise<SettlementResult> {
     if (!this.#order.gateOpen()) return { kind: 'gate_closed' };
     if (this.#order.left?.aborted === true) return { kind: 'gone' };
     const { terms, backendTimeoutMs, proof, token } = this.#order;
@@ -100,11 +100,11 @@ class Till {
       ...(proof === undefined ? {} : { proof }),
       ...(token === undefined ? {} : { token }),
     });
-    if (reservation.kind !== 'run') return answerStanding(this.#ledger, reservation, terms, { joined, waitedMs });
+    if (reservation.kind !== 'run') return answerExisting(this.#ledger, reservation, terms, { joined, waitedMs });
     const { record } = reservation;
     passed('reserved', record.payId);
     const lease = this.#leases.hold(record, SALE_BOUND_MS + backendTimeoutMs);
-    let made: Made | undefined;
+    let made: SettlementMade | undefined;
     try {
       made = await this.#work(record, joined);
     } finally {
@@ -116,7 +116,7 @@ class Till {
     return made.kind === 'paid' ? { ...made, lease, held: this.#held } : made;
   }
 
-  #work(record: PaymentRecord, joined: boolean): Promise<Made> {
+  #work(record: PaymentRecord, joined: boolean): Promise<SettlementMade> {
     switch (record.state) {
       case 'reserved':
         // Copies that wait for this one and answers that stand need no place.
@@ -134,11 +134,11 @@ class Till {
       case 'settling':
         return orUncertain(this.#books, record, () => this.#resolve(record));
       default:
-        return resume(this.#books, this.#order, record, joined);
+        return resumeDelivery(this.#books, this.#order, record, joined);
     }
   }
 
-  #begin(record: PaymentRecord): Promise<Made> {
+  #begin(record: PaymentRecord): Promise<SettlementMade> {
     if (unreadable(record)) return this.#giveUp(record, () => ({ kind: 'unavailable', cause: UNREADABLE }));
     if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
     if (isUnderOtherMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
@@ -149,15 +149,15 @@ class Till {
   }
 
   /** Asks the rail, which may only say no. A refusal leaves no record: nothing was sent, the buyer may sign again. */
-  async #verify(record: PaymentRecord): Promise<Made> {
-    const { proof, requirements } = recall(record);
+  async #verify(record: PaymentRecord): Promise<SettlementMade> {
+    const { proof, requirements } = readStoredProof(record);
     const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind === 'unavailable') return this.#giveUp(record, () => verdict);
     if (verdict.kind === 'unfunded') return this.#giveUp(record, () => unfunded(verdict));
     if (verdict.kind === 'refused' && verdict.nonceSpent)
       return this.#perhapsForgotten(record, verdict.reason, 'spent');
     if (verdict.kind === 'refused')
-      return this.#refuse(record, verdict.reason, remembered(this.#order, record, verdict.reason));
+      return this.#refuse(record, verdict.reason, rememberedRefusal(this.#order, record, verdict.reason));
     passed('verified', record.payId);
     if (!(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
     // The gate may have closed while the rail verified. From the next write on another process may settle this.
@@ -172,7 +172,7 @@ class Till {
    * What was signed for this payment was withdrawn, and the same proof comes again. A node may hold the transaction although it said no,
    * so the chain is asked first, and only the chain can lead to a 402.
    */
-  async #beginAnew(record: PaymentRecord): Promise<Made> {
+  async #beginAnew(record: PaymentRecord): Promise<SettlementMade> {
     const order = this.#order;
     if (isUnderOtherMandate(record, order.terms)) return this.#putBack(record, { kind: 'in_flight' });
     const { proof, requirements } = recallForChain(record);
@@ -182,7 +182,7 @@ class Till {
       return beginSettling(this.#books, order, record, false, (settling) =>
         closeSettlement(this.#books, order, settling, shown),
       );
-    const notBegun = (why: string): Promise<Made> =>
+    const notBegun = (why: string): Promise<SettlementMade> =>
       this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
     if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
     const refusal = unreadable(record) ?? order.refusal ?? tooLate({ ...record, reservedAt: record.changedAt });
@@ -200,8 +200,8 @@ class Till {
   }
 
   /** Leaves a withdrawn record to its buyer, and at the end of its window to the chain. */
-  async #putBack(record: PaymentRecord, made: Made): Promise<Made> {
-    const noted = await this.#ledger.note({ ...holder(record), leaseMs: 0, againMs: windowEndMs(record) });
+  async #putBack(record: PaymentRecord, made: SettlementMade): Promise<SettlementMade> {
+    const noted = await this.#ledger.note({ ...fencingToken(record), leaseMs: 0, againMs: windowEndMs(record) });
     return noted.kind === 'done' ? made : { kind: 'in_flight' };
   }
 
@@ -216,10 +216,10 @@ class Till {
     return this.#order.left?.aborted === false;
   }
 
-  #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<Made> {
-    const refused = (gone: { readonly kind: 'gone' }): Made => ({
+  #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<SettlementMade> {
+    const refused = (gone: { readonly kind: 'gone' }): SettlementMade => ({
       kind: 'refused',
-      owed: NothingOwed.discarded(gone, reason),
+      owed: SafeToRechallenge.discarded(gone, reason),
     });
     return this.#giveUp(record, refused, remembered);
   }
@@ -227,10 +227,10 @@ class Till {
   /** Deletes the reservation. Whoever lost it to another attempt must not say what that attempt has to say. */
   async #giveUp(
     record: PaymentRecord,
-    sale: (gone: { readonly kind: 'gone' }) => Made,
+    sale: (gone: { readonly kind: 'gone' }) => SettlementMade,
     remembered?: Refusal,
-  ): Promise<Made> {
-    const discarded = await this.#ledger.discard(holder(record), [], remembered);
+  ): Promise<SettlementMade> {
+    const discarded = await this.#ledger.discard(fencingToken(record), [], remembered);
     return discarded.kind === 'gone' ? sale(discarded) : { kind: 'in_flight' };
   }
 
@@ -238,18 +238,18 @@ class Till {
    * There was no record, and yet the nonce is spent, or the proof is too old to be a new one: it may have paid us before the store
    * lost its memory. Only the chain can tell, and then a 402 would charge twice.
    */
-  async #perhapsForgotten(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<Made> {
+  async #perhapsForgotten(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<SettlementMade> {
     if (!this.#rail.seesChain)
       // Whether a spent nonce paid us nobody can say here, so it is called spent: a 402 could charge a second time.
       return why === 'late'
         ? this.#refuse(record, reason)
         : this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
-    const { proof, requirements } = recall(record);
+    const { proof, requirements } = readStoredProof(record);
     const shown = await this.#rail.reconcile(proof, requirements, undefined);
     if (shown.kind === 'settled') return this.#recover(record, shown);
     if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late'))
       // What the local checks have against it they will say again.
-      return this.#refuse(record, reason, why === 'spent' ? remembered(this.#order, record, reason) : undefined);
+      return this.#refuse(record, reason, why === 'spent' ? rememberedRefusal(this.#order, record, reason) : undefined);
     const cause = shown.kind === 'unknown' ? shown.cause : 'said to be spent, the chain shows it unspent';
     return this.#giveUp(record, () => ({ kind: 'unavailable', cause: `${reason}: ${cause}` }));
   }
@@ -258,7 +258,7 @@ class Till {
    * It paid us and the store forgot: the record is made again from what the chain shows, and delivered once. Where another store may have
    * sold for it, or another buyer bought, the answer is 409, and an operator is told.
    */
-  async #recover(record: PaymentRecord, shown: Settled): Promise<Made> {
+  async #recover(record: PaymentRecord, shown: Settled): Promise<SettlementMade> {
     const claim = await claimed(this.#storeLoss, record, shown, this.#order.terms);
     if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
     if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
@@ -267,10 +267,10 @@ class Till {
     );
   }
 
-  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<Made> {
+  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<SettlementMade> {
     // Nothing is sent from here any more, but another process will find the record and go on with it.
     if (!this.#order.gateOpen()) return leaveUncertain(this.#books, record, 'the gateway is closing');
-    const { proof, requirements } = recall(record);
+    const { proof, requirements } = readStoredProof(record);
     const told = { ...history, ...markFor(record, this.#order) };
     passed('sending', record.payId);
     const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), told);
@@ -279,7 +279,7 @@ class Till {
   }
 
   /** Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open authorization may be sent again. */
-  async #resolve(record: PaymentRecord): Promise<Made> {
+  async #resolve(record: PaymentRecord): Promise<SettlementMade> {
     const { proof, requirements } = recallForChain(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
     if (shown.kind === 'unknown') return leaveUncertain(this.#books, record, shown.cause);
@@ -294,6 +294,6 @@ class Till {
   }
 }
 
-function unfunded({ cause }: Extract<RailVerdict, { readonly kind: 'unfunded' }>): Made {
+function unfunded({ cause }: Extract<RailVerdict, { readonly kind: 'unfunded' }>): SettlementMade {
   return { kind: 'postponed', reason: 'relayer_unfunded', cause };
 }

@@ -3,7 +3,7 @@ import type { Journal } from '../../events/journal.ts';
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
 import type { Lease } from './leases.ts';
-import type { NothingOwed } from './safe-to-rechallenge.ts';
+import type { SafeToRechallenge } from './safe-to-rechallenge.ts';
 
 /**
  * The `refusal` of an order for what is not sold any more: its record answers it, and where that is gone meanwhile nothing is begun anew and
@@ -12,7 +12,7 @@ import type { NothingOwed } from './safe-to-rechallenge.ts';
 export const NEVER_ANEW = 'not_sold';
 
 /** What a buyer brings to the till. */
-export interface Order {
+export interface SettlementRequest {
   readonly terms: PaymentTerms;
   /** How the token of the terms stands with a new record; absent where the terms are a record's. */
   readonly token?: NewToken | undefined;
@@ -65,9 +65,9 @@ export interface Uncertain {
 }
 
 /** What came of it. Only `paid` may reach the merchant; only `refused` may be answered 402. */
-export type Sale =
+export type SettlementResult =
   | Paid
-  | { readonly kind: 'refused'; readonly owed: NothingOwed }
+  | { readonly kind: 'refused'; readonly owed: SafeToRechallenge }
   /** The answer that this payment bought, once more. `joined`: to a call that waited for it, not to a later one. */
   | { readonly kind: 'again'; readonly record: PaymentRecord; readonly kept: KeptAnswer; readonly joined: boolean }
   /**
@@ -99,4 +99,4 @@ export type Sale =
   | { readonly kind: 'gone' };
 
 /** A sale as the steps of a till make it: lease and connection are the till's own business until the end. */
-export type Made = Exclude<Sale, Paid> | Omit<Paid, 'lease' | 'held'>;
+export type SettlementMade = Exclude<SettlementResult, Paid> | Omit<Paid, 'lease' | 'held'>;

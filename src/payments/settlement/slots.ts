@@ -1,7 +1,7 @@
 import { REAL_TIME, type Time } from '../../time/time.ts';
 
 /** How many steps may run at a time. */
-export interface PlaceBounds {
+export interface SlotBounds {
   /** Steps of one holder that run at a time. */
   readonly each: number;
   /** Calls of one holder that wait for one of its own places. */
@@ -13,7 +13,7 @@ export interface PlaceBounds {
 }
 
 /** Places that holders share: nobody takes more than his part, and who waits for his own does not stand in the way of others. */
-export interface Places {
+export interface Slots {
   /**
    * Runs a step in a place of its own: at once or in turn. `crowded` runs instead when none came free in time, or when too many of this
    * holder wait already.
@@ -26,7 +26,7 @@ interface Waiter {
   readonly admit: (admitted: boolean) => void;
 }
 
-export function createPlaces({ each, eachWaiting, all: most, waitMs }: PlaceBounds, time: Time = REAL_TIME): Places {
+export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds, time: Time = REAL_TIME): Slots {
   const taken = new Map<string, number>();
   /** In the order they came. */
   const waiting = new Set<Waiter>();

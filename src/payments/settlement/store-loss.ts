@@ -1,7 +1,7 @@
 import type { PaymentFacts, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../ledger/retention.ts';
 import type { PaymentRail, Settled, SettlementHistory } from '../rail.ts';
-import type { Order } from './settlement-request.ts';
+import type { SettlementRequest } from './settlement-request.ts';
 
 /**
  * What becomes of an authorization that has no record although the chain shows that it paid us (contract 4.3, `onStoreLoss`). `deliver`:
@@ -54,7 +54,7 @@ export async function claimed(
 /** What a rail may put on the chain for a record: the digest of a random token. From that of a key the key could be guessed. */
 export function markFor(
   { keyDigest, tokenDigest }: PaymentRecord,
-  { terms, token }: Pick<Order, 'terms' | 'token'>,
+  { terms, token }: Pick<SettlementRequest, 'terms' | 'token'>,
 ): Pick<SettlementHistory, 'mark'> {
   const mark = tokenDigest ?? (keyDigest !== undefined && token?.kind === 'issued' ? terms.tokenDigest : undefined);
   return mark === undefined ? {} : { mark };

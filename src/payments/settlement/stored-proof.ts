@@ -5,7 +5,7 @@ import type { PaymentPayload, PaymentRequirements } from '../x402/wire/types.ts'
 import { UnreadableRecord } from './unreadable-record.ts';
 
 /** What a record says was bought and with which authorization. */
-export interface Purchase {
+export interface StoredPurchase {
   readonly proof: Proof;
   readonly requirements: PaymentRequirements;
 }
@@ -39,7 +39,7 @@ export function unreadable({ proof }: Pick<PaymentRecord, 'proof'>): string | un
  * that is no longer sold can still be brought to its end.
  * @throws UnreadableRecord
  */
-export function recall(record: PaymentRecord): Purchase {
+export function readStoredProof(record: PaymentRecord): StoredPurchase {
   if (unreadable(record) !== undefined) throw new UnreadableRecord('proof');
   // Written by this gateway from a proof that had passed every check.
   const { payload, signedBy, requirements } = JSON.parse(record.proof) as StoredProof;
@@ -57,8 +57,8 @@ const LONGEST_OFFER_SECONDS = 3_600;
  * The same for a question to the chain alone, which asks only for what a record has in clear. Where the proof cannot be read there is no
  * signature in it, so nothing can be sent with it.
  */
-export function recallForChain(record: PaymentRecord): Purchase {
-  if (unreadable(record) === undefined) return recall(record);
+export function recallForChain(record: PaymentRecord): StoredPurchase {
+  if (unreadable(record) === undefined) return readStoredProof(record);
   const { payId, payer, payee, units, nonce, validBefore } = record;
   const authorization = {
     from: payer,

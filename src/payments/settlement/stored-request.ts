@@ -22,14 +22,14 @@ export function storedRequest({ method, path, headers, body }: BackendRequest): 
 
 /** The method of the request that was paid for; undefined: it is sealed with a key that is not here. */
 export function storedMethod(stored: string): BackendRequest['method'] | undefined {
-  return isSealed(stored) ? undefined : recalledRequest(stored, {}).method;
+  return isSealed(stored) ? undefined : readStoredRequest(stored, {}).method;
 }
 
 /**
  * The request that was paid for, with the headers that are configured now.
  * @throws UnreadableRecord
  */
-export function recalledRequest(stored: string, configured: Readonly<Record<string, string>>): BackendRequest {
+export function readStoredRequest(stored: string, configured: Readonly<Record<string, string>>): BackendRequest {
   if (isSealed(stored)) throw new UnreadableRecord('backendRequest');
   // Written by this gateway from a request that it had built.
   const { method, path, contentType, body } = JSON.parse(stored) as StoredRequest;

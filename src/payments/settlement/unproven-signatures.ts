@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { RecentMap } from '../../time/recent-map.ts';
 import type { Time } from '../../time/time.ts';
 import type { ProvenVerdict, Unproven } from '../x402/verify/verify.ts';
-import { createPlaces } from './slots.ts';
+import { createSlots } from './slots.ts';
 
 /**
  * Questions about signatures that are under way. Few, because a stranger causes them for nothing; a wallet that is deployed answers in the
@@ -23,7 +23,7 @@ export interface UnprovenSignatures {
 }
 
 export function createUnprovenSignatures(time?: Time): UnprovenSignatures {
-  const places = createPlaces(BOUNDS, time);
+  const places = createSlots(BOUNDS, time);
   const proven = new RecentMap<Extract<ProvenVerdict, { readonly kind: 'genuine' }>>(REMEMBERED);
   const asking = new Map<string, Promise<ProvenVerdict | { readonly kind: 'crowded' }>>();
   const count: UnprovenCount = { proven: 0, refused: 0, unavailable: 0, crowded: 0 };

@@ -1,4 +1,4 @@
-import { holder } from '../ledger/fencing-token.ts';
+import { fencingToken } from '../ledger/fencing-token.ts';
 import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import type { SignedTransaction } from '../rail.ts';
 import { passed } from '../steps.ts';
@@ -14,7 +14,7 @@ export function writeAhead(
 ): (transaction: SignedTransaction) => Promise<void> {
   return async ({ hash, raw }) => {
     const facts = { transaction: hash, rawTransaction: raw };
-    const noted = await ledger.note({ ...holder(record), facts, leaseMs: LEASE_MS });
+    const noted = await ledger.note({ ...fencingToken(record), facts, leaseMs: LEASE_MS });
     if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
     passed('signed', record.payId);
   };

@@ -3,7 +3,7 @@ import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
 import type { AcceptedMandate } from '../../mandates/ap2/model/verdict.ts';
-import type { MandateDesk } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { Used } from '../../mandates/register/register.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import { needsMandate } from '../../payments/x402/wire/offer.ts';
@@ -19,7 +19,7 @@ import { unauthorized, usedUp } from '../steps/unauthorized.ts';
  * Checks the mandate of a call whose resource requires one (CONTRACT 4.2, step 5, and 5), after the payment proof was found right and
  * before anything is settled or sent. The use of a paid one is reserved with its payment, that of a free one here.
  */
-export function authorize(offers: Offers, desk: MandateDesk, ledger: Pick<PaymentLedger, 'read'>): RequestHandler {
+export function authorize(offers: Offers, desk: MandateService, ledger: Pick<PaymentLedger, 'read'>): RequestHandler {
   return async function authorizeLayer(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (!needsMandate(call.resource)) {
@@ -41,7 +41,7 @@ export function authorize(offers: Offers, desk: MandateDesk, ledger: Pick<Paymen
 async function mandated(
   call: ProvenCall,
   offers: Offers,
-  desk: MandateDesk,
+  desk: MandateService,
   ledger: Pick<PaymentLedger, 'read'>,
 ): Promise<Mandated> {
   const purchase = paidPurchase(call, offerOf(offers, call.resource.id));
@@ -58,7 +58,7 @@ async function wasAdmitted(ledger: Pick<PaymentLedger, 'read'>, payId: string): 
   return record !== undefined && record.state !== 'reserved';
 }
 
-async function authorizeFree(res: Response, call: FundedCall, desk: MandateDesk): Promise<void> {
+async function authorizeFree(res: Response, call: FundedCall, desk: MandateService): Promise<void> {
   const purchase = freePurchase(call, desk.freeCurrency);
   const verdict = await desk.verify(call.mandate, purchase);
   if (verdict.kind === 'refused') throw unauthorized(call, desk, purchase, verdict);
@@ -78,7 +78,7 @@ async function authorizeFree(res: Response, call: FundedCall, desk: MandateDesk)
 }
 
 async function reserved(
-  desk: MandateDesk,
+  desk: MandateService,
   name: string,
   { claim }: AcceptedMandate,
 ): Promise<Used | { readonly kind: 'refused'; readonly reason: 'provider_unavailable'; readonly cause: unknown }> {

@@ -1,12 +1,12 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { MandateDesk } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { askForPayment, offerOf } from '../steps/payment-required.ts';
+import { requirePayment, offerOf } from '../steps/payment-required.ts';
 
 /** Free resources go straight on; a paid one without a proof is asked for it, whatever mandate it brought. */
-export function challenge(offers: Offers, desk?: MandateDesk): RequestHandler {
+export function challenge(offers: Offers, desk?: MandateService): RequestHandler {
   return function challengeLayer(_req, res, next) {
     const call = callAt(res, 'prepared');
     // It is paid already; what is sold now, and for how much, is not asked.
@@ -21,7 +21,7 @@ export function challenge(offers: Offers, desk?: MandateDesk): RequestHandler {
       return;
     }
     if (call.proof.kind === 'none') {
-      askForPayment(call, offerOf(offers, call.resource.id), undefined, desk);
+      requirePayment(call, offerOf(offers, call.resource.id), undefined, desk);
       return;
     }
     if (call.proof.kind === 'conflicting')

@@ -1,15 +1,15 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { DeliveryDesk } from '../../payments/delivery/delivery-recorder.ts';
+import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import { passed } from '../../payments/steps.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import { unpaidReceipt } from '../../receipts/unpaid.ts';
 import { elapsedMs } from '../../server/http/elapsed.ts';
 import { type AnsweredCall, callAt } from '../call.ts';
 import { backendFailed, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
-import { collect, readOn } from '../steps/capture-answer.ts';
-import { saidOfFunded } from '../steps/payment-annotations.ts';
-import { repeatable } from '../steps/retry-safety.ts';
+import { captureAnswer, readOn } from '../steps/capture-answer.ts';
+import { annotationsOfFunded } from '../steps/payment-annotations.ts';
+import { isRetrySafe } from '../steps/retry-safety.ts';
 
 /** `metadata.backendErrorCode` of a paid call whose answer came and was not sent. */
 const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: 'GATEWAY_BUSY' } as const;
@@ -17,15 +17,15 @@ const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: '
 const NO_ROOM = 'gateway_busy';
 
 /** Hands the answer to the caller and calls it delivered only when it has been sent completely. */
-export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt): void }): RequestHandler {
+export function deliver(desk: DeliveryRecorder, receipts: { push(receipt: Receipt): void }): RequestHandler {
   return async function concludeLayer(_req, res) {
     const call = callAt(res, 'answered');
-    const { funding, presenter, answer, journal } = call;
-    const collected = funding.kind === 'paid' ? collect(answer) : undefined;
+    const { funding, responseWriter: presenter, answer, journal } = call;
+    const collected = funding.kind === 'paid' ? captureAnswer(answer) : undefined;
     if (funding.kind === 'paid') passed('relaying', funding.record.payId);
     const sending = funding.kind === 'paid' ? { sending: () => desk.sending(funding.record) } : {};
     const relayed = await presenter
-      .relay(answer, { ...saidOfFunded(call), ...sending })
+      .relay(answer, { ...annotationsOfFunded(call), ...sending })
       .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
@@ -62,7 +62,7 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     if (finished) await desk.delivered(record, facts);
     else {
       // What is too large to be kept waits for its buyer.
-      const again = repeatable(call.resource) && !tooLarge;
+      const again = isRetrySafe(call.resource) && !tooLarge;
       const failure = FAILURES[relayed.kind];
       await desk.undelivered(record, { ...facts, failure, requestWritten: true, repeatable: again });
     }
@@ -70,7 +70,7 @@ export function conclude(desk: DeliveryDesk, receipts: { push(receipt: Receipt):
     if (relayed.kind === 'busy')
       throw undeliveredError(record, {
         details: { status: answer.status, reason: NO_ROOM },
-        retryable: kept !== undefined || repeatable(call.resource),
+        retryable: kept !== undefined || isRetrySafe(call.resource),
       });
   };
 }

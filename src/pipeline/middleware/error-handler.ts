@@ -2,8 +2,8 @@ import type { ErrorRequestHandler } from 'express';
 import { asGatewayError, GatewayError } from '../../errors.ts';
 import { type CallIds, idsOf } from '../../server/http/request-id.ts';
 import { sendError } from '../../server/http/respond.ts';
-import { type Call, currentCall, type Said } from '../call.ts';
-import { saidOfFunded } from '../steps/payment-annotations.ts';
+import { type Call, currentCall, type PaymentAnnotations } from '../call.ts';
+import { annotationsOfFunded } from '../steps/payment-annotations.ts';
 
 /** What the log may know of a failure, in whichever protocol's words it is answered. */
 export type Failure = Pick<GatewayError, 'status' | 'message' | 'cause'> & { readonly code: string };
@@ -15,7 +15,7 @@ export type FailureListener = (error: Failure, ids: CallIds) => void;
  * The last layer: whatever was thrown becomes one GatewayError, and the call's own presenter says it in its protocol's words.
  * Events of a call that ended here still reach the feed.
  */
-export function present(onFailure: FailureListener): ErrorRequestHandler {
+export function errorHandler(onFailure: FailureListener): ErrorRequestHandler {
   // Express tells an error layer by its four parameters.
   return function presentLayer(thrown: unknown, _req, res, _next) {
     const error = fromFramework(thrown) ?? asGatewayError(thrown);
@@ -25,20 +25,20 @@ export function present(onFailure: FailureListener): ErrorRequestHandler {
     const call = currentCall(res);
     if (call === undefined || call.stage === 'received') {
       if (call === undefined) sendError(res, error, requestId);
-      else call.presenter.failed(error, {});
+      else call.responseWriter.failed(error, {});
       return;
     }
     call.journal.flush();
     const receipt = error.details?.receipt;
     const refused = receipt === undefined ? {} : { mandateReceipt: receipt };
-    call.presenter.failed(error, { resourceId: call.resource.id, ...saidOf(call), ...refused });
+    call.responseWriter.failed(error, { resourceId: call.resource.id, ...saidOf(call), ...refused });
   };
 }
 
 /** What a failed call still has to say about the buyer's money, and about the mandate that it used up. */
-function saidOf(call: Exclude<Call, { readonly stage: 'received' }>): Said {
+function saidOf(call: Exclude<Call, { readonly stage: 'received' }>): PaymentAnnotations {
   if (call.stage === 'proven') return call.said ?? {};
-  return 'funding' in call ? saidOfFunded(call) : {};
+  return 'funding' in call ? annotationsOfFunded(call) : {};
 }
 
 /** Express's router refuses a path it cannot percent-decode with an error of its own. */

@@ -2,14 +2,14 @@ import type { RequestHandler, Response } from 'express';
 import { backendHeaders } from '../../backend/header-policy.ts';
 import { classify } from '../../backend/outcome.ts';
 import { BackendError, type BackendRequest, type Exchange } from '../../backend/types.ts';
-import type { DeliveryDesk } from '../../payments/delivery/delivery-recorder.ts';
+import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import { backendIdempotencyKey } from '../../payments/settlement/terms.ts';
 import { passed } from '../../payments/steps.ts';
 import { advanceCall, callAt, type FundedCall } from '../call.ts';
 import { backendFailed } from '../steps/backend-failed.ts';
 
 /** Sends the prepared request to the merchant. A free call ends with its caller; a paid one runs to its end. */
-export function forward(exchange: Exchange, desk: DeliveryDesk): RequestHandler {
+export function forward(exchange: Exchange, desk: DeliveryRecorder): RequestHandler {
   return async function forwardLayer(_req, res, next) {
     const call = callAt(res, 'funded', 'answered');
     if (call.stage === 'answered') {
@@ -19,7 +19,7 @@ export function forward(exchange: Exchange, desk: DeliveryDesk): RequestHandler 
     }
     const { timeoutMs, maxResponseBytes, relayStatuses } = call.resource.backend;
     const free = call.funding.kind === 'free';
-    const atMost = Math.min(maxResponseBytes, call.presenter.maxAnswerBytes);
+    const atMost = Math.min(maxResponseBytes, call.responseWriter.maxAnswerBytes);
     const limits = { timeoutMs, maxResponseBytes: atMost, ...(free ? { signal: call.left } : {}) };
     if (call.funding.kind === 'paid') passed('forwarding', call.funding.record.payId);
     const send = (call.funding.kind === 'paid' ? call.funding.held?.exchange : undefined) ?? exchange;

@@ -1,13 +1,13 @@
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { Hold, Places } from '../../server/load-shedding/slots.ts';
+import type { Hold, Slots } from '../../server/load-shedding/slots.ts';
 
 /**
  * Admits calls while there are places, and none while the gate is closed: a quick 503 keeps the calls that are already inside fast.
  * Operators and probes are outside this cap. A place is given back when the connection is done *and* the work is: a caller who leaves
  * early leaves the work behind. The door looks at the same places before a body is read; what came in while it was read is seen here.
  */
-export function admit(gate: { readonly accepting: () => boolean }, places: Places): RequestHandler {
+export function limitConcurrency(gate: { readonly accepting: () => boolean }, places: Slots): RequestHandler {
   return function admitLayer(_req, res, next) {
     if (!gate.accepting() || !places.free())
       throw new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
@@ -19,6 +19,6 @@ export function admit(gate: { readonly accepting: () => boolean }, places: Place
 }
 
 /** Keeps the place of the call that this response answers until the result is called. */
-export function holdPlace(res: Response): () => void {
+export function holdSlot(res: Response): () => void {
   return (res.locals as { hold?: Hold }).hold?.() ?? (() => undefined);
 }

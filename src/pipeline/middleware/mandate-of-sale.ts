@@ -1,10 +1,10 @@
 import type { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
 import type { RefusedMandate } from '../../mandates/ap2/model/verdict.ts';
-import type { MandateDesk } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/mandate-service.ts';
 import { readStoredMandate, storedMandate } from '../../mandates/stored-mandate.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
-import type { Order, Sale } from '../../payments/settlement/settlement-request.ts';
+import type { SettlementRequest, SettlementResult } from '../../payments/settlement/settlement-request.ts';
 import type { Agreed } from '../../payments/x402/wire/offers.ts';
 import type { Mandated, ProvenCall, UsedMandate } from '../call.ts';
 import { paidPurchase } from '../steps/mandate-purchase.ts';
@@ -14,7 +14,7 @@ import { recordVerified } from './authorize.ts';
 /** What a mandate adds to an order: a claim to be reserved with the payment, or a reason why nothing new may be settled. */
 export function mandateOf(
   call: Pick<ProvenCall, 'mandated' | 'refusal' | 'journal'>,
-): Pick<Order, 'refusal' | 'journal'> & { readonly terms: { readonly mandate?: string } } {
+): Pick<SettlementRequest, 'refusal' | 'journal'> & { readonly terms: { readonly mandate?: string } } {
   const { mandated, refusal, journal } = call;
   if (mandated === undefined) return { terms: {}, refusal, journal };
   if (mandated.kind === 'unneeded') return { terms: {}, refusal: refusal ?? mandated.refused.reason, journal };
@@ -24,9 +24,9 @@ export function mandateOf(
 /** Of a sale that failed for its mandate alone, the error; undefined for every other one. */
 export function failedForMandate(
   call: ProvenCall,
-  sale: Sale,
+  sale: SettlementResult,
   offer: Agreed,
-  desk: MandateDesk | undefined,
+  desk: MandateService | undefined,
 ): GatewayError | undefined {
   const refused = refusedMandate(call, sale);
   if (refused === undefined) return undefined;
@@ -34,7 +34,7 @@ export function failedForMandate(
   return unauthorized(call, desk, paidPurchase(call, offer), refused);
 }
 
-function refusedMandate({ mandated, refusal }: ProvenCall, sale: Sale): RefusedMandate | undefined {
+function refusedMandate({ mandated, refusal }: ProvenCall, sale: SettlementResult): RefusedMandate | undefined {
   if (mandated?.kind === 'accepted' && sale.kind === 'mandate_used') return usedUp(mandated.mandate, sale);
   if (mandated?.kind !== 'unneeded' || refusal !== undefined || sale.kind !== 'refused') return undefined;
   // The record that would have answered is gone, so the mandate was needed after all. Nothing is wrong with the payment: no 402.
@@ -46,7 +46,7 @@ function refusedMandate({ mandated, refusal }: ProvenCall, sale: Sale): RefusedM
 export function usedMandate(
   { mandated }: Pick<ProvenCall, 'mandated'>,
   record: PaymentRecord,
-  desk: MandateDesk | undefined,
+  desk: MandateService | undefined,
 ): UsedMandate | undefined {
   const stored = record.mandate === undefined ? undefined : readStoredMandate(record.mandate);
   if (stored === undefined || mandated === undefined) return undefined;

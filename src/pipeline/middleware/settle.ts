@@ -1,21 +1,21 @@
 import type { RequestHandler, Response } from 'express';
 import type { ReserveBackend } from '../../backend/types.ts';
 import { GatewayError } from '../../errors.ts';
-import type { MandateDesk } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
-import type { Cashier } from '../../payments/settlement/settle.ts';
-import type { Paid, PostponedFor, Sale } from '../../payments/settlement/settlement-request.ts';
+import type { Settler } from '../../payments/settlement/settle.ts';
+import type { Paid, PostponedFor, SettlementResult } from '../../payments/settlement/settlement-request.ts';
 import type { ClaimEnd } from '../../payments/settlement/task-claims.ts';
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/proof-digest.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/offers.ts';
 import { elapsedMs } from '../../server/http/elapsed.ts';
-import { advanceCall, callAt, type ProvenCall, type Said } from '../call.ts';
+import { advanceCall, callAt, type ProvenCall, type PaymentAnnotations } from '../call.ts';
 import { paidAndNot } from '../steps/backend-failed.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
 import { notCollected } from '../steps/collecting.ts';
-import { askForPayment, offerOf } from '../steps/payment-required.ts';
-import { repeatable, retryUntil } from '../steps/retry-safety.ts';
+import { requirePayment, offerOf } from '../steps/payment-required.ts';
+import { isRetrySafe, retryUntil } from '../steps/retry-safety.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 import { failedForMandate, mandateOf, usedMandate } from './mandate-of-sale.ts';
 
@@ -27,7 +27,7 @@ export interface SettlementGate {
 }
 
 /** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (CONTRACT 4.2 and 4.3). */
-export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, desk?: MandateDesk): RequestHandler {
+export function settle(offers: Offers, cashier: Settler, gate: SettlementGate, desk?: MandateService): RequestHandler {
   return async function settleLayer(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (call.stage === 'funded') {
@@ -46,7 +46,7 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
         proof: proofDigest(call.payment),
         left: call.left,
         journal,
-        repeatable: repeatable(call.resource),
+        repeatable: isRetrySafe(call.resource),
         backendTimeoutMs: call.resource.backend.timeoutMs,
         elapsedMs: () => elapsedMs(call),
         gateOpen: () => gate.accepting(),
@@ -71,7 +71,7 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
     const unauthorized = failedForMandate(call, sale, agreed, desk);
     if (unauthorized !== undefined) throw unauthorized;
     if (sale.kind === 'refused')
-      askForPayment({ ...call, journal }, offerOf(offers, call.resource.id), sale.owed, desk);
+      requirePayment({ ...call, journal }, offerOf(offers, call.resource.id), sale.owed, desk);
     else if (sale.kind === 'again') await answerAgain(call, sale, desk);
     else {
       const said = saidOfMoney(call, sale, desk);
@@ -82,7 +82,7 @@ export function settle(offers: Offers, cashier: Cashier, gate: SettlementGate, d
 }
 
 /** What a sale means for what it had claimed. */
-function claimEnd(sale: Sale): ClaimEnd {
+function claimEnd(sale: SettlementResult): ClaimEnd {
   switch (sale.kind) {
     case 'paid':
     case 'again':
@@ -103,7 +103,7 @@ function fund(
   res: Response,
   call: ProvenCall,
   { record, lease, kept, held }: Paid,
-  desk: MandateDesk | undefined,
+  desk: MandateService | undefined,
 ): void {
   const { payment: _proof, refusal: _refusal, token: _token, said: _said, mandated: _mandated, ...prepared } = call;
   const funding = { kind: 'paid', record, lease, held, response: settledResponse(record, call.requestId) } as const;
@@ -114,7 +114,7 @@ function fund(
 }
 
 /** What a failure has to say after money moved, or may have moved. */
-function saidOfMoney(call: ProvenCall, sale: Sale, desk: MandateDesk | undefined): Said | undefined {
+function saidOfMoney(call: ProvenCall, sale: SettlementResult, desk: MandateService | undefined): PaymentAnnotations | undefined {
   if (sale.kind === 'uncertain') return { payment: pendingResponse(sale.record, sale.transaction, call.requestId) };
   return sale.kind === 'failed' ? saidOfSettled(call, sale.record, call.requestId, desk) : undefined;
 }
@@ -123,8 +123,8 @@ function saidOfSettled(
   call: ProvenCall,
   record: PaymentRecord,
   requestId: string,
-  desk: MandateDesk | undefined,
-): Said {
+  desk: MandateService | undefined,
+): PaymentAnnotations {
   const authorization = usedMandate(call, record, desk);
   return {
     payment: settledResponse(record, requestId),
@@ -135,11 +135,11 @@ function saidOfSettled(
 /** The answer that was delivered before, with the words it was delivered with. */
 async function answerAgain(
   call: ProvenCall,
-  { record, kept, joined }: Extract<Sale, { kind: 'again' }>,
-  desk: MandateDesk | undefined,
+  { record, kept, joined }: Extract<SettlementResult, { kind: 'again' }>,
+  desk: MandateService | undefined,
 ): Promise<void> {
   call.journal.flush();
-  await call.presenter.relay(asAnswer(kept), {
+  await call.responseWriter.relay(asAnswer(kept), {
     ...saidOfSettled(call, record, record.requestId, desk),
     replayed: !joined,
   });
@@ -167,7 +167,7 @@ const POSTPONED: Readonly<Record<PostponedFor, string>> = {
 };
 
 /** The answers of the table in CONTRACT 4.3 that are neither a delivery nor a 402. */
-function unsold(sale: Exclude<Sale, { kind: 'paid' | 'refused' | 'again' }>): GatewayError {
+function unsold(sale: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'again' }>): GatewayError {
   switch (sale.kind) {
     case 'in_flight':
       return new GatewayError('PAYMENT_REPLAYED', {

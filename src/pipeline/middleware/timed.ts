@@ -2,7 +2,7 @@ import type { RequestHandler, Response } from 'express';
 import { currentCall, type Stage } from '../call.ts';
 
 /** What a call passes, and its front before all of them. */
-export const LAYERS = [
+export const TIMED_STEPS = [
   'front',
   'admit',
   'resolve',
@@ -14,17 +14,17 @@ export const LAYERS = [
   'forward',
   'conclude',
 ] as const;
-export type LayerName = (typeof LAYERS)[number];
+export type StepName = (typeof TIMED_STEPS)[number];
 
 /** Told when a call enters a layer; it has left the one before. */
-export type LayerWatch = (res: Response) => void;
+export type StepWatch = (res: Response) => void;
 
 /** Stages that a layer lets pass. Their calls spend no time in it, and would hide how long the others do. */
-const PASSING: Partial<Record<LayerName, Stage>> = { verify: 'funded', settle: 'funded', forward: 'answered' };
+const PASSING: Partial<Record<StepName, Stage>> = { verify: 'funded', settle: 'funded', forward: 'answered' };
 
 /** Gives layers their names, and each of them somebody who watches its door. */
-export function measured(watch: (layer: LayerName) => LayerWatch) {
-  return function measuredAs(name: LayerName, layer: RequestHandler): RequestHandler {
+export function timed(watch: (layer: StepName) => StepWatch) {
+  return function measuredAs(name: StepName, layer: RequestHandler): RequestHandler {
     const entered = watch(name);
     const passing = PASSING[name];
     return function measuredLayer(req, res, next) {

@@ -1,15 +1,15 @@
 import type { RequestHandler } from 'express';
 import type { Lifecycle } from '../../sidecar/lifecycle.ts';
-import { holdPlace } from './limit-concurrency.ts';
+import { holdSlot } from './limit-concurrency.ts';
 
 /**
  * Counts a layer's work as running until its promise ends, caller or no caller: the process must not stop between a settlement and
  * the delivery it paid for.
  */
-export function counted(lifecycle: Pick<Lifecycle, 'begin'>, layer: RequestHandler): RequestHandler {
+export function trackInFlight(lifecycle: Pick<Lifecycle, 'begin'>, layer: RequestHandler): RequestHandler {
   return async function countedLayer(req, res, next) {
     const end = lifecycle.begin();
-    const leave = holdPlace(res);
+    const leave = holdSlot(res);
     try {
       await layer(req, res, next);
     } finally {

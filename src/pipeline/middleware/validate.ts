@@ -1,13 +1,13 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { type Collect, collectsNothing } from '../steps/collecting.ts';
+import { type FindCollectable, collectsNothing } from '../steps/collecting.ts';
 
 /**
  * Validates the input and builds the whole backend request, so that nothing about the input can fail after the payment. An input that was
  * paid for when it still fitted is sent as it was built then.
  */
-export function validate(collect: Collect = collectsNothing): RequestHandler {
+export function validate(collect: FindCollectable = collectsNothing): RequestHandler {
   return async function validateLayer(_req, res, next) {
     const call = callAt(res, 'resolved', 'prepared');
     if (call.stage === 'prepared') {

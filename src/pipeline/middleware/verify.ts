@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { MandateDesk } from '../../mandates/mandate-service.ts';
-import { NothingOwed } from '../../payments/settlement/safe-to-rechallenge.ts';
+import type { MandateService } from '../../mandates/mandate-service.ts';
+import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { NEVER_ANEW } from '../../payments/settlement/settlement-request.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
 import type { Offers } from '../../payments/x402/wire/offers.ts';
@@ -9,7 +9,7 @@ import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { notCollected } from '../steps/collecting.ts';
 import { oneKey } from '../steps/one-key.ts';
-import { askForPayment, offerOf } from '../steps/payment-required.ts';
+import { requirePayment, offerOf } from '../steps/payment-required.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 
 /** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */
@@ -17,7 +17,7 @@ export function verify(
   offers: Offers,
   verifier: ProofVerifier,
   networkOf: ClientOf,
-  desk?: MandateDesk,
+  desk?: MandateService,
 ): RequestHandler {
   return async function verifyLayer(req, res, next) {
     const call = callAt(res, 'prepared', 'funded');
@@ -30,7 +30,7 @@ export function verify(
     const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
       if (collecting !== undefined) throw notCollected(res, collecting);
-      askForPayment(call, offerOf(offers, call.resource.id), NothingOwed.unreserved(verdict.reason), desk);
+      requirePayment(call, offerOf(offers, call.resource.id), SafeToRechallenge.unreserved(verdict.reason), desk);
       return;
     }
     if (verdict.kind === 'crowded')

@@ -1,10 +1,10 @@
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
-import type { DeliveryDesk } from '../../payments/delivery/delivery-recorder.ts';
+import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { paymentDetails } from '../../payments/x402/wire/offers.ts';
 import { elapsedMs } from '../../server/http/elapsed.ts';
 import type { FundedCall } from '../call.ts';
-import { repeatable, retryUntil } from './retry-safety.ts';
+import { isRetrySafe, retryUntil } from './retry-safety.ts';
 
 /** Why nothing can be delivered, in the words of CONTRACT 1.2. */
 interface BackendFailed {
@@ -21,7 +21,7 @@ interface BackendFailed {
  */
 export async function backendFailed(
   call: FundedCall,
-  desk: DeliveryDesk,
+  desk: DeliveryRecorder,
   failed: BackendFailed,
 ): Promise<GatewayError> {
   const { journal, resource, funding } = call;
@@ -43,7 +43,7 @@ export async function backendFailed(
   }
   const { record, lease } = funding;
   const { requestWritten } = failed;
-  const again = repeatable(resource);
+  const again = isRetrySafe(resource);
   const facts = {
     requestId: call.requestId,
     callId: call.callId,

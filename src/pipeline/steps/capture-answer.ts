@@ -4,7 +4,7 @@ import type { BackendAnswer } from '../../backend/types.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../../payments/ledger/ledger.ts';
 
 /** What was collected: nothing when the answer broke off, or when it is too large. */
-export interface Collected {
+export interface CapturedAnswer {
   readonly answer: KeptAnswer | undefined;
   readonly tooLarge: boolean;
 }
@@ -13,7 +13,7 @@ export interface Collected {
  * Collects an answer while somebody else reads it. Call it before the reader is attached, in the same turn; the result is worth
  * asking once the answer has ended.
  */
-export function collect(answer: BackendAnswer): () => Collected {
+export function captureAnswer(answer: BackendAnswer): () => CapturedAnswer {
   const { status, headers, body } = answer;
   let chunks: Uint8Array[] | undefined = [];
   let bytes = 0;

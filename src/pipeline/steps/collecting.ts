@@ -15,7 +15,7 @@ import { throwStorageError } from './storage-error.ts';
  * @param otherwise what the call is told when it may not
  * @throws GatewayError `otherwise`; STORAGE_ERROR when nobody knows, because a buyer must not hear that what he paid for is unknown
  */
-export type Collect = (call: ReceivedCall | ResolvedCall, otherwise: GatewayError) => Promise<PreparedCall>;
+export type FindCollectable = (call: ReceivedCall | ResolvedCall, otherwise: GatewayError) => Promise<PreparedCall>;
 
 /** How the merchant is called for a resource that is in the configuration no more. Its own headers went with it. */
 export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
@@ -26,7 +26,7 @@ export function backendOfRemoved(method: BackendRequest['method'], removed: Remo
 }
 
 /** Where nothing can be paid, nothing can be collected either. */
-export const collectsNothing: Collect = async (_call, otherwise) => {
+export const collectsNothing: FindCollectable = async (_call, otherwise) => {
   throw otherwise;
 };
 
@@ -35,7 +35,7 @@ export function createCollect(
   catalogue: Pick<Catalogue, 'byId'>,
   events: EventSink,
   removed: RemovedBackend,
-): Collect {
+): FindCollectable {
   return async function collect(call, otherwise) {
     if (call.proof.kind === 'none') throw otherwise;
     const { resourceId, channel, requestId, callId, proof } = call;

@@ -1,7 +1,7 @@
-import type { FundedCall, Said } from '../call.ts';
+import type { FundedCall, PaymentAnnotations } from '../call.ts';
 
 /** What every answer to a call that may reach the merchant says of its payment and of its mandate. */
-export function saidOfFunded({ funding, authorization }: Pick<FundedCall, 'funding' | 'authorization'>): Said {
+export function annotationsOfFunded({ funding, authorization }: Pick<FundedCall, 'funding' | 'authorization'>): PaymentAnnotations {
   return {
     ...(funding.kind === 'paid' ? { payment: funding.response } : {}),
     ...(authorization?.receipt === undefined ? {} : { mandateReceipt: authorization.receipt }),

@@ -1,7 +1,7 @@
-import type { MandateDesk } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/mandate-service.ts';
 import { recordRefusal } from '../../payments/settlement/record-outcome.ts';
 import { refusalSentence } from '../../payments/settlement/refusal-words.ts';
-import { NothingOwed } from '../../payments/settlement/safe-to-rechallenge.ts';
+import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
 import { needsMandate } from '../../payments/x402/wire/offer.ts';
 import { type Offer, refusedResponse } from '../../payments/x402/wire/offers.ts';
@@ -14,14 +14,14 @@ import { paidPurchase } from './mandate-purchase.ts';
  * is needed too, the challenge says which (CONTRACT 5).
  * @throws Error when the witness is missing or forged: a bug, which must not become a second payment.
  */
-export function askForPayment(
+export function requirePayment(
   call: PreparedCall | ProvenCall,
   offer: Offer,
-  owed: NothingOwed | undefined,
-  desk?: MandateDesk,
+  owed: SafeToRechallenge | undefined,
+  desk?: MandateService,
 ): void {
-  const { journal, requestId, presenter } = call;
-  if (owed === undefined ? call.proof.kind !== 'none' : !NothingOwed.is(owed))
+  const { journal, requestId, responseWriter: presenter } = call;
+  if (owed === undefined ? call.proof.kind !== 'none' : !SafeToRechallenge.is(owed))
     throw new Error('a challenge for a proof that may still move money');
   if (owed !== undefined && !owed.recorded) recordRefusal(journal, owed.reason, owed.transaction);
   journal.record('payment.required', { paymentProvider: 'x402' });

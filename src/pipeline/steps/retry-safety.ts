@@ -3,7 +3,7 @@ import { RETRY_WINDOW_MS } from '../../payments/ledger/retention.ts';
 import type { Resource } from '../../resources/resource.ts';
 
 /** Whether the merchant may be sent this resource's request a second time (CONTRACT 4.3, row "undelivered"). */
-export function repeatable(resource: {
+export function isRetrySafe(resource: {
   readonly backend: Pick<Resource['backend'], 'method' | 'idempotent'>;
 }): boolean {
   const { method, idempotent } = resource.backend;

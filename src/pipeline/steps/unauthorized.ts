@@ -4,7 +4,7 @@ import type { Purchase } from '../../mandates/ap2/model/purchase.ts';
 import { REASONS, type Reason } from '../../mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../../mandates/ap2/model/verdict.ts';
 import { ADVICE } from '../../mandates/ap2/verify/advice.ts';
-import type { MandateDesk } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { ResolvedCall } from '../call.ts';
 
 const METHOD = 'ap2';
@@ -15,7 +15,7 @@ const METHOD = 'ap2';
  */
 export function unauthorized(
   call: Pick<ResolvedCall, 'journal'>,
-  desk: MandateDesk,
+  desk: MandateService,
   purchase: Purchase,
   refused: Omit<RefusedMandate, 'kind'>,
 ): GatewayError {

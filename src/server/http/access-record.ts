@@ -42,7 +42,7 @@ export type Outcome =
   | `${number}`;
 
 /** What is known of a request for those who tell of it when it is over. Written by whoever learns it. */
-export interface Account {
+export interface AccessRecord {
   /** When it came in, milliseconds of the monotonic clock. */
   readonly openedAt: number;
   /** The front that it was sent to. */
@@ -66,9 +66,9 @@ export interface LayerClock {
 }
 
 /** Opens the account of each request. `closed` hears of it once its answer is out or its caller gone. */
-export function keepAccount(watch: { opened(): void; closed(req: Request, res: Response): void }): RequestHandler {
+export function keepAccessRecord(watch: { opened(): void; closed(req: Request, res: Response): void }): RequestHandler {
   return function keepAccountLayer(req, res, next) {
-    const account: Account = {
+    const account: AccessRecord = {
       openedAt: performance.now(),
       channel: undefined,
       operation: undefined,
@@ -78,7 +78,7 @@ export function keepAccount(watch: { opened(): void; closed(req: Request, res: R
       layer: undefined,
       layerSince: 0,
     };
-    (res.locals as { account?: Account }).account = account;
+    (res.locals as { account?: AccessRecord }).account = account;
     watch.opened();
     res.once('close', () => watch.closed(req, res));
     next();
@@ -86,13 +86,13 @@ export function keepAccount(watch: { opened(): void; closed(req: Request, res: R
 }
 
 /** The account of the request that this response answers; only the listener for agents keeps any. */
-export function accountOf(res: { readonly locals?: object }): Account | undefined {
-  return (res.locals as { account?: Account } | undefined)?.account;
+export function accessRecordOf(res: { readonly locals?: object }): AccessRecord | undefined {
+  return (res.locals as { account?: AccessRecord } | undefined)?.account;
 }
 
 /** Notes what is being answered. The last word counts: an answer of the merchant that breaks off becomes a failure. */
 export function noteOutcome(res: Response, outcome: Outcome, relaying?: Readable): void {
-  const account = accountOf(res);
+  const account = accessRecordOf(res);
   if (account === undefined) return;
   account.outcome = outcome;
   account.relaying = relaying;
@@ -100,19 +100,19 @@ export function noteOutcome(res: Response, outcome: Outcome, relaying?: Readable
 
 /** Notes why a mandate was refused; the refusal itself is the outcome. */
 export function noteReason(res: Response, reason: string): void {
-  const account = accountOf(res);
+  const account = accessRecordOf(res);
   if (account !== undefined) account.reason = reason;
 }
 
 /** Notes that a request belongs to this channel, whatever comes of it. */
 export function noteChannel(res: Response, channel: Channel): void {
-  const account = accountOf(res);
+  const account = accessRecordOf(res);
   if (account !== undefined) account.channel = channel;
 }
 
 /** Notes which operation of a checkout was asked for by somebody who may. */
 export function noteOperation(res: Response, operation: string): void {
-  const account = accountOf(res);
+  const account = accessRecordOf(res);
   if (account !== undefined) account.operation = operation;
 }
 

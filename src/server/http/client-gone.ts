@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 
 /** Aborted when the connection closes before the answer was sent. */
-export function leavingOf(res: Response): AbortSignal {
+export function clientGone(res: Response): AbortSignal {
   const leaving = new AbortController();
   res.once('close', () => {
     if (!res.writableFinished) leaving.abort();

@@ -5,7 +5,7 @@ import type { RequestHandler } from 'express';
  * the event loop: every call that passed one on its way would wait for a turn, the longer the busier the process is, and would be
  * counted as in flight only then.
  */
-export function below(paths: readonly string[], router: RequestHandler): RequestHandler {
+export function belowPath(paths: readonly string[], router: RequestHandler): RequestHandler {
   return function belowLayer(req, res, next) {
     const { path } = req;
     if (paths.some((above) => path.startsWith(above) && (path.length === above.length || path[above.length] === '/')))

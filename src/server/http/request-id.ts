@@ -14,7 +14,7 @@ export interface IdPrefixes {
 }
 
 /** The front whose routes lie below its mount, and which answers all that comes there itself. The others have one path each. */
-export const FRONT_WITH_ROUTES = 'acp';
+export const ADAPTER_WITH_ROUTES = 'acp';
 
 /** The channel's name on the mounts of its front, `req` everywhere else. */
 export function idPrefixes(
@@ -23,11 +23,11 @@ export function idPrefixes(
   const prefixes = new Map<string, string>();
   for (const [channel, { enabled, mountPath }] of Object.entries(protocols))
     if (enabled && mountPath !== undefined) prefixes.set(mountPath, channel).set(`${mountPath}/`, channel);
-  const { [FRONT_WITH_ROUTES]: front } = protocols;
+  const { [ADAPTER_WITH_ROUTES]: front } = protocols;
   const above = front?.enabled === true ? front.mountPath : undefined;
   if (above === undefined) return prefixes;
   return {
-    get: (path) => (belowMount(above, path) === undefined ? prefixes.get(path) : FRONT_WITH_ROUTES),
+    get: (path) => (belowMount(above, path) === undefined ? prefixes.get(path) : ADAPTER_WITH_ROUTES),
   };
 }
 

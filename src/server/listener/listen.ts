@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { Express, Request } from 'express';
 import { Standstill } from '../../time/stand-still.ts';
 import { originForm } from '../http/target.ts';
-import type { Door } from '../load-shedding/load-shedder.ts';
+import type { LoadShedder } from '../load-shedding/load-shedder.ts';
 import { Connections, leaveInOrder, type RefusalListener } from './connections.ts';
 
 /** Socket bounds of CONTRACT 3. Two proofs of 8 KiB must fit into the head. */
@@ -47,7 +47,7 @@ export interface ListenerParts {
   readonly closing?: () => boolean;
   readonly onRefused: RefusalListener;
   /** Answers what is not let in, before Express sees it. */
-  readonly door?: Door;
+  readonly door?: LoadShedder;
   readonly maxConnections?: number;
   readonly silentMs?: number;
   /** How long the head of a request may take, and how often that is looked at, milliseconds; 10,000 and 2,000 unless given. */

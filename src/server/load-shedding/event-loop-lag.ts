@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { Turns } from './turns.ts';
 
 /** How the event loop did since the last reading. */
-export interface LoopReading {
+export interface EventLoopLag {
   /** The mean length of the turns in which calls came in, milliseconds; 0 when none came. */
   readonly turnMs: number;
   /** Share of the time in which it had something to do, 0 to 1. */
@@ -10,7 +10,7 @@ export interface LoopReading {
 }
 
 /** Reads the event loop of this process. */
-export function readLoop(turns: Turns): () => LoopReading {
+export function readEventLoopLag(turns: Turns): () => EventLoopLag {
   let before = performance.eventLoopUtilization();
   return function read() {
     const now = performance.eventLoopUtilization();

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { FRONT_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/request-id.ts';
+import { ADAPTER_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/request-id.ts';
 import { rawPath } from '../http/target.ts';
 import { answerBusy } from './busy-answer.ts';
 import type { Shedding, ShedReason } from './shedding.ts';
 
 /** Answers a request that is not let in. False: it may come in. */
-export type Door = (req: IncomingMessage, res: ServerResponse) => boolean;
+export type LoadShedder = (req: IncomingMessage, res: ServerResponse) => boolean;
 
 /** What the door is made of. */
-export interface DoorParts {
+export interface LoadShedderParts {
   readonly shedding: Shedding;
   /** The mounts of the fronts that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;
@@ -21,11 +21,11 @@ export interface DoorParts {
  * GET. A refused call has cost the reading of its head and the writing of its answer; neither its body nor its resource was looked at.
  * The front with routes of its own is asked later: it tells first who may not call at all, and says everything in its own words.
  */
-export function createDoor({ shedding, mounts, draining, onShed }: DoorParts): Door {
+export function createLoadShedder({ shedding, mounts, draining, onShed }: LoadShedderParts): LoadShedder {
   return function door(req, res) {
     if (req.method !== 'POST') return false;
     const channel = mounts.get(rawPath(req.url ?? ''));
-    if (channel === FRONT_WITH_ROUTES) return false;
+    if (channel === ADAPTER_WITH_ROUTES) return false;
     const reason = shedding();
     if (reason === undefined) return false;
     // Too many calls are no reason not to read one more: the layer behind the front says it in the words of its protocol.

@@ -1,9 +1,9 @@
 import type { IdPrefixes } from '../http/request-id.ts';
-import { type LoopReading, readLoop } from './event-loop-lag.ts';
-import { createDoor, type Door } from './load-shedder.ts';
-import { JUDGE_MS, Pressure } from './overload-detector.ts';
+import { type EventLoopLag, readEventLoopLag } from './event-loop-lag.ts';
+import { createLoadShedder, type LoadShedder } from './load-shedder.ts';
+import { JUDGE_MS, OverloadDetector } from './overload-detector.ts';
 import { createShedding, type Shedding, type ShedReason } from './shedding.ts';
-import { createPlaces, type Places } from './slots.ts';
+import { createSlots, type Slots } from './slots.ts';
 import { Turns } from './turns.ts';
 
 /** How often what was shed is told, milliseconds: a line for each call would cost more than its refusal. */
@@ -13,7 +13,7 @@ export const REPORT_MS = 1_000;
 export type ShedCount = Readonly<Record<ShedReason, number>>;
 
 /** What a doorway is made of. */
-export interface DoorwayParts {
+export interface OpenLoadShedderParts {
   readonly maxInFlight: number;
   /** See `DoorParts`. */
   readonly mounts: IdPrefixes;
@@ -21,29 +21,29 @@ export interface DoorwayParts {
   /** Told what was shed since the last time, at most once in REPORT_MS. */
   readonly onShed: (shed: ShedCount) => void;
   /** What the event loop does; this process's own unless given. */
-  readonly loop?: () => LoopReading;
+  readonly loop?: () => EventLoopLag;
 }
 
 /** Where calls come in: the door, and the places behind it. */
-export interface Doorway {
-  readonly door: Door;
-  readonly places: Places;
+export interface OpenedLoadShedder {
+  readonly door: LoadShedder;
+  readonly places: Slots;
   /**
    * What the door asks, for a front that it leaves the answer to: with a cap of its own beside that of all calls. Whom it has a reason
    * for must be refused; he is counted.
    */
-  sheddingFor(cap: Pick<Places, 'free'>): Shedding;
+  sheddingFor(cap: Pick<Slots, 'free'>): Shedding;
   /** Since the start. */
   shed(): ShedCount;
   close(): void;
 }
 
 /** Opens the doorway and keeps its watch until it is closed. */
-export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: DoorwayParts): Doorway {
-  const places = createPlaces(maxInFlight);
-  const pressure = new Pressure();
+export function openLoadShedder({ maxInFlight, mounts, draining, onShed, loop }: OpenLoadShedderParts): OpenedLoadShedder {
+  const places = createSlots(maxInFlight);
+  const pressure = new OverloadDetector();
   const turns = new Turns();
-  const read = loop ?? readLoop(turns);
+  const read = loop ?? readEventLoopLag(turns);
   const shed = { overload: 0, in_flight: 0 };
   let told: ShedCount = { ...shed };
   let toldAt = performance.now();
@@ -62,7 +62,7 @@ export function openDoorway({ maxInFlight, mounts, draining, onShed, loop }: Doo
     shed[reason] += 1;
   };
   return {
-    door: createDoor({
+    door: createLoadShedder({
       shedding: createShedding({ places, pressure, turns }),
       mounts,
       draining,

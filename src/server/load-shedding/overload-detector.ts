@@ -1,4 +1,4 @@
-import type { LoopReading } from './event-loop-lag.ts';
+import type { EventLoopLag } from './event-loop-lag.ts';
 
 /** How often the event loop is judged, milliseconds. */
 export const JUDGE_MS = 25;
@@ -32,7 +32,7 @@ export const CALM_BUSY = 0.75;
  * short. So it need not be known what a call costs, nor how long merchants take: with a slow one the limit finds its place in the
  * hundreds, with a fast one and payments at twenty.
  */
-export class Pressure {
+export class OverloadDetector {
   #overloaded = false;
   #limit = FIRST_LIMIT;
   /** Whether a call met the limit since the last judgement. */
@@ -61,7 +61,7 @@ export class Pressure {
   }
 
   /** Takes what the loop did since the last judgement. `inFlight`: calls, now; `now`: milliseconds of a monotonic clock. */
-  judge({ turnMs, busy }: LoopReading, inFlight: number, now: number): void {
+  judge({ turnMs, busy }: EventLoopLag, inFlight: number, now: number): void {
     this.#busyMs += busy * (now - this.#judgedAt);
     this.#judgedAt = now;
     if (!this.#overloaded) {

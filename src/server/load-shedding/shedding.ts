@@ -1,5 +1,5 @@
-import type { Pressure } from './overload-detector.ts';
-import type { Places } from './slots.ts';
+import type { OverloadDetector } from './overload-detector.ts';
+import type { Slots } from './slots.ts';
 import type { Turns } from './turns.ts';
 
 /** Why a call is not let in. `overload`: the process has more calls than it can compute; `in_flight`: all its places are taken. */
@@ -7,8 +7,8 @@ export type ShedReason = 'overload' | 'in_flight';
 
 /** What the decision is made from. */
 export interface SheddingParts {
-  readonly places: Pick<Places, 'free' | 'inFlight'>;
-  readonly pressure: Pick<Pressure, 'overloaded' | 'limit' | 'came'>;
+  readonly places: Pick<Slots, 'free' | 'inFlight'>;
+  readonly pressure: Pick<OverloadDetector, 'overloaded' | 'limit' | 'came'>;
   readonly turns: Pick<Turns, 'came'>;
 }
 

@@ -2,7 +2,7 @@
 export type Hold = () => () => void;
 
 /** The places of calls in flight: one count that the door, which only looks, and the layer that admits share. */
-export interface Places {
+export interface Slots {
   /** Whether one more call may come in. */
   free(): boolean;
   /** Takes a place, whether one is free or not. It is given back when every hold on it was let go; the first one must be taken at once. */
@@ -11,7 +11,7 @@ export interface Places {
 }
 
 /** `atMost`: the calls that may be in flight at the same time (CONTRACT 3, admission). */
-export function createPlaces(atMost: number): Places {
+export function createSlots(atMost: number): Slots {
   let inFlight = 0;
   return {
     free: () => inFlight < atMost,

@@ -3,11 +3,11 @@ import type { ClientOf } from './client-address.ts';
 import { MAX_CLIENTS } from './token-buckets.ts';
 
 /** Wrong tries that one client has within any minute (reference security.md, O4). */
-export const MAX_WRONG_TRIES = 10;
+export const MAX_FAILED_ATTEMPTS = 10;
 const WINDOW_MS = 60_000;
 
 /** Counts wrong tries of each client, in the memory of this process. */
-export interface WrongTries {
+export interface FailedAttempts {
   /** Notes one; the result is undefined, or how many seconds the client must wait, because there were too many already. */
   note(client: string): number | undefined;
 }
@@ -16,19 +16,19 @@ export interface WrongTries {
 export interface Guesses {
   /** Default: the address of the connection. */
   readonly clientOf?: ClientOf;
-  readonly wrongTries?: WrongTries;
+  readonly wrongTries?: FailedAttempts;
   /** Told of each guess that was not heard. */
   readonly onLimited?: () => void;
 }
 
 /** `now`: milliseconds of a monotonic clock. */
-export function countWrongTries({
+export function countFailedAttempts({
   maxClients = MAX_CLIENTS,
   now = () => performance.now(),
 }: {
   maxClients?: number;
   now?: () => number;
-} = {}): WrongTries {
+} = {}): FailedAttempts {
   /** When the tries were that were heard, oldest first: what was not heard is no try, so waiting always helps. */
   const heard = new RecentMap<number[]>(maxClients);
   return {
@@ -39,10 +39,10 @@ export function countWrongTries({
         heard.add(client, [at]);
         return undefined;
       }
-      const oldest = tries[tries.length - MAX_WRONG_TRIES];
+      const oldest = tries[tries.length - MAX_FAILED_ATTEMPTS];
       if (oldest !== undefined && at - oldest < WINDOW_MS)
         return Math.max(1, Math.ceil((oldest + WINDOW_MS - at) / 1_000));
-      if (tries.push(at) > MAX_WRONG_TRIES) tries.shift();
+      if (tries.push(at) > MAX_FAILED_ATTEMPTS) tries.shift();
       return undefined;
     },
   };

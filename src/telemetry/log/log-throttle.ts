@@ -6,13 +6,13 @@ const SECOND_MS = 1_000;
 const MAX_KINDS = 1_000;
 
 /** Time as a throttle needs it. */
-export interface SparingTime {
+export interface ThrottleTime {
   now(): number;
   /** Calls back once after so many milliseconds; keeps no process alive. */
   after(ms: number, then: () => void): void;
 }
 
-const REAL: SparingTime = {
+const REAL: ThrottleTime = {
   now: () => performance.now(),
   after: (ms, then) => void setTimeout(then, ms).unref(),
 };
@@ -21,9 +21,9 @@ const REAL: SparingTime = {
  * Lets the first lines of each kind through, and tells at the end of the second how many were held back: one fault prints a line for
  * every call it meets, and what it drowns is what explains it.
  */
-export function sparing(
+export function throttled(
   heldBack: (kind: string, lines: number) => void,
-  time: SparingTime = REAL,
+  time: ThrottleTime = REAL,
 ): (kind: string, write: () => void) => void {
   const kinds = new Map<string, { since: number; written: number; held: number }>();
   const close = (kind: string): void => {

@@ -4,12 +4,12 @@ import { pinoHttp } from 'pino-http';
 import type { GatewayError } from '../../errors.ts';
 import { isFailure, outcomeOf, resourceIn } from '../../pipeline/call-outcome.ts';
 import type { Failure } from '../../pipeline/middleware/error-handler.ts';
-import { accountOf } from '../../server/http/access-record.ts';
+import { accessRecordOf } from '../../server/http/access-record.ts';
 import { type CallIds, callIdOf } from '../../server/http/request-id.ts';
 import { rawPath } from '../../server/http/target.ts';
 import type { CheckState } from '../health/readiness.ts';
 import type { Tracing } from '../traces/tracing.ts';
-import { sparing } from './log-throttle.ts';
+import { throttled } from './log-throttle.ts';
 
 export type Log = Logger;
 
@@ -63,10 +63,10 @@ export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (pat
       status: res.statusCode,
       ms,
       // What is undefined is not written.
-      channel: accountOf(res)?.channel,
+      channel: accessRecordOf(res)?.channel,
       resource: resourceIn(res),
       outcome: outcomeOf(res),
-      reason: accountOf(res)?.reason,
+      reason: accessRecordOf(res)?.reason,
       traceId: tracing.traceId(req, res),
     };
   };
@@ -105,7 +105,7 @@ function errorFields(error: unknown, depth = 0): object {
  * line.
  */
 export function failureLog(log: Log) {
-  const spare = sparing((code, lines) => log.warn({ code, lines }, 'as many more of these in this second'));
+  const spare = throttled((code, lines) => log.warn({ code, lines }, 'as many more of these in this second'));
   return (error: Failure, { requestId, callId }: CallIds): void => {
     const { code, status, cause, message } = error;
     if (status < 500) return;
@@ -118,7 +118,7 @@ export function failureLog(log: Log) {
 
 /** One line for each payment that must wait for the reconciler's next look, ten a second. */
 export function reconcileLog(log: Log) {
-  const spare = sparing((_kind, lines) => log.warn({ lines }, 'as many more payments wait'));
+  const spare = throttled((_kind, lines) => log.warn({ lines }, 'as many more payments wait'));
   return (facts: { readonly payId?: string; readonly err: unknown }): void =>
     spare('reconcile', () => log.warn(facts, 'a payment waits to be reconciled'));
 }

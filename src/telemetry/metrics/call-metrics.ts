@@ -1,14 +1,14 @@
 import type { Response } from 'express';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { outcomeOf, resourceIn } from '../../pipeline/call-outcome.ts';
-import type { LayerName, LayerWatch } from '../../pipeline/middleware/timed.ts';
-import { type Account, accountOf } from '../../server/http/access-record.ts';
+import type { StepName, StepWatch } from '../../pipeline/middleware/timed.ts';
+import { type AccessRecord, accessRecordOf } from '../../server/http/access-record.ts';
 import type { Duration, Durations } from './durations.ts';
 
 /** Counts calls and takes their time. */
 export interface CallMetrics {
   /** Watches the door of a layer. Calls that never come to a layer are not in its histogram. */
-  watch(layer: LayerName): LayerWatch;
+  watch(layer: StepName): StepWatch;
   /** A request has come in. */
   opened(): void;
   /** A request is over. */
@@ -69,13 +69,13 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
     watch(layer) {
       const clock = layers(layer);
       return function entered(res) {
-        const account = accountOf(res);
+        const account = accessRecordOf(res);
         if (account !== undefined) enter(account, clock, front, performance.now());
       };
     },
     closed(res) {
       inFlight -= 1;
-      const account = accountOf(res);
+      const account = accessRecordOf(res);
       const channel = account?.channel;
       if (account === undefined || channel === undefined) return;
       const now = performance.now();
@@ -88,7 +88,7 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
   };
 }
 
-function enter(account: Account, clock: Duration, front: Duration, now: number): void {
+function enter(account: AccessRecord, clock: Duration, front: Duration, now: number): void {
   const { layer, layerSince, openedAt } = account;
   if (layer === undefined) front.took(now - openedAt);
   else layer.took(now - layerSince);

@@ -1,7 +1,7 @@
 import type { ClaimWatch } from '../../checkouts/idempotency.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { Log } from '../log/log.ts';
-import { sparing } from '../log/log-throttle.ts';
+import { throttled } from '../log/log-throttle.ts';
 import type { CheckoutMetrics } from './checkout-metrics.ts';
 
 /** Who asked the merchant, and for what. */
@@ -28,7 +28,7 @@ export interface CheckoutWatch extends ClaimWatch {
 /** Counts everything, and writes a line for what an operator or the merchant has to put right, ten a second of a kind. */
 export function watchCheckouts(metrics: { checkouts(): CheckoutMetrics }, log: Log): CheckoutWatch {
   const counts = metrics.checkouts();
-  const spare = sparing((kind, lines) => log.warn({ kind, lines }, 'as many more of these in this second'));
+  const spare = throttled((kind, lines) => log.warn({ kind, lines }, 'as many more of these in this second'));
   return {
     ...counts,
     unstored(cause) {

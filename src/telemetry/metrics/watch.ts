@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { LayerName, LayerWatch } from '../../pipeline/middleware/timed.ts';
+import type { StepName, StepWatch } from '../../pipeline/middleware/timed.ts';
 import type { Tracing } from '../traces/tracing.ts';
 import type { CallMetrics } from './call-metrics.ts';
 
@@ -7,7 +7,7 @@ import type { CallMetrics } from './call-metrics.ts';
 export interface Watch {
   opened(): void;
   closed(req: Request, res: Response): void;
-  layer(name: LayerName): LayerWatch;
+  layer(name: StepName): StepWatch;
 }
 
 /** Metrics always, traces where somebody collects them. */

@@ -7,7 +7,7 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import release from '../../../package.json' with { type: 'json' };
-import { followJourneys } from './spans.ts';
+import { recordSpans } from './spans.ts';
 import type { Tracing } from './tracing.ts';
 
 /** How long the last spans may take at the end of the process, milliseconds. */
@@ -32,7 +32,7 @@ export function openOtlp(
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [queue.processor],
   });
-  const journeys = followJourneys(provider.getTracer('agent-commerce-gateway', release.version));
+  const journeys = recordSpans(provider.getTracer('agent-commerce-gateway', release.version));
   return {
     ...journeys,
     lost: () => queue.lost,

@@ -15,13 +15,13 @@ import { traceIdOf, validTracestate } from '../../backend/trace-context.ts';
 import { PAYMENT_CHANNEL } from '../../payments/steps.ts';
 import { advanceCall, currentCall } from '../../pipeline/call.ts';
 import { isFailure, outcomeOf, resourceIn } from '../../pipeline/call-outcome.ts';
-import type { LayerName } from '../../pipeline/middleware/timed.ts';
-import { accountOf } from '../../server/http/access-record.ts';
+import type { StepName } from '../../pipeline/middleware/timed.ts';
+import { accessRecordOf } from '../../server/http/access-record.ts';
 import { requestIdOf } from '../../server/http/request-id.ts';
 import { PASSED_ON, type Tracing, traceOf } from './tracing.ts';
 
 /** Layers that wait for somebody; the others take microseconds. */
-const STEPS: ReadonlySet<LayerName> = new Set(['verify', 'settle', 'forward', 'conclude']);
+const STEPS: ReadonlySet<StepName> = new Set(['verify', 'settle', 'forward', 'conclude']);
 /** Asked every few seconds by those who watch the pod. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready']);
 /** The one header field that the merchant is told of his parent span (W3C Trace Context, section 3.2). */
@@ -38,7 +38,7 @@ interface Journey {
 }
 
 /** The part of tracing that makes spans; who delivers them is somebody else's business. */
-export function followJourneys(tracer: Tracer): Pick<Tracing, 'entered' | 'traceId' | 'closed'> & { close(): void } {
+export function recordSpans(tracer: Tracer): Pick<Tracing, 'entered' | 'traceId' | 'closed'> & { close(): void } {
   const journeys = new WeakMap<Response, Journey>();
   /** The spans of settlements that run now, for the steps that the till announces. */
   const settling = new Map<string, Span>();
@@ -105,7 +105,7 @@ export function followJourneys(tracer: Tracer): Pick<Tracing, 'entered' | 'trace
 function begin(tracer: Tracer, req: Request, res: Response): Journey {
   const now = performance.now();
   const epoch = Date.now() - now;
-  const startTime = (accountOf(res)?.openedAt ?? now) + epoch;
+  const startTime = (accessRecordOf(res)?.openedAt ?? now) + epoch;
   const { traceparent, tracestate } = traceOf(req, res);
   const parent = parentOf(traceparent, tracestate);
   const above = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
@@ -144,7 +144,7 @@ function describe(span: Span, req: Request, res: Response): void {
     'http.route': route,
     'http.response.status_code': res.statusCode,
     'acg.request_id': requestIdOf(res),
-    'acg.channel': accountOf(res)?.channel,
+    'acg.channel': accessRecordOf(res)?.channel,
     'acg.resource': resourceIn(res),
     'acg.outcome': outcome,
     'error.type': isFailure(outcome) ? outcome : undefined,

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { traceIdOf } from '../../backend/trace-context.ts';
 import { currentCall } from '../../pipeline/call.ts';
-import type { LayerName } from '../../pipeline/middleware/timed.ts';
+import type { StepName } from '../../pipeline/middleware/timed.ts';
 import { singleHeader } from '../../server/http/headers.ts';
 
 /** Counts of spans. */
@@ -10,7 +10,7 @@ export type SpanLosses = Readonly<Record<'queue_full' | 'not_taken', number>>;
 /** Follows requests through the gateway, for a collector of traces or for nobody. */
 export interface Tracing {
   /** A call enters a layer. Undefined when nobody is told. */
-  readonly entered: ((res: Response, layer: LayerName) => void) | undefined;
+  readonly entered: ((res: Response, layer: StepName) => void) | undefined;
   /** The trace that a request belongs to, 32 hex digits; undefined when it belongs to none. */
   traceId(req: Request, res: Response): string | undefined;
   /** A request is over. */

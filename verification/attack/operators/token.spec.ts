@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { after, before, describe, mock } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
 import { authenticate } from '../../../src/operator/api/authenticate.ts';
-import { MAX_WRONG_TRIES } from '../../../src/server/rate-limit/failed-attempts.ts';
+import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { attack, times } from '../catalogue.ts';
 import { formOf } from '../forms.ts';
 import { openTarget, type Target } from '../target.ts';
@@ -126,13 +126,13 @@ describe('the operator token', () => {
 
   attack(
     'O4',
-    `after ${MAX_WRONG_TRIES} wrong ones its guesser has to wait, and the right one still passes`,
+    `after ${MAX_FAILED_ATTEMPTS} wrong ones its guesser has to wait, and the right one still passes`,
     async () => {
       const own = await openTarget();
       try {
         const guess = (): Promise<WireAnswer> =>
           ask(own, 'GET /api/events', `Authorization: Bearer guess-${Math.random()}`);
-        for (let tries = 0; tries < MAX_WRONG_TRIES; tries += 1) assert.equal((await guess()).status, 401);
+        for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) assert.equal((await guess()).status, 401);
         for (let tries = 0; tries < 5; tries += 1) {
           const limited = await guess();
           assert.deepEqual([limited.status, formOf(limited)], [429, 'envelope']);

@@ -1,7 +1,7 @@
 import { type BackendAnswer, BackendError } from '../../../src/backend/types.ts';
 import type { ErrorDetails } from '../../../src/errors.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
-import type { Presenter, Relayed } from '../../../src/pipeline/call.ts';
+import type { ResponseWriter, Relayed } from '../../../src/pipeline/call.ts';
 import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
 
@@ -67,7 +67,7 @@ export function connectionPresenter(
   onAnswer: (answer: Handing) => void,
   onChallenge: () => void,
   lineIsCut: () => boolean,
-): Presenter {
+): ResponseWriter {
   const { process } = connection;
   return {
     maxAnswerBytes: Number.POSITIVE_INFINITY,

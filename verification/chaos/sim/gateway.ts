@@ -1,25 +1,25 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Exchange, ReserveBackend } from '../../../src/backend/types.ts';
 import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';
-import { createDeliveryDesk, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
+import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import type { PaymentRail } from '../../../src/payments/rail.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
 import { createLeases } from '../../../src/payments/settlement/leases.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
-import { createCashier } from '../../../src/payments/settlement/settle.ts';
+import { createSettler } from '../../../src/payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { createUnprovenSignatures } from '../../../src/payments/settlement/unproven-signatures.ts';
 import { createProofVerifier } from '../../../src/payments/settlement/verifier.ts';
-import type { Call, Presenter } from '../../../src/pipeline/call.ts';
+import type { Call, ResponseWriter } from '../../../src/pipeline/call.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
-import { conclude } from '../../../src/pipeline/middleware/deliver.ts';
-import { present } from '../../../src/pipeline/middleware/error-handler.ts';
+import { deliver } from '../../../src/pipeline/middleware/deliver.ts';
+import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
 import { forward } from '../../../src/pipeline/middleware/forward.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { verify } from '../../../src/pipeline/middleware/verify.ts';
-import { repeatable } from '../../../src/pipeline/steps/retry-safety.ts';
+import { isRetrySafe } from '../../../src/pipeline/steps/retry-safety.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import { simDesk } from './mandate.ts';
 import type { Process } from './process.ts';
@@ -59,7 +59,7 @@ export interface PaidRequest {
 export interface SimGateway {
   readonly process: Process;
   readonly reconciler: Reconciler;
-  serve(request: PaidRequest, presenter: Presenter): void;
+  serve(request: PaidRequest, presenter: ResponseWriter): void;
 }
 
 /** How long a token opens a delivered answer, milliseconds. */
@@ -85,11 +85,11 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { time } = process;
   const gate = { accepting: () => true, reserveBackend };
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
-  const cashier = createCashier({ ledger, rail, leases, onStoreLoss, time });
-  const desk = createDeliveryDesk(ledger, KEEP_ANSWER_MS, UNHEARD, time);
+  const cashier = createSettler({ ledger, rail, leases, onStoreLoss, time });
+  const desk = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, UNHEARD, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(examine, ledger, { unproven, tokens: TOKENS }, () => time.now());
-  const deliverable = { ...resource.backend, repeatable: repeatable(resource), headers: {} };
+  const deliverable = { ...resource.backend, repeatable: isRetrySafe(resource), headers: {} };
   const reconciler = createReconciler({
     ledger,
     cashier,
@@ -111,9 +111,9 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
     authorize(OFFERS, mandates, ledger),
     settle(OFFERS, joining(cashier, ports.watched, time), gate, mandates),
     forward(exchange, desk),
-    conclude(desk, receipts),
+    deliver(desk, receipts),
   ];
-  const last = present((error) => {
+  const last = errorHandler((error) => {
     if (error.code === 'INTERNAL_ERROR') onBug(error.cause);
   });
 
@@ -149,7 +149,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         mandate: mandate === undefined ? { kind: 'none' } : { kind: 'text', value: mandate },
         idempotencyKey: key,
         trace: { traceparent: undefined, tracestate: undefined },
-        presenter,
+        responseWriter: presenter,
         startedAt: performance.now(),
         left: STAYS,
         resource,

@@ -1,7 +1,7 @@
 import { claimOf, type MapRows, mapRows, useOf } from '../../../spec/mandates/register/register-map.ts';
 import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';
-import type { MandateDesk } from '../../../src/mandates/mandate-service.ts';
+import type { MandateService } from '../../../src/mandates/mandate-service.ts';
 import type { MandateClaim } from '../../../src/mandates/register/register.ts';
 import { finishUses, type OpenMandateState, reserveUses } from '../../../src/mandates/register/register-table.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
@@ -57,7 +57,7 @@ export class Mandates {
 }
 
 /** The checks of a mandate without its cryptography: what time does to it, and what it is for. */
-export function simDesk(now: () => number): MandateDesk {
+export function simDesk(now: () => number): MandateService {
   return {
     freeCurrency: 'XXX',
     challenge: () => '{}',

@@ -1,6 +1,6 @@
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import type { PaymentRail } from '../../../src/payments/rail.ts';
-import type { Presenter } from '../../../src/pipeline/call.ts';
+import type { ResponseWriter } from '../../../src/pipeline/call.ts';
 import type { SimChain } from './chain.ts';
 import type { Table } from './store.ts';
 
@@ -14,7 +14,7 @@ export interface Mutant {
   readonly table?: Partial<Table>;
   ledger?(ledger: PaymentLedger): PaymentLedger;
   rail?(rail: PaymentRail, chain: SimChain): PaymentRail;
-  presenter?(presenter: Presenter): Presenter;
+  presenter?(presenter: ResponseWriter): ResponseWriter;
   /** How far a process's idea of the time is off when it asks for a lease, milliseconds. */
   skewMs?(process: string): number;
 }

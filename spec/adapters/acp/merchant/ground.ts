@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { createMerchantSide } from '../../../../src/adapters/acp/backend-service.ts';
+import { createBackendService } from '../../../../src/adapters/acp/backend-service.ts';
 import type { ContradictoryDocument, InvalidDocument } from '../../../../src/adapters/acp/backend-watch.ts';
 import type { CheckoutCall, Visit } from '../../../../src/adapters/acp/call.ts';
-import { createExchange, type MerchantHop } from '../../../../src/backend/exchange.ts';
+import { createExchange, type BackendConnection } from '../../../../src/backend/exchange.ts';
 import type { FinalAnswer } from '../../../../src/checkouts/idempotency.ts';
 import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../../src/checkouts/operations.ts';
 import type { AcpBackend } from '../../../../src/checkouts/settings.ts';
@@ -27,7 +27,7 @@ export interface GroundOptions {
 /** The merchant's side with the real exchange before the sample merchant, and everything that is told of it. */
 export interface Ground {
   readonly merchant: CheckoutMerchant;
-  readonly hop: MerchantHop;
+  readonly hop: BackendConnection;
   readonly events: readonly EventDraft[];
   readonly receipts: readonly Receipt[];
   readonly invalid: readonly InvalidDocument[];
@@ -70,7 +70,7 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
   const invalid: InvalidDocument[] = [];
   const contradictions: ContradictoryDocument[] = [];
   let exchanges = 0;
-  const side = createMerchantSide({
+  const side = createBackendService({
     exchange: hop.exchange,
     backend: backendAt(origin, options),
     strictSemantics: options.strictSemantics ?? false,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import { createMintedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import { type Changes, changed, withMandate } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { hashed } from '../../../support/ap2/oracle.ts';
@@ -186,7 +186,7 @@ describe('the checkout of a mandate (ap2.md 7.6, step 11)', () => {
 
 describe('a checkout of this process', () => {
   it('is known by its hash until its end, and its signature is not checked again', async () => {
-    const minted = createMintedCheckouts();
+    const minted = createIssuedCheckouts();
     const own = verifierFor(mint, { minted });
     const made = mint.autonomous({ checkout: { signer: mint.parties.stranger } });
     const refused = await own(made.header);
@@ -198,7 +198,7 @@ describe('a checkout of this process', () => {
   });
 
   it('is forgotten when ten thousand others came after it', () => {
-    const minted = createMintedCheckouts();
+    const minted = createIssuedCheckouts();
     for (let count = 0; count <= 10_000; count += 1) minted.add(`hash ${count}`, NOW);
     assert.equal(minted.has('hash 0', NOW - 1), false);
     assert.equal(minted.has('hash 1', NOW - 1), true);

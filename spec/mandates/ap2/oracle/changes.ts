@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { compactVerify, importJWK } from 'jose';
 import { createCheckoutCheck } from '../../../../src/mandates/ap2/checkout/checkout.ts';
 import { createCheckoutKeys } from '../../../../src/mandates/ap2/checkout/checkout-key.ts';
-import { createMintedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import { type Chance, chanceOf } from '../../../../verification/chaos/sim/chance.ts';
 import { publishedJwk } from '../../../support/ap2/keys.ts';
 import type { Mint } from '../../../support/ap2/mint.ts';
@@ -50,7 +50,7 @@ export function tokensToAlter({ kind, alg, made, tokens, verify }: SignedChain):
 export function checkoutsToAlter(mint: Mint): readonly Alterable[] {
   const { checkout } = mint.parties;
   const keys = createCheckoutKeys([publishedJwk(checkout)]);
-  const check = createCheckoutCheck({ profile: profileWith(), keys, minted: createMintedCheckouts() });
+  const check = createCheckoutCheck({ profile: profileWith(), keys, minted: createIssuedCheckouts() });
   const judge: Judge = async (jwt) => {
     const digest = createHash('sha256').update(jwt).digest('base64url');
     return refusalOf(() => check({ checkout_hash: digest, checkout_jwt: jwt }, NOW));

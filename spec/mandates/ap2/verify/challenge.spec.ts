@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash, verify } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { readSigningKey } from '../../../../src/crypto/signing-key.ts';
-import { createMintedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import { createChallenger } from '../../../../src/mandates/ap2/verify/challenge.ts';
 import { createReceiptSigner } from '../../../../src/mandates/ap2/verify/receipt.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/open.ts';
@@ -18,7 +18,7 @@ const KEY = { ...reading.key, publicJwk: { ...reading.key.publicJwk, kid: checko
 const AT = NOW * 1_000 + 999;
 
 /** The one entry of a challenge. */
-function asked(purchase = purchaseWith(), profile = profileWith(), minted = createMintedCheckouts()) {
+function asked(purchase = purchaseWith(), profile = profileWith(), minted = createIssuedCheckouts()) {
   const challenger = createChallenger({ profile, key: KEY, minted, issuers: ['https://agents.provider.example'] });
   const { required, ...more } = JSON.parse(challenger.challenge(purchase, AT));
   assert.deepEqual(more, {});
@@ -86,7 +86,7 @@ describe('a challenge (ap2.md 7.4)', () => {
   });
 
   it('is answered with a mandate that is accepted until its checkout is over', async () => {
-    const minted = createMintedCheckouts();
+    const minted = createIssuedCheckouts();
     const verified = verifierFor(mint, { minted });
     const { checkoutJwt } = asked(purchaseWith(), profileWith(), minted);
     const { header } = mint.autonomous({ checkoutJwt, now: NOW + 10, payment: true });
@@ -111,7 +111,7 @@ describe('a challenge (ap2.md 7.4)', () => {
   });
 
   it('is remembered until its checkout ends, so that its signature is not checked again', () => {
-    const minted = createMintedCheckouts();
+    const minted = createIssuedCheckouts();
     const { checkoutHash } = asked(purchaseWith(), profileWith(), minted);
     assert.equal(minted.has(checkoutHash, NOW + 299), true);
     assert.equal(minted.has(checkoutHash, NOW + 300), false);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createMintedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
 import type { MandateVerdict, RefusedMandate } from '../../../../src/mandates/ap2/model/verdict.ts';
 import { createMandateVerifier } from '../../../../src/mandates/ap2/verify/verify.ts';
 import { withClaims, withMandate } from '../../../support/ap2/hands.ts';
@@ -41,7 +41,7 @@ describe('the verdict on a mandate', () => {
       profile: profileWith(),
       trust: trustIn(mint.parties),
       checkoutKeys: [publishedJwk(mint.parties.checkout)],
-      minted: createMintedCheckouts(),
+      minted: createIssuedCheckouts(),
     });
     const said = async (kind: 'none' | 'illegible' | 'conflicting') =>
       (await refused(verifier.verify({ kind }, purchaseWith(), NOW))).reason;
@@ -78,7 +78,7 @@ describe('the verdict on a mandate', () => {
       profile: profileWith(),
       trust: { find: () => ({ kind: 'unavailable', cause }) },
       checkoutKeys: [publishedJwk(mint.parties.checkout)],
-      minted: createMintedCheckouts(),
+      minted: createIssuedCheckouts(),
     });
     const carried = { kind: 'text', value: mint.direct().header } as const;
     const told = await refused(verifier.verify(carried, purchaseWith(), NOW));
@@ -95,7 +95,7 @@ describe('the verdict on a mandate', () => {
         },
       },
       checkoutKeys: [],
-      minted: createMintedCheckouts(),
+      minted: createIssuedCheckouts(),
     });
     const carried = { kind: 'text', value: mint.direct().header } as const;
     await assert.rejects(verifier.verify(carried, purchaseWith(), NOW), bug);
@@ -103,7 +103,7 @@ describe('the verdict on a mandate', () => {
 
   it('cannot be had with two checkout keys of one id', () => {
     const jwk = publishedJwk(mint.parties.checkout);
-    const parts = { profile: profileWith(), trust: trustIn(mint.parties), minted: createMintedCheckouts() };
+    const parts = { profile: profileWith(), trust: trustIn(mint.parties), minted: createIssuedCheckouts() };
     assert.throws(() => createMandateVerifier({ ...parts, checkoutKeys: [jwk, jwk] }), /one kid/);
   });
 });

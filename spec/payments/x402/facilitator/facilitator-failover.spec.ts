@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { connectFacilitator, type Facilitator } from '../../../../src/payments/x402/facilitator/facilitator.ts';
-import { createLine, STEP_BACK_MS } from '../../../../src/payments/x402/facilitator/facilitator-failover.ts';
+import { createFailover, STEP_BACK_MS } from '../../../../src/payments/x402/facilitator/facilitator-failover.ts';
 
 const NONE = { kind: 'none' };
 const REFUSED = { kind: 'denied' };
@@ -9,7 +9,7 @@ const REFUSED = { kind: 'denied' };
 /** Names are hosts; nobody is connected before a question, and no question here is put to the network. */
 function lineOf(names: readonly string[]) {
   let now = 1_000;
-  const line = createLine(
+  const line = createFailover(
     names.map((name) => connectFacilitator({ url: `http://${name}.invalid`, auth: { type: 'none' } })),
     () => now,
   );

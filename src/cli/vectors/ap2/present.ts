@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ERRORS } from '../../../errors.ts';
 import type { JsonObject } from '../../../json/types.ts';
-import { createMintedCheckouts } from '../../../mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../mandates/ap2/checkout/issued-checkouts.ts';
 import { REASONS, type Reason } from '../../../mandates/ap2/model/reasons.ts';
 import { createTrustedIssuers } from '../../../mandates/ap2/trust/issuers.ts';
 import { createMandateVerifier, type MandateVerifier } from '../../../mandates/ap2/verify/verify.ts';
@@ -47,7 +47,7 @@ function verifierFor({ profile, issuers, checkoutKeys }: Shop, policy: Policy): 
     profile: { ...profile, policy },
     trust: createTrustedIssuers(issuers, { fetcher }),
     checkoutKeys,
-    minted: createMintedCheckouts(),
+    minted: createIssuedCheckouts(),
   });
 }
 

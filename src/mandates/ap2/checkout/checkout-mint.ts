@@ -7,7 +7,7 @@ import type { Ap2Profile } from '../model/profile.ts';
 import type { Purchase } from '../model/purchase.ts';
 import { createCompactSigner } from '../token/compact-signer.ts';
 import { CHECKOUT_PROFILE, NO_PAYMENT } from './checkout-claims.ts';
-import type { MintedCheckouts } from './issued-checkouts.ts';
+import type { IssuedCheckouts } from './issued-checkouts.ts';
 
 /** A checkout to be handed out. */
 export interface Checkout {
@@ -22,7 +22,7 @@ export interface Checkout {
 export interface CheckoutMintParts {
   readonly profile: Ap2Profile;
   readonly key: SigningKey;
-  readonly minted: MintedCheckouts;
+  readonly minted: IssuedCheckouts;
 }
 
 /** 128 bits that nobody guesses: the nonce that an agent has to sign. */

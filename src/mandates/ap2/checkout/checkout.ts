@@ -6,7 +6,7 @@ import { Refused } from '../model/reasons.ts';
 import { readToken } from '../token/jws.ts';
 import { type CheckoutClaims, readCheckoutClaims } from './checkout-claims.ts';
 import type { CheckoutKeys } from './checkout-key.ts';
-import type { MintedCheckouts } from './issued-checkouts.ts';
+import type { IssuedCheckouts } from './issued-checkouts.ts';
 
 /** The checkout that a closed mandate agrees to, found to be ours and still good. */
 export interface CheckedCheckout {
@@ -17,7 +17,7 @@ export interface CheckedCheckout {
 export interface CheckoutCheckParts {
   readonly profile: Ap2Profile;
   readonly keys: CheckoutKeys;
-  readonly minted: MintedCheckouts;
+  readonly minted: IssuedCheckouts;
 }
 
 /**

@@ -4,13 +4,13 @@ import { RecentMap } from '../../../time/recent-map.ts';
 const MAX_MINTED = 10_000;
 
 /** The checkouts that this process signed itself, by their hash: nobody has to check its own signature. */
-export interface MintedCheckouts {
+export interface IssuedCheckouts {
   /** Notes a checkout; it counts until `exp`, unix seconds. */
   add(hash: string, exp: number): void;
   has(hash: string, now: number): boolean;
 }
 
-export function createMintedCheckouts(): MintedCheckouts {
+export function createIssuedCheckouts(): IssuedCheckouts {
   const ends = new RecentMap<number>(MAX_MINTED);
   return {
     add: (hash, exp) => ends.add(hash, exp),

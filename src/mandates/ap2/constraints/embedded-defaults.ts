@@ -14,7 +14,7 @@ const PRESETS = [
 ] as const;
 
 /** What the open mandate fixed is in the closed one just so. @throws Refused preset_mismatch */
-export function checkPresets(open: JsonObject, closed: JsonObject): void {
+export function checkEmbeddedDefaults(open: JsonObject, closed: JsonObject): void {
   for (const name of PRESETS) {
     const preset = open[name];
     if (preset !== undefined && !same(preset, closed[name])) throw new Refused('preset_mismatch');

@@ -6,7 +6,7 @@ import type { Ap2Profile } from '../model/profile.ts';
 import type { Purchase } from '../model/purchase.ts';
 import { object } from '../model/readers.ts';
 import { Refused } from '../model/reasons.ts';
-import { checkPresets } from './embedded-defaults.ts';
+import { checkEmbeddedDefaults } from './embedded-defaults.ts';
 import { checkInstrument } from './instrument.ts';
 import {
   budgetUnits,
@@ -47,7 +47,7 @@ export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, prof
   if (payment.transactionId !== subject.checkoutHash) throw new Refused('payment_binding_mismatch');
   for (const open of opens) checkReferences(open, subject.checkout.open);
   checkTerms(payment, subject, profile);
-  for (const open of opens) checkPresets(open, closed);
+  for (const open of opens) checkEmbeddedDefaults(open, closed);
   const limits = opens.map(readPaymentConstraints);
   for (const rules of limits) checkDemands(rules, payment, now);
   checkDate(payment, now + profile.clockSkewSeconds);

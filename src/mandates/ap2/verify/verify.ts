@@ -4,7 +4,7 @@ import type { VerifiedChain } from '../chain/chain.ts';
 import { createChainVerifier } from '../chain/verify-chain.ts';
 import { createCheckoutCheck } from '../checkout/checkout.ts';
 import { createCheckoutKeys } from '../checkout/checkout-key.ts';
-import type { MintedCheckouts } from '../checkout/issued-checkouts.ts';
+import type { IssuedCheckouts } from '../checkout/issued-checkouts.ts';
 import { checkCheckoutConstraints } from '../constraints/checkout-constraints.ts';
 import { checkPayment, type PaymentSubject } from '../constraints/payment-check.ts';
 import { checkPurchase } from '../constraints/purchase-check.ts';
@@ -26,7 +26,7 @@ export interface MandateVerifierParts {
   /** Whose checkouts count: our own key and those that the operator added. */
   readonly checkoutKeys: readonly PublicJwk[];
   /** The checkouts that this process handed out. */
-  readonly minted: MintedCheckouts;
+  readonly minted: IssuedCheckouts;
 }
 
 export interface MandateVerifier {

@@ -13,7 +13,7 @@ export interface Turn {
 }
 
 /** The configured facilitators in their order. */
-export interface FacilitatorLine {
+export interface FacilitatorFailover {
   /**
    * One turn for each, within `deadlineMs`, until the caller has a verdict and leaves. Who gave none goes to the end of the line for
    * a while; a refusal is a verdict and moves nobody.
@@ -25,10 +25,10 @@ export interface FacilitatorLine {
 }
 
 /** @param now Milliseconds of a monotonic clock. */
-export function createLine(
+export function createFailover(
   facilitators: readonly Facilitator[],
   now: () => number = () => performance.now(),
-): FacilitatorLine {
+): FacilitatorFailover {
   const failedAt = new Map<Facilitator, number>();
   /** 0 for those that are trusted to answer. */
   const steppedBack = (facilitator: Facilitator, at: number): number => {

@@ -8,7 +8,7 @@ import type { PaymentRequirements } from '../wire/types.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from '../wire/window.ts';
 import { connectFacilitator } from './facilitator.ts';
 import { settledByNonce, takenAtItsWord, unproven } from './facilitator-claims.ts';
-import { createLine } from './facilitator-failover.ts';
+import { createFailover } from './facilitator-failover.ts';
 import type { SettleAnswer } from './facilitator-wire.ts';
 
 /** Deadlines of CONTRACT 4.2 for all facilitators together, milliseconds. */
@@ -47,7 +47,7 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     now = Date.now,
     deadlines = DEADLINES,
   } = deps;
-  const line = createLine([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
+  const line = createFailover([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
 
   return {
     facilitator: 'remote',
