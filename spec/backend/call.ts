@@ -1,4 +1,4 @@
-import { createExchange, type BackendConnection } from '../../src/backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../../src/backend/exchange.ts';
 import {
   BackendError,
   type BackendFailure,

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { createExchange, type BackendConnection } from '../../src/backend/exchange.ts';
-import { FAIR_BYTES_A_MS, SlowReader, HOLD_GRACE_MS } from '../../src/backend/slow-readers.ts';
+import { type BackendConnection, createExchange } from '../../src/backend/exchange.ts';
+import { FAIR_BYTES_A_MS, HOLD_GRACE_MS, SlowReader } from '../../src/backend/slow-readers.ts';
 import type { BackendAnswer, BackendError } from '../../src/backend/types.ts';
 
 /** More than the buffers of kernel and gateway take together. */

@@ -16,7 +16,7 @@ import { forward } from '../pipeline/middleware/forward.ts';
 import { limitConcurrency } from '../pipeline/middleware/limit-concurrency.ts';
 import { resolve } from '../pipeline/middleware/resolve.ts';
 import { timed } from '../pipeline/middleware/timed.ts';
-import { trackInFlight, countUntilClosed } from '../pipeline/middleware/track-in-flight.ts';
+import { countUntilClosed, trackInFlight } from '../pipeline/middleware/track-in-flight.ts';
 import { validate } from '../pipeline/middleware/validate.ts';
 import { createCollect } from '../pipeline/steps/collecting.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
@@ -88,17 +88,17 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const offers = compileOffers(config, tokens);
   const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), offers, census: () => store.census() });
   const ledger = metrics.payments.ledger(store.ledger);
-  const backlog = openWriteQueues(store, log, metrics);
-  const { events, receipts } = backlog;
+  const writeQueues = openWriteQueues(store, log, metrics);
+  const { events, receipts } = writeQueues;
   const housekeeping = startHousekeeping(store, log, metrics);
-  const edges = openIngressGuards(config, log, metrics);
+  const ingressGuards = openIngressGuards(config, log, metrics);
   const mandates = openMandates(config, store.mandates);
   const { desk: mandateDesk } = mandates ?? {};
   const merchant = openBackend(config, log, metrics);
   const monitor = startMonitor({
     ...watched({ ...parts, trust: mandates?.trust }),
     gate: lifecycle,
-    bypassed: edges.bypassed,
+    bypassed: ingressGuards.bypassed,
     backendReachable: merchant.reachable,
     onChange: healthLog(log),
   });
@@ -113,7 +113,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const onFailure = failureLog(log);
   // Headers of the resource itself went with it.
   const removed = { ...USUAL_LIMITS, headers: config.backend.headers };
-  const till = openPayments(parts, {
+  const payments = openPayments(parts, {
     ledger,
     removed,
     offers,
@@ -123,7 +123,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     tokens,
     mandateDesk,
     lifecycle,
-    clientOf: edges.clientOf,
+    clientOf: ingressGuards.clientOf,
     log,
     metrics,
   });
@@ -134,7 +134,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     onTrouble: (cause) => log.warn({ err: cause }, 'event streams wait for the store'),
   });
   const mounts = idPrefixes(config.protocols);
-  const doorway = openLoadShedder({
+  const loadShedding = openLoadShedder({
     maxInFlight: config.limits.maxInFlight,
     mounts,
     draining: () => lifecycle.draining(),
@@ -145,17 +145,17 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   showProcessGauges(metrics, {
     lifecycle,
     monitor,
-    degraded: { bypass: edges.bypassed, backend: () => !merchant.reachable() },
+    degraded: { bypass: ingressGuards.bypassed, backend: () => !merchant.reachable() },
     tracing,
     waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
     unreadable: () => store.unreadable?.() ?? {},
     stream,
-    doorway,
+    loadShedding,
     budget,
   });
 
   const watch = watchOver(metrics.calls, tracing);
-  const shared = { store, backlog, edges, lifecycle, doorway, watch, onFailure, log, metrics };
+  const shared = { store, writeQueues, ingressGuards, lifecycle, loadShedding, watch, onFailure, log, metrics };
   const checkouts = openAcp(config, shared);
   const agents = plainExpress(express());
   agents.use(identify(mounts));
@@ -170,26 +170,26 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
   agents.use(refuseEncodedSlash(checkouts?.mountPath));
   mountPublicRoutes(agents, config, catalogue, () => monitor.adapterHealth());
-  const sources = { ...store, stream: stream.route, written: backlog.flush };
-  const operators = operatorRoutes(config.server.adminTokens, sources, edges.guesses);
+  const sources = { ...store, stream: stream.route, written: writeQueues.flush };
+  const operators = operatorRoutes(config.server.adminTokens, sources, ingressGuards.guesses);
   agents.use(belowPath(['/api/receipts', '/api/events'], operators));
 
   const layer = timed(watch.layer);
-  const collect = till && createCollect(till.findEarlier, catalogue, events, removed);
+  const collect = payments && createCollect(payments.findEarlier, catalogue, events, removed);
   const purchase = [
-    layer('admit', limitConcurrency(lifecycle, doorway.places)),
+    layer('admit', limitConcurrency(lifecycle, loadShedding.places)),
     layer('resolve', resolve(catalogue, events, collect)),
     layer('validate', validate(collect)),
     layer('challenge', challenge(offers, mandateDesk)),
-    ...(till === undefined ? [] : [layer('verify', till.layers.verify)]),
+    ...(payments === undefined ? [] : [layer('verify', payments.layers.verify)]),
     ...(mandateDesk === undefined
       ? []
       : [layer('authorize', trackInFlight(lifecycle, authorize(offers, mandateDesk, ledger)))]),
-    ...(till === undefined ? [] : [layer('settle', till.layers.settle)]),
+    ...(payments === undefined ? [] : [layer('settle', payments.layers.settle)]),
     layer('forward', trackInFlight(lifecycle, forward(merchant.exchange, desk))),
-    layer('conclude', edges.unlessPaid(trackInFlight(lifecycle, deliver(desk, receipts)))),
+    layer('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(desk, receipts)))),
   ];
-  mountAdapters(agents, { config, catalogue, store, budget, edges, checkouts }, purchase);
+  mountAdapters(agents, { config, catalogue, store, budget, ingressGuards, checkouts }, purchase);
 
   agents.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
@@ -198,22 +198,22 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
 
   return {
     agents,
-    door: doorway.door,
+    door: loadShedding.door,
     management: managementApp(monitor, metrics, drain, onFailure),
     lifecycle,
     async close() {
       monitor.close();
       stream.close();
-      edges.close();
-      doorway.close();
-      await till?.stopReconciling(WRITE_DOWN_MS);
+      ingressGuards.close();
+      loadShedding.close();
+      await payments?.stopReconciling(WRITE_DOWN_MS);
       // Who is still silent has had the time of the drain; what it leaves behind is written down as undelivered.
       await Promise.all([merchant.abort(), checkouts?.abort()]);
       await lifecycle.idle(WRITE_DOWN_MS);
       tokens?.close();
-      await till?.releaseLeases();
+      await payments?.releaseLeases();
       await mandates?.close();
-      await backlog.close();
+      await writeQueues.close();
       await housekeeping.stop();
     },
   };

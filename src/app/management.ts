@@ -1,6 +1,6 @@
 import express, { type Express } from 'express';
 import { GatewayError } from '../errors.ts';
-import { type FailureListener, errorHandler } from '../pipeline/middleware/error-handler.ts';
+import { errorHandler, type FailureListener } from '../pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { allowOnly } from '../server/http/methods.ts';
 import { identify } from '../server/http/request-id.ts';

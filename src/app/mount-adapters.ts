@@ -24,19 +24,19 @@ export interface AdapterParts {
   /** The memory for answers that go into a message as a whole. */
   readonly budget: AnswerBudget;
   /** Every call passes its entrance first. */
-  readonly edges: Pick<IngressGuards, 'entrance'>;
+  readonly ingressGuards: Pick<IngressGuards, 'entrance'>;
   /** Undefined: no checkouts are served. */
   readonly checkouts: AcpService | undefined;
 }
 
 /** Every enabled front before the layers of a purchase. A front that is not enabled has no path at all. */
 export function mountAdapters(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
-  const { config, catalogue, store, budget, edges, checkouts } = parts;
+  const { config, catalogue, store, budget, ingressGuards, checkouts } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
   const mount = (channel: Channel, paths: string[], front: RequestHandler): void => {
-    agents.post(paths, [...ofChannel(channel, [...edges.entrance, front])], [...purchase]);
+    agents.post(paths, [...ofChannel(channel, [...ingressGuards.entrance, front])], [...purchase]);
     agents.all(paths, allowOnly('POST'));
   };
   if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpAdapter());

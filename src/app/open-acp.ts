@@ -1,5 +1,5 @@
 import type { ErrorRequestHandler, RequestHandler } from 'express';
-import { acpFailures, acpAdapter } from '../adapters/acp/adapter.ts';
+import { acpAdapter, acpFailures } from '../adapters/acp/adapter.ts';
 import { createAdmission } from '../adapters/acp/admission.ts';
 import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
@@ -31,11 +31,11 @@ import type { WriteQueues } from './write-queues.ts';
 /** What of the gateway the checkouts share with its calls. */
 export interface AcpParts {
   readonly store: Pick<Store, 'checkouts'>;
-  readonly backlog: Pick<WriteQueues, 'events' | 'receipts'>;
+  readonly writeQueues: Pick<WriteQueues, 'events' | 'receipts'>;
   /** Every call passes its entrance first. */
-  readonly edges: Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
+  readonly ingressGuards: Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
-  readonly doorway: Pick<OpenedLoadShedder, 'places' | 'sheddingFor'>;
+  readonly loadShedding: Pick<OpenedLoadShedder, 'places' | 'sheddingFor'>;
   readonly watch: Pick<Watch, 'layer'>;
   readonly onFailure: FailureListener;
   readonly log: Log;
@@ -84,7 +84,7 @@ function frontOf(
   exchange: Exchange,
   parts: AcpParts,
 ): RequestHandler {
-  const { store, backlog, edges, lifecycle, doorway, log, metrics } = parts;
+  const { store, writeQueues, ingressGuards, lifecycle, loadShedding, log, metrics } = parts;
   const { backend, strictSemantics, authenticationErrors } = settings;
   const watch = watchCheckouts(metrics, log);
   const own = createSlots(settings.maxInFlight);
@@ -105,13 +105,13 @@ function frontOf(
   return acpAdapter({
     mountPath,
     settings,
-    entrance: edges.entrance,
-    guesses: edges.checkoutGuesses,
+    entrance: ingressGuards.entrance,
+    guesses: ingressGuards.checkoutGuesses,
     sessions,
     admit: createAdmission({
       gate: lifecycle,
-      shedding: doorway.sheddingFor(own),
-      places: [doorway.places, own],
+      shedding: loadShedding.sheddingFor(own),
+      places: [loadShedding.places, own],
     }),
     idempotency: createIdempotency({
       claims: store.checkouts,
@@ -122,7 +122,7 @@ function frontOf(
       watch,
       time: REAL_TIME,
     }),
-    merchant: createBackendService({ exchange, backend, strictSemantics, authenticationErrors, ...backlog, watch }),
+    merchant: createBackendService({ exchange, backend, strictSemantics, authenticationErrors, ...writeQueues, watch }),
     entered: (step, res) => clocks[step](res),
   });
 }

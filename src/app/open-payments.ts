@@ -13,7 +13,7 @@ import { createFindEarlier, type EarlierScope, type FindEarlier } from '../payme
 import { joining } from '../payments/settlement/join.ts';
 import { createLeases } from '../payments/settlement/leases.ts';
 import { createReconciler } from '../payments/settlement/reconciler.ts';
-import { type SettlementParts, createSettler } from '../payments/settlement/settle.ts';
+import { createSettler, type SettlementParts } from '../payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../payments/settlement/store-loss.ts';
 import { storedMethod } from '../payments/settlement/stored-request.ts';
 import { createUnprovenSignatures } from '../payments/settlement/unproven-signatures.ts';
@@ -121,7 +121,7 @@ function openTill(parts: PaymentParts): Payments {
     unclaimed += 1;
     log.warn(facts, 'a payment that the chain shows and no record has is not known to be this buyer’s: answered 409');
   };
-  const cashier = createSettler({ ledger, rail, leases, onStoreLoss, onUnclaimed });
+  const settler = createSettler({ ledger, rail, leases, onStoreLoss, onUnclaimed });
   const unproven = createUnprovenSignatures();
   metrics.counter({
     name: 'acg_contract_signatures_total',
@@ -140,7 +140,7 @@ function openTill(parts: PaymentParts): Payments {
     resources.get(resourceId) ?? removedDeliverable(storedMethod(backendRequest), parts.removed);
   const reconciler = createReconciler({
     ledger,
-    cashier,
+    settler,
     gateOpen: () => lifecycle.accepting(),
     journalOf: (record) => journalOf(record, parts.events),
     deliverable: deliverableOf,
@@ -156,7 +156,7 @@ function openTill(parts: PaymentParts): Payments {
   return {
     layers: {
       verify: trackInFlight(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateDesk)),
-      settle: trackInFlight(lifecycle, settle(offers, joining(cashier, ledger), gate, mandateDesk)),
+      settle: trackInFlight(lifecycle, settle(offers, joining(settler, ledger), gate, mandateDesk)),
     },
     findEarlier: createFindEarlier(ledger, parts.tokens, parts.scope),
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),

@@ -19,7 +19,7 @@ export interface ProcessGauges {
   /** How often something that was sealed could not be opened, by what it was. */
   readonly unreadable: () => Readonly<Record<string, number>>;
   readonly stream: Pick<EventStream, 'facts'>;
-  readonly doorway: Pick<OpenedLoadShedder, 'places' | 'shed'>;
+  readonly loadShedding: Pick<OpenedLoadShedder, 'places' | 'shed'>;
   readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
 }
 
@@ -28,7 +28,7 @@ const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 
 /** Shows them at `/metrics`. */
 export function showProcessGauges({ gauge, counter }: Metrics, signs: ProcessGauges): void {
-  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, doorway, budget } = signs;
+  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, loadShedding, budget } = signs;
   const loadedAt = Date.now() / 1_000;
   gauge({
     name: 'acg_build_info',
@@ -87,13 +87,13 @@ export function showProcessGauges({ gauge, counter }: Metrics, signs: ProcessGau
   gauge({
     name: 'acg_calls_in_flight',
     help: 'Calls that have a place. At limits.maxInFlight the next ones are refused.',
-    read: () => doorway.places.inFlight(),
+    read: () => loadShedding.places.inFlight(),
   });
   counter({
     name: 'acg_shed_total',
     help: 'Calls refused before anything was read. overload: the process is behind; in_flight: no place. Add replicas.',
     label: 'reason',
-    read: () => ({ ...doorway.shed() }),
+    read: () => ({ ...loadShedding.shed() }),
   });
   gauge({
     name: 'acg_answer_buffer_bytes',

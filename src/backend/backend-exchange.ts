@@ -51,7 +51,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   /** Resolves with the head of the answer; rejects with BackendError. */
   readonly answer: Promise<BackendAnswer>;
   readonly #limits: ExchangeLimits;
-  readonly #road: ExchangeDeps;
+  readonly #deps: ExchangeDeps;
   readonly #head = Promise.withResolvers<BackendAnswer>();
   readonly #deadline: Deadline;
   #controller: Dispatcher.DispatchController | undefined;
@@ -61,7 +61,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #delimitedByClose = false;
   /** Whether any byte of the request may have reached the merchant, in any attempt. */
   #written = false;
-  #onReusedWire = false;
+  #onReusedSocket = false;
   #answered = false;
   #retried = false;
   #reader: SlowReader | undefined;
@@ -74,14 +74,14 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #refusedWith: unknown;
 
   /** `held`: a connection that was taken from the pool for this hop, in a place of its own. */
-  constructor(request: BackendRequest, limits: ExchangeLimits, road: ExchangeDeps, held?: Connection) {
+  constructor(request: BackendRequest, limits: ExchangeLimits, deps: ExchangeDeps, held?: Connection) {
     super();
     this.#connection = held;
     this.#isHeld = held !== undefined;
     this.request = request;
     this.answer = this.#head.promise;
     this.#limits = limits;
-    this.#road = road;
+    this.#deps = deps;
     const left = { merchant: limits.timeoutMs, reader: limits.readerHoldMs ?? READER_HOLD_MS };
     this.#deadline = new Deadline(left, this.#late);
     limits.signal?.addEventListener('abort', this.#abort);
@@ -94,7 +94,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
       setImmediate(this.#attempt);
       return;
     }
-    const { sockets, heldBack } = this.#road;
+    const { sockets, heldBack } = this.#deps;
     sockets.take(this.#start);
     if (sockets.wanted) heldBack.relieve();
   }
@@ -112,23 +112,23 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   readonly #abort = (): void => this.fail('aborted');
   readonly #late = (): void => {
     if (this.#unanswered && this.#deadline.turn === 'merchant')
-      this.#road.health.silent(new Unanswered('no answer in time'));
+      this.#deps.health.silent(new Unanswered('no answer in time'));
     if (this.#isHeld && !this.#written) this.fail('unreachable', this.#refusedWith);
     else this.fail('timeout');
   };
   readonly #start = (): void => {
-    this.#connection = this.#road.pool.take();
+    this.#connection = this.#deps.pool.take();
     this.#send();
   };
   readonly #attempt = (): void => {
     if (this.#ended) return;
     // Nothing is lost yet: a request that is not written can be sent later, whatever its method.
-    if (this.#road.mute()) this.#attemptAgain();
+    if (this.#deps.mute()) this.#attemptAgain();
     else this.#send();
   };
 
   #send(): void {
-    if (this.#connection !== undefined) this.#road.send(this, this.#connection);
+    if (this.#connection !== undefined) this.#deps.send(this, this.#connection);
   }
 
   #attemptAgain(): void {
@@ -145,7 +145,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#deadline.stop();
     clearTimeout(this.#again);
     this.#limits.signal?.removeEventListener('abort', this.#abort);
-    const { sockets, pool, heldBack, ended } = this.#road;
+    const { sockets, pool, heldBack, ended } = this.#deps;
     if (this.#reader !== undefined) heldBack.release(this.#reader);
     if (!sockets.leave(this.#start)) {
       if (this.#connection !== undefined) pool.giveBack(this.#connection);
@@ -160,7 +160,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     if (this.#ended) throw new Error('the exchange has already ended');
     this.#controller = controller;
     this.#written = true;
-    this.#onReusedWire = this.wire?.begin() ?? false;
+    this.#onReusedSocket = this.wire?.begin() ?? false;
   }
 
   /** The first byte of an answer, before anything is parsed. */
@@ -171,7 +171,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
     const length = headers['content-length'];
     const empty = status === 204 || status === 304;
-    this.#road.health.answered();
+    this.#deps.health.answered();
     // Interim answers are ignored; the library itself refuses 101 and an unasked 100.
     if (status < 200) return;
     if (!empty && Number(length ?? 0) > this.#limits.maxResponseBytes) {
@@ -209,14 +209,14 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     }
     const connected = this.#controller !== undefined || UNWRITABLE_CODES.has(code);
     if (!connected && !CLOSED_CODES.has(code)) {
-      this.#road.health.unreachable(error);
+      this.#deps.health.unreachable(error);
       if (this.#isHeld && (!this.#written || this.#retried)) {
         this.#refusedWith = error;
         this.#attemptAgain();
         return;
       }
     }
-    if (this.#unanswered && !this.#onReusedWire) this.#road.health.silent(new Unanswered('no answer', error));
+    if (this.#unanswered && !this.#onReusedSocket) this.#deps.health.silent(new Unanswered('no answer', error));
     this.fail(connected ? 'transport' : 'unreachable', error);
   }
 
@@ -225,7 +225,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
    * be sent again then, once.
    */
   #mayTryAgain(code: string): boolean {
-    const broken = this.#controller !== undefined && (this.#onReusedWire || this.#isHeld) && !this.#answered;
+    const broken = this.#controller !== undefined && (this.#onReusedSocket || this.#isHeld) && !this.#answered;
     return broken && !this.#retried && this.request.method === 'GET' && RESET_CODES.has(code);
   }
 
@@ -233,7 +233,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#retried = true;
     this.#controller = undefined;
     // On a new connection a broken exchange is no stale socket: he closes what he reads, or he has died and may come back.
-    if (!this.#onReusedWire) this.#road.health.silent(new Unanswered('no answer', error));
+    if (!this.#onReusedSocket) this.#deps.health.silent(new Unanswered('no answer', error));
     // Who is about to die still accepts: what is paid is sent when that is over.
     if (this.#isHeld) this.#attemptAgain();
     else this.#send();
@@ -246,13 +246,13 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#deadline.handOver();
     if (this.#limits.signal === undefined) return;
     this.#reader ??= new SlowReader(() => this.fail('timeout'));
-    this.#road.heldBack.hold(this.#reader, this.#received);
+    this.#deps.heldBack.hold(this.#reader, this.#received);
   }
 
   #resume(controller: Dispatcher.DispatchController): void {
     // A stream asks for more whenever it has room, held back or not.
     if (this.#ended || this.#deadline.turn === 'merchant') return;
-    if (this.#reader !== undefined) this.#road.heldBack.release(this.#reader);
+    if (this.#reader !== undefined) this.#deps.heldBack.release(this.#reader);
     this.#deadline.handOver();
     controller.resume();
   }

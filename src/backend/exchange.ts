@@ -1,8 +1,14 @@
 import type { LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { BackendExchange, type ExchangeDeps } from './backend-exchange.ts';
-import { Connection, BackendSocket } from './backend-socket.ts';
-import { CircuitBreaker, type BreakerState, type ReachListener, type BackendTrouble, UNWATCHED } from './circuit-breaker.ts';
+import { BackendSocket, Connection } from './backend-socket.ts';
+import {
+  type BackendTrouble,
+  type BreakerState,
+  CircuitBreaker,
+  type ReachListener,
+  UNWATCHED,
+} from './circuit-breaker.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { createFrame } from './frame.ts';
 import { createTrial, type Probe } from './half-open-trial.ts';
@@ -59,7 +65,7 @@ export interface ExchangeOptions {
 /** Opens the way to one merchant: http-proxy-middleware as frame, undici as transport. */
 export function createExchange(options: ExchangeOptions): BackendConnection {
   const { maxSockets = MAX_BACKEND_SOCKETS } = options;
-  const { hop } = openRoad(options, maxSockets, undefined);
+  const { hop } = openDeps(options, maxSockets, undefined);
   return hop;
 }
 
@@ -73,9 +79,9 @@ export function watchBackend(
   const { maxSockets = MAX_BACKEND_SOCKETS, origin, resolve, probe, onChange } = options;
   const trying = new Connection(origin, new BackendSocket(resolve));
   const breaker = new CircuitBreaker(createTrial(trying, new URL(origin).host, probe), onChange);
-  const { hop, road, sendOver } = openRoad(options, maxSockets - 1, breaker);
+  const { hop, deps, sendOver } = openDeps(options, maxSockets - 1, breaker);
   const reservations = createReservations({
-    ...{ sockets: road.sockets, pool: road.pool, heldBack: road.heldBack, breaker },
+    ...{ sockets: deps.sockets, pool: deps.pool, heldBack: deps.heldBack, breaker },
     asks: probe !== undefined,
     mostHeld: Math.floor(maxSockets / 2),
     exchangeOver: sendOver,
@@ -103,16 +109,19 @@ export function watchBackend(
   };
 }
 
-function openRoad(options: ExchangeOptions, maxSockets: number, breaker: CircuitBreaker | undefined) {
+function openDeps(options: ExchangeOptions, maxSockets: number, breaker: CircuitBreaker | undefined) {
   const origin = new URL(options.origin);
-  const pool = new ConnectionPool(maxSockets, () => new Connection(origin, new BackendSocket(options.resolve), options.reuse));
+  const pool = new ConnectionPool(
+    maxSockets,
+    () => new Connection(origin, new BackendSocket(options.resolve), options.reuse),
+  );
   // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive until a full collection.
   let running = 0;
   const enter = createFrame<Passage>(origin, ({ hop, connection }) =>
     connection.dispatch(outgoing(hop, origin.host), hop),
   );
   const sockets = new SocketPoolQueue(maxSockets);
-  const road: ExchangeDeps = {
+  const deps: ExchangeDeps = {
     sockets,
     pool,
     health: breaker ?? UNWATCHED,
@@ -133,7 +142,7 @@ function openRoad(options: ExchangeOptions, maxSockets: number, breaker: Circuit
     exchange: (request, limits) =>
       limits.signal?.aborted
         ? Promise.reject(new BackendError('aborted', false))
-        : begin(new BackendExchange(request, limits, road)),
+        : begin(new BackendExchange(request, limits, deps)),
     inFlight: () => running,
     close: () => (closed ??= pool.close()),
     abort: () => (closed = pool.destroy()),
@@ -142,12 +151,12 @@ function openRoad(options: ExchangeOptions, maxSockets: number, breaker: Circuit
     (connection: Connection, ended: () => void): Exchange =>
     (request, limits) => {
       const both = (): void => {
-        road.ended();
+        deps.ended();
         ended();
       };
-      return begin(new BackendExchange(request, limits, { ...road, ended: both }, connection));
+      return begin(new BackendExchange(request, limits, { ...deps, ended: both }, connection));
     };
-  return { hop, road, sendOver };
+  return { hop, deps, sendOver };
 }
 
 /** A hop and the connection it travels on. */

@@ -185,27 +185,27 @@ export interface ResponseWriter {
   relay(answer: BackendAnswer, said: RelayOptions): Promise<Relayed>;
 }
 
-/** A call begins. Whatever its presenter is asked to say is noted as what became of the request. */
+/** A call begins. Whatever its response writer is asked to say is noted as what became of the request. */
 export function receiveCall(res: Response, call: ReceivedCall): void {
   advanceCall(res, { ...call, responseWriter: noting(res, call.responseWriter) });
 }
 
-function noting(res: Response, presenter: ResponseWriter): ResponseWriter {
+function noting(res: Response, responseWriter: ResponseWriter): ResponseWriter {
   return {
-    maxAnswerBytes: presenter.maxAnswerBytes,
+    maxAnswerBytes: responseWriter.maxAnswerBytes,
     paymentRequired(challenge, payment) {
       noteOutcome(res, 'payment_required');
-      presenter.paymentRequired(challenge, payment);
+      responseWriter.paymentRequired(challenge, payment);
     },
     failed(error, context) {
       noteOutcome(res, error.code);
       const reason = reasonOfRefusal(error.code, error.details?.reason);
       if (reason !== undefined) noteReason(res, reason);
-      presenter.failed(error, context);
+      responseWriter.failed(error, context);
     },
     relay(answer, said) {
       noteOutcome(res, said.replayed === true ? 'replayed' : 'delivered', answer.body);
-      return presenter.relay(answer, said);
+      return responseWriter.relay(answer, said);
     },
   };
 }

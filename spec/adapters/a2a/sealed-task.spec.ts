@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { WAITS_MS, parkedTasks } from '../../../src/adapters/a2a/parked-task.ts';
+import { parkedTasks, WAITS_MS } from '../../../src/adapters/a2a/parked-task.ts';
 import { keyIdOf, MAX_SEALED_BYTES, openTask, sealTask, taskKey } from '../../../src/adapters/a2a/sealed-task.ts';
 import type { TaskClaims } from '../../../src/payments/settlement/task-claims.ts';
 

@@ -27,7 +27,7 @@ describe('copies of a proof', () => {
         return through.read(payId);
       },
     });
-    return joining(till.cashier(through), ledger, time);
+    return joining(till.settler(through), ledger, time);
   };
   /** The store's clock goes with the virtual one. */
   const pass = async (ms: number): Promise<void> => {
@@ -49,8 +49,8 @@ describe('copies of a proof', () => {
 
   it('in one process share one look at the record and have the answer of the first', async () => {
     const first = await pay();
-    const cashier = joined();
-    const copies = Array.from({ length: MOST_COPIES }, () => cashier.take(order()));
+    const settler = joined();
+    const copies = Array.from({ length: MOST_COPIES }, () => settler.take(order()));
     await pass(1_000);
     assert.ok(reads > 0 && reads < 12, `${reads} looks`);
     const waiting = time.sleepers();
@@ -70,19 +70,19 @@ describe('copies of a proof', () => {
       asked += 1;
       return till.ledger.reserve(command);
     };
-    const cashier = joined(broken({ reserve }));
-    const waiting = Array.from({ length: MOST_COPIES }, () => cashier.take(order()));
+    const settler = joined(broken({ reserve }));
+    const waiting = Array.from({ length: MOST_COPIES }, () => settler.take(order()));
     await pass(10);
-    const refused = await Promise.all(Array.from({ length: 700 }, () => cashier.take(order())));
+    const refused = await Promise.all(Array.from({ length: 700 }, () => settler.take(order())));
     assert.deepEqual(kinds(refused), ['in_flight']);
     assert.equal(asked, MOST_COPIES);
     const { terms } = till;
     till.terms = freshTerms();
-    assert.equal((await cashier.take(order())).kind, 'paid');
+    assert.equal((await settler.take(order())).kind, 'paid');
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
     await pass(200);
     assert.deepEqual(kinds(await Promise.all(waiting)), ['again']);
-    assert.equal((await cashier.take(order({ terms }))).kind, 'again', 'and there is room again');
+    assert.equal((await settler.take(order({ terms }))).kind, 'again', 'and there is room again');
   });
 
   it('look soon at first: an answer that takes 20 ms is not waited for longer', async () => {
@@ -96,8 +96,8 @@ describe('copies of a proof', () => {
 
   it('hear that the first one failed, and do not try it again behind its back', async () => {
     const first = await pay();
-    const cashier = joined();
-    const copies = Array.from({ length: 5 }, () => cashier.take(order()));
+    const settler = joined();
+    const copies = Array.from({ length: 5 }, () => settler.take(order()));
     await pass(100);
     const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
     await desk().undelivered(first.record, { ...facts(first, { backendStatus: 500 }), ...failed });
@@ -111,7 +111,7 @@ describe('copies of a proof', () => {
       await time.sleep(500);
       return { kind: 'uncertain', cause: 'cut' };
     };
-    const first = till.cashier().take(order());
+    const first = till.settler().take(order());
     await rest();
     const copy = joined().take(order());
     await pass(500);
@@ -131,9 +131,9 @@ describe('copies of a proof', () => {
 
   it('are in flight after three seconds, and not a millisecond before', async () => {
     const alive = living(await pay());
-    const cashier = joined();
+    const settler = joined();
     const answered: SettlementResult[] = [];
-    const copies = Array.from({ length: 3 }, async () => void answered.push(await cashier.take(order())));
+    const copies = Array.from({ length: 3 }, async () => void answered.push(await settler.take(order())));
     await pass(JOIN_MS - 1);
     assert.deepEqual(answered, []);
     await pass(1);
@@ -170,11 +170,11 @@ describe('copies of a proof', () => {
 
   it('of another proof do not wait for this one', async () => {
     living(await pay());
-    const cashier = joined();
-    const copy = cashier.take(order());
+    const settler = joined();
+    const copy = settler.take(order());
     await pass(100);
     till.terms = freshTerms();
-    assert.equal((await cashier.take(order())).kind, 'paid');
+    assert.equal((await settler.take(order())).kind, 'paid');
     await pass(JOIN_MS);
     assert.equal((await copy).kind, 'in_flight');
   });

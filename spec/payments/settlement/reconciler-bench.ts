@@ -45,7 +45,7 @@ export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench 
     open: (through = till.ledger, random = 0) =>
       createReconciler({
         ledger: through,
-        cashier: till.cashier(through),
+        settler: till.settler(through),
         journalOf: till.journal,
         deliverable: () => ({ repeatable: bench.repeatable, timeoutMs: 1_000 }),
         deliver: async (paid, journal) => {

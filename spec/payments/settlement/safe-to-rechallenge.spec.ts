@@ -56,17 +56,17 @@ describe('the doors of a 402, in the sources', () => {
       .map(({ file }) => file)
       .toSorted();
 
-  it('only layers/ask.ts has a presenter ask for payment, and the presenter that notes what is said passes it on', () => {
+  it('only layers/ask.ts has a responseWriter ask for payment, and the responseWriter that notes what is said passes it on', () => {
     assert.deepEqual(using(/\.paymentRequired\(/), ['src/pipeline/call.ts', 'src/pipeline/steps/payment-required.ts']);
     const noting = sources.find(({ file }) => file === 'src/pipeline/call.ts')?.text ?? '';
     assert.equal(noting.match(/\.paymentRequired\(/g)?.length, 1);
     assert.match(
       noting,
-      /\n {4}paymentRequired\(challenge, payment\) \{[^}]*presenter\.paymentRequired\(challenge, payment\);\n {4}\},/,
+      /\n {4}paymentRequired\(challenge, payment\) \{[^}]*responseWriter\.paymentRequired\(challenge, payment\);\n {4}\},/,
     );
   });
 
-  it('only a presenter writes the status, and no failure is thrown that has it', () => {
+  it('only a responseWriter writes the status, and no failure is thrown that has it', () => {
     const status = /\b402\s*,|(?:status(?:Code)?\s*[(=]\s*|writeHead\(\s*)402\b/;
     assert.deepEqual(using(status), ['src/errors.ts', 'src/adapters/http/response-writer.ts']);
     assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);

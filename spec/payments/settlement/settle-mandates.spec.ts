@@ -16,7 +16,7 @@ const BUDGET = '100';
 
 describe('a purchase with a mandate', () => {
   const till = tillOfEachTest();
-  const { take, order, cashier, later, record, state } = till;
+  const { take, order, settler, later, record, state } = till;
   let claim: MandateClaim;
   /** The next purchase under the same open mandate. */
   const another = (units: string): PaymentTerms => {
@@ -40,7 +40,8 @@ describe('a purchase with a mandate', () => {
     }
     return 0;
   };
-  const otherPayment = (mandate = mandateText(claim)): Promise<SettlementResult> => take({ terms: { ...freshTerms(), mandate } });
+  const otherPayment = (mandate = mandateText(claim)): Promise<SettlementResult> =>
+    take({ terms: { ...freshTerms(), mandate } });
 
   it('spends its share with the money, and the same mandate buys nothing with another payment', async () => {
     assert.equal((await take()).kind, 'paid');
@@ -163,7 +164,7 @@ describe('a purchase with a mandate', () => {
   });
 
   it('is settled once by copies that came together, each with the same proof and the same mandate', async () => {
-    const joined = joining(cashier(), till.ledger, till.time);
+    const joined = joining(settler(), till.ledger, till.time);
     const sales = await Promise.all(Array.from({ length: 20 }, () => joined.take(order())));
     assert.equal(sales.filter(({ kind }) => kind === 'paid').length, 1);
     assert.deepEqual(
@@ -197,7 +198,7 @@ describe('a purchase with a mandate', () => {
     await till.ledger.reserve({ terms: { ...till.terms, mandate: dead }, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);
     const mandate = mandateText(claim);
-    const joined = joining(cashier(), till.ledger, till.time);
+    const joined = joining(settler(), till.ledger, till.time);
     const sale = await joined.take(order({ terms: { ...till.terms, mandate } }));
     assert.ok(sale.kind === 'paid');
     assert.equal(sale.record.mandate, mandate);
@@ -217,7 +218,8 @@ describe('a purchase with a mandate', () => {
 describe('a call that is let through without a mandate, for the sake of a record that is gone', () => {
   const till = tillOfEachTest();
   const { take, record } = till;
-  const bring = (changes: Partial<SettlementRequest> = {}): Promise<SettlementResult> => take({ refusal: NO_MANDATE, ...changes });
+  const bring = (changes: Partial<SettlementRequest> = {}): Promise<SettlementResult> =>
+    take({ refusal: NO_MANDATE, ...changes });
   const neverSettled = async (): Promise<void> => {
     assert.ok(!till.peer.names().includes('settle') && !till.peer.names().includes('verify'));
     assert.equal(await record(), undefined, 'nothing is left that a reconciler could settle');

@@ -19,7 +19,11 @@ describe('an authorization without a record that may have paid us', () => {
   const till = tillOfEachTest();
   const { take, later, record, types, receipts, broken, silent } = till;
 
-  const bring = (sign: (typeof SIGNS)[number], reading: Reading, through?: PaymentLedger): Promise<SettlementResult> => {
+  const bring = (
+    sign: (typeof SIGNS)[number],
+    reading: Reading,
+    through?: PaymentLedger,
+  ): Promise<SettlementResult> => {
     till.peer.script.verify = async () => (sign === 'spent' ? SPENT : { kind: 'valid' });
     till.peer.script.reconcile = async () => reading;
     return take(sign === 'late' ? { refusal: TOO_OLD } : {}, through);
@@ -117,7 +121,12 @@ describe('an authorization without a record that may have paid us', () => {
     const TOKEN = 'a'.repeat(64);
     const OTHER = 'b'.repeat(64);
     /** The policy, the mark in the transaction, the digest of the token that came, the answer. */
-    const owners: readonly (readonly [StoreLossPolicy, string | undefined, string | undefined, SettlementResult['kind']])[] = [
+    const owners: readonly (readonly [
+      StoreLossPolicy,
+      string | undefined,
+      string | undefined,
+      SettlementResult['kind'],
+    ])[] = [
       ['deliver', undefined, undefined, 'paid'],
       ['deliver', undefined, TOKEN, 'paid'],
       ['deliver', TOKEN, TOKEN, 'paid'],

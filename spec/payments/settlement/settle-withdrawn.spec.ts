@@ -88,7 +88,12 @@ describe('a settlement that was withdrawn', () => {
     till.gateOpen = false;
     return { kind: 'valid' } as const;
   };
-  const never402: readonly (readonly [what: string, script: Script, kind: SettlementResult['kind'], afterMs?: number])[] = [
+  const never402: readonly (readonly [
+    what: string,
+    script: Script,
+    kind: SettlementResult['kind'],
+    afterMs?: number,
+  ])[] = [
     ['still no gas', { verify: async () => UNFUNDED }, 'postponed'],
     [
       'the payer has no funds any more',

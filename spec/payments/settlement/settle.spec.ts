@@ -26,7 +26,7 @@ const away = async (): Promise<never> => {
   throw new StoreError(new Error('no connection'), false);
 };
 
-describe('the cashier', () => {
+describe('the settler', () => {
   const till = tillOfEachTest();
   const { order, take, later, record, state, types, receipts, broken, silent } = till;
 
@@ -160,7 +160,7 @@ describe('the cashier', () => {
 
   it('a store that is away before anything was sent: the call fails, nothing is sent, its events still reach the feed', async () => {
     const placed = order();
-    await assert.rejects(till.cashier(broken({ advance: away })).take(placed), StoreError);
+    await assert.rejects(till.settler(broken({ advance: away })).take(placed), StoreError);
     assert.deepEqual(till.peer.names(), ['verify']);
     placed.journal.flush();
     assert.deepEqual(

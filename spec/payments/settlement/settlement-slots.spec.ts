@@ -5,8 +5,8 @@ import {
   createSettlementSlots,
   PAYER_SETTLEMENTS,
   PAYER_WAITERS,
-  SLOT_WAIT_MS,
   type SettlementSlots,
+  SLOT_WAIT_MS,
 } from '../../../src/payments/settlement/settlement-slots.ts';
 import { PEER_CONNECTIONS } from '../../../src/payments/x402/chain/http-json.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';

@@ -5,14 +5,14 @@ import type { EventDraft } from '../../../src/events/event.ts';
 import { type Journal, openJournal } from '../../../src/events/journal.ts';
 import {
   createDeliveryRecorder,
-  type DeliveryRecorder,
   type DeliveryFacts,
+  type DeliveryRecorder,
 } from '../../../src/payments/delivery/delivery-recorder.ts';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { Proof } from '../../../src/payments/rail.ts';
 import type { Lease } from '../../../src/payments/settlement/leases.ts';
 import { createSettler } from '../../../src/payments/settlement/settle.ts';
-import type { SettlementRequest, Paid, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
+import type { Paid, SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { storedProof } from '../../../src/payments/settlement/stored-proof.ts';
 import type { PaymentRequirements } from '../../../src/payments/x402/wire/types.ts';
@@ -125,13 +125,16 @@ export function tillOfEachTest() {
       ...changes,
     };
   };
-  const cashier = (through = till.ledger) => {
+  const settler = (through = till.ledger) => {
     const { peer, onStoreLoss, time } = till;
     const onUnclaimed = ({ payId }: { readonly payId: string }): void => void till.unclaimed.push(payId);
     return createSettler({ ledger: through, rail: peer.rail, leases, onStoreLoss, onUnclaimed, time });
   };
-  const take = (changes?: Partial<SettlementRequest>, through = till.ledger, joined = false): Promise<SettlementResult> =>
-    cashier(through).take(order(changes), joined);
+  const take = (
+    changes?: Partial<SettlementRequest>,
+    through = till.ledger,
+    joined = false,
+  ): Promise<SettlementResult> => settler(through).take(order(changes), joined);
   /** A sale that must be one. */
   const pay = async (changes?: Partial<SettlementRequest>): Promise<Paid> => {
     const sale = await take(changes);
@@ -189,7 +192,7 @@ export function tillOfEachTest() {
       journal,
       reserveBackend,
       order,
-      cashier,
+      settler,
       take,
       pay,
       desk,

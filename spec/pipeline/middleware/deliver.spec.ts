@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { Response } from 'express';
 import { BackendError } from '../../../src/backend/types.ts';
 import type { GatewayError } from '../../../src/errors.ts';
-import type { DeliveryRecorder, DeliveryFacts, Undelivered } from '../../../src/payments/delivery/delivery-recorder.ts';
+import type { DeliveryFacts, DeliveryRecorder, Undelivered } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { MAX_KEPT_BYTES } from '../../../src/payments/ledger/ledger.ts';
 import type { AnsweredCall, Funding, ResponseWriter } from '../../../src/pipeline/call.ts';
 import { deliver } from '../../../src/pipeline/middleware/deliver.ts';
@@ -16,7 +16,7 @@ const PAID = {
   response: { success: true },
 } as unknown as Funding;
 
-/** Runs the last layer over a presenter, and gives what was written down and thrown. */
+/** Runs the last layer over a response writer, and gives what was written down and thrown. */
 async function concluded(
   funding: Funding,
   relay: ResponseWriter['relay'],
@@ -38,7 +38,7 @@ async function concluded(
     channel: 'mcp',
     resource: { id: 'report', backend: { method, idempotent: false, timeoutMs: 1_000 } },
     journal: { record: (type: string) => void events.push(type), flush: () => undefined },
-    presenter: { relay },
+    responseWriter: { relay },
     answer: { status: 200, headers: {}, body: Readable.from([Buffer.from(bytes)], { objectMode: false }) },
     funding,
     keptBefore: false,
@@ -75,7 +75,7 @@ describe('how a call ends', () => {
     assert.equal(written[0]?.failure, 'BACKEND_ERROR');
   });
 
-  it('a presenter that fails after the payment leaves nothing in flight, and the answer is kept for its buyer', async () => {
+  it('a responseWriter that fails after the payment leaves nothing in flight, and the answer is kept for its buyer', async () => {
     const bug = new Error('cannot be written');
     const { written, thrown, events } = await concluded(PAID, async (answer) => {
       await readAll(answer, {});
@@ -135,7 +135,7 @@ describe('how a call ends', () => {
     });
   });
 
-  it('a free call whose presenter fails has no receipt', async () => {
+  it('a free call whose responseWriter fails has no receipt', async () => {
     const bug = new Error('cannot be written');
     const { receipts, thrown } = await concluded({ kind: 'free' }, () => Promise.reject(bug));
     assert.deepEqual([receipts, thrown], [[], bug]);

@@ -55,7 +55,10 @@ describe('what a mandate adds to an order', () => {
 
 describe('a sale that failed for its mandate', () => {
   const REFUSED = { state: 'refused', evidence: 'expired', reason: 'checkout_expired' } as PaymentRecord;
-  const gone = (reason: string): SettlementResult => ({ kind: 'refused', owed: SafeToRechallenge.discarded({ kind: 'gone' }, reason) });
+  const gone = (reason: string): SettlementResult => ({
+    kind: 'refused',
+    owed: SafeToRechallenge.discarded({ kind: 'gone' }, reason),
+  });
 
   it('used up meanwhile: the error of the reason', () => {
     for (const [reason, code, status] of [

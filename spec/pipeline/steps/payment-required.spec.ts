@@ -34,7 +34,7 @@ const OFFER = {
 function counter(proof: PreparedCall['proof']) {
   const events: EventDraft[] = [];
   const asked: { readonly body: string; readonly payment: PaymentResponse | undefined }[] = [];
-  const presenter = {
+  const responseWriter = {
     paymentRequired: ({ body }: Challenge, payment?: PaymentResponse) => void asked.push({ body, payment }),
   } as unknown as ResponseWriter;
   const journal = openJournal(
@@ -42,7 +42,7 @@ function counter(proof: PreparedCall['proof']) {
     { push: (event) => void events.push(event), withdraw: () => [] },
   );
   const bought = { resource: { id: 'report' }, request: { method: 'GET' }, input: {} };
-  const call = { requestId: 'r', proof, journal, presenter, ...bought } as unknown as PreparedCall;
+  const call = { requestId: 'r', proof, journal, responseWriter, ...bought } as unknown as PreparedCall;
   return { call, asked, types: () => events.map(({ type }) => type) };
 }
 

@@ -61,11 +61,15 @@ export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): Requ
       ...received(req, message, purchase),
       requestId,
       callId: callIdOf(res),
-      responseWriter: a2aResponseWriter(res, { ...purchase, id, requestId, taken: () => refuse(res, id, TASK_TAKEN) }, budget),
+      responseWriter: a2aResponseWriter(
+        res,
+        { ...purchase, id, requestId, taken: () => refuse(res, id, TASK_TAKEN) },
+        budget,
+      ),
       startedAt,
       left,
     });
-    // The presenter of the call says it: as a task, like every failure of the gateway.
+    // The response writer of the call says it: as a task, like every failure of the gateway.
     if (found.kind === 'unavailable') throw new GatewayError('STORAGE_ERROR', { cause: found.cause });
     next();
   };

@@ -72,7 +72,12 @@ export async function callBackend(
   }
 }
 
-function requestOf(operation: Operation, backend: AcpBackend, call: CheckoutCall, errand: OperationHeaders): BackendRequest {
+function requestOf(
+  operation: Operation,
+  backend: AcpBackend,
+  call: CheckoutCall,
+  errand: OperationHeaders,
+): BackendRequest {
   const { method } = OPERATION_RULES[operation];
   const session = encodeURIComponent(call.sessionId ?? '');
   return {

@@ -3,7 +3,7 @@ import { relayedHeaders } from '../../backend/header-policy.ts';
 import { type BackendAnswer, BackendError } from '../../backend/types.ts';
 import { encodePaymentResponse } from '../../payments/x402/wire/response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
-import type { ResponseWriter, Relayed, RelayOptions, PaymentAnnotations } from '../../pipeline/call.ts';
+import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a reader may take for what is left in the buffers after the merchant's last byte, milliseconds. */

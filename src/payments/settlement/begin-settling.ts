@@ -37,7 +37,11 @@ export async function beginSettling(
 }
 
 /** Once a settlement may have begun, whatever fails leaves its outcome open: it is never an error of this call alone. */
-export async function orUncertain(books: LedgerContext, record: PaymentRecord, step: () => Promise<SettlementMade>): Promise<SettlementMade> {
+export async function orUncertain(
+  books: LedgerContext,
+  record: PaymentRecord,
+  step: () => Promise<SettlementMade>,
+): Promise<SettlementMade> {
   try {
     return await step();
   } catch (cause) {

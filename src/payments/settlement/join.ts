@@ -18,11 +18,11 @@ const LONGEST_PAUSE_MS = 200;
 const PAUSE_GROWTH = 1.5;
 
 /**
- * A cashier whose copies of one proof wait for the first one instead of being turned away: they then have its answer, or hear
+ * A settler whose copies of one proof wait for the first one instead of being turned away: they then have its answer, or hear
  * that it failed. All copies of a process share one look at the record, and what comes beyond `MOST_COPIES` hears at once that the call is in
  * flight, without a question to the store.
  */
-export function joining(cashier: Settler, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Settler {
+export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Settler {
   const looks = new Map<string, Promise<void>>();
   const look = (payId: string, after: number): Promise<void> => {
     const shared = looks.get(payId);
@@ -37,7 +37,7 @@ export function joining(cashier: Settler, ledger: Pick<PaymentLedger, 'read'>, t
     const { left: leaving } = order;
     const gone = new Promise<void>((resolve) => leaving?.addEventListener('abort', () => resolve(), { once: true }));
     for (let takes = 0; ; takes += 1) {
-      const sale = await cashier.take(order, takes > 0);
+      const sale = await settler.take(order, takes > 0);
       const left = ends - time.now();
       if (sale.kind !== 'in_flight' || sale.alone === true || left <= 0) return sale;
       // Who works on it may have died: then nobody gives the lease up, and it is this call's turn at its end.

@@ -6,7 +6,7 @@ import { DELIVERING_STATES } from '../ledger/transitions.ts';
 import { BACKGROUND_TRIES, LONGEST_WAIT_MS, lookAgainMs } from './patience.ts';
 import { forget, leaveToBuyer, leaveToOperator, neverDecided, owesRefund, refund, wait } from './recovery-actions.ts';
 import type { Settler } from './settle.ts';
-import type { SettlementRequest, Paid } from './settlement-request.ts';
+import type { Paid, SettlementRequest } from './settlement-request.ts';
 
 /** Between two looks at the work list, milliseconds; random within, so that the replicas do not meet (CONTRACT 4.3). */
 const LOOK_EVERY_MS = { from: 300, to: 600 } as const;
@@ -18,7 +18,7 @@ const AT_ONCE = { settlement: 8, delivery: 4 } as const;
 /** What a reconciler works with. */
 export interface ReconcilerParts {
   readonly ledger: PaymentLedger;
-  readonly cashier: Settler;
+  readonly settler: Settler;
   /** A call's journal, to go on where the lost attempt stopped. */
   readonly journalOf: (record: PaymentRecord) => Journal;
   /** Whether the merchant may be sent this record's request again, and for how long it may take, milliseconds. */
@@ -102,13 +102,13 @@ function laneOf({ state }: PaymentRecord): Lane {
 
 /** Goes on with one record as its buyer would, through the same reservation: whoever is first works on it. */
 async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<void> {
-  const { ledger, cashier, deliver, journalOf } = parts;
+  const { ledger, settler, deliver, journalOf } = parts;
   if (record.state === 'reserved') return forget(ledger, record);
   if (owesRefund(record)) return refund(ledger, record);
   if (neverDecided(record)) return leaveToOperator(ledger, record, parts.warn);
   if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) return leaveToBuyer(ledger, record);
   const journal = journalOf(record);
-  const sale = await cashier.take(orderFrom(parts, record, journal));
+  const sale = await settler.take(orderFrom(parts, record, journal));
   if (sale.kind === 'uncertain' && lookAgainMs(sale.record) === LONGEST_WAIT_MS)
     parts.warn({ payId: record.payId, err: sale.cause });
   if (sale.kind !== 'paid') return;

@@ -116,7 +116,11 @@ async function closeRefused(
 }
 
 /** Nothing is under way: the record waits for the same proof, and at the end of its window for the chain. */
-async function closeWithdrawn(books: LedgerContext, record: PaymentRecord, { cause, transaction }: Withdrawn): Promise<SettlementMade> {
+async function closeWithdrawn(
+  books: LedgerContext,
+  record: PaymentRecord,
+  { cause, transaction }: Withdrawn,
+): Promise<SettlementMade> {
   const reason = 'relayer_unfunded';
   const facts = { reason, ...transactionFact(transaction) };
   const againMs = windowEndMs(record);

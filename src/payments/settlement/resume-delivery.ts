@@ -12,7 +12,12 @@ import type { SettlementMade, SettlementRequest } from './settlement-request.ts'
  * The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. `joined`: this call
  * has just waited for a delivery that failed; were each of its copies to try again, the merchant would have to bear them all.
  */
-export async function resumeDelivery(books: LedgerContext, order: SettlementRequest, record: PaymentRecord, joined: boolean): Promise<SettlementMade> {
+export async function resumeDelivery(
+  books: LedgerContext,
+  order: SettlementRequest,
+  record: PaymentRecord,
+  joined: boolean,
+): Promise<SettlementMade> {
   const kept = record.reason === ANSWER_KEPT ? await books.ledger.kept(record.payId) : undefined;
   if (kept !== undefined) return collect(books, record, {}, kept);
   if (joined && record.state === 'undelivered') {
@@ -44,7 +49,11 @@ async function collect(
 }
 
 /** Nothing here may be sent again, so nobody need look at it before its window ends. */
-async function leaveToBuyer({ ledger, time }: LedgerContext, order: SettlementRequest, record: PaymentRecord): Promise<SettlementMade> {
+async function leaveToBuyer(
+  { ledger, time }: LedgerContext,
+  order: SettlementRequest,
+  record: PaymentRecord,
+): Promise<SettlementMade> {
   const parked = { ...fencingToken(record), leaseMs: 0, againMs: windowLeftMs(record) };
   if (record.state === 'undelivered') {
     await ledger.note({ ...parked, ...uncertainReceipt(record) });

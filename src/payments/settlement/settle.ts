@@ -10,12 +10,17 @@ import { beginSettling, orUncertain } from './begin-settling.ts';
 import { answerExisting } from './existing-payment.ts';
 import { LEASE_MS, type Leases } from './leases.ts';
 import { windowEndMs } from './patience.ts';
-import { type LedgerContext, closeSettlement, leaveUncertain } from './record-outcome.ts';
+import { closeSettlement, type LedgerContext, leaveUncertain } from './record-outcome.ts';
 import { rememberedRefusal } from './remembered-refusal.ts';
 import { createReservations, type Reservations } from './reservations.ts';
 import { resumeDelivery } from './resume-delivery.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
-import { type SettlementMade, NEVER_ANEW, type SettlementRequest, type SettlementResult } from './settlement-request.ts';
+import {
+  NEVER_ANEW,
+  type SettlementMade,
+  type SettlementRequest,
+  type SettlementResult,
+} from './settlement-request.ts';
 import { createSettlementSlots, type SettlementSlots } from './settlement-slots.ts';
 import { claimed, markFor, type StoreLossParts } from './store-loss.ts';
 import { readStoredProof, recallForChain, UNREADABLE, unreadable } from './stored-proof.ts';
@@ -56,11 +61,11 @@ export function createSettler(parts: SettlementParts): Settler {
     places: createSettlementSlots(parts.time),
     reservations: createReservations(parts.ledger, parts.time),
   };
-  return { take: (order, joined = false) => new Till(parts, shared, order).take(joined) };
+  return { take: (order, joined = false) => new SettlementAttempt(parts, shared, order).take(joined) };
 }
 
 /** One order at the till: what the steps of a sale share. */
-class Till {
+class SettlementAttempt {
   readonly #ledger: PaymentLedger;
   readonly #books: LedgerContext;
   readonly #rail: PaymentRail;

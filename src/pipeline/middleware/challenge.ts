@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { requirePayment, offerOf } from '../steps/payment-required.ts';
+import { offerOf, requirePayment } from '../steps/payment-required.ts';
 
 /** Free resources go straight on; a paid one without a proof is asked for it, whatever mandate it brought. */
 export function challenge(offers: Offers, desk?: MandateService): RequestHandler {

@@ -20,11 +20,11 @@ const NO_ROOM = 'gateway_busy';
 export function deliver(desk: DeliveryRecorder, receipts: { push(receipt: Receipt): void }): RequestHandler {
   return async function concludeLayer(_req, res) {
     const call = callAt(res, 'answered');
-    const { funding, responseWriter: presenter, answer, journal } = call;
+    const { funding, responseWriter, answer, journal } = call;
     const collected = funding.kind === 'paid' ? captureAnswer(answer) : undefined;
     if (funding.kind === 'paid') passed('relaying', funding.record.payId);
     const sending = funding.kind === 'paid' ? { sending: () => desk.sending(funding.record) } : {};
-    const relayed = await presenter
+    const relayed = await responseWriter
       .relay(answer, { ...annotationsOfFunded(call), ...sending })
       .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
     if (relayed.kind === 'broken') {

@@ -10,11 +10,11 @@ import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/proof-digest.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/offers.ts';
 import { elapsedMs } from '../../server/http/elapsed.ts';
-import { advanceCall, callAt, type ProvenCall, type PaymentAnnotations } from '../call.ts';
+import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '../call.ts';
 import { paidAndNot } from '../steps/backend-failed.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
 import { notCollected } from '../steps/collecting.ts';
-import { requirePayment, offerOf } from '../steps/payment-required.ts';
+import { offerOf, requirePayment } from '../steps/payment-required.ts';
 import { isRetrySafe, retryUntil } from '../steps/retry-safety.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 import { failedForMandate, mandateOf, usedMandate } from './mandate-of-sale.ts';
@@ -27,7 +27,7 @@ export interface SettlementGate {
 }
 
 /** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (CONTRACT 4.2 and 4.3). */
-export function settle(offers: Offers, cashier: Settler, gate: SettlementGate, desk?: MandateService): RequestHandler {
+export function settle(offers: Offers, settler: Settler, gate: SettlementGate, desk?: MandateService): RequestHandler {
   return async function settleLayer(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (call.stage === 'funded') {
@@ -38,7 +38,7 @@ export function settle(offers: Offers, cashier: Settler, gate: SettlementGate, d
     const agreed = collecting?.agreed ?? offerOf(offers, call.resource.id);
     const { terms, refusal, journal } = mandateOf(call);
     await call.exclusive?.claim().catch(throwStorageError);
-    const sale = await cashier
+    const sale = await settler
       .take({
         terms: { ...paymentTerms(call, agreed), ...terms },
         token: newToken(call),
@@ -114,7 +114,11 @@ function fund(
 }
 
 /** What a failure has to say after money moved, or may have moved. */
-function saidOfMoney(call: ProvenCall, sale: SettlementResult, desk: MandateService | undefined): PaymentAnnotations | undefined {
+function saidOfMoney(
+  call: ProvenCall,
+  sale: SettlementResult,
+  desk: MandateService | undefined,
+): PaymentAnnotations | undefined {
   if (sale.kind === 'uncertain') return { payment: pendingResponse(sale.record, sale.transaction, call.requestId) };
   return sale.kind === 'failed' ? saidOfSettled(call, sale.record, call.requestId, desk) : undefined;
 }

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { type FindCollectable, collectsNothing } from '../steps/collecting.ts';
+import { collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
  * Validates the input and builds the whole backend request, so that nothing about the input can fail after the payment. An input that was

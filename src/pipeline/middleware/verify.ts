@@ -9,7 +9,7 @@ import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { notCollected } from '../steps/collecting.ts';
 import { oneKey } from '../steps/one-key.ts';
-import { requirePayment, offerOf } from '../steps/payment-required.ts';
+import { offerOf, requirePayment } from '../steps/payment-required.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 
 /** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */

@@ -20,7 +20,7 @@ export function requirePayment(
   owed: SafeToRechallenge | undefined,
   desk?: MandateService,
 ): void {
-  const { journal, requestId, responseWriter: presenter } = call;
+  const { journal, requestId, responseWriter } = call;
   if (owed === undefined ? call.proof.kind !== 'none' : !SafeToRechallenge.is(owed))
     throw new Error('a challenge for a proof that may still move money');
   if (owed !== undefined && !owed.recorded) recordRefusal(journal, owed.reason, owed.transaction);
@@ -31,7 +31,7 @@ export function requirePayment(
     desk !== undefined && needsMandate(call.resource) ? desk.challenge(paidPurchase(call, offer)) : undefined;
   const facts = { requestId, expiresAt, token: offer.issueToken(boundTo(call)), authorization };
   if (owed === undefined) {
-    presenter.paymentRequired(offer.challenge.fresh(facts));
+    responseWriter.paymentRequired(offer.challenge.fresh(facts));
     return;
   }
   const { phase, reason, transaction } = owed;
@@ -39,7 +39,7 @@ export function requirePayment(
   const message = refusalSentence(reason);
   const refusal = { code, reason, message, retryable: false } as const;
   const challenge = offer.challenge.refused(facts, refusal);
-  presenter.paymentRequired(
+  responseWriter.paymentRequired(
     challenge,
     phase === 'settle' ? refusedResponse(offer, requestId, reason, transaction) : undefined,
   );

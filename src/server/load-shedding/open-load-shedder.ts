@@ -39,7 +39,13 @@ export interface OpenedLoadShedder {
 }
 
 /** Opens the doorway and keeps its watch until it is closed. */
-export function openLoadShedder({ maxInFlight, mounts, draining, onShed, loop }: OpenLoadShedderParts): OpenedLoadShedder {
+export function openLoadShedder({
+  maxInFlight,
+  mounts,
+  draining,
+  onShed,
+  loop,
+}: OpenLoadShedderParts): OpenedLoadShedder {
   const places = createSlots(maxInFlight);
   const pressure = new OverloadDetector();
   const turns = new Turns();

@@ -1,7 +1,7 @@
 import { type BackendAnswer, BackendError } from '../../../src/backend/types.ts';
 import type { ErrorDetails } from '../../../src/errors.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
-import type { ResponseWriter, Relayed } from '../../../src/pipeline/call.ts';
+import type { Relayed, ResponseWriter } from '../../../src/pipeline/call.ts';
 import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
 
@@ -61,7 +61,7 @@ export interface Handing {
   readonly replayed: boolean;
 }
 
-/** Writes outcomes to a connection, as the HTTP presenter does. `onAnswer` is told when the last byte is handed over. */
+/** Writes outcomes to a connection, as the HTTP response writer does. `onAnswer` is told when the last byte is handed over. */
 export function connectionPresenter(
   connection: Connection,
   onAnswer: (answer: Handing) => void,

@@ -59,7 +59,7 @@ export interface PaidRequest {
 export interface SimGateway {
   readonly process: Process;
   readonly reconciler: Reconciler;
-  serve(request: PaidRequest, presenter: ResponseWriter): void;
+  serve(request: PaidRequest, responseWriter: ResponseWriter): void;
 }
 
 /** How long a token opens a delivered answer, milliseconds. */
@@ -85,14 +85,14 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { time } = process;
   const gate = { accepting: () => true, reserveBackend };
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
-  const cashier = createSettler({ ledger, rail, leases, onStoreLoss, time });
+  const settler = createSettler({ ledger, rail, leases, onStoreLoss, time });
   const desk = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, UNHEARD, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(examine, ledger, { unproven, tokens: TOKENS }, () => time.now());
   const deliverable = { ...resource.backend, repeatable: isRetrySafe(resource), headers: {} };
   const reconciler = createReconciler({
     ledger,
-    cashier,
+    settler,
     gateOpen: gate.accepting,
     journalOf: ({ requestId }) => journalOf(requestId, sink),
     deliverable: () => deliverable,
@@ -109,7 +109,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const layers: readonly RequestHandler[] = [
     verify(OFFERS, verifier, () => '-'),
     authorize(OFFERS, mandates, ledger),
-    settle(OFFERS, joining(cashier, ports.watched, time), gate, mandates),
+    settle(OFFERS, joining(settler, ports.watched, time), gate, mandates),
     forward(exchange, desk),
     deliver(desk, receipts),
   ];
@@ -134,7 +134,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   return {
     process,
     reconciler,
-    serve({ requestId, input, header, key, mandate }, presenter) {
+    serve({ requestId, input, header, key, mandate }, responseWriter) {
       const journal = journalOf(requestId, sink);
       journal.record('resource.requested');
       const call: Call = {
@@ -149,14 +149,14 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         mandate: mandate === undefined ? { kind: 'none' } : { kind: 'text', value: mandate },
         idempotencyKey: key,
         trace: { traceparent: undefined, tracestate: undefined },
-        responseWriter: presenter,
+        responseWriter,
         startedAt: performance.now(),
         left: STAYS,
         resource,
         journal,
         request: { method: resource.backend.method, path: pathOf(input), headers: {}, body: undefined },
       };
-      // Of a response the layers use the place where the call travels, and nothing else: the presenter has the connection.
+      // Of a response the layers use the place where the call travels, and nothing else: the response writer has the connection.
       void pass({ locals: { call, requestId } } as unknown as Response).catch(onBug);
     },
   };

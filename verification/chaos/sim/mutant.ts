@@ -14,7 +14,7 @@ export interface Mutant {
   readonly table?: Partial<Table>;
   ledger?(ledger: PaymentLedger): PaymentLedger;
   rail?(rail: PaymentRail, chain: SimChain): PaymentRail;
-  presenter?(presenter: ResponseWriter): ResponseWriter;
+  responseWriter?(responseWriter: ResponseWriter): ResponseWriter;
   /** How far a process's idea of the time is off when it asks for a lease, milliseconds. */
   skewMs?(process: string): number;
 }

@@ -105,10 +105,10 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'delivered before the answer is sent',
     shows: /delivered, and nothing was handed out/,
-    presenter: (presenter) => ({
-      ...presenter,
+    responseWriter: (responseWriter) => ({
+      ...responseWriter,
       async relay(answer, said) {
-        void presenter.relay(answer, said);
+        void responseWriter.relay(answer, said);
         return { kind: 'finished' };
       },
     }),
@@ -116,11 +116,11 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the first byte does not wait for the mark',
     shows: /an answer leaves unmarked/,
-    presenter: (presenter) => ({
-      ...presenter,
+    responseWriter: (responseWriter) => ({
+      ...responseWriter,
       relay(answer, said) {
         const sending = async (): Promise<void> => void said.sending?.();
-        return presenter.relay(answer, { ...said, sending });
+        return responseWriter.relay(answer, { ...said, sending });
       },
     }),
   },

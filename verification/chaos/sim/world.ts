@@ -191,7 +191,7 @@ export class World implements Conductor {
       arrivedAt: this.schedule.now,
     };
     this.schedule.tell(`${connection.process.name} serves ${buyer.name} nonce ${Number(nonce)}`);
-    const presenter = connectionPresenter(
+    const responseWriter = connectionPresenter(
       connection,
       ({ body }) => this.laws.answered(attempt, body, this.store),
       () => this.laws.challenged(attempt, this.store.damaged.has(payId)),
@@ -199,6 +199,6 @@ export class World implements Conductor {
     );
     const requestId = requestIdOf(this.served.push(connection.process) - 1);
     const request = { requestId, input, header, key, mandate: this.#mandates.broughtBy(buyer) };
-    serve(request, this.#mutant.presenter?.(presenter) ?? presenter);
+    serve(request, this.#mutant.responseWriter?.(responseWriter) ?? responseWriter);
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createBackendService } from '../../../../src/adapters/acp/backend-service.ts';
 import type { ContradictoryDocument, InvalidDocument } from '../../../../src/adapters/acp/backend-watch.ts';
 import type { CheckoutCall, Visit } from '../../../../src/adapters/acp/call.ts';
-import { createExchange, type BackendConnection } from '../../../../src/backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../../../../src/backend/exchange.ts';
 import type { FinalAnswer } from '../../../../src/checkouts/idempotency.ts';
 import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../../src/checkouts/operations.ts';
 import type { AcpBackend } from '../../../../src/checkouts/settings.ts';
