@@ -1,10 +1,10 @@
 import type { PaymentLedger } from '../ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../ledger/retention.ts';
 import type { BuyerTokens, ShownToken } from '../pricing/buyer-token.ts';
-import type { Proof } from '../rail.ts';
 import type { Candidate, Examination } from '../x402/verify/verify.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
 import { decodeProof } from '../x402/wire/proof-codec.ts';
+import type { Proof } from '../x402/wire/rail.ts';
 import type { UnprovenSignatures } from './unproven-signatures.ts';
 
 /** How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof can have. */

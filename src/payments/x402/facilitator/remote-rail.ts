@@ -1,7 +1,8 @@
-import type { PaymentRail, Proof, RailFault, RailVerdict } from '../../rail.ts';
+import type { RailFault, RailVerdict } from '../../rail.ts';
 import { type Chain, READING_DEADLINE_MS } from '../chain/chain.ts';
 import { confirmPayment } from '../chain/confirm.ts';
 import { decided, evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
+import type { PaymentRail, Proof } from '../wire/rail.ts';
 import { NONCE_ALREADY_USED, saysNonceSpent } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
 import type { PaymentRequirements } from '../wire/types.ts';

@@ -1,18 +1,11 @@
-import type {
-  PaymentRail,
-  Proof,
-  RailFault,
-  RailVerdict,
-  Settlement,
-  SettlementHistory,
-  SignedTransaction,
-} from '../../rail.ts';
+import type { RailFault, RailVerdict, Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
 import { readSent } from '../chain/chain-answers.ts';
 import { confirmPayment } from '../chain/confirm.ts';
 import { evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import { marked, markOf, transferCall } from '../evm/calldata.ts';
+import type { PaymentRail, Proof } from '../wire/rail.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRequirements } from '../wire/types.ts';
 import { createFailedPayers } from './failed-payers.ts';

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PaymentRail, Proof } from '../../rail.ts';
 import type { WalletSignatures } from '../chain/wallet-signature.ts';
 import { bytesHex } from '../evm/abi-words.ts';
 import type { Recover } from '../evm/recover.ts';
@@ -7,6 +6,7 @@ import { ACCOUNT_SIGNATURE_BYTES, readAccountSignature } from '../evm/signature.
 import { authorizationDigest } from '../evm/typed-data-digest.ts';
 import { replayKey } from '../wire/payid.ts';
 import type { DecodedProof } from '../wire/payload-schema.ts';
+import type { PaymentRail, Proof } from '../wire/rail.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, PaymentRequirements } from '../wire/types.ts';
 import { invalidWindow, type WindowReason } from '../wire/window.ts';
