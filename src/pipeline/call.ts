@@ -71,7 +71,7 @@ export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
 }
 
 /** What of a resource counts once the request is built. */
-export type SoldResource = Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
+type SoldResource = Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
 
 /**
  * A call whose resource was removed, or takes its input no more, and that may have been paid before. It never begins a payment and is

@@ -3,7 +3,7 @@ import type { Closed } from './close.ts';
 import { FREQUENCIES } from './maker/constraints.ts';
 import { type OptionName, type Options, readOptions } from './options.ts';
 
-export const MANDATE_USAGE = `acg mandate <command>: AP2 mandates with TEST keys, for developers of agents
+const MANDATE_USAGE = `acg mandate <command>: AP2 mandates with TEST keys, for developers of agents
 
   keys   --out DIR [--issuer ID]
          makes TEST keys (files 0600) of a provider, an agent and a shop; prints the configuration that makes a gateway trust them

@@ -18,7 +18,7 @@ const MOST_DAYS = 31;
 const BACKDATED_SECONDS = 60;
 
 /** What the provider let the agent do, as the file holds it. */
-export interface OpenFile {
+interface OpenFile {
   readonly checkout: string;
   readonly payment: string | undefined;
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { UsageError } from '../../src/cli/usage-error.ts';
 
-export const VECTORS_USAGE = `acg vectors ap2 FILE [--redis URL]: presents AP2 mandates to the verifier, case by case
+const VECTORS_USAGE = `acg vectors ap2 FILE [--redis URL]: presents AP2 mandates to the verifier, case by case
 
   FILE   JSON with config (the shop: its keys and issuers) and cases; each has a name, a header, now, the call, and
          expected: accepted, or the reason of the refusal

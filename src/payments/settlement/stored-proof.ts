@@ -5,7 +5,7 @@ import type { PaymentPayload, PaymentRequirements } from '../x402/wire/types.ts'
 import { UnreadableRecord } from './unreadable-record.ts';
 
 /** What a record says was bought and with which authorization. */
-export interface StoredPurchase {
+interface StoredPurchase {
   readonly proof: Proof;
   readonly requirements: PaymentRequirements;
 }

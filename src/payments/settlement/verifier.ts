@@ -16,7 +16,7 @@ export type CarriedProof =
   | { readonly kind: 'conflicting' };
 
 /** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
-export type ProofVerdict =
+type ProofVerdict =
   /**
    * `refusal`: what is wrong with it all the same, when it may belong to a record that has to be answered. `key`: the caller's own
    * name for this payment, of the payment-identifier extension. `token`: that of the 402 it was made for, when it came back.
@@ -47,7 +47,7 @@ export interface ProofVerifier {
 }
 
 /** What a verifier works with beside the local checks and the ledger. */
-export interface VerifierParts {
+interface VerifierParts {
   readonly unproven: Pick<UnprovenSignatures, 'verdictOn'>;
   readonly tokens: Pick<BuyerTokens, 'read'>;
 }

@@ -21,7 +21,7 @@ export interface X402Rail extends PaymentRail {
 }
 
 /** The two lines that opening a rail has to say. */
-export interface RailLog {
+interface RailLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
 }

@@ -3,7 +3,7 @@ import type { Content } from './contents.ts';
 import { type Draft, discloseElement, hashOf, placeholder, type Signer } from './tokens.ts';
 
 /** A token that a trusted issuer signs. */
-export interface RootTerms {
+interface RootTerms {
   /** Undefined: the key id alone says who it is, as the AP2 SDK does. */
   readonly iss: string | undefined;
   readonly iat: number;
@@ -18,7 +18,7 @@ export function rootDraft(content: Content, { iss, iat, exp }: RootTerms, { publ
 }
 
 /** A token that is signed with the key of the one before. */
-export interface HopTerms {
+interface HopTerms {
   /** The segment before, `~` at its end. */
   readonly previous: string;
   readonly aud: string;

@@ -34,7 +34,7 @@ export function hashOf(text: string): string {
   return createHash('sha256').update(text, 'ascii').digest('base64url');
 }
 
-export function newSalt(): string {
+function newSalt(): string {
   return randomBytes(SALT_BYTES).toString('base64url');
 }
 

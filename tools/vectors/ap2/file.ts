@@ -33,7 +33,7 @@ export interface Expectation {
 }
 
 /** A file of vectors (ap2.md 15). */
-export interface VectorFile {
+interface VectorFile {
   readonly shop: Shop;
   readonly cases: readonly VectorCase[];
 }

@@ -6,7 +6,7 @@ import type { Store } from '../../../src/store/port/store.ts';
 import { type Expectation, readVectors, type VectorCase } from './file.ts';
 import { createPresenter, type Presenter, type Result } from './present.ts';
 
-export interface VectorArgs {
+interface VectorArgs {
   readonly file: string;
   /** Undefined: an embedded store in memory. */
   readonly redis: string | undefined;

@@ -13,10 +13,10 @@ import { createFailover } from './facilitator-failover.ts';
 import type { SettleAnswer } from './facilitator-wire.ts';
 
 /** Deadlines of CONTRACT 4.2 for all facilitators together, milliseconds. */
-export const VERIFY_DEADLINE_MS = 5_000;
-export const SETTLE_DEADLINE_MS = 60_000;
+const VERIFY_DEADLINE_MS = 5_000;
+const SETTLE_DEADLINE_MS = 60_000;
 /** How long the chain may take to show what the facilitator claims, milliseconds. */
-export const CONFIRM_DEADLINE_MS = 10_000;
+const CONFIRM_DEADLINE_MS = 10_000;
 /** A look at the chain that must not keep a buyer or another facilitator waiting, milliseconds. */
 const GLANCE_DEADLINE_MS = 1_500;
 

@@ -15,7 +15,7 @@ import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
 import { type Simulation, simulate } from './simulation.ts';
 
 /** Longest time from the call to an outcome, milliseconds (CONTRACT 4.2). */
-export const LOCAL_SETTLE_DEADLINE_MS = 60_000;
+const LOCAL_SETTLE_DEADLINE_MS = 60_000;
 /** Gas limits of a transfer; a payer that is a contract runs code of its own, within a cap. */
 const ACCOUNT_GAS = 160_000n;
 const CONTRACT_GAS = 400_000n;
@@ -25,7 +25,7 @@ const LOW_GAS_TRANSFERS = 10;
 const NUMBERS_LOST = 3;
 const UNFUNDED = 'the relayer cannot pay the gas';
 
-export interface LocalRailDeps {
+interface LocalRailDeps {
   readonly rpc: Rpc;
   readonly chain: Chain;
   readonly terms: Pick<X402Config, 'chainId' | 'asset'>;

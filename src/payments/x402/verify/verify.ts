@@ -12,7 +12,7 @@ import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, PaymentR
 import { invalidWindow, type WindowReason } from '../wire/window.ts';
 
 /** The first cheap check that failed, in the order of CONTRACT 4.2: step 1 `offer`, step 2 `terms`, step 3 `window`. */
-export type ProofRefusal =
+type ProofRefusal =
   | {
       readonly step: 'offer';
       readonly reason: 'invalid_network' | 'invalid_payment_requirements';
@@ -26,7 +26,7 @@ export type ProofRefusal =
   | { readonly step: 'window'; readonly reason: WindowReason };
 
 /** The payer signed it. */
-export interface Genuine {
+interface Genuine {
   readonly kind: 'genuine';
   readonly proof: Proof;
 }
@@ -35,7 +35,7 @@ export interface Genuine {
  * Step 4, as far as this process can decide it alone. A signature that no key made may be that of a contract, which only its code can
  * say: it counts for nothing until somebody was asked, because anybody can write one in the name of anybody.
  */
-export type SignatureVerdict =
+type SignatureVerdict =
   | Genuine
   | {
       readonly kind: 'refused';
