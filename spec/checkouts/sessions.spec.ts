@@ -51,8 +51,19 @@ describe('a session that a client opens', () => {
       assert.equal(await gateway.access('mine', 'new_1'), 'granted', `day ${day}`);
       assert.equal(await gateway.access('theirs', 'new_1'), 'absent: other', `day ${day}`);
     }
-    bed.pass(38 * DAY_MS);
+    bed.pass(40 * DAY_MS);
     assert.equal(await gateway.access('mine', 'new_1'), 'absent: none');
+  });
+
+  it('is its own for all its days after each use, whenever that is', async () => {
+    const gateway = bed.gateway();
+    await gateway.run(CREATE);
+    for (const day of [1, 18, 30]) {
+      bed.pass(day * DAY_MS);
+      assert.equal(await gateway.access('mine', 'new_1'), 'granted');
+      bed.pass(36 * DAY_MS);
+      assert.equal(await gateway.access('mine', 'new_1'), 'granted', `36 days after a use on day ${day}`);
+    }
   });
 
   it('that is not known to be anybody’s may be asked of a merchant that decides, or has one client', async () => {

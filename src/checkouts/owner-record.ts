@@ -26,7 +26,15 @@ export function ownSession(
   return { answer: true, next: { owner, ends: Math.max(record?.ends ?? 0, now + keepMs) } };
 }
 
-/** Whose it is, as one client sees it. What he uses he keeps: its time begins anew once half of it is over, so most calls write nothing. */
+/** How much of its time may be over before a use begins it anew: so most calls write nothing. `session-ownership.lua` has the same. */
+const WORN = 1 / 16;
+
+/** How long a session is kept so that after each use at least `forMs` milliseconds are left. */
+export function ownerKeepMs(forMs: number): number {
+  return Math.ceil(forMs / (1 - WORN));
+}
+
+/** Whose it is, as one client sees it. What the client uses stays its own. */
 export function ownershipOf(
   found: OwnerRecord | undefined,
   { owner, keepMs }: Owning,
@@ -35,7 +43,7 @@ export function ownershipOf(
   const record = livingOwner(found, now);
   if (record === undefined) return { answer: 'none', next: found };
   if (record.owner !== owner) return { answer: 'other', next: found };
-  const fresh = record.ends - now >= keepMs / 2;
+  const fresh = record.ends - now >= keepMs * (1 - WORN);
   return { answer: 'own', next: fresh ? found : { owner, ends: now + keepMs } };
 }
 

@@ -2,6 +2,7 @@ import type { Time } from '../time/time.ts';
 import type { CheckoutClaims, Owning } from './claims.ts';
 import { unknownKeepMs } from './lease.ts';
 import { ownershipNamesOf } from './names.ts';
+import { ownerKeepMs } from './owner-record.ts';
 import type { IdempotencySettings } from './settings.ts';
 
 /** What decides whose sessions are. */
@@ -45,7 +46,7 @@ const PAUSE_MS = 200;
 
 export function createSessions({ claims, settings, deploymentId, servesUnknown, time }: SessionOptions): Sessions {
   // A call that is given again must find its session, and so must one whose end is not known yet.
-  const keepMs = unknownKeepMs(settings.retentionMs) + settings.sessionKeepMs;
+  const keepMs = ownerKeepMs(unknownKeepMs(settings.retentionMs) + settings.sessionKeepMs);
   const owningOf = (clientId: string, sessionId: string): Owning => {
     const { session, owner } = ownershipNamesOf(settings.secret, deploymentId, { clientId, sessionId });
     return { session, owner, keepMs };

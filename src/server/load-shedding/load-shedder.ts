@@ -7,7 +7,7 @@ import type { Shedding, ShedReason } from './shedding.ts';
 /** Answers a request that is not let in. False: it may come in. */
 export type LoadShedder = (req: IncomingMessage, res: ServerResponse) => boolean;
 
-/** What the door is made of. */
+/** What a load shedder is made of. */
 interface LoadShedderParts {
   readonly shedding: Shedding;
   /** The mounts of the fronts that take messages, and what their request ids begin with. */

@@ -24,12 +24,12 @@ interface OpenLoadShedderParts {
   readonly loop?: () => EventLoopLag;
 }
 
-/** Where calls come in: the door, and the places behind it. */
+/** The load shedder, and the slots of the calls that it let in. */
 export interface OpenedLoadShedder {
   readonly door: LoadShedder;
   readonly places: Slots;
   /**
-   * What the door asks, for a front that it leaves the answer to: with a cap of its own beside that of all calls. Whom it has a reason
+   * What the load shedder asks, for an adapter that answers itself: with a cap of its own beside that of all calls. Whom it has a reason
    * for must be refused; he is counted.
    */
   sheddingFor(cap: Pick<Slots, 'free'>): Shedding;
@@ -38,7 +38,7 @@ export interface OpenedLoadShedder {
   close(): void;
 }
 
-/** Opens the doorway and keeps its watch until it is closed. */
+/** Opens the load shedder, which watches the event loop until it is closed. */
 export function openLoadShedder({
   maxInFlight,
   mounts,

@@ -1,0 +1,415 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+
+/**
+ * The folders that a folder of src may import from. Arrows point one way: adapters and the pipeline know the domain, the domain never knows
+ * them; stores implement ports that the domain owns, and only the wiring knows a store.
+ */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  json: [],
+  'mandates/register': [],
+  'payments/pricing': [],
+  problems: [],
+  'resources/patterns': [],
+  sidecar: [],
+  time: [],
+  crypto: ['json'],
+  errors: ['json'],
+  events: ['json'],
+  'server/rate-limit': ['time'],
+  'adapters/acp/validation': ['json', 'resources/patterns'],
+  backend: ['events'],
+  'mandates/ap2/model': ['json', 'mandates/register'],
+  receipts: ['events'],
+  checkouts: ['crypto', 'json', 'time'],
+  'resources/schemas': ['json', 'problems', 'resources/patterns'],
+  'mandates/ap2/token': ['crypto', 'json', 'mandates/ap2/model'],
+  mandates: ['mandates/ap2/model', 'mandates/ap2/token', 'mandates/register'],
+  'mandates/ap2/trust': ['backend', 'crypto', 'json', 'mandates/ap2/model', 'mandates/ap2/token', 'time'],
+  'payments/ledger': ['crypto', 'events', 'mandates', 'mandates/register', 'receipts'],
+  'mandates/ap2/chain': ['json', 'mandates/ap2/model', 'mandates/ap2/token', 'mandates/ap2/trust', 'time'],
+  'mandates/ap2/checkout': ['crypto', 'json', 'mandates/ap2/model', 'mandates/ap2/token', 'mandates/ap2/trust', 'time'],
+  payments: ['payments/ledger'],
+  'mandates/ap2/constraints': [
+    'crypto',
+    'json',
+    'mandates/ap2/chain',
+    'mandates/ap2/checkout',
+    'mandates/ap2/model',
+    'mandates/register',
+  ],
+  'mandates/ap2/verify': [
+    'crypto',
+    'mandates/ap2/chain',
+    'mandates/ap2/checkout',
+    'mandates/ap2/constraints',
+    'mandates/ap2/model',
+    'mandates/ap2/token',
+    'mandates/ap2/trust',
+    'mandates/register',
+  ],
+  'payments/x402/wire': ['errors', 'json', 'payments', 'payments/ledger', 'payments/pricing'],
+  'payments/x402/evm': ['crypto', 'payments/x402/wire'],
+  'payments/x402/chain': [
+    'json',
+    'payments',
+    'payments/ledger',
+    'payments/pricing',
+    'payments/x402/evm',
+    'payments/x402/wire',
+    'receipts',
+  ],
+  'payments/x402/facilitator': ['json', 'payments', 'payments/x402/chain', 'payments/x402/wire'],
+  'payments/x402/local': [
+    'crypto',
+    'json',
+    'payments',
+    'payments/x402/chain',
+    'payments/x402/evm',
+    'payments/x402/wire',
+  ],
+  'payments/x402/verify': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
+  'payments/settlement': [
+    'backend',
+    'crypto',
+    'events',
+    'json',
+    'mandates',
+    'mandates/register',
+    'payments',
+    'payments/ledger',
+    'payments/pricing',
+    'payments/x402/verify',
+    'payments/x402/wire',
+    'time',
+  ],
+  'payments/x402': [
+    'payments/x402/chain',
+    'payments/x402/evm',
+    'payments/x402/facilitator',
+    'payments/x402/local',
+    'payments/x402/verify',
+    'payments/x402/wire',
+  ],
+  'payments/delivery': ['backend', 'crypto', 'events', 'payments', 'payments/ledger', 'payments/settlement', 'time'],
+  'store/port': [
+    'checkouts',
+    'crypto',
+    'events',
+    'mandates',
+    'mandates/register',
+    'payments/ledger',
+    'payments/pricing',
+    'payments/settlement',
+    'receipts',
+  ],
+  'store/redis': [
+    'checkouts',
+    'events',
+    'mandates/register',
+    'payments/ledger',
+    'payments/pricing',
+    'payments/settlement',
+    'receipts',
+    'store/port',
+    'time',
+  ],
+  'store/sqlite': [
+    'checkouts',
+    'events',
+    'mandates/register',
+    'payments/ledger',
+    'payments/pricing',
+    'payments/settlement',
+    'receipts',
+    'store/port',
+  ],
+  resources: [
+    'backend',
+    'crypto',
+    'errors',
+    'events',
+    'json',
+    'mandates/ap2/checkout',
+    'mandates/ap2/verify',
+    'payments/pricing',
+    'payments/x402/wire',
+    'problems',
+    'resources/patterns',
+    'resources/schemas',
+  ],
+  store: ['crypto', 'mandates/register', 'payments/ledger', 'store/port', 'store/redis', 'store/sqlite'],
+  'server/http': ['errors', 'events', 'json', 'resources'],
+  'operator/console': ['resources', 'server/http'],
+  'server/load-shedding': ['errors', 'server/http'],
+  'server/listener': ['errors', 'server/http', 'server/load-shedding', 'time'],
+  'adapters/acp': [
+    'adapters/acp/validation',
+    'backend',
+    'checkouts',
+    'errors',
+    'events',
+    'json',
+    'receipts',
+    'resources',
+    'server/http',
+    'server/load-shedding',
+    'server/rate-limit',
+  ],
+  pipeline: [
+    'backend',
+    'errors',
+    'events',
+    'json',
+    'mandates/ap2/model',
+    'mandates/ap2/token',
+    'payments/ledger',
+    'payments/pricing',
+    'payments/settlement',
+    'payments/x402/wire',
+    'receipts',
+    'resources',
+    'server/http',
+  ],
+  adapters: [
+    'json',
+    'mandates/ap2/token',
+    'payments/settlement',
+    'payments/x402/wire',
+    'pipeline',
+    'resources',
+    'server/http',
+  ],
+  'adapters/http': ['adapters', 'backend', 'errors', 'json', 'payments/x402/wire', 'pipeline', 'server/http'],
+  'config/document': [
+    'backend',
+    'checkouts',
+    'json',
+    'mandates/ap2/trust',
+    'payments/x402/wire',
+    'problems',
+    'resources',
+    'resources/schemas',
+    'server/rate-limit',
+    'store/port',
+  ],
+  'telemetry/health': ['mandates/ap2/trust', 'payments/x402/wire', 'server/http', 'store/port', 'time'],
+  'operator/api': ['errors', 'events', 'receipts', 'server/http', 'server/rate-limit', 'store/port'],
+  'adapters/json-rpc': [
+    'adapters/http',
+    'backend',
+    'json',
+    'payments/x402/wire',
+    'pipeline',
+    'server/http',
+    'server/load-shedding',
+  ],
+  'config/sections': [
+    'checkouts',
+    'config/document',
+    'crypto',
+    'events',
+    'mandates/ap2/model',
+    'mandates/ap2/trust',
+    'payments/pricing',
+    'payments/x402/evm',
+    'payments/x402/wire',
+    'problems',
+    'resources',
+    'resources/schemas',
+    'server/rate-limit',
+    'store/port',
+    'store/redis',
+  ],
+  'pipeline/steps': [
+    'backend',
+    'errors',
+    'events',
+    'json',
+    'mandates',
+    'mandates/ap2/model',
+    'mandates/ap2/verify',
+    'payments/delivery',
+    'payments/ledger',
+    'payments/settlement',
+    'payments/x402/wire',
+    'pipeline',
+    'resources',
+    'server/http',
+    'store/port',
+  ],
+  'adapters/a2a': [
+    'adapters',
+    'adapters/json-rpc',
+    'crypto',
+    'errors',
+    'json',
+    'mandates/ap2/token',
+    'payments/pricing',
+    'payments/settlement',
+    'payments/x402/wire',
+    'pipeline',
+    'resources',
+    'resources/schemas',
+    'server/http',
+    'server/load-shedding',
+  ],
+  'adapters/mcp': [
+    'adapters',
+    'adapters/json-rpc',
+    'errors',
+    'json',
+    'payments/x402/wire',
+    'pipeline',
+    'resources',
+    'resources/schemas',
+    'server/http',
+    'server/load-shedding',
+  ],
+  config: ['config/document', 'config/sections', 'crypto', 'payments/x402/wire', 'problems', 'resources', 'store/port'],
+  'pipeline/middleware': [
+    'backend',
+    'errors',
+    'events',
+    'mandates',
+    'mandates/ap2/model',
+    'mandates/register',
+    'payments',
+    'payments/delivery',
+    'payments/ledger',
+    'payments/settlement',
+    'payments/x402/verify',
+    'payments/x402/wire',
+    'pipeline',
+    'pipeline/steps',
+    'receipts',
+    'resources',
+    'server/http',
+    'server/load-shedding',
+    'server/rate-limit',
+    'sidecar',
+    'store/port',
+  ],
+  'telemetry/traces': ['backend', 'payments', 'pipeline', 'pipeline/middleware', 'problems', 'server/http'],
+  'telemetry/log': ['errors', 'pipeline', 'pipeline/middleware', 'server/http', 'telemetry/health', 'telemetry/traces'],
+  'telemetry/metrics': [
+    'checkouts',
+    'payments',
+    'payments/ledger',
+    'payments/x402/wire',
+    'pipeline',
+    'pipeline/middleware',
+    'server/http',
+    'telemetry/log',
+    'telemetry/traces',
+    'time',
+  ],
+};
+
+/** The wiring and the commands may import everything. */
+const ROOTS: ReadonlySet<string> = new Set(['app', 'cli', 'main']);
+
+/** Words of an older vocabulary, and what stands for them (docs/glossary.md). */
+const REPLACED: Readonly<Record<string, string>> = {
+  backlog: 'write queue',
+  cashier: 'settler',
+  doorway: 'load shedder',
+  NothingOwed: 'SafeToRechallenge',
+  presenter: 'response writer',
+  vitalSigns: 'processGauges',
+};
+
+const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
+const EXPORT = /^export (?:async )?(?:abstract )?(?:function\*?|const|interface|type|class) ([A-Za-z0-9_]+)/gm;
+const WORD = /[A-Za-z_$][\w$]*/g;
+
+const texts = new Map(
+  globSync(['{src,tools,spec,verification,deploy}/**/*.{ts,js}', '*.ts'], { exclude: ['**/node_modules/**'] })
+    .sort()
+    .map((file) => [file, readFileSync(file, 'utf8')] as const),
+);
+const sources = [...texts.keys()].filter((file) => file.startsWith('src/') && file.endsWith('.ts'));
+
+function importsOf(file: string): readonly string[] {
+  return [...(texts.get(file) ?? '').matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? '');
+}
+
+/** The folder below src; a file of src itself is a room of its own. */
+function room(file: string): string {
+  const below = path.relative('src', file).replace(/\.ts$/, '').split(path.sep);
+  return below.length === 1 ? (below[0] ?? '') : below.slice(0, -1).join('/');
+}
+
+describe('the rooms of src', () => {
+  it('are not empty', () => assert.ok(sources.length > 50));
+
+  for (const file of sources) {
+    it(`${file} imports in the allowed direction only`, () => {
+      const from = room(file);
+      if (ROOTS.has(from)) return;
+      const allowed = MAY_IMPORT[from];
+      assert.ok(allowed, `${from} is a new folder: say above what it may import`);
+      for (const target of importsOf(file).filter((name) => name.startsWith('.'))) {
+        const to = room(path.join(path.dirname(file), target));
+        if (to === from || target.endsWith('.json')) continue;
+        assert.ok(allowed.includes(to), `${file} imports ${target}: ${from} may not know ${to}`);
+      }
+    });
+  }
+
+  it('have no room that leads back to itself', () => {
+    const open = new Map<string, 'entered' | 'left'>();
+    const enter = (name: string, way: readonly string[]): void => {
+      assert.notEqual(open.get(name), 'entered', [...way, name].join(' imports '));
+      if (open.has(name)) return;
+      open.set(name, 'entered');
+      for (const next of MAY_IMPORT[name] ?? []) enter(next, [...way, name]);
+      open.set(name, 'left');
+    };
+    for (const name of Object.keys(MAY_IMPORT)) enter(name, []);
+  });
+
+  it('are all there, and use every arrow that they may', () => {
+    for (const [from, allowed] of Object.entries(MAY_IMPORT)) {
+      const inside = sources.filter((file) => room(file) === from);
+      assert.ok(inside.length > 0, `${from} is no folder any more`);
+      const used = new Set(
+        inside.flatMap((file) => importsOf(file).map((target) => room(path.join(path.dirname(file), target)))),
+      );
+      for (const to of allowed) assert.ok(used.has(to), `${from} needs ${to} no more`);
+    }
+  });
+
+  it('keep protocol knowledge free of the web framework', () => {
+    for (const file of sources.filter((name) =>
+      /src\/(?:payments|mandates|json|config|resources|events|store)\//.test(name),
+    ))
+      for (const target of importsOf(file)) assert.notEqual(target, 'express', file);
+  });
+});
+
+describe('the sources', () => {
+  it('export nothing that no other file names', () => {
+    const named = new Map([...texts].map(([file, text]) => [file, new Set(text.match(WORD))] as const));
+    const unused = [...texts.keys()]
+      .filter((file) => /^(?:src|tools)\/.*\.ts$/.test(file))
+      .flatMap((file) =>
+        [...(texts.get(file) ?? '').matchAll(EXPORT)]
+          .map(([, name = '']) => name)
+          .filter((name) => ![...named].some(([other, words]) => other !== file && words.has(name)))
+          .map((name) => `${file}: ${name}`),
+      );
+    assert.deepEqual(unused, []);
+  });
+
+  for (const [word, instead] of Object.entries(REPLACED))
+    it(`say ${instead} where they said ${word}`, () => {
+      const spelled = new RegExp(`\\b${word}\\b`, 'i');
+      assert.deepEqual(
+        sources.filter((file) => spelled.test(texts.get(file) ?? '')),
+        [],
+      );
+    });
+});
