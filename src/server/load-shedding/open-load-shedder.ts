@@ -12,7 +12,7 @@ const REPORT_MS = 1_000;
 /** How many calls were refused, by reason. */
 type ShedCount = Readonly<Record<ShedReason, number>>;
 
-/** What a doorway is made of. */
+/** What an open load shedder is made of. */
 interface OpenLoadShedderParts {
   readonly maxInFlight: number;
   /** See `DoorParts`. */
