@@ -28,7 +28,7 @@ const DEATHS: readonly {
   },
 ];
 
-/** Rows of acp.md 12.9 that one process can show; the merchant looks at no key. */
+/** What of acp 12.9 one process can show; the merchant looks at no key. */
 describe('a gateway that dies', () => {
   let bed: Bed;
   beforeEach(() => {

@@ -4,7 +4,7 @@ import { type Bed, bytesOf, COMPLETE, openBed, SETTINGS, said, TIMEOUT_MS } from
 
 const DAY_MS = 86_400_000;
 
-/** Rows of acp.md 12.4, on the embedded store. */
+/** acp 12.4, on the embedded store. */
 describe('a keyed call', () => {
   let bed: Bed;
   beforeEach(() => {

@@ -11,7 +11,7 @@ const READ_BACK_ONLY = { settings: { merchant: 'read-back-only' as const } };
 /** Acts, or does not, and nobody hears of it. */
 const unheard = (acts: boolean, why: Unknown = 'timeout') => ({ acts, says: { unknown: why } });
 
-/** acp.md 12.5, on the embedded store. */
+/** acp 12.5, on the embedded store. */
 describe('a call whose earlier attempt has an unknown end', () => {
   let bed: Bed;
   beforeEach(() => {

@@ -8,7 +8,7 @@ const OTHER_CLIENT = { ...COMPLETE, clientId: 'another', body: { payment_data: {
 const CANCEL = { ...COMPLETE, operation: 'cancelCheckoutSession' as const, key: 'key-3' };
 const LEASE_MS = TIMEOUT_MS + 3_000;
 
-/** acp.md 12.7, on the embedded store. */
+/** acp 12.7, on the embedded store. */
 describe('complete and cancel of one session', () => {
   let bed: Bed;
   beforeEach(() => {

@@ -17,7 +17,7 @@ const AWAY: CheckoutClaims = {
   ownership: away,
 };
 
-/** Acp.md 12.8: what a store that is away changes. */
+/** acp 12.8: what a store that is away changes. */
 describe('a store that is away', () => {
   let bed: Bed;
   beforeEach(() => {

@@ -111,7 +111,7 @@ for (const kind of HOUSES)
         const key = `repeated ${to}`;
         const first = await house.assistant.post(to, body, key);
         const asked = house.merchant.calls.length;
-        // Another order of members and other spaces are the same body (acp.md 12.2).
+        // Another order of members and other spaces are the same body (acp 12.2).
         const spelled = Object.fromEntries(Object.entries<JsonObject[string]>(body).toReversed());
         for (const again of [
           await house.assistant.post(to, body, key),

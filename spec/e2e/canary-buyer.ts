@@ -86,7 +86,7 @@ export const CREATE: JsonObject = {
 
 export const UPDATE: JsonObject = { buyer: BUYER, order_notes: CANARIES['what an order notes'] };
 
-/** A card wherever there is room for one: the instrument and the credential are open (acp.md 3.3). */
+/** A card wherever the schema admits one: the instrument and the credential are open (acp 3.3). */
 export const COMPLETE: JsonObject = {
   payment_data: {
     handler_id: 'card',

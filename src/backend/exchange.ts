@@ -57,7 +57,7 @@ interface ExchangeOptions {
   readonly resolve?: LookupFunction;
   /**
    * False opens a connection for each exchange: a side effect must not meet a socket that the merchant closes in the same moment, where
-   * it cannot be told whether it was sent (acp.md 13.3).
+   * it cannot be told whether it was sent (acp 13.3).
    */
   readonly reuse?: boolean;
 }

@@ -205,7 +205,7 @@ export function createAttempts({
     return { kind: 'answered', answer, from: 'merchant' };
   };
 
-  /** An earlier attempt may have happened: the session tells, where it moves money (acp.md 12.5). */
+  /** An earlier attempt may have happened: the session tells, where it moves money (acp 12.5). */
   const resume = async <Failure>(run: Run<Failure>, again: Again, sentAt: number): Promise<AttemptResult<Failure>> => {
     const { operation, claim, work } = run;
     if (work.readBack === undefined) return perform(run, again, sentAt);

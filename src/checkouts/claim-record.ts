@@ -27,7 +27,7 @@ interface Attempted<State, End> {
   readonly ends: number;
 }
 
-/** One key (acp.md 12.3). */
+/** One key (acp 12.3). */
 export interface ClaimRecord extends Attempted<'P' | 'U' | 'D', OpenEnd> {
   readonly fingerprint: string;
   /** In D. */

@@ -20,7 +20,7 @@ export interface Outcome<Answer> {
 const REFUSED_FROM = 300;
 
 /**
- * The table of claims (acp.md 12.4); `checkouts.lua` and the scripts that follow it are its twins. P: an attempt runs, D: it is done,
+ * The table of claims (acp 12.4); `checkouts.lua` and the scripts that follow it are its twins. P: an attempt runs, D: it is done,
  * U: nobody knows. The first row that fits decides; what is over (`ends`) is not there.
  *
  *     claim  record                                 lock                     answer         record   lock

@@ -1,11 +1,11 @@
 /**
  * What is remembered of one idempotency key, and of one session. Names: base64url HMAC-SHA256, 43 characters; they tell nothing of the
- * client, the key or the session (acp.md 12.1). Times: milliseconds of the store's own clock.
+ * client, the key or the session (acp 12.1). Times: milliseconds of the store's own clock.
  */
 export interface Claim {
   /** Of the key: client, operation, session and key. */
   readonly name: string;
-  /** Of the session, for operations that exclude one another there whatever their keys are (acp.md 12.7). */
+  /** Of the session, for operations that exclude one another there whatever their keys are (acp 12.7). */
   readonly lock: string | undefined;
   /** Keyed digest of the body's canonical form. */
   readonly fingerprint: string;
@@ -32,7 +32,7 @@ export const UNKNOWNS = [
 ] as const;
 export type Unknown = (typeof UNKNOWNS)[number];
 
-/** An attempt that may call the merchant. `token` grows with every attempt of a name: a later one fences off the earlier (acp.md 12.6). */
+/** An attempt that may call the merchant. `token` grows with every attempt of a name: a later one fences off the earlier (acp 12.6). */
 export interface Hold {
   readonly name: string;
   readonly lock: string | undefined;
@@ -93,7 +93,7 @@ export interface Owning {
 export type Ownership = 'own' | 'other' | 'none';
 
 /**
- * The claims of checkout operations (acp.md 12.4): each command is one write, answers the same when it is repeated after a lost reply,
+ * The claims of checkout operations (acp 12.4): each command is one write, answers the same when it is repeated after a lost reply,
  * and is undone by nobody whose token is older. A store that lost its data writes down an end all the same: otherwise the next attempt
  * would be a first one. Every command throws StoreError when the store gave no answer, and RangeError for a bug of the caller.
  */

@@ -37,7 +37,7 @@ export type AttemptEnd<Failure> =
   /** It may have happened. */
   | { readonly kind: 'unknown'; readonly why: Unknown; readonly failure: Failure };
 
-/** What the session itself tells of an attempt whose end is unknown (acp.md 12.5). */
+/** What the session itself tells of an attempt whose end is unknown (acp 12.5). */
 export type ReadBack =
   | { readonly kind: 'happened'; readonly answer: FinalAnswer }
   /** The merchant is at it. */
@@ -73,7 +73,7 @@ export type KeyedEnd<Failure> =
   /** The store gave no answer: the merchant was not called, or opened a session of which it could not be written down whose it is. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
-/** Makes every keyed call happen at most once, whatever dies in between (acp.md 12). */
+/** Makes a keyed call that is repeated one call, whatever process dies in between (acp 12). */
 export interface Idempotency {
   run<Failure>(call: KeyedCall, timeoutMs: number, work: Work<Failure>): Promise<KeyedEnd<Failure>>;
 }

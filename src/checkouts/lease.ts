@@ -7,7 +7,7 @@ const SHORTEST_UNKNOWN_KEEP_MS = 7 * 24 * 60 * 60 * 1_000;
 /** How much longer than the longest operation a merchant may be at work on what was given up, milliseconds. */
 const SETTLE_MARGIN_MS = 30_000;
 
-/** How long an attempt has, milliseconds: the merchant's time, and that of the commands around it (acp.md 12.4). */
+/** How long an attempt has, milliseconds: the merchant's time, and that of the commands around it (acp 12.4). */
 export function leaseFor(timeoutMs: number): number {
   return timeoutMs + 2 * STORE_COMMAND_TIMEOUT_MS + SLACK_MS;
 }
@@ -19,7 +19,7 @@ export function unknownKeepMs(retentionMs: number): number {
 
 /**
  * How long after the beginning of an attempt with an unknown end its effect may still come, milliseconds: for a merchant that looks at no
- * key the operation does not run again before (acp.md 12.5).
+ * key the operation does not run again before (acp 12.5).
  */
 export function settleWindowMs(longestTimeoutMs: number): number {
   return longestTimeoutMs + SETTLE_MARGIN_MS;

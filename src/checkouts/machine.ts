@@ -28,14 +28,14 @@ interface IdempotencyOptions {
   readonly time: Time;
 }
 
-/** Operations that move money, or end that they could: on one session they exclude one another, whatever their keys are (acp.md 12.7). */
+/** Operations that move money, or end that they could: on one session they exclude one another, whatever their keys are (acp 12.7). */
 const EXCLUSIVE: ReadonlySet<KeyedOperation> = new Set(['completeCheckoutSession', 'cancelCheckoutSession']);
 const OWNER_BYTES = 16;
 /** How often a call asks the store anew when what it was told no longer holds. */
 const ROUNDS = 3;
 
 /**
- * The idempotency machine over the claims of a store (acp.md 12). Whoever has claimed calls the merchant, and keeps the answer before it
+ * The idempotency machine over the claims of a store (acp 12). Whoever has claimed calls the merchant, and keeps the answer before it
  * goes out; everybody else is told the kept answer, or to come again. Nothing in here listens to the caller: a call that began is ended.
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {

@@ -4,7 +4,7 @@ import { OPERATION_RULES } from './operations.ts';
 
 /** What a call is called in the store, and towards the merchant. All are base64url HMAC-SHA256, 43 characters. */
 export interface CallNames {
-  /** Of the idempotency key: the same key of another client, on another operation or session is another name (acp.md 12.1). */
+  /** Of the idempotency key: the same key of another client, on another operation or session is another name (acp 12.1). */
   readonly record: string;
   /** Of the session, whoever calls: two clients on one session exclude one another too. Undefined without a session. */
   readonly session: string | undefined;

@@ -1,4 +1,4 @@
-/** The checkout service of ACP 2026-04-17, by the operation ids of its OpenAPI (acp.md 2). */
+/** The checkout service of ACP 2026-04-17, by the operation ids of its OpenAPI (acp 2). */
 export const OPERATIONS = [
   'createCheckoutSession',
   'updateCheckoutSession',

@@ -1,7 +1,7 @@
 import type { SealingKeys } from '../crypto/key-ring.ts';
 import type { Operation } from './operations.ts';
 
-/** Who may call. A claim belongs to a client, not to a token: tokens are changed while claims are open (acp.md 12.1). */
+/** Who may call. A claim belongs to a client, not to a token: tokens are changed while claims are open (acp 8 and 12.1). */
 export interface AcpClient {
   readonly id: string;
   readonly tokens: readonly string[];
@@ -38,7 +38,7 @@ export interface AcpBackend {
   readonly scopesByClient: boolean;
 }
 
-/** What the discovery document says besides (acp.md 7). */
+/** The optional members of the discovery document (acp 7). */
 export interface AcpDiscoverySettings {
   readonly documentationUrl: string | undefined;
   readonly supportedCurrencies: readonly string[] | undefined;
@@ -46,7 +46,7 @@ export interface AcpDiscoverySettings {
   readonly interventionTypes: readonly string[] | undefined;
 }
 
-/** `protocols.acp` of a shop that serves it (acp.md 13.8). */
+/** `protocols.acp`, enabled (acp 13.7). */
 export interface AcpSettings {
   readonly clients: readonly AcpClient[];
   readonly backend: AcpBackend;

@@ -3,7 +3,7 @@ import type { KeyedOperation } from './operations.ts';
 
 /**
  * The steps of a keyed call, in order. Whoever subscribes to the diagnostics channel `acg.checkout` is told of each one at once, in the
- * same turn: `{ step, operation }`. The tests that end the process exactly there use it (acp.md 12.9).
+ * same turn: `{ step, operation }`. The tests that end the process exactly there use it (acp 12.9).
  */
 export type CheckoutStep =
   | 'before_claim'

@@ -152,7 +152,7 @@ function drained(
   });
 }
 
-/** A checkout is sent once and waited for: the process outlasts the longest (acp.md 13.3). */
+/** A checkout goes on when its caller leaves: the process outlasts the longest one (acp 13.3). */
 function finishMs({ protocols: { acp } }: ReturnType<typeof loadConfig>): number {
   return acp.enabled ? Math.max(FINISH_MS, longestTimeoutMs(acp.backend) + CHECKOUT_SPARE_MS) : FINISH_MS;
 }

@@ -19,7 +19,7 @@ const textOf = (settings: Partial<AcpDiscoverySettings>): string =>
   ).toString();
 
 describe('the discovery document of the checkout service', () => {
-  it('says what acp.md 7 has as the least', () =>
+  it('has the required members alone by default (acp 7)', () =>
     assert.equal(
       textOf({}),
       '{"protocol":{"name":"acp","version":"2026-04-17","supported_versions":["2026-04-17"]},' +

@@ -6,7 +6,7 @@ import { type Asked, askAcp, assertAcpError, CART, type CheckoutShop, openChecko
 const TOO_LARGE = '{'.repeat(262_145);
 const WRONG_KEY = 'with\ttab';
 
-/** The most that can be wrong, in the order of acp.md 13.1: each row puts one more thing right. */
+/** Everything that can be wrong, in the order of acp 13.1: each row puts one more thing right. */
 const ROWS: readonly (readonly [what: string, status: number, code: string, asked: Asked])[] = [
   ['the route', 404, 'not_found', { method: 'PUT', path: '/carts' }],
   ['the method', 405, 'method_not_allowed', { method: 'PUT' }],

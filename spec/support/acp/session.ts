@@ -20,7 +20,7 @@ export interface Session {
   readonly orders: string[];
 }
 
-/** The states that this merchant uses (acp.md 5). */
+/** The states that this merchant uses (acp 5). */
 export type SessionStatus =
   | 'not_ready_for_payment'
   | 'ready_for_payment'

@@ -38,7 +38,7 @@ interface AcpAdapterParts {
 
 /**
  * The ACP front: the checkout service over REST, passed on to a merchant who speaks it too. All that comes to the mount or below it ends
- * here. The order of the lines in `serve` is the order in which a call is checked, and the first failure is the answer (acp.md 13.1).
+ * here. The order of the lines in `serve` is the order in which a call is checked, and the first failure is the answer (acp 13.1).
  */
 export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
   const { mountPath, settings, entrance, guesses, admit, sessions, idempotency, merchant, entered } = parts;

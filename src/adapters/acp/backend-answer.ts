@@ -11,7 +11,7 @@ import { validatorOf } from './validation/validator.ts';
 
 /**
  * What is wrong with a document of the merchant's: `empty_extensions` is the one that the schema forbids by accident and merchants send
- * (acp.md 11), `contradiction` one of `semantics.ts` where those are refused.
+ * (acp 11), `contradiction` one of `semantics.ts` where those are refused.
  */
 const DOCUMENT_REASONS = [
   'media_type',
@@ -52,7 +52,7 @@ interface ReceivedDocument {
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
 
-/** Checks what the merchant answered with the expected status, in the order of acp.md 13.5. */
+/** Checks what the merchant answered with the expected status, in the order of acp 13.5. */
 export function checkDocument({ operation, sessionId, headers, body }: ReceivedDocument): CheckedDocument {
   const type = headers['content-type'];
   if (typeof type !== 'string' || !JSON_TYPE.test(type)) return invalid('media_type');
@@ -96,7 +96,7 @@ function readJson(body: Uint8Array): Read {
   }
 }
 
-/** A complete has two legal shapes (acp.md 4.3). */
+/** A completed session must have an order, every other answer of a complete need not (acp 4.3). */
 export function schemaOf(operation: Operation, document: Json): DocumentName {
   const done = operation === 'completeCheckoutSession' && isObject(document) && document['status'] === 'completed';
   return done ? 'CheckoutSessionWithOrder' : 'CheckoutSession';

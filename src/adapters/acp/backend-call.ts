@@ -30,7 +30,7 @@ export type BackendReply =
       readonly cause: BackendError;
     };
 
-/** Refusals whose document may say something that the caller has to know (acp.md 13.4). */
+/** Refusals whose document is read: it may be `requires_3ds` (acp 13.4). */
 const TELLING: ReadonlySet<number> = new Set([400, 422]);
 
 /**

@@ -18,7 +18,7 @@ const OF_THE_MESSAGE = ['signature', 'timestamp'] as const;
 const PRINTABLE = /^[\x20-\x7e]+$/;
 
 /**
- * The whole header block of an exchange (acp.md 13.3), lower-case names. `configured`: the operator's, which nothing overrules. What is
+ * The whole header block of an exchange (acp 13.3), lower-case names. `configured`: the operator's, which nothing overrules. What is
  * not in the table is dropped, whatever it is.
  */
 export function operationHeaders(

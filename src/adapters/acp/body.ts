@@ -15,7 +15,7 @@ interface CheckoutBody {
 const NOTHING: CheckoutBody = { bytes: undefined, value: {} };
 
 /**
- * Reads what an operation is given. The bytes are kept as they came, for the merchant (acp.md 13.2); that is only safe because no
+ * Reads what an operation is given. The bytes are kept as they came, for the merchant (acp 13.2); that is only safe because no
  * parser can read them in two ways. `contentType`: what `checkMediaType` found.
  * @throws AcpError invalid_json; GatewayError of `readBytes`
  */

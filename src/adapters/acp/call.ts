@@ -3,7 +3,7 @@ import type { AttemptEnd, FinalAnswer, Work } from '../../checkouts/idempotency.
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpError } from './error.ts';
 
-/** A call that passed every check which needs neither the store nor the merchant (acp.md 13.1). */
+/** A call that passed every check before the claim (acp 13.1). */
 export interface CheckoutCall {
   readonly operation: Operation;
   /** Decoded; undefined for create. */
@@ -16,7 +16,7 @@ export interface CheckoutCall {
   readonly callId: string;
   /** The caller's `Request-Id` as it is echoed; undefined when there is none. */
   readonly callerRequestId: string | undefined;
-  /** All that the caller sent, for those headers that the merchant is told (acp.md 13.3). */
+  /** All that the caller sent, for those headers that the merchant is told (acp 13.3). */
   readonly caller: IncomingMessage['headersDistinct'];
   /** As it came; undefined where there is none: reading, and a bare cancel. */
   readonly body: Uint8Array | undefined;

@@ -11,7 +11,7 @@ import { retryAfter } from './failure.ts';
 const BEARER = /^Bearer ([!-~]{1,512})$/i;
 
 /**
- * Who calls, by the bearer token (acp.md 2.1). A client may have several tokens, so that one can follow another while calls are open.
+ * Who calls, by the bearer token (acp 8). A client may have several tokens, so that one can follow another while calls are open.
  * An address with too many wrong ones is told to wait; a right one always passes, because clients and those who guess may have one address.
  * @throws AcpError unauthorized, rate_limited
  */

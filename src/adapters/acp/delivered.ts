@@ -14,7 +14,7 @@ export function assertAccess(access: Access): void {
 }
 
 /**
- * What the caller is given, however the call ended (acp.md 12.4).
+ * What the caller is given, however the call ended (acp 12.4).
  * @throws AcpError for every end without an answer
  */
 export function deliveredBy(end: KeyedEnd<AcpError> | AttemptEnd<AcpError>): Delivered {

@@ -19,7 +19,7 @@ interface DiscoveryParts {
 }
 
 /**
- * The discovery document (acp.md 7), once and for all. Nothing of it tells of the merchant, his payment handlers or his backend.
+ * The discovery document (acp 7), built once. It tells nothing of the merchant, the payment handlers or the backend.
  * @throws Error when it does not match its schema: a configuration that should not have been let pass
  */
 export function acpDiscovery({ publicBaseUrl, mountPath, settings }: DiscoveryParts): StaticDocument {

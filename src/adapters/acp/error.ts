@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../json/types.ts';
 
-/** `type` of the Error document (acp.md 6). There is none for authentication: the version prescribes `invalid_request`. */
+/** `type` of the Error document (acp 6). There is none for authentication: that is `invalid_request`. */
 type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';
 
 interface AcpErrorRule {
@@ -9,7 +9,7 @@ interface AcpErrorRule {
   readonly message: string;
 }
 
-/** Every failure that a caller of this front can meet, by its `code` (acp.md 13.4). No text of the merchant is ever among them. */
+/** Every failure that a caller of this front can meet, by its `code` (acp 13.4). No text of the merchant is ever among them. */
 export const ACP_ERRORS = {
   not_found: {
     status: 404,

@@ -14,7 +14,7 @@ export interface CheckoutEventParts {
   readonly receipts: { push(receipt: Receipt): void };
 }
 
-/** What operators can read of one call (acp.md 13.6). Nothing in it is the caller's or the merchant's but the merchant's status. */
+/** What operators can read of one call (acp 13.6). It holds nothing of the caller and of the merchant only the status. */
 interface CheckoutEvents {
   requested(): void;
   /** The merchant was asked. `readback`: by the gateway itself. */

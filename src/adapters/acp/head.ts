@@ -4,7 +4,7 @@ import { isEncoded } from '../../server/http/content-coding.ts';
 import { readHeader } from '../../server/http/headers.ts';
 import { AcpError } from './error.ts';
 
-/** The headers of a checkout call that decide whether it is served (acp.md 2.1). */
+/** The headers of a checkout call that decide whether it is served (acp 2.1). */
 
 /** Those that are refused here when they come twice, as 401 and 415: the shared check of all requests leaves them to us. */
 export const JUDGED_FIELDS = ['authorization', 'content-type'] as const;

@@ -1,5 +1,5 @@
 /**
- * Whether a Markdown text holds raw HTML, which no document of this protocol may (acp.md 10, 13.5): a `<` before a letter, `/`, `!` or `?`
+ * Whether a Markdown text holds raw HTML, which no document of this protocol may (acp 10): a `<` before a letter, `/`, `!` or `?`
  * that is neither code nor an autolink. Blocks and inlines are told apart as CommonMark 0.31.2 does, and wherever the text leaves a doubt
  * it counts as text: a tag that is only perhaps code is refused. Takes linear time.
  */

@@ -18,7 +18,7 @@ type FailureReason =
   | 'redirect_not_followed'
   | 'invalid_document';
 
-/** What an exchange with the merchant came to (acp.md 13.4). */
+/** What an exchange with the merchant came to (acp 13.4). */
 export type Outcome =
   | {
       readonly kind: 'document';
@@ -121,7 +121,7 @@ function refusalOf(
   }
 }
 
-/** The one code of a merchant's that can be passed on: an agent that sees no other sign of 3D Secure goes by it (acp.md 13.4). */
+/** The one code of the merchant's that can be passed on: agents that start 3D Secure depend on it (acp 13.4). */
 function requires3ds(body: Uint8Array | undefined): boolean {
   if (body === undefined) return false;
   try {

@@ -3,7 +3,7 @@ import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
 import type { Outcome } from './outcome.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** The operations that move money or end a session, and the status that tells they happened (acp.md 12.5). */
+/** The operations that move money or end a session, and the status that tells they happened (acp 12.5). */
 const DONE_AT: Readonly<Partial<Record<Operation, string>>> = {
   completeCheckoutSession: 'completed',
   cancelCheckoutSession: 'canceled',

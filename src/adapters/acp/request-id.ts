@@ -6,7 +6,7 @@ const MAX_ECHO = 128;
 const PRINTABLE = /^[ -~]+$/;
 
 /**
- * The caller's own id of his request, as it is echoed and told to the merchant (acp.md 2.1): never an error, and never the name of
+ * The caller's own id of the request, as it is echoed and told to the merchant (acp 2.1): never an error, and never the name of
  * anything here. Undefined when there is none that can be echoed.
  */
 export function callerRequestIdOf(req: IncomingMessage): string | undefined {

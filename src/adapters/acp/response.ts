@@ -30,7 +30,7 @@ export function sendFailure(res: Response, error: AcpError): void {
   send(res, error.status, JSON.stringify(error.document));
 }
 
-/** With what every answer carries (acp.md 2.2): the caller's names for his request, whatever became of it. */
+/** With what every answer carries (acp 2.2): the caller's names for the request, whatever became of it. */
 function send(res: Response, status: number, body: string | Uint8Array): void {
   if (res.destroyed || res.headersSent) return;
   const { req } = res;

@@ -28,7 +28,7 @@ const PATHS: readonly Path[] = Object.entries(
 
 /**
  * Finds the operation by the raw path below the mount. To decode before matching would give one session several paths, which the
- * merchant may read differently (acp.md 13.2).
+ * merchant may read differently (acp 13.2).
  * @throws AcpError not_found, method_not_allowed
  */
 export function routeOf(method: string | undefined, path: string): Route {

@@ -2,7 +2,7 @@ import { ACP_VERSION, type Operation } from '../../checkouts/operations.ts';
 import { isObject } from '../../json/object.ts';
 import type { JsonObject } from '../../json/types.ts';
 
-/** What a valid document can say that contradicts itself or the call (acp.md 13.5); a closed list. */
+/** How a valid document can contradict itself or the call (acp 13.5); a closed list. */
 const CONTRADICTIONS = ['session_id', 'order_session_id', 'not_canceled', 'authentication', 'version'] as const;
 export type Contradiction = (typeof CONTRADICTIONS)[number];
 

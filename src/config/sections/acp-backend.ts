@@ -7,7 +7,7 @@ import type { HeaderMap } from '../document/document.ts';
 import { type BackendBase, backendBase, lowerHeaders } from './backend.ts';
 
 const AT = 'protocols.acp.backend';
-/** What a checkout call says besides the headers that no backend may be given (acp.md 13.3). */
+/** Headers that a checkout call sets itself, besides those that no backend may be given (acp 13.3). */
 const OWN_HEADERS: readonly string[] = ['accept', 'api-version', 'request-id', 'signature', 'timestamp', 'x-attempt'];
 
 type Operations = AcpBackend['operations'];

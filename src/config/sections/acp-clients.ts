@@ -5,7 +5,7 @@ import type { SecretUses } from '../document/secret-uses.ts';
 import { STRONG_TOKEN_LENGTH } from '../document/strong-token.ts';
 
 const AT = 'protocols.acp.auth';
-/** The caller's id where there is one token and no list (acp.md 12.1). */
+/** The caller's id where there is one token and no list (acp 8). */
 const ONLY_CLIENT = 'default';
 
 /**

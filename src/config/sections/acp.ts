@@ -23,7 +23,7 @@ export interface AcpSurroundings {
   readonly sealing: readonly SealingKey[];
 }
 
-/** `protocols.acp` (acp.md 13.8). Off, nothing of it is required; on, everything that is missing is named at once. */
+/** `protocols.acp` (acp 13.7). Off, nothing of it is required; on, everything that is missing is named at once. */
 export function deriveAcp(
   document: ConfigDocument,
   { backend, trial, sealing }: AcpSurroundings,

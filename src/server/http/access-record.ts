@@ -3,7 +3,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { ErrorCode } from '../../errors.ts';
 import type { Channel } from '../../events/event.ts';
 
-/** The codes of ACP's Error document, as far as they are said here (acp.md 13.4). A bug is an INTERNAL_ERROR on every channel. */
+/** The codes of ACP's Error document that the gateway answers (acp 13.4). A bug is an INTERNAL_ERROR on every channel. */
 type CheckoutCode =
   | 'not_found'
   | 'method_not_allowed'

@@ -46,7 +46,7 @@ export interface RedisKeys {
   readonly mandatesHeld: string;
   /** Sorted set: names of held claims by their end, milliseconds. */
   readonly mandatesHeldEnds: string;
-  /** Hash: what is remembered of one key of a checkout operation, fields as in acp.md 12.3, gone after its own time. */
+  /** Hash: what is stored of one key of a checkout operation (acp 12.3), with an expiry of its own. */
   readonly checkout: (name: string) => string;
   /** Hash: who holds one checkout session, gone after its own time. */
   readonly checkoutLock: (name: string) => string;

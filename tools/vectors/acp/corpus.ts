@@ -16,7 +16,7 @@ export interface CorpusCase {
 
 const DIRECTIONS: readonly string[] = ['request', 'response', 'error', 'discovery'];
 
-/** Reads a file of labelled documents (acp.md 15). Members that tell where a document comes from are not looked at. @throws Error that says where it is not what it should be */
+/** Reads a file of labelled documents (acp 14). Members about the origin of a document are not read. @throws Error that names the member that is wrong */
 export function readCorpus(path: string): readonly CorpusCase[] {
   const value = readJson(path);
   const file = membersOf(value, 'the file');

@@ -12,7 +12,7 @@ const AGENTS = 20;
 const PATIENT = { timeoutMs: 20_000 };
 const TIMEOUT_MS = 120_000;
 
-/** Rows of acp.md 12.9 in which nobody dies: calls meet each other, their agents leave, their gateway is told to go. */
+/** acp 12.9, where no process dies: calls meet each other, their agents leave, their gateway is told to stop. */
 describe('a checkout call that runs', { timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let replicas: readonly [string, string];

@@ -28,7 +28,7 @@ const PAUSES: readonly Pause[] = [
   { operation: 'cancelCheckoutSession', at: 'before_send', late: '409 idempotency_in_flight', asked: 2 },
 ];
 
-/** Rows of acp.md 12.9: another gateway took over, and then the first one wakes up. */
+/** acp 12.9: another gateway took over, and then the first one wakes up. */
 describe('a gateway that stands still for longer than the lease of its checkout call', {
   concurrency: true,
   timeout: TIMEOUT_MS,

@@ -21,7 +21,7 @@ const DEATHS: readonly Death<Exclude<CheckoutStep, 'after_read'>>[] = [
   ),
 ];
 
-/** Rows of acp.md 12.9: a gateway on Redis dies, and the agent goes to its replica. */
+/** acp 12.9: a gateway on Redis dies, and the agent goes to its replica. */
 describe('a checkout whose gateway on Redis dies', { concurrency: AT_ONCE, timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let replica: string;

@@ -23,7 +23,7 @@ const SCENES: readonly Scene[] = [
   { acted: true, second: 'cancelCheckoutSession', told: '405 checkout_session_not_cancelable' },
 ];
 
-/** Agents make a new key for every try (acp.md 12.7): complete and cancel exclude each other on a session, at whichever gateway. */
+/** Agents make a new key for every try, so complete and cancel exclude each other on a session, at every gateway (acp 12.7). */
 describe('a second key on a checkout session', { concurrency: true, timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let replica: string;

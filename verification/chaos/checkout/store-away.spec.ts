@@ -12,7 +12,7 @@ import { startReplica } from './replica.ts';
 const TIMEOUT_MS = 120_000;
 const AWAY = '503 service_unavailable';
 
-/** Rows of acp.md 12.9: Redis stands still, dies during a call, and is down. One after the other, with all operations at once. */
+/** acp 12.9: Redis stands still, dies during a call, and is down. One after the other, with all operations at once. */
 describe('a checkout whose Redis is away', { timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let baseUrl: string;

@@ -23,7 +23,7 @@ const FAILURES: readonly { readonly fault: Extract<Fault, { acts: boolean }>; re
   { fault: { kind: 'reset', acts: true }, told: '502 processing_error' },
 ];
 
-/** Rows of acp.md 12.9: the merchant leaves it open whether it happened. */
+/** acp 12.9: the merchant's backend leaves open whether the operation happened. */
 describe('a checkout whose merchant fails', { concurrency: AT_ONCE, timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let baseUrl: string;

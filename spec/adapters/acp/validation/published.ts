@@ -8,7 +8,7 @@ import type { Json, JsonObject } from '../../../../src/json/types.ts';
 const SHARED = join(import.meta.dirname, '../../../../../shared');
 const addFormats = formatsPlugin.default ?? formatsPlugin;
 
-/** The labelled documents (acp.md 15). */
+/** The labelled documents (acp 14). */
 export const CORPUS_FILE = process.env['ACP_CORPUS'] ?? join(SHARED, 'vectors/acp-corpus.json');
 
 /** The schema that the protocol publishes: test data, no part of this repository. */

@@ -13,7 +13,7 @@ interface Relaxation {
   readonly and?: JsonObject;
 }
 
-/** Why a request that the official schema refuses is taken (acp.md 11). The first three are tags of the corpus. */
+/** Why a request that the official schema refuses is accepted (acp 11). The first three are tags of labelled documents (acp 14). */
 const RELAXATIONS = {
   /** The RFC calls the list documentation, and an unusable trace must not stop a cancellation. */
   extensible_enum: {

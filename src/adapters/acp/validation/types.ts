@@ -18,7 +18,7 @@ export type DocumentName = (typeof DOCUMENT_NAMES)[number];
 export const BUILDS = ['strict', 'wire', 'wire-quantity'] as const;
 /**
  * `strict`: the verdict of the official schema. `wire`: what is accepted of callers, who may send what the RFC tells servers to ignore
- * (acp.md 11): any `reason_code`, any capability in `interventions.supported`, `extensions: []`. `wire-quantity`: and a `quantity` of
+ * (acp 11): any `reason_code`, any capability in `interventions.supported`, `extensions: []`. `wire-quantity`: and a `quantity` of
  * request items. What is answered has one verdict in all of them.
  */
 export type Build = (typeof BUILDS)[number];

@@ -1,6 +1,6 @@
 import { closed, currencyCode, date, listOf, oneOf, text, uri } from './kinds.ts';
 
-/** acp.md 6. */
+/** The Error document (acp 6). */
 export const error = closed({
   'type*': oneOf('invalid_request', 'processing_error', 'service_unavailable'),
   'code*': text,
@@ -9,7 +9,7 @@ export const error = closed({
   supported_versions: listOf(date),
 });
 
-/** acp.md 7. */
+/** The discovery document (acp 7). */
 export const discovery = closed({
   'protocol*': closed({
     'name*': oneOf('acp'),

@@ -24,7 +24,7 @@ const coupon = closed({
   times_redeemed: integerFrom(0),
   metadata: mapOf(text),
 });
-/** acp.md 4.1. */
+/** The discounts of a session (acp 4.1). */
 export const discounts = closed({
   codes: listOf(text),
   applied: listOf(

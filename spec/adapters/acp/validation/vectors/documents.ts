@@ -4,7 +4,7 @@ import type { Kind } from './kinds.ts';
 import { cancelRequest, completeRequest, createRequest, updateRequest } from './requests.ts';
 import { session, sessionWithOrder } from './session.ts';
 
-/** Own vectors: every document by the rules of acp.md 3 to 7, each rule from both sides. */
+/** Own vectors: every document of acp 3, 4, 6 and 7, each rule from both sides. */
 export const VECTORS: Readonly<Record<DocumentName, Kind>> = {
   CheckoutSessionCreateRequest: createRequest,
   CheckoutSessionUpdateRequest: updateRequest,

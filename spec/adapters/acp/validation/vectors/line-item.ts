@@ -3,7 +3,7 @@ import { contentType } from './message.ts';
 import { item } from './shared.ts';
 import { total } from './total.ts';
 
-/** acp.md 4.1. */
+/** A line item of a session (acp 4.1). */
 export const lineItem = closed({
   'id*': text,
   'item*': item,

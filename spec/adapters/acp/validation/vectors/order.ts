@@ -59,7 +59,7 @@ const adjustment = closed({
   reason: text,
 });
 
-/** acp.md 4.1: the states of an order are open. */
+/** An order; its status is any text (acp 4.1). */
 export const order = closed({
   'id*': text,
   'checkout_session_id*': text,

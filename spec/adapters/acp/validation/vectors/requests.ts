@@ -53,7 +53,7 @@ const affiliateAttribution: Kind = withForms(open(attributed, { token: 'x' }), {
   ],
 });
 
-/** acp.md 3.1. */
+/** The body of a create (acp 3.1). */
 export const createRequest = closed({
   'line_items*': listOf(item, { from: 1 }),
   'currency*': text,
@@ -71,7 +71,7 @@ export const createRequest = closed({
   order_notes: orderNotes,
 });
 
-/** acp.md 3.2. */
+/** The body of an update (acp 3.2). */
 export const updateRequest = closed({
   buyer,
   line_items: listOf(item),
@@ -131,7 +131,7 @@ const authenticationResult: Kind = withForms(
   },
 );
 
-/** acp.md 3.3. */
+/** The body of a complete (acp 3.3). */
 export const completeRequest = closed({
   'payment_data*': paymentData,
   buyer,
@@ -148,7 +148,7 @@ export const completeRequest = closed({
   order_notes: orderNotes,
 });
 
-/** acp.md 3.4. */
+/** The body of a cancel (acp 3.4). */
 export const cancelRequest = open({
   intent_trace: open({
     'reason_code*': oneOf(

@@ -116,7 +116,7 @@ const members = {
   ),
 };
 
-/** acp.md 4.1. */
+/** The session of acp 4.1. */
 export const session = closed({ ...members, order });
-/** acp.md 4.3. */
+/** The completed session of acp 4.3. */
 export const sessionWithOrder = closed({ ...members, 'order*': order });

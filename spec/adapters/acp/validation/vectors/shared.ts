@@ -14,10 +14,10 @@ import {
   uri,
 } from './kinds.ts';
 
-/** acp.md 3.1: without quantity. */
+/** An item of a request, without quantity (acp 3.1). */
 export const item = closed({ 'id*': text, name: text, unit_amount: integer });
 
-/** acp.md 3.5. */
+/** An address (acp 3.5). */
 export const address = closed({
   'name*': text,
   'line_one*': text,

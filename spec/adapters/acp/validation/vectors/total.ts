@@ -1,6 +1,6 @@
 import { closed, integer, listOf, number, oneOf, text } from './kinds.ts';
 
-/** acp.md 4.1 and 4.2: amounts have neither sign nor limit. */
+/** A total: amounts have neither sign nor limit (acp 4.2). */
 export const total = closed({
   'type*': oneOf(
     ...(['items_base_amount', 'items_discount', 'subtotal', 'discount', 'fulfillment', 'tax', 'fee'] as const),
