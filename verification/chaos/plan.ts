@@ -77,7 +77,7 @@ export function shortPlan(seed: number): Plan {
   };
 }
 
-/** The faults and goals of the long run, which is started by hand or by night. */
+/** The faults and goals of the long run, which is started on its own. */
 export function longPlan(seed: number): Plan {
   return {
     ...FAULTS,
