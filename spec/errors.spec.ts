@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { asGatewayError, ERRORS, errorEnvelope, GatewayError } from '../src/errors.ts';
 
-/** CONTRACT 1.2, as it is written there. */
+/** The table of contract 1.2, as it is written there. */
 const STATUS: Readonly<Record<string, number>> = {
   INPUT_INVALID: 400,
   UNAUTHORIZED: 401,

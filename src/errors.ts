@@ -1,13 +1,13 @@
 import type { JsonObject } from './json/types.ts';
 
 /**
- * The closed list of failures a caller can meet (CONTRACT 1.1 and 1.2) and the one envelope that carries them.
+ * The closed list of failures a caller can meet (contract 1.1 and 1.2) and the one envelope that carries them.
  * Nothing else may leave the process: no framework page, no thrown message, no backend text.
  */
 
 interface ErrorRule {
   readonly status: number;
-  /** True only if sending the *same* request again can succeed; a thrower may overrule it where CONTRACT says so. */
+  /** True only if sending the *same* request again can succeed; a thrower may overrule it where contract 1.2 or 4.3 says so. */
   readonly retryable: boolean;
   readonly message: string;
 }
@@ -73,7 +73,7 @@ export interface PaymentDetails {
   readonly payer: string;
 }
 
-/** The non-secret facts of an error (CONTRACT 1.1, `details`). */
+/** The non-secret facts of an error (contract 1.1, `details`). */
 export interface ErrorDetails {
   readonly errors?: readonly InputProblem[];
   readonly field?: string;
@@ -134,7 +134,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** The JSON body of every failure (CONTRACT 1.1). */
+/** The JSON body of every failure (contract 1.1). */
 interface ErrorEnvelope {
   readonly status: 'error';
   readonly code: ErrorCode;

@@ -43,7 +43,7 @@ export function ask(
   });
 }
 
-/** The one envelope of CONTRACT 1.1, under the id of its answer. */
+/** The one envelope of contract 1.1, under the id of its answer. */
 export function assertEnvelope(answer: Answered, code: string): Record<string, unknown> {
   assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8');
   const body = JSON.parse(answer.text) as Record<string, unknown>;

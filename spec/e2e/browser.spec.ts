@@ -4,7 +4,7 @@ import { openSeller, type Seller } from '../support/seller.ts';
 
 const ORIGIN = 'https://dashboard.example:8443';
 
-/** What a page may send (CONTRACT 3, CORS). */
+/** What a page may send (contract 3, CORS). */
 const MAY_SEND =
   'content-type payment-signature agent-authorization idempotency-key x-request-id authorization a2a-version api-version ' +
   'request-id mcp-protocol-version mcp-method mcp-name a2a-extensions x-a2a-extensions last-event-id ' +

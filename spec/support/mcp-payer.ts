@@ -16,7 +16,7 @@ export interface McpPurchase {
 }
 
 /**
- * The terms of a challenge, found and checked as `specs/transports-v2/mcp.md` of x402 tells clients to: structured content, and the
+ * The terms of a challenge, found and checked as the MCP transport of x402 v2 tells clients to: structured content, and the
  * same object as the text of the first block. @throws AssertionError when the answer is no challenge
  */
 export function termsOf(answer: ToolAnswer): PaymentRequired {

@@ -1,4 +1,4 @@
-/** One operation of the sample merchant, as a resource of the gateway configuration (DESIGN, Configuration). */
+/** One operation of the sample merchant, as a resource of the gateway configuration. */
 interface Operation {
   readonly id: string;
   readonly name: string;

@@ -13,7 +13,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 const DRAINED = JSON.stringify({ status: 'drained' });
 
 /**
- * The management listener (CONTRACT 8): probes, metrics and the pod's hooks. Never behind a Service, so that a flood of agents can neither
+ * The management listener (contract 8): probes, metrics and the pod's hooks. Never behind a Service, so that a flood of agents can neither
  * fail a probe nor reach a hook.
  */
 export function managementApp(

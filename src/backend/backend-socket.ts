@@ -3,7 +3,7 @@ import { connect as connectTls } from 'node:tls';
 import { type buildConnector, Client, type Dispatcher } from 'undici';
 import { allowedAddresses } from './forbidden-addresses.ts';
 
-/** How long a connection to the merchant may take, milliseconds (CONTRACT 3). */
+/** How long a connection to the merchant may take, milliseconds (contract 3). */
 export const CONNECT_TIMEOUT_MS = 2_000;
 /** Largest header block of an answer, bytes of names and values. */
 const MAX_ANSWER_HEADER_BYTES = 16_384;

@@ -17,7 +17,7 @@ import { SlowReaders } from './slow-readers.ts';
 import { SocketPoolQueue } from './socket-pool-queue.ts';
 import { BackendError, type Exchange, type ReserveBackend } from './types.ts';
 
-/** Most sockets to one backend origin (CONTRACT 3). */
+/** Most sockets to one backend origin (contract 3). */
 const MAX_BACKEND_SOCKETS = 256;
 
 /** The way to a merchant. */

@@ -13,7 +13,7 @@ export interface BackendHeaderFacts {
   readonly traceparent?: string;
   /** As the caller sent it; dropped unless valid and beside a valid traceparent. */
   readonly tracestate?: string;
-  /** Derived from the payment (CONTRACT 4.4). */
+  /** Derived from the payment (contract 4.4). */
   readonly idempotencyKey?: string;
   readonly protocol: Channel;
   readonly resourceId: string;
@@ -51,7 +51,7 @@ const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** The whole header set of a backend request, lower-case names (CONTRACT 3, "headers to the backend"). */
+/** The whole header set of a backend request, lower-case names (contract 3, "headers to the backend"). */
 export function backendHeaders(facts: BackendHeaderFacts): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(facts.configured)) {
@@ -98,7 +98,7 @@ const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
 export const PAID_CACHE_CONTROL = 'private, no-store';
 
 /**
- * The fields of a delivered answer that go on to the agent, lower-case names (CONTRACT 3, "headers relayed to the agent").
+ * The fields of a delivered answer that go on to the agent, lower-case names (contract 3, "headers relayed to the agent").
  * `free`: whether the merchant decides about caching. `status`: of the answer; without it a body is assumed. A declared length is
  * passed on as it is: the exchange fails the body when the bytes do not match it.
  */

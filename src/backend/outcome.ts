@@ -8,7 +8,7 @@ type StatusOutcome =
   | { readonly kind: 'fail' };
 
 /**
- * Classifies a status (CONTRACT 1.2). `relayStatuses`: 4xx statuses the resource delivers as they are; pass an empty list for a
+ * Classifies a status (contract 1.2). `relayStatuses`: 4xx statuses the resource delivers as they are; pass an empty list for a
  * paid call. 402 is never among them: only the gateway may ask for money.
  */
 export function classify(status: number, relayStatuses: readonly number[]): StatusOutcome {

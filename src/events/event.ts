@@ -19,7 +19,7 @@ export type EventType = (typeof EVENT_TYPES)[number];
 /** The protocol a call came in by; `adapter` of an event, `protocol` of a receipt, `exposedVia` of a resource. */
 export type Channel = 'http' | 'mcp' | 'a2a' | 'acp';
 
-/** An event before the feed gave it a position (CONTRACT 6). */
+/** An event before the feed gave it a position (contract 6). */
 export interface EventDraft {
   readonly type: EventType;
   readonly requestId: string;
@@ -87,7 +87,7 @@ export interface EventTail {
   close(): void;
 }
 
-/** Longest wait of one read at the end of the ring, milliseconds (`reference/state-and-reliability.md` 1.3). */
+/** Longest wait of one read at the end of the ring, milliseconds. */
 export const TAIL_WAIT_MS = 5_000;
 
 /** One entry of the ring. `event` is undefined when what lies there cannot be read. */

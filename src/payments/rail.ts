@@ -30,7 +30,7 @@ export interface Settled {
   readonly transaction?: string;
 }
 
-/** A promise that the authorization can never move money to us any more (CONTRACT 4.3, the 402 promise). */
+/** A promise that the authorization can never move money to us any more (contract 4.3, the 402 promise). */
 export interface Worthless {
   readonly kind: 'refused';
   readonly reason: string;

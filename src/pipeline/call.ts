@@ -89,7 +89,7 @@ export interface Collecting {
 export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey'> {
   readonly stage: 'proven';
   readonly payment: Proof;
-  /** The one name the caller gave this payment, in whichever way (CONTRACT 4.4). */
+  /** The one name the caller gave this payment, in whichever way (contract 4.4). */
   readonly idempotencyKey: string | undefined;
   /** The token of a 402 that came back with the proof: a secret between buyer and gateway (contract 4.5). */
   readonly token: ShownToken | undefined;

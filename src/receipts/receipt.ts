@@ -31,7 +31,7 @@ export interface ReceiptAuthorization {
   };
 }
 
-/** A receipt (CONTRACT 6.1): every delivered call, and every settled call whether delivered or not. Only these fields. */
+/** A receipt (contract 6.1): every delivered call, and every settled call whether delivered or not. Only these fields. */
 export interface Receipt {
   /** `receipt_` + UUIDv7, so ids sort by time. */
   readonly id: string;
@@ -60,7 +60,7 @@ export interface Receipt {
     readonly callId?: string;
     /** The process died before it wrote how the delivery ended, and bytes of the answer may have reached the buyer. */
     readonly deliveryUncertain?: true;
-    /** Paid by the facilitator's word alone, without a transaction (state-and-reliability 3.5, R5). */
+    /** Paid by the facilitator's word alone, without a transaction (x402 4.2). */
     readonly unconfirmed?: true;
     /** The store had lost it; made again from what the chain shows. */
     readonly recovered?: 'chain';

@@ -20,7 +20,7 @@ export interface Descriptor {
 /** Messages that name a task of an earlier message: the one thing of A2A that an operator switches on. */
 const CONTINUATION = 'continuation';
 
-/** Constants of a release: nothing changes them at run time (CONTRACT 2). Only those of mounted fronts are published. */
+/** Constants of a release: nothing changes them at run time (contract 2). Only those of mounted fronts are published. */
 export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
   http: {
     name: 'http',

@@ -2,7 +2,7 @@ import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { InputProblem } from '../errors.ts';
 import type { Json } from '../json/types.ts';
 
-/** Most problems that one answer lists (CONTRACT 1.1). */
+/** Most problems that one answer lists (contract 1.1). */
 const MAX_INPUT_PROBLEMS = 20;
 /** Longest message, characters: published values may be part of it. */
 const MAX_MESSAGE_LENGTH = 200;

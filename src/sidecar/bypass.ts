@@ -22,8 +22,8 @@ export interface BypassWatch {
 }
 
 /**
- * A merchant on loopback that listens on every address can be called past the gateway by anyone who reaches the pod, without paying
- * (reference security.md, P5). So the gateway itself tries, at start and every minute, to reach the merchant's port on the pod's own
+ * A merchant on loopback that listens on every address can be called past the gateway by anyone who reaches the pod, without paying.
+ * So the gateway itself tries, at start and every minute, to reach the merchant's port on the pod's own
  * addresses. `onChange` hears when that begins to succeed, and with undefined when it no longer does.
  */
 export function watchBypass(options: {

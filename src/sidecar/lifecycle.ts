@@ -1,5 +1,5 @@
 /**
- * The life of the process in its pod (CONTRACT 3, shutdown): open, then draining (readiness fails, new calls are still served while
+ * The life of the process in its pod (contract 3, shutdown): open, then draining (readiness fails, new calls are still served while
  * endpoints forget us), then closed (nothing new; what runs may finish).
  */
 export interface Lifecycle {

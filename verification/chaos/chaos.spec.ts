@@ -6,7 +6,7 @@ import { shortStorm } from './storm.ts';
 
 /** The same storm in every run; CHAOS_SEED chooses another one. */
 const SEED = Number(process.env['CHAOS_SEED'] ?? 20_260_921);
-/** From the last fault until nothing is open (state-and-reliability 5.1). */
+/** Longest time from the last fault until no payment is open, milliseconds. */
 const RECOVERY_GOAL_MS = 10_000;
 
 describe('money under kill -9, pauses, power cuts, broken lines and lies', () => {

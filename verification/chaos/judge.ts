@@ -88,7 +88,7 @@ function judgeAnswers(
   if (isDeliveredToNobody(proof, work)) accuse('deliveredToNobody', proof.nonce);
   const bought = new Set(proof.answers.map(({ target }) => `${target.resource} ${target.input}`));
   if (bought.size > 1 || (work !== undefined && work.inputs.size > 1)) {
-    // Without its record nobody can know what a payment had bought; state-and-reliability 3.6 bounds it to one answer each.
+    // Without its record nothing tells what a payment had bought, so a second answer is excused.
     if (losses.mayHaveForgotten([...proof.answers.map(({ at }) => at), ...(work?.asked ?? [])]))
       excused.secondAnswers += 1;
     else accuse('secondAnswers', `${proof.nonce} bought ${[...bought, ...(work?.inputs ?? [])].join(', ')}`);

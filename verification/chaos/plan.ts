@@ -59,7 +59,7 @@ const FAULTS: Pick<Plan, 'faults' | 'aborts' | 'leavers' | 'keys' | 'tokens' | '
   adversaries: 0.02,
 };
 
-/** The goals of one run among the tests (state-and-reliability 5.1, "in every CI run"). */
+/** The faults and goals of the short run, which is part of every test run. */
 export function shortPlan(seed: number): Plan {
   return {
     ...FAULTS,
@@ -77,7 +77,7 @@ export function shortPlan(seed: number): Plan {
   };
 }
 
-/** The goals of the long run (state-and-reliability 5.1, "nightly"). */
+/** The faults and goals of the long run, which is started on its own. */
 export function longPlan(seed: number): Plan {
   return {
     ...FAULTS,

@@ -44,7 +44,7 @@ export async function signProof(
   return { story: storyOf(chain, authorization), authorization, payload };
 }
 
-/** CONTRACT 4.3 and 4.4, written a second time: a mistake in the gateway's own must not hide here. */
+/** The rules of contract 4.3 and 4.4, written a second time: a mistake in the gateway's own must not hide here. */
 function storyOf({ chainId, token }: ChainAccess, { from, nonce }: Authorization): ProofStory {
   const subject = `x402|${chainId}|${token.address}|${from}|${nonce}`.toLowerCase();
   const payId = createHash('sha256').update(subject).digest('hex');

@@ -17,7 +17,7 @@ export interface Outcome extends Evidence {
   readonly complaints: readonly string[];
 }
 
-/** The goal table of state-and-reliability 5.1 as one JSON line. */
+/** What a run measured against its goals, as one JSON line. */
 export interface Report {
   readonly seed: number;
   readonly tookMs: number;

@@ -31,7 +31,7 @@ const WRONG_CONTENT = { code: -32004, specCode: -32005, reason: 'CONTENT_TYPE_NO
 const UNKNOWN = { code: -32601, reason: 'METHOD_NOT_FOUND' } as const;
 const bad = (field: string) => ({ code: -32602, reason: 'INVALID_PARAMS', field }) as const;
 
-/** Rows 5 to 10 of reference a2a.md, section 3. */
+/** The checks of a2a 3; a name begins with the number of its check. */
 export const RUNGS: readonly Rung[] = [
   { name: '5 jsonrpc is not 2.0', request: { ...GOOD, jsonrpc: '1.0' }, ...INVALID },
   { name: '5 jsonrpc is a number', request: { ...GOOD, jsonrpc: 2.0 }, ...INVALID },

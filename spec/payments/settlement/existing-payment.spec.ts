@@ -13,7 +13,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** `running`: leased to an attempt that lives. `uncertain`: settling, and nobody works on it. */
 type Standing = Exclude<PaymentState, 'reserved' | 'settling'> | 'running' | 'uncertain';
 
-describe('the same proof again: the table of CONTRACT 4.3 and 4.4', () => {
+describe('the same proof again: the table of contract 4.3 and 4.4', () => {
   const till = tillOfEachTest();
   const { take, pay, desk, facts, later, record } = till;
 

@@ -10,7 +10,7 @@ import { connectionsFor, MAX_CONNECTIONS } from '../../../src/server/listener/li
 import { type Counter, openCounter } from './counter.ts';
 import { closeOf, dial, exchange, head, invoke, listen } from './raw.ts';
 
-/** How soon the 413 must be there after the byte too many, and what may be read beyond the cap (reference security.md, B1). */
+/** How soon the 413 must be there after the byte too many, and what may be read beyond the cap. */
 const ANSWER_WITHIN_MS = 100;
 const READ_AHEAD_BYTES = 65_536;
 

@@ -30,7 +30,7 @@ interface A2aParts {
 }
 
 /**
- * The A2A front: JSON-RPC 2.0 with the one method SendMessage (reference a2a.md). It answers what is no purchase; an order, or the
+ * The A2A front: JSON-RPC 2.0 with the one method SendMessage (a2a 1). It answers what is no purchase; an order, or the
  * payment for a task that waits for it, goes on to the shared layers.
  */
 export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): RequestHandler {
@@ -79,7 +79,7 @@ export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): Requ
 const UNKNOWN = { resourceId: '', input: {}, waiting: true, open: false } as const;
 const TASK_TAKEN: Refusal = { reason: 'TASK_NOT_FOUND', message: TAKEN };
 
-/** The one failure of a body that is answered in the words of JSON-RPC (CONTRACT 7.2). */
+/** The one failure of a body that is answered in the words of JSON-RPC (contract 7.2). */
 function nothingWhenTooLarge(error: unknown): undefined {
   if (error instanceof GatewayError && error.code === 'PAYLOAD_TOO_LARGE') return undefined;
   throw error;

@@ -30,7 +30,7 @@ const RESOURCES_EXTENSION = 'urn:agent-commerce:a2a:resources:1';
 const JSON_ONLY = ['application/json'];
 
 /**
- * The agent card (A2A 1.0, section 4.4.1; CONTRACT 7.2). No members of our own and no empty lists or defaults: readers drop those
+ * The agent card (A2A 1.0, section 4.4.1; contract 7.2). No members of our own and no empty lists or defaults: readers drop those
  * before they check a signature, and would find another text than the one that was signed.
  */
 export function agentCard({ settings, catalogue, merchant, version }: CardParts): JsonObject {

@@ -2,8 +2,8 @@ import { isObject } from '../../json/object.ts';
 import type { AnswerContent } from '../json-rpc/answer-content.ts';
 
 /**
- * What the merchant delivered as the JSON object of a data part: an object as it stands, everything else as `{"value": ...}` (SPEC
- * part 3). Nothing is parsed and written again, so no number loses a digit.
+ * What the merchant delivered as the JSON object of a data part: an object as it stands, everything else as
+ * `{"value": ...}` (specification 3). Nothing is parsed and written again, so no number loses a digit.
  */
 export function deliveredData(content: AnswerContent): string {
   switch (content.kind) {

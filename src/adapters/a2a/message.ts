@@ -42,7 +42,7 @@ export type SendMessage = Order | FollowUp;
 
 type Unread = { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** Longest message id, characters (CONTRACT 7.2). */
+/** Longest message id, characters (contract 7.2). */
 const MAX_MESSAGE_ID_LENGTH = 256;
 /** What a part may hold besides data, today and before 1.0. */
 const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;

@@ -16,7 +16,7 @@ type PaymentError =
   | 'INVALID_AMOUNT'
   | 'SETTLEMENT_FAILED';
 
-/** Our reasons (CONTRACT 1.3) in the words of the extension, as far as one fits. */
+/** Our reasons (contract 1.3) in the words of the extension, as far as one fits. */
 const ERRORS: ReadonlyMap<string, PaymentError> = new Map([
   ['insufficient_funds', 'INSUFFICIENT_FUNDS'],
   ['invalid_payload', 'INVALID_SIGNATURE'],

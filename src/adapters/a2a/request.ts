@@ -47,7 +47,7 @@ const NO_LOOKUP = 'Tasks cannot be looked up or canceled here: SendMessage answe
 /** What `ListTasks` lists in strict 1.0: nothing, truthfully. */
 const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
 
-/** Reads a body with its headers: JSON, request object, version, method, parameters, in this order (CONTRACT 7.2). */
+/** Reads a body with its headers: JSON, request object, version, method, parameters, in this order (contract 7.2). */
 export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect: Dialect): A2aReading {
   const body = readBody(bytes);
   if (!body.ok) {

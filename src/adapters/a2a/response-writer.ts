@@ -26,7 +26,7 @@ interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'wait' | 'w
 const RESOURCE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const UNNAMED = 'error';
 
-/** Outcomes as tasks: SPEC part 3, CONTRACT 7.2. A commerce outcome is never a JSON-RPC error. */
+/** Outcomes as tasks: specification 3, contract 7.2. A commerce outcome is never a JSON-RPC error. */
 export function a2aResponseWriter(res: Response, call: MessageCall, budget: AnswerBudget): ResponseWriter {
   const { requestId, resourceId } = call;
   const textOf = (outcome: TaskOutcome, task = call.task): string => resultText(call.id, taskResult(task, outcome));

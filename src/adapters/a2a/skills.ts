@@ -5,7 +5,7 @@ import type { Resource } from '../../resources/resource.ts';
 import { asksForMandate, describedWithPrice } from '../description.ts';
 
 const JSON_ONLY = ['application/json'];
-/** The name under which the card declares where a mandate goes (reference a2a.md, section 6). */
+/** The name under which the card declares where a mandate goes (a2a 2). */
 export const MANDATE_SCHEME = 'ap2Mandate';
 
 /** A resource as a skill. `compiled` tells whether an example would be accepted. */

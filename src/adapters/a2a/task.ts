@@ -34,7 +34,7 @@ export function newTask(): TaskNames {
 }
 
 /**
- * The result of SendMessage as JSON text: `{"task": Task}` with the members of A2A 1.0 only (reference a2a.md, section 2). Never
+ * The result of SendMessage as JSON text: `{"task": Task}` with the members of A2A 1.0 only (a2a 4). Never
  * `history`: it would say the buyer's proof back.
  */
 export function taskResult(task: TaskNames, { state, said, artifact, metadata }: TaskOutcome): string {

@@ -1,6 +1,6 @@
 /** The x402 extension of A2A (a2a-x402 v0.1 and v0.2): its names on the wire. */
 
-/** Both revisions name the same keys; v0.1 is also what x402 v2 names in `transports-v2/a2a.md`. */
+/** Both revisions name the same keys; v0.1 is also what the A2A transport of x402 v2 names. */
 export const X402_EXTENSIONS: readonly string[] = [
   'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2',
   'https://github.com/google-a2a/a2a-x402/v0.1',

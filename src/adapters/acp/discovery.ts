@@ -7,7 +7,7 @@ import { validatorOf } from './validation/validator.ts';
 
 /** Where agents look for the service: at the root of the origin. */
 export const DISCOVERY_PATH = '/.well-known/acp.json';
-/** How long they may go by what they found, seconds (SPEC part 8). */
+/** How long they may go by what they found, seconds (specification 8). */
 export const DISCOVERY_MAX_AGE_S = 3_600;
 
 /** What the document is made from. */

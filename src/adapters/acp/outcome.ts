@@ -9,7 +9,7 @@ import { AcpError } from './error.ts';
 import { CONTRADICTION_PLACES, type Contradiction } from './semantics.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** Why the merchant's side failed, in the closed words of `backend.failed` (CONTRACT 1.2, 6). */
+/** Why the merchant's side failed, in the closed words of `backend.failed` (contract 1.2 and 6). */
 type FailureReason =
   | 'timeout'
   | 'transport'

@@ -9,13 +9,13 @@ import { sendError, sendJson } from '../../server/http/respond.ts';
 /** How long a reader may take for what is left in the buffers after the merchant's last byte, milliseconds. */
 export const LAST_BYTES_MS = 60_000;
 
-/** Says that this answer was delivered before (CONTRACT 4.3). */
+/** Says that this answer was delivered before (contract 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 
 /** Carries the signed receipt of a mandate (ap2.md 13). */
 const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
-/** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
+/** Outcomes as plain HTTP: specification 4, contract 1 and 3. */
 export function httpResponseWriter(res: Response, requestId: string): ResponseWriter {
   const announce = ({ payment, mandateReceipt }: PaymentAnnotations): void => {
     if (res.headersSent) return;

@@ -5,7 +5,7 @@ import { isEncoded } from '../../server/http/content-coding.ts';
 import { isJsonType } from '../../server/http/media-type.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 
-/** Largest answer of the merchant that is carried inside a JSON-RPC message, bytes (CONTRACT 3, response size). */
+/** Largest answer of the merchant that is carried inside a JSON-RPC message, bytes (contract 3, response size). */
 export const MAX_BUFFERED_BYTES = 1_048_576;
 
 /** What the merchant answered, as a JSON message can carry it. */

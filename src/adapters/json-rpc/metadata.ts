@@ -15,7 +15,7 @@ export function requestIdMember(requestId: string): Members {
   return { 'agent-commerce/requestId': JSON.stringify(requestId) };
 }
 
-/** Where agents look for what was paid (specs/transports-v2/mcp.md; A2A has it in the same words). */
+/** Where agents look for what was paid (mcp 5, and a2a 4 under the same name). */
 export function paidMember(payment: PaymentResponse | undefined): Members {
   return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(paymentResponseDocument(payment)) };
 }
@@ -25,7 +25,7 @@ export function mandateReceiptMember(receipt: string | undefined): Members {
   return receipt === undefined ? {} : { 'agent-commerce/authorizationReceipt': JSON.stringify(receipt) };
 }
 
-/** The summary of a delivery (SPEC part 3). `status`: the merchant's. */
+/** The summary of a delivery (specification 3). `status`: the merchant's. */
 export function deliveryMember(
   { requestId, resourceId }: Answered,
   status: number,

@@ -39,7 +39,7 @@ interface McpParts {
 }
 
 /**
- * The MCP front: one stateless handler for both eras (reference mcp.md). Everything but `tools/call` is answered from bytes made here;
+ * The MCP front: one stateless handler for both eras (mcp 1). Everything but `tools/call` is answered from bytes made here;
  * a call goes on to the shared layers.
  */
 export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): RequestHandler {

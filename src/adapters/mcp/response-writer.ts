@@ -24,7 +24,7 @@ export interface ToolCall {
   readonly write: (result: ToolResult) => string;
 }
 
-/** Outcomes as results of `tools/call`: reference mcp.md, section 5. */
+/** Outcomes as results of `tools/call` (mcp 5). */
 export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerBudget): ResponseWriter {
   const { requestId, era } = call;
   const answer = (result: ToolResult): string => resultText(call.id, call.write(result));

@@ -23,7 +23,7 @@ export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
   '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720',
 ]);
 
-/** The rules of DESIGN, Deployment modes. The USDC domain is checked for every known network elsewhere. */
+/** What has to be so before real money is taken. The USDC domain is checked for every known network elsewhere. */
 export function checkMainnet(config: X402Config, allowed: boolean, facts: MainnetFacts, problems: ProblemList): void {
   const refuse = (key: string, message: string): void => problems.add(`payments.x402.${key}`, message);
   if (!allowed) refuse('allowMainnet', 'must be true to take real money on this network');

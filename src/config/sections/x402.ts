@@ -63,7 +63,7 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
   return config;
 }
 
-/** CONTRACT 2.1: local when facilitator and RPC are both this machine, else what the table of networks says. */
+/** As in contract 2.1: local when facilitator and RPC are both this machine, else what the table of networks says. */
 function deploymentMode(
   { network, facilitator }: X402Document,
   rpcUrl: string | undefined,

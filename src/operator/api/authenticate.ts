@@ -9,7 +9,7 @@ import { countFailedAttempts, type Guesses } from '../../server/rate-limit/faile
 const BEARER = /^Bearer +([!-~]{1,512}) *$/i;
 
 /**
- * Lets operators through (SPEC part 5). Tokens are compared as digests, in constant time, against every configured one; never from
+ * Lets operators through (specification 5). Tokens are compared as digests, in constant time, against every configured one; never from
  * a query parameter. Without a configured token the route does not exist, whatever the request brings: it leaves its router on the
  * way of every unknown one. A client with too many wrong tokens is told to wait; a right one always passes, because behind an ingress
  * operators and those who guess may have one address.

@@ -9,7 +9,7 @@ export function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(at === -1 ? '' : url.slice(at + 1));
 }
 
-/** `limit`: 1 to 500, default 50; more is clamped, anything that is no positive integer is refused (CONTRACT 6). */
+/** `limit`: 1 to 500, default 50; more is clamped, anything that is no positive integer is refused (contract 6). */
 export function limitOf(query: URLSearchParams): number {
   const text = single(query, 'limit');
   if (text === undefined) return DEFAULT_LIMIT;

@@ -23,7 +23,7 @@ interface OperatorSources {
   readonly written: () => Promise<void>;
 }
 
-/** `/api/receipts`, `/api/events` and its stream (CONTRACT 6): served only to who brings an operator token. */
+/** `/api/receipts`, `/api/events` and its stream (contract 6): served only to who brings an operator token. */
 export function operatorRoutes(
   adminTokens: readonly string[],
   { feed, receipts, stream, written }: OperatorSources,

@@ -1,9 +1,9 @@
 import type { EventEntry } from '../../events/event.ts';
 
-/** How long a client waits before it connects again, milliseconds (CONTRACT 6). */
+/** How long a client waits before it connects again, milliseconds (contract 6). */
 const RETRY_MS = 2_000;
 
-/** What every stream begins with (SPEC part 6). */
+/** What every stream begins with (specification 6). */
 export const CONNECTED = comment('connected', `retry: ${RETRY_MS}\n\n`);
 export const HEARTBEAT = comment('heartbeat');
 /** Events were dropped before the reader could have them. */

@@ -1,9 +1,9 @@
 import type { Response } from 'express';
 import { GAP, HEARTBEAT } from './stream-frames.ts';
 
-/** Between two heartbeats, milliseconds (SPEC part 8). */
+/** Between two heartbeats, milliseconds (specification 8). */
 export const HEARTBEAT_MS = 15_000;
-/** Bytes that may wait for one reader; with more he is cut, and resumes where he was (CONTRACT 6). */
+/** Bytes that may wait for one reader; with more he is cut, and resumes where he was (contract 6). */
 const MAX_UNSENT_BYTES = 1_048_576;
 /** How long a reader of old events may take none, milliseconds. */
 export const STALLED_MS = 30_000;

@@ -15,7 +15,7 @@ const HEAD = {
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',
 } as const;
-/** For who finds every place taken, seconds (CONTRACT 1.2). */
+/** For who finds every place taken, seconds (contract 1.2). */
 const RETRY_WHEN_FULL_S = 5;
 /** For who comes while the process ends, seconds: the next connection reaches another one. */
 const RETRY_WHEN_DRAINING_S = 1;
@@ -54,7 +54,7 @@ interface StreamParts {
 }
 
 /**
- * The live feed of all replicas (SPEC part 6, CONTRACT 6). A reader has a place until his connection is closed. All streams end when the
+ * The live feed of all replicas (specification 6, contract 6). A reader has a place until his connection is closed. All streams end when the
  * drain begins: their readers resume at another process, and none of them can hold up the end of this one.
  */
 export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamParts): EventStream {

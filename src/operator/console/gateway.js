@@ -14,7 +14,7 @@
 const ANSWER_TIMEOUT_MS = 10_000;
 /** Where the token goes; everything else is for anyone. */
 const OPERATOR_ROUTES = new Set(['api/events', 'api/receipts']);
-/** What a token may be (SPEC part 5): other characters cannot stand in a header. */
+/** What a token may be (specification 5): other characters cannot stand in a header. */
 export const TOKEN = /^[!-~]{1,512}$/;
 
 /** Why the gateway gave no answer to show. */

@@ -6,7 +6,7 @@
  * @typedef {{ readonly receipt: PaidReceipt, readonly standing: Standing, readonly until: number }} Owed `until`: milliseconds.
  */
 
-/** How long a buyer may collect what he paid for, milliseconds (CONTRACT 4.3). */
+/** How long a buyer may collect what he paid for, milliseconds (contract 4.3). */
 const COLLECT_MS = 24 * 60 * 60 * 1_000;
 /** A call without any outcome may still run for this long after its settlement, milliseconds: the longest deadline and half a minute. */
 export const RUNNING_MS = 150_000;

@@ -66,7 +66,7 @@ export async function fetchForBuyer(
 
 type Fetched =
   | { readonly kind: 'answer'; readonly answer: KeptAnswer }
-  /** `status` 0 when no answer came; `reason` in the words of CONTRACT 1.2, empty when the status says it. */
+  /** `status` 0 when no answer came; `reason` in the words of contract 1.2, empty when the status says it. */
   | { readonly kind: 'failed'; readonly status: number; readonly reason: string; readonly requestWritten: boolean };
 
 const TOO_LARGE: BackendFailure = 'response_too_large';

@@ -3,7 +3,7 @@ import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import type { Refusal } from './refusals.ts';
 
-/** CONTRACT 4.3. `settling` with an expired lease is *uncertain*: derived from the lease, never stored. */
+/** The states of contract 4.3. `settling` with an expired lease is *uncertain*: derived from the lease, never stored. */
 export type PaymentState =
   | 'reserved'
   | 'settling'
@@ -44,7 +44,7 @@ export interface PaymentTerms {
   /** The decoded PaymentPayload and the built backend request as JSON, so that the call can be finished without the buyer. */
   readonly proof: string;
   readonly backendRequest: string;
-  /** SHA-256 hex over payId and the caller's own idempotency key; absent when none came (CONTRACT 4.4). The key itself is a secret. */
+  /** SHA-256 hex over payId and the caller's own idempotency key; absent when none came (contract 4.4). The key itself is a secret. */
   readonly keyDigest?: string;
   /**
    * SHA-256 hex over payId and the token of a 402 that came with the proof (contract 4.5); absent when none came. The token
@@ -92,7 +92,7 @@ export interface PaymentRecord extends PaymentTerms {
   /** Why it was refused or withdrawn; of a delivery, how far it came (how-far.ts). */
   readonly reason?: string;
   readonly evidence?: Evidence;
-  /** The store had lost the record, the chain showed the payment (CONTRACT 4.3, `onStoreLoss`). */
+  /** The store had lost the record, the chain showed the payment (contract 4.3, `onStoreLoss`). */
   readonly recovered?: 'chain';
   readonly sending?: Sending;
 }
@@ -103,7 +103,7 @@ export interface PaymentRecord extends PaymentTerms {
  */
 export type Sending = 'begun' | 'ended';
 
-/** Largest body of an answer that is kept, bytes (CONTRACT 4.4). */
+/** Largest body of an answer that is kept, bytes (contract 4.4). */
 export const MAX_KEPT_BYTES = 262_144;
 /** The one header field of an answer whose body is sealed bytes; no merchant's answer can have it here. */
 export const SEALED_ANSWER = 'acg-sealed';

@@ -8,7 +8,7 @@ import type { Outcome } from './table.ts';
 export interface Refusal {
   /** What was refused: payId, signature and everything signed (`proofDigest`), so that a stranger's bad copy refuses nobody else's good one. */
   readonly proof: string;
-  /** Token of CONTRACT 1.3, at most 64 characters. */
+  /** Token of contract 1.3, at most 64 characters. */
   readonly reason: string;
   /** Unix milliseconds: from here on the proof is too old to be taken, whatever is remembered. */
   readonly until: number;

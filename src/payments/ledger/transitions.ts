@@ -1,6 +1,6 @@
 import type { PaymentFacts, PaymentState } from './ledger.ts';
 
-/** The whole state machine (CONTRACT 4.3). What is not written here cannot happen. */
+/** The whole state machine (contract 4.3). What is not written here cannot happen. */
 export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
   reserved: ['settling'],
   settling: ['settled', 'refused', 'withdrawn', 'unresolved'],

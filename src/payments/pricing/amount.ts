@@ -1,4 +1,4 @@
-/** Exact money: decimal strings in display units outside, `bigint` base units inside, never a float (DESIGN, Money). */
+/** Exact money: decimal strings in display units outside, `bigint` base units inside, never a float. */
 
 /** Longest amount text that is read, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
 export const MAX_AMOUNT_LENGTH = 160;

@@ -9,7 +9,7 @@ import type { SettlementResult } from './settlement-request.ts';
 export const CLOCK_GRAIN_MS = 2;
 
 /**
- * The rows of CONTRACT 4.3 for an authorization that is not this call's to work on. `waitedMs`: how long the call had been here when
+ * The rows of contract 4.3 for an authorization that is not this call's to work on. `waitedMs`: how long the call had been here when
  * it asked the ledger.
  */
 export async function answerExisting(

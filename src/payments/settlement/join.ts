@@ -5,7 +5,7 @@ import { CLOCK_GRAIN_MS } from './existing-payment.ts';
 import type { Settler } from './settle.ts';
 import type { SettlementRequest, SettlementResult } from './settlement-request.ts';
 
-/** How long a call waits for another one with the same proof, milliseconds (CONTRACT 4.3). */
+/** How long a call waits for another one with the same proof, milliseconds (contract 4.3). */
 export const JOIN_MS = 3_000;
 /**
  * Copies of one authorization that this process works on at a time. Each of them holds a place among all calls of the process, so without a

@@ -8,7 +8,7 @@ import { forget, leaveToBuyer, leaveToOperator, neverDecided, owesRefund, refund
 import type { Settler } from './settle.ts';
 import type { Paid, SettlementRequest } from './settlement-request.ts';
 
-/** Between two looks at the work list, milliseconds; random within, so that the replicas do not meet (CONTRACT 4.3). */
+/** Between two looks at the work list, milliseconds; random within, so that the replicas do not meet (contract 4.3). */
 const LOOK_EVERY_MS = { from: 300, to: 600 } as const;
 /** Most records of one look. */
 const BATCH = 64;

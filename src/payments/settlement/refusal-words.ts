@@ -1,4 +1,4 @@
-/** What a buyer can do about a refusal, by the reason of CONTRACT 1.3. A reason that is not here says enough, or is a facilitator's. */
+/** What a buyer can do about a refusal, by the reason of contract 1.3. A reason that is not here says enough, or is a facilitator's. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_payload', 'it must be the JSON of one x402 v2 PaymentPayload, as base64 where text is carried'],
   ['invalid_x402_version', 'x402Version must be 2'],

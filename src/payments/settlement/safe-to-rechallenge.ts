@@ -8,12 +8,12 @@ interface Facts {
 }
 
 /**
- * The 402 promise (CONTRACT 4.3) as a type. A 402 makes every client sign a new payment, so nobody may answer one for a proof that
+ * The 402 promise (contract 4.3) as a type. A 402 makes every client sign a new payment, so nobody may answer one for a proof that
  * can still move money. Challenges after a proof are made from this witness only, and it can be had in three ways: no record of the
  * authorization exists, its reservation was deleted before anything was sent, or the ledger holds the evidence that it is worthless.
  */
 export class SafeToRechallenge {
-  /** Token of CONTRACT 1.3. */
+  /** Token of contract 1.3. */
   readonly reason: string;
   /** `settle`: a settlement was begun, and what it ended with is in the ledger. */
   readonly phase: 'verify' | 'settle';

@@ -46,7 +46,7 @@ export interface SettlementParts extends StoreLossParts {
 }
 
 /**
- * Takes payments: the order of CONTRACT 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a rail. Nothing here knows HTTP.
+ * Takes payments: the order of contract 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a rail. Nothing here knows HTTP.
  * Every step that can move money is preceded by the write that lets another process find it.
  */
 export interface Settler {

@@ -14,7 +14,7 @@ export const ALL_SETTLEMENTS = 112;
 export const SLOT_WAIT_MS = 3_000;
 
 /**
- * Bounds what payers with slow settlements can hold of a peer's connections (security X18). A place stands in the name of its payer, so
+ * Bounds what payers with slow settlements can hold of a peer's connections. A place stands in the name of its payer, so
  * only proofs that were verified may take one: else anybody could take the places of anybody.
  */
 export type SettlementSlots = Slots;

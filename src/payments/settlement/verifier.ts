@@ -33,7 +33,7 @@ type ProofVerdict =
   /** Too many signatures of contracts are being verified, of this network of clients or of all. */
   | { readonly kind: 'crowded' };
 
-/** Believes a proof or not, before anything is written or paid (CONTRACT 4.2, steps 1 to 4). */
+/** Believes a proof or not, before anything is written or paid (contract 4.2, steps 1 to 4). */
 export interface ProofVerifier {
   /**
    * `network`: where the call came from; what costs a question to others comes out of its budget.

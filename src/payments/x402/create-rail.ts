@@ -15,7 +15,7 @@ import type { X402Config } from './wire/settings.ts';
 /** The configured rail, open, with the local verification that stands in front of it. */
 export interface X402Rail extends PaymentRail {
   readonly recoveryEngine: RecoveryEngine;
-  /** CONTRACT 4.2, steps 1 to 4, for a decoded proof. */
+  /** The checks of contract 4.2, steps 1 to 4, for a decoded proof. */
   examine(candidate: Candidate): Examination;
   close(): Promise<void>;
 }

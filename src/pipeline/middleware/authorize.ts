@@ -16,7 +16,7 @@ import { throwStorageError } from '../steps/storage-error.ts';
 import { unauthorized, usedUp } from '../steps/unauthorized.ts';
 
 /**
- * Checks the mandate of a call whose resource requires one (CONTRACT 4.2, step 5, and 5), after the payment proof was found right and
+ * Checks the mandate of a call whose resource requires one (contract 4.2, step 5, and contract 5), after the payment proof was found right and
  * before anything is settled or sent. The use of a paid one is reserved with its payment, that of a free one here.
  */
 export function authorize(offers: Offers, desk: MandateService, ledger: Pick<PaymentLedger, 'read'>): RequestHandler {

@@ -8,7 +8,7 @@ import { currentCall } from '../call.ts';
 type GiveBack = () => void;
 
 /**
- * Takes one token of the client for each call, before a byte of its body is read and long before a signature is checked (CONTRACT 3).
+ * Takes one token of the client for each call, before a byte of its body is read and long before a signature is checked (contract 3).
  * Without one the call is refused with the envelope on every front, because the message that a JSON-RPC error would answer has not been
  * read. Every counted answer tells what is left (draft-ietf-httpapi-ratelimit-headers-10), so that agents can slow down before.
  */

@@ -26,7 +26,7 @@ interface SettlementGate {
   readonly reserveBackend: ReserveBackend;
 }
 
-/** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (CONTRACT 4.2 and 4.3). */
+/** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (contract 4.2 and 4.3). */
 export function settle(offers: Offers, settler: Settler, gate: SettlementGate, desk?: MandateService): RequestHandler {
   return async function settleLayer(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
@@ -170,7 +170,7 @@ const POSTPONED: Readonly<Record<PostponedFor, string>> = {
     'The merchant backend cannot be reached just now, so no payment was taken. Send the same request again, with the same proof.',
 };
 
-/** The answers of the table in CONTRACT 4.3 that are neither a delivery nor a 402. */
+/** The answers of the table in contract 4.3 that are neither a delivery nor a 402. */
 function unsold(sale: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'again' }>): GatewayError {
   switch (sale.kind) {
     case 'in_flight':

@@ -12,7 +12,7 @@ import { oneKey } from '../steps/one-key.ts';
 import { offerOf, requirePayment } from '../steps/payment-required.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 
-/** Checks the proof locally, cheap checks first (CONTRACT 4.2, steps 1 to 4). Nothing is written and no money moves. */
+/** Checks the proof locally, cheap checks first (contract 4.2, steps 1 to 4). Nothing is written and no money moves. */
 export function verify(
   offers: Offers,
   verifier: ProofVerifier,

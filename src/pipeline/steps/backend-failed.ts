@@ -6,7 +6,7 @@ import { elapsedMs } from '../../server/http/elapsed.ts';
 import type { FundedCall } from '../call.ts';
 import { isRetrySafe, retryUntil } from './retry-safety.ts';
 
-/** Why nothing can be delivered, in the words of CONTRACT 1.2. */
+/** Why nothing can be delivered, in the words of contract 1.2. */
 interface BackendFailed {
   readonly reason?: string;
   /** 0 when no answer came. */
@@ -66,7 +66,7 @@ function mayPass(status: number): boolean {
 export const MANDATE_USED =
   'The answer of the merchant backend was not delivered, and the mandate of this call is used. Try again with another mandate.';
 
-/** What the buyer is told of a call that is paid and not delivered (CONTRACT 4.3). `retryable`: the same proof can collect it. */
+/** What the buyer is told of a call that is paid and not delivered (contract 4.3). `retryable`: the same proof can collect it. */
 export function undeliveredError(
   record: PaymentRecord,
   {
@@ -88,7 +88,7 @@ export function undeliveredError(
   });
 }
 
-/** The closed words of CONTRACT 1.2: a merchant that cannot be reached and a broken connection look the same from outside. */
+/** The closed words of contract 1.2: a merchant that cannot be reached and a broken connection look the same from outside. */
 function wireReason(reason: string): string {
   return reason === 'unreachable' ? 'transport' : reason;
 }

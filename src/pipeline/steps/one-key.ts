@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { PreparedCall } from '../call.ts';
 
-/** 1 to 255 printable ASCII characters (CONTRACT 4.4). */
+/** 1 to 255 printable ASCII characters (contract 4.4). */
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
 /** The one key of a paid call: the header's, or the payment-identifier of its proof. @throws GatewayError INPUT_INVALID */

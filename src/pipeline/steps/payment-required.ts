@@ -9,9 +9,9 @@ import type { PreparedCall, ProvenCall } from '../call.ts';
 import { paidPurchase } from './mandate-purchase.ts';
 
 /**
- * Answers 402 with a fresh challenge. This is the only place that does, so the promise of CONTRACT 4.3 has one door, and the witness
+ * Answers 402 with a fresh challenge. This is the only place that does, so the promise of contract 4.3 has one door, and the witness
  * is its key: a call that brought a proof gets no challenge without it. `owed` is undefined for a call without a proof. Where a mandate
- * is needed too, the challenge says which (CONTRACT 5).
+ * is needed too, the challenge says which (contract 5).
  * @throws Error when the witness is missing or forged: a bug, which must not become a second payment.
  */
 export function requirePayment(

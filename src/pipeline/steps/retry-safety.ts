@@ -2,7 +2,7 @@ import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/retention.ts';
 import type { Resource } from '../../resources/resource.ts';
 
-/** Whether the merchant may be sent this resource's request a second time (CONTRACT 4.3, row "undelivered"). */
+/** Whether the merchant may be sent this resource's request a second time (contract 4.3, row "undelivered"). */
 export function isRetrySafe(resource: {
   readonly backend: Pick<Resource['backend'], 'method' | 'idempotent'>;
 }): boolean {

@@ -11,7 +11,7 @@ import { textFault } from './text.ts';
 
 /** Schemas in one schema, references followed: bounds what one validation can cost. */
 export const MAX_SUBSCHEMAS = 5_000;
-/** The member of an input that carries a proof (SPEC part 5). */
+/** The member of an input that carries a proof (specification 5). */
 export const PAYMENT_MEMBER = '_payment';
 /** The member of an input that carries a mandate (ap2.md 7.1). */
 export const AUTHORIZATION_MEMBER = '_authorization';

@@ -30,7 +30,7 @@ type CheckoutCode =
 
 /**
  * What became of a request, in words from closed lists: `delivered`, `replayed` (delivered before), `payment_required`, `client_gone`
- * (the caller left first), an error code of CONTRACT 1.2, that of an ACP error, or the code of a JSON-RPC error.
+ * (the caller left first), an error code of contract 1.2, that of an ACP error, or the code of a JSON-RPC error.
  */
 export type Outcome =
   | 'delivered'

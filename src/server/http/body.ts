@@ -7,7 +7,7 @@ import { trailersRefused } from './framing.ts';
 import { readHeader } from './headers.ts';
 import { isJsonType } from './media-type.ts';
 
-/** Largest request body, bytes on the wire (SPEC part 8). */
+/** Largest request body, bytes on the wire (specification 8). */
 export const MAX_BODY_BYTES = 262_144;
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i;

@@ -5,7 +5,7 @@ import { belowMount, rawPath } from './target.ts';
 
 /**
  * Fields that mean one thing or nothing: sent twice, two readers could each take another one for valid, also when both say the same.
- * Headers of the payment and of the fronts have rules of their own (CONTRACT 3 and 4), X-Request-Id is replaced.
+ * Headers of the payment and of the fronts have rules of their own (contract 3 and 4), X-Request-Id is replaced.
  */
 export const SINGLE_FIELDS: readonly string[] = [
   'authorization',

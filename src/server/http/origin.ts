@@ -15,7 +15,7 @@ const EXPOSED =
   'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt';
 
 /**
- * Browsers only from listed origins, compared exactly (CONTRACT 3, CORS). A request without an Origin is an agent's and gets no
+ * Browsers only from listed origins, compared exactly (contract 3, CORS). A request without an Origin is an agent's and gets no
  * CORS headers, nor does a page of the gateway's own public origin, which needs none; any other Origin is refused, so that a page
  * cannot drive a gateway it was not given, whatever name it has in DNS. `moreHeaders`: request headers that pages may send besides.
  */

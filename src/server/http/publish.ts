@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import type { StaticDocument } from '../../resources/resource.ts';
 import { sendJson } from './respond.ts';
 
-/** How long readers may go by a document, seconds (CONTRACT 7.2). */
+/** How long readers may go by a document, seconds (contract 7.2). */
 const MAX_AGE_S = 300;
 
 /** Serves a document that strangers read and keep: bytes made at start, to be asked for again after `maxAgeS`, five minutes unless given. */

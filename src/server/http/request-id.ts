@@ -5,10 +5,10 @@ import { newCallId } from '../../events/call-id.ts';
 import { readHeader } from './headers.ts';
 import { belowMount, rawPath } from './target.ts';
 
-/** What a caller's X-Request-Id may be (SPEC part 8). */
+/** What a caller's X-Request-Id may be (specification 8). */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
 
-/** How an id begins that we made, by the raw path it was asked on (CONTRACT 3, "requestId minted by other channels"). */
+/** How an id begins that we made, by the raw path it was asked on (contract 3, "requestId minted by other channels"). */
 export interface IdPrefixes {
   get(path: string): string | undefined;
 }

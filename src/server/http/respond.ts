@@ -28,7 +28,7 @@ export function sendText(
   else res.end(body);
 }
 
-/** Sends the one error envelope (CONTRACT 1.1). After a head went out the only honest answer is a broken connection. */
+/** Sends the one error envelope (contract 1.1). After a head went out the only honest answer is a broken connection. */
 export function sendError(res: Response, error: GatewayError, requestId: string, resourceId?: string): void {
   noteOutcome(res, error.code);
   if (res.headersSent) {

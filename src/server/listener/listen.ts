@@ -6,7 +6,7 @@ import { originForm } from '../http/target.ts';
 import type { LoadShedder } from '../load-shedding/load-shedder.ts';
 import { Connections, leaveInOrder, type RefusalListener } from './connections.ts';
 
-/** Socket bounds of CONTRACT 3. Two proofs of 8 KiB must fit into the head. */
+/** Socket bounds of contract 3. Two proofs of 8 KiB must fit into the head. */
 const LIMITS = {
   maxHeaderSize: 32_768,
   headersTimeout: 10_000,

@@ -2,7 +2,7 @@ import http from 'node:http';
 import { errorEnvelope, GatewayError } from '../../errors.ts';
 import { MAX_BODY_BYTES } from '../http/body.ts';
 
-/** When a caller may come again, seconds (CONTRACT 1.2). */
+/** When a caller may come again, seconds (contract 1.2). */
 export const RETRY_AFTER_SECONDS = 1;
 
 const { writeHead } = http.ServerResponse.prototype;

@@ -10,7 +10,7 @@ export interface Slots {
   inFlight(): number;
 }
 
-/** `atMost`: the calls that may be in flight at the same time (CONTRACT 3, admission). */
+/** `atMost`: the calls that may be in flight at the same time (contract 3, admission). */
 export function createSlots(atMost: number): Slots {
   let inFlight = 0;
   return {

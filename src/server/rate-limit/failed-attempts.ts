@@ -2,7 +2,7 @@ import { RecentMap } from '../../time/recent-map.ts';
 import type { ClientOf } from './client-address.ts';
 import { MAX_CLIENTS } from './token-buckets.ts';
 
-/** Wrong tries that one client has within any minute (reference security.md, O4). */
+/** Wrong tokens that one client may send within any minute: room for mistakes, far too few for a guess. */
 export const MAX_FAILED_ATTEMPTS = 10;
 const WINDOW_MS = 60_000;
 

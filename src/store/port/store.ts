@@ -7,7 +7,7 @@ import type { SharedSecrets } from '../../payments/pricing/token-keys.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
 
-/** `degraded` still serves (CONTRACT 2, readiness); the cause goes to the log, never to an answer. */
+/** `degraded` still serves (contract 2, readiness); the cause goes to the log, never to an answer. */
 export type StoreHealth =
   | { readonly status: 'ok' }
   | { readonly status: 'degraded' | 'unreachable' | 'unwritable'; readonly cause: string };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EventBatch } from '../../events/event.ts';
 
-/** Longest wait of an entry for company, milliseconds (CONTRACT 6). */
+/** Longest wait of an entry for company, milliseconds (contract 6). */
 const BATCH_DELAY_MS = 25;
 /** Entries in one batch. */
 const BATCH_SIZE = 100;

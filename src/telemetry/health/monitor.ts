@@ -15,7 +15,7 @@ export interface Watched {
   readonly look: () => Promise<{ readonly found: Observation; readonly cause?: string }>;
 }
 
-/** The body of `/ready` (SPEC part 4). */
+/** The body of `/ready` (specification 4). */
 export interface Readiness {
   readonly ready: boolean;
   readonly store: ReadinessCheck;

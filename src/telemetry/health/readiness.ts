@@ -1,11 +1,11 @@
-/** A component's check as `/ready` shows it (SPEC part 2). */
+/** A component's check as `/ready` shows it (specification 2). */
 export interface ReadinessCheck {
   readonly name: string;
   readonly status: 'pass' | 'warn' | 'fail';
   readonly detail?: ReadinessDetail;
 }
 
-/** The closed vocabulary of CONTRACT 2; causes go to the log. */
+/** The closed vocabulary of contract 2; causes go to the log. */
 type ReadinessDetail =
   | `${'store' | 'adapter' | 'payment-provider' | 'authorization-provider'}-${'degraded' | 'unreachable'}`
   | 'store-unwritable'
@@ -32,7 +32,7 @@ const STALE_AFTER_MS = 10_000;
 export const UNSEEN: CheckState = { status: 'fail', last: 'unreachable', failures: 0, lastGoodAt: -STALE_AFTER_MS };
 
 /**
- * The transitions of CONTRACT 2: the first failure warns, the third in a row (or 10 s without a good look) fails, one good look
+ * The transitions of contract 2: the first failure warns, the third in a row (or 10 s without a good look) fails, one good look
  * passes. A store that cannot write fails at once; a degraded component warns and serves.
  */
 export function observe(state: CheckState, found: Observation, now: number): CheckState {

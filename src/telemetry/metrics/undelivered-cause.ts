@@ -7,7 +7,7 @@ import type { Advance } from '../../payments/ledger/ledger.ts';
 export const UNDELIVERED_CAUSES = ['merchant', 'client_gone', 'gateway'] as const;
 type UndeliveredCause = (typeof UNDELIVERED_CAUSES)[number];
 
-/** The cause of a write that ends in `undelivered`, from what that write tells the books (CONTRACT 6). */
+/** The cause of a write that ends in `undelivered`, from what that write tells the books (contract 6). */
 export function undeliveredCause({ receipt, events }: Pick<Advance, 'receipt' | 'events'>): UndeliveredCause {
   const code = receipt?.metadata?.backendErrorCode;
   // Without a code nothing failed: the answer was fetched behind the buyer's back and waits for him.

@@ -34,7 +34,7 @@ export function signer(now: () => number, lifeSeconds: () => number, onSigned: (
   };
 }
 
-/** How a buyer's call ended, in the words of CONTRACT 4.3; `open` while it may try again. */
+/** How a buyer's call ended, in the words of contract 4.3; `open` while it may try again. */
 export type Ending =
   | 'open'
   | 'answered'

@@ -67,7 +67,7 @@ export class Laws {
 
   /** A 402 is about to be answered. */
   challenged({ nonce }: Attempt, damaged: boolean): void {
-    // The window check comes first (CONTRACT 4.2, step 3), and in these seconds a lagging chain cannot show what the store forgot.
+    // The window check comes first (contract 4.2, step 3), and in these seconds a lagging chain cannot show what the store forgot.
     const endsIn = this.#chain.validBefore(nonce) * 1_000 - this.#now();
     if (damaged && endsIn < LAST_SECONDS_MS && endsIn > -LAST_SECONDS_MS) {
       this.excused.add(nonce);

@@ -6,7 +6,7 @@ import type { PaymentRail } from '../../../src/payments/x402/wire/rail.ts';
 import { transactionOf } from './chain.ts';
 import type { Mutant } from './mutant.ts';
 
-/** Wrong designs, most of them common ones (state-and-reliability 5.3). Each is one port that does something else. */
+/** Wrong designs, most of them common ones. Each is one port that does something else. */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: '402 when the settlement did not answer',

@@ -101,7 +101,7 @@ function weatherOf(chance: Chance, rail: RailKind): Weather {
     pause: chance.pick([0, 0.01, 0.03, 0.08]),
     lose: rail === 'blind' ? 0 : sometimes(0.2, 0.015),
     rollBack: rail === 'blind' ? 0 : sometimes(0.15, 0.02),
-    // Without a chain to ask, a nonce that was used elsewhere passes for paid (state-and-reliability 3.5, R5).
+    // Without a chain to ask, a nonce that was used elsewhere passes for paid (x402 4.2).
     spend: rail === 'blind' ? 0 : sometimes(0.12, 0.015),
     store: chance.pick([0, 0, 0.03, 0.15]),
     settle: chance.pick([0, 0.3, 0.7]),

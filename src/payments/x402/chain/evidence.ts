@@ -38,7 +38,7 @@ export interface TransactionReceipt {
 type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
 
 /**
- * The log pair rule (x402.md 8.4): the asset logged that the authorization was used, and its next log is the transfer of exactly
+ * The log pair rule (x402 5.1): the asset logged that the authorization was used, and its next log is the transfer of exactly
  * this value to the payee. In a batch several pairs stand behind one another, so the transfer of one authorization must not count
  * for another; and a used nonce without its transfer proves nothing.
  */

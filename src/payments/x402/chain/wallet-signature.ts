@@ -24,7 +24,7 @@ interface WalletSignatureDeps {
   readonly hasCode: (address: string) => Promise<boolean>;
   /**
    * Whether the rail deploys a wallet before it pays (ERC-6492). Our own relayer does not: it would call a contract of the payer's choice
-   * (security X8).
+   * (x402 3.2).
    */
   readonly deploysWallets: boolean;
 }

@@ -13,7 +13,7 @@ export function takenAtItsWord(answer: SettleAnswer, sentBefore: boolean, transa
   if (answer.kind === 'claimed') return { kind: 'settled', evidence: 'claim', transaction: answer.transaction };
   if (answer.kind === 'denied') {
     const { reason, namedTransaction } = answer;
-    // Payee and value are inside the signature: who used this nonce on chain paid us (state-and-reliability 3.5, R5).
+    // Payee and value are inside the signature: who used this nonce on chain paid us (x402 4.2).
     if (sentBefore && saysNonceSpent(reason)) return settledByNonce(transaction);
     if (!sentBefore && !namedTransaction && refusedBeforeBroadcast(reason))
       return { kind: 'refused', reason, evidence: 'unsent' };

@@ -7,7 +7,7 @@ import { inwardReason } from '../wire/reasons.ts';
 import type { PaymentRequirements } from '../wire/types.ts';
 
 /**
- * The facilitator API (specs/x402-specification-v2.md, section 7). A body with a boolean `isValid` or `success` is a verdict,
+ * The facilitator API of x402 v2 (x402 4.2). A body with a boolean `isValid` or `success` is a verdict,
  * whatever the status; anything else is none.
  */
 
@@ -93,7 +93,7 @@ export function readSupported(status: number, json: Json | undefined, network: s
   return served ? undefined : `the facilitator does not serve exact on ${network}`;
 }
 
-/** Statuses that speak of the facilitator and not of the payment, whatever the body says (CONTRACT 1.2). */
+/** Statuses that speak of the facilitator and not of the payment, whatever the body says (contract 1.2). */
 function isOutage(status: number): boolean {
   return status >= 500 || status === 401 || status === 403 || status === 429;
 }

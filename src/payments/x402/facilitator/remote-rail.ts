@@ -12,7 +12,7 @@ import { settledByNonce, takenAtItsWord, unproven } from './facilitator-claims.t
 import { createFailover } from './facilitator-failover.ts';
 import type { SettleAnswer } from './facilitator-wire.ts';
 
-/** Deadlines of CONTRACT 4.2 for all facilitators together, milliseconds. */
+/** Deadlines of contract 4.2 for all facilitators together, milliseconds. */
 const VERIFY_DEADLINE_MS = 5_000;
 const SETTLE_DEADLINE_MS = 60_000;
 /** How long the chain may take to show what the facilitator claims, milliseconds. */
@@ -24,7 +24,7 @@ export interface RemoteRailDeps {
   readonly facilitator: Extract<FacilitatorConfig, { readonly mode: 'remote' }>;
   /** CAIP-2, for the readiness check. */
   readonly network: string;
-  /** Undefined without an RPC URL: then the facilitator's word has to do where CONTRACT 4.3 says so. */
+  /** Undefined without an RPC URL: then the facilitator's word has to do where contract 4.3 says so. */
   readonly chain: Chain | undefined;
   /** `receipt` unless given; says nothing without a chain. */
   readonly confirm?: Confirmation;

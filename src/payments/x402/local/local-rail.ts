@@ -14,7 +14,7 @@ import { createRelayer, type Sending } from './relayer.ts';
 import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
 import { type Simulation, simulate } from './simulation.ts';
 
-/** Longest time from the call to an outcome, milliseconds (CONTRACT 4.2). */
+/** Longest time from the call to an outcome, milliseconds (contract 4.2). */
 const LOCAL_SETTLE_DEADLINE_MS = 60_000;
 /** Gas limits of a transfer; a payer that is a contract runs code of its own, within a cap. */
 const ACCOUNT_GAS = 160_000n;

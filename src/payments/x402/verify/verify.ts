@@ -11,7 +11,7 @@ import type { X402Config } from '../wire/settings.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, PaymentRequirements } from '../wire/types.ts';
 import { invalidWindow, type WindowReason } from '../wire/window.ts';
 
-/** The first cheap check that failed, in the order of CONTRACT 4.2: step 1 `offer`, step 2 `terms`, step 3 `window`. */
+/** The first cheap check that failed, in the order of contract 4.2: step 1 `offer`, step 2 `terms`, step 3 `window`. */
 type ProofRefusal =
   | {
       readonly step: 'offer';
@@ -62,7 +62,7 @@ export type ProvenVerdict =
 
 /**
  * What the cheap checks found. A refusal is not yet an answer: an authorization that already has a record under `payId` is
- * answered from that record, whatever became of the offer or the window since (CONTRACT 4.2 step 3), and never 402 for it.
+ * answered from that record, whatever became of the offer or the window since (contract 4.2 step 3), and never 402 for it.
  */
 export interface Examination {
   readonly payId: string;

@@ -4,7 +4,7 @@ import type { PaymentRequired } from './types.ts';
 
 /** A 402 in the forms that the channels need. */
 export interface Challenge {
-  /** The payment-required envelope (SPEC part 2) as JSON. */
+  /** The payment-required envelope (specification 2) as JSON. */
   readonly body: string;
   /** The PAYMENT-REQUIRED header: the document below as base64. */
   readonly header: string;
@@ -20,7 +20,7 @@ export interface Challenge {
   readonly asciiDocument: string;
 }
 
-/** Why the proof that came with this request was refused (CONTRACT 1.3); the additive member `error` of the body. */
+/** Why the proof that came with this request was refused (contract 1.3); the additive member `error` of the body. */
 interface ChallengeError {
   readonly code: 'PAYMENT_INVALID' | 'PAYMENT_SETTLEMENT_FAILED';
   readonly reason: string;

@@ -1,4 +1,4 @@
-/** Header values of the HTTP transport: JSON as standard base64 with padding (specs/transports-v2/http.md). */
+/** Header values of the HTTP transport: JSON as standard base64 with padding (x402 2.1). */
 
 const ALPHABET = /^[A-Za-z0-9+/]+={0,2}$/;
 

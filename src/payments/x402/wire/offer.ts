@@ -30,7 +30,7 @@ export type OfferTerms = Pick<
 /** The name of the extension that says that a mandate is needed. */
 const MANDATE = 'ap2';
 
-/** What we advertise so that a client may name its payment (CONTRACT 4.4). */
+/** What we advertise so that a client may name its payment (contract 4.4). */
 const IDENTIFIER_EXTENSION = {
   info: { required: false },
   schema: {
@@ -66,7 +66,7 @@ export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorizatio
   return resource.authorization?.includes('ap2') === true;
 }
 
-/** The one entry of `accepts` (CONTRACT 4.1). `paymentFlow` is said aloud because clients take its absence for the opposite. */
+/** The one entry of `accepts` (contract 4.1). `paymentFlow` is said aloud because clients take its absence for the opposite. */
 export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
   return {
     scheme: 'exact',

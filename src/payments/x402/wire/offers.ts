@@ -54,7 +54,7 @@ export function compileOffers(
   return offers;
 }
 
-/** The PAYMENT-RESPONSE summary of a settled payment (SPEC part 2). */
+/** The PAYMENT-RESPONSE summary of a settled payment (specification 2). */
 export function settledResponse(record: PaymentRecord, requestId: string): PaymentResponse {
   return {
     success: true,
@@ -85,7 +85,7 @@ export function refusedResponse(offer: Offer, requestId: string, reason: string,
   };
 }
 
-/** The PAYMENT-RESPONSE summary of a settlement whose outcome is not known yet (x402.md 8.1). */
+/** The PAYMENT-RESPONSE summary of a settlement whose outcome is not known yet (x402 2.5). */
 export function pendingResponse(
   record: PaymentRecord,
   transaction: string | undefined,

@@ -9,7 +9,7 @@ interface ReplaySubject {
 }
 
 /**
- * The replay key (CONTRACT 4.3): SHA-256 hex over `x402|{chainId}|{asset}|{from}|{nonce}`, all lower case. It depends on the
+ * The replay key (contract 4.3): SHA-256 hex over `x402|{chainId}|{asset}|{from}|{nonce}`, all lower case. It depends on the
  * authorization only, never on the bytes of a header or a signature, so one authorization in other clothes has the same key.
  */
 export function replayKey({ chainId, asset, from, nonce }: ReplaySubject): string {

@@ -2,7 +2,7 @@ import { isObject } from '../../../json/object.ts';
 import type { Json, JsonObject } from '../../../json/types.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 
-/** Why no proof could be read (tokens of CONTRACT 1.3). */
+/** Why no proof could be read (tokens of contract 1.3). */
 type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
 
 /** A proof as the buyer meant it: well-formed, in one spelling, and not yet believed. */
@@ -17,7 +17,7 @@ export type DecodedProof =
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
 
-/** The extension that lets a buyer name its payment (specs/extensions/payment_identifier.md). */
+/** The extension that lets a buyer name its payment (contract 4.4). */
 export const PAYMENT_IDENTIFIER = 'payment-identifier';
 /** The extension that carries the buyer's secret (contract 4.5). */
 export const BUYER_TOKEN = 'agent-commerce-buyer';
@@ -28,7 +28,7 @@ const BYTES32 = /^0x[0-9a-fA-F]{64}$/;
 const BYTES = /^0x(?:[0-9a-fA-F]{2})+$/;
 /** An integer in its one spelling; 78 digits hold 2^256 - 1. */
 const INTEGER = /^(?:0|[1-9][0-9]{0,77})$/;
-/** The same with leading zeros: amounts of an offer are compared as integers (CONTRACT 4.2). */
+/** The same with leading zeros: amounts of an offer are compared as integers (contract 4.2). */
 const AMOUNT = /^[0-9]{1,78}$/;
 const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 const UINT256_LIMIT = 1n << 256n;

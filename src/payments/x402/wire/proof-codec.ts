@@ -4,10 +4,10 @@ import { decodeHeader, encodeHeader } from './header-codec.ts';
 import { type DecodedProof, readPaymentPayload } from './payload-schema.ts';
 import type { PaymentPayload } from './types.ts';
 
-/** Longest PAYMENT-SIGNATURE value that is read, bytes (CONTRACT 3). */
+/** Longest PAYMENT-SIGNATURE value that is read, bytes (contract 3). */
 export const MAX_PROOF_BYTES = 8_192;
 
-/** Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema, in this order (CONTRACT 4.2, step 1). */
+/** Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema, in this order (contract 4.2, step 1). */
 export function decodeProof(header: string): DecodedProof {
   // Characters outside base64 are refused below, so characters are bytes here.
   const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);

@@ -1,4 +1,4 @@
-/** Why payments are refused, in the words of CONTRACT 1.3. Facilitators say the same thing in two vocabularies. */
+/** Why payments are refused, in the words of contract 1.3. Facilitators say the same thing in two vocabularies. */
 
 const TOKEN = /^[a-z0-9_.-]{1,64}$/;
 /** What becomes of a reason that is no machine token. */

@@ -2,7 +2,7 @@ import { encodeHeader } from './header-codec.ts';
 import type { PaymentResponse } from './types.ts';
 
 /**
- * The PAYMENT-RESPONSE document (SPEC part 2 with the additive fields of CONTRACT 4.2). Field by field, so that nothing a facilitator
+ * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Field by field, so that nothing a facilitator
  * said can slip into an answer of ours.
  */
 export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {

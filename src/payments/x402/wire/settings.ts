@@ -23,7 +23,7 @@ export interface X402Config {
   readonly keepAnswerSeconds: number;
   /** The operator's word that no other store and no other seller uses `payTo`. */
   readonly payToExclusive: boolean;
-  /** What an authorization gets that has no record although the chain shows that it paid us (CONTRACT 4.3). */
+  /** What an authorization gets that has no record although the chain shows that it paid us (contract 4.3). */
   readonly onStoreLoss: 'deliver' | 'refuse';
   readonly localSignatureCheck: boolean;
   readonly mode: DeploymentMode;

@@ -1,5 +1,5 @@
 /**
- * The JSON shapes of x402 v2 (specs/x402-specification-v2.md), scheme `exact` on EVM with EIP-3009.
+ * The JSON shapes of x402 v2 (x402 2), scheme `exact` on EVM with EIP-3009.
  * Amounts are decimal strings in base units, times decimal strings in Unix seconds.
  */
 
@@ -50,7 +50,7 @@ export interface PaymentPayload {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/** The PAYMENT-RESPONSE summary: SPEC part 2 with the additive fields of CONTRACT 4.2. `amount` in display units. */
+/** The PAYMENT-RESPONSE summary: specification 2 with the additive fields of contract 4.2. `amount` in display units. */
 export interface PaymentResponse {
   readonly success: boolean;
   readonly transaction: string;

@@ -11,7 +11,7 @@ export type WindowReason =
   | 'invalid_exact_evm_payload_authorization_valid_after'
   | 'invalid_exact_evm_payload_authorization_valid_before';
 
-/** Why an authorization cannot be used at this time (CONTRACT 4.2, step 3), or undefined. */
+/** Why an authorization cannot be used at this time (contract 4.2, step 3), or undefined. */
 export function invalidWindow(
   { validAfter, validBefore }: Pick<Eip3009Authorization, 'validAfter' | 'validBefore'>,
   maxTimeoutSeconds: number,
