@@ -12,7 +12,7 @@ export const LAST_BYTES_MS = 60_000;
 /** Says that this answer was delivered before (CONTRACT 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 
-/** Carries the signed receipt of a mandate (ap2.md 13). */
+/** Carries the signed receipt of a mandate (ap2 13). */
 export const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
 /** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
