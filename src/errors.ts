@@ -100,7 +100,7 @@ export interface ErrorDetails {
   readonly receipt?: string;
 }
 
-export interface ErrorOptions {
+interface ErrorOptions {
   readonly message?: string;
   readonly details?: ErrorDetails;
   readonly retryable?: boolean;
@@ -135,7 +135,7 @@ export class GatewayError extends Error {
 }
 
 /** The JSON body of every failure (CONTRACT 1.1). */
-export interface ErrorEnvelope {
+interface ErrorEnvelope {
   readonly status: 'error';
   readonly code: ErrorCode;
   readonly message: string;

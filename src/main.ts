@@ -1,18 +1,13 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
+import { exitWith } from './cli/exit-code.ts';
 import { UsageError } from './cli/usage-error.ts';
-import { ConfigError } from './problems/problem.ts';
 
 const USAGE = `acg <command> [--config FILE]
 
   serve        run the gateway (default)
   validate     check the configuration and say what it means
   healthcheck  exit 0 when the gateway of this configuration is up
-  mandate      AP2 mandates with TEST keys, for developers of agents (acg mandate --help)
-  vectors ap2 FILE [--redis URL]
-               present the cases of a file of AP2 vectors to the verifier (acg vectors --help)
-  vectors acp FILE
-               put the cases of a file of ACP documents through the validators (acg vectors --help)
   reconcile --from-chain [--since BLOCK|ISO8601] [--dry-run]
                write the receipts that the chain shows and a lost store forgot; without --since of the last 30 days
   reconcile --decide PAYID paid|unpaid [--transaction HASH]
@@ -21,14 +16,15 @@ const USAGE = `acg <command> [--config FILE]
 The configuration is --config, else AGENT_COMMERCE_CONFIG, else config.yaml.
 `;
 
+/** What only a checkout has: no image carries code that makes test keys. */
+const OF_DEVELOPERS: ReadonlySet<string> = new Set(['mandate', 'vectors']);
+
 const RECONCILE_OPTIONS = ['from-chain', 'since', 'dry-run', 'decide', 'transaction'] as const;
 
 /** Exit codes: 0 done, 1 failed, 64 wrong usage, 78 wrong configuration (sysexits). */
 async function main(): Promise<number> {
-  // They have options of their own.
-  if (process.argv[2] === 'mandate') return (await import('./cli/mandate/command.ts')).mandate(process.argv.slice(3));
-  if (process.argv[2] === 'vectors')
-    return (await import('./cli/vectors/command.ts')).vectorsCommand(process.argv.slice(3));
+  const first = process.argv[2] ?? '';
+  if (OF_DEVELOPERS.has(first)) throw new UsageError(`${first} is a command of a checkout: npm run acg -- ${first}`);
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -47,9 +43,9 @@ async function main(): Promise<number> {
     return 0;
   }
   const args = values.config === undefined ? {} : { config: values.config };
-  if (rest.length > 0 && values.decide === undefined) return misused(`unexpected argument ${rest[0]}`);
+  if (rest.length > 0 && values.decide === undefined) throw new UsageError(`unexpected argument ${rest[0]}`);
   const foreign = command === 'reconcile' ? undefined : RECONCILE_OPTIONS.find((name) => values[name] !== undefined);
-  if (foreign !== undefined) return misused(`--${foreign} belongs to reconcile`);
+  if (foreign !== undefined) throw new UsageError(`--${foreign} belongs to reconcile`);
   // Loaded on demand: a configuration check need not start a web server.
   switch (command) {
     case 'serve':
@@ -74,27 +70,8 @@ async function main(): Promise<number> {
       return 0;
     }
     default:
-      return misused(`unknown command ${command}`);
+      throw new UsageError(`unknown command ${command}`);
   }
 }
 
-function misused(why: string): number {
-  process.stderr.write(`${why}\n\n${USAGE}`);
-  return 64;
-}
-
-try {
-  process.exitCode = await main();
-} catch (thrown) {
-  if (thrown instanceof ConfigError) {
-    process.stderr.write(`${thrown.message}\n`);
-    process.exitCode = 78;
-  } else if (thrown instanceof UsageError) {
-    process.exitCode = misused(thrown.message);
-  } else if (thrown instanceof TypeError && 'code' in thrown && String(thrown.code).startsWith('ERR_PARSE_ARGS')) {
-    process.exitCode = misused(thrown.message);
-  } else {
-    process.stderr.write(`${thrown instanceof Error ? thrown.message : String(thrown)}\n`);
-    process.exitCode = 1;
-  }
-}
+await exitWith(main, USAGE);

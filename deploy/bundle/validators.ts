@@ -7,7 +7,7 @@ import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/ada
 import { createConfigEngine } from '../../src/config/engine.ts';
 
 /** The modules that compile. */
-const COMPILED = /[\\/]src[\\/](?:fronts[\\/]acp[\\/]validation|config)[\\/]compiled\.ts$/;
+const COMPILED = /[\\/]src[\\/](?:adapters[\\/]acp[\\/]validation|config)[\\/]compiled\.ts$/;
 /** The code of one validator or of one build of them is a module of its own: its names are its own. */
 const GENERATED = /[\\/]generated-([a-z-]+)\.js$/;
 

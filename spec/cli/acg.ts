@@ -4,6 +4,8 @@ import { ended } from '../support/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 
 const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
+/** The entry of a checkout, with the commands that no image has. */
+const TOOLS = join(import.meta.dirname, '../../tools/acg.ts');
 
 /** What a run of the command line came to. */
 export interface CommandRun {
@@ -14,8 +16,17 @@ export interface CommandRun {
 }
 
 /** Runs `acg` in this folder without this process's environment, and waits for its end. */
-export async function acg(folder: string, args: readonly string[]): Promise<CommandRun> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+export function acg(folder: string, args: readonly string[]): Promise<CommandRun> {
+  return runEntry(MAIN, folder, args);
+}
+
+/** The same for the commands of a checkout. */
+export function acgOfCheckout(folder: string, args: readonly string[]): Promise<CommandRun> {
+  return runEntry(TOOLS, folder, args);
+}
+
+async function runEntry(entry: string, folder: string, args: readonly string[]): Promise<CommandRun> {
+  const child = spawn(process.execPath, [entry, ...args], {
     cwd: folder,
     env: COMPILE_CACHE,
     stdio: ['ignore', 'pipe', 'pipe'],

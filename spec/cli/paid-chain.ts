@@ -1,7 +1,7 @@
 import { encodeFunctionData, type Hex, type PrivateKeyAccount } from 'viem';
-import type { Proof } from '../../src/payments/rail.ts';
 import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
 import { replayKey } from '../../src/payments/x402/wire/payid.ts';
+import type { Proof } from '../../src/payments/x402/wire/rail.ts';
 import type { Eip3009Authorization } from '../../src/payments/x402/wire/types.ts';
 import { chainActors } from '../payments/x402/chain/chain-actors.ts';
 import {

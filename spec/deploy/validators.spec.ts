@@ -8,8 +8,8 @@ import { build } from 'rolldown';
 import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
 import { BUILDS, DOCUMENT_NAMES, type DocumentName, type Fault } from '../../src/adapters/acp/validation/types.ts';
 import { validatorOf } from '../../src/adapters/acp/validation/validator.ts';
-import { readCorpus } from '../../src/cli/vectors/acp/corpus.ts';
 import type { Json } from '../../src/json/types.ts';
+import { readCorpus } from '../../tools/vectors/acp/corpus.ts';
 import { CORPUS_FILE, unless } from '../adapters/acp/validation/published.ts';
 import { VECTORS } from '../adapters/acp/validation/vectors/documents.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { allowedMerchants, lineItems, plain } from '../../src/cli/mandate/maker/constraints.ts';
 import type { JsonObject } from '../../src/json/types.ts';
+import { allowedMerchants, lineItems, plain } from '../../tools/mandate/maker/constraints.ts';
 import { ACTIVATED } from '../adapters/a2a/post.ts';
 import { withClaims, withHeader } from '../support/ap2/hands.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';

@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Address, type Hex, keccak256, stringToBytes } from 'viem';
-import {
-  amountRange,
-  budget,
-  type Constraint,
-  recurrence,
-  reference,
-} from '../../src/cli/mandate/maker/constraints.ts';
+import { amountRange, budget, type Constraint, recurrence, reference } from '../../tools/mandate/maker/constraints.ts';
 import { TOKEN_TYPES } from '../world/authorization.ts';
 import { INPUT, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
 import { type Body, FRONTS } from './mandate-fronts.ts';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { parse } from 'yaml';
-import { readOptions } from '../../src/cli/mandate/options.ts';
-import { makeKeys } from '../../src/cli/mandate/test-keys.ts';
+import { readOptions } from '../../tools/mandate/options.ts';
+import { makeKeys } from '../../tools/mandate/test-keys.ts';
 import type { ConfigObject } from './config.ts';
 
 /** Makes new TEST keys in a folder, as `acg mandate keys` does, and gives the section `authorization` of a shop that trusts them. */

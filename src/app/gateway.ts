@@ -56,7 +56,7 @@ import { openWriteQueues } from './write-queues.ts';
 const WRITE_DOWN_MS = 2_000;
 
 /** What a gateway is made of; the caller opened it and closes it. */
-export interface GatewayParts {
+interface GatewayParts {
   readonly config: GatewayConfig;
   readonly store: Store;
   /** Undefined when nothing has a price. */

@@ -13,7 +13,7 @@ const BREATH_MS = 20;
 const COUNT_DEADLINE_MS = 300;
 
 /** Keeps the store within its bounds, off the request path. */
-export interface Housekeeping {
+interface Housekeeping {
   /** No further step; says what was dropped since the last line. Resolves when the step that runs is done. */
   stop(): Promise<void>;
 }

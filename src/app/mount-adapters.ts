@@ -17,7 +17,7 @@ import type { IngressGuards } from './ingress-guards.ts';
 import type { AcpService } from './open-acp.ts';
 
 /** What the fronts are made from. */
-export interface AdapterParts {
+interface AdapterParts {
   readonly config: Pick<GatewayConfig, 'protocols' | 'merchant'>;
   readonly catalogue: Catalogue;
   readonly store: Pick<Store, 'tasks' | 'secrets'>;

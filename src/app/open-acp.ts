@@ -29,7 +29,7 @@ import type { IngressGuards } from './ingress-guards.ts';
 import type { WriteQueues } from './write-queues.ts';
 
 /** What of the gateway the checkouts share with its calls. */
-export interface AcpParts {
+interface AcpParts {
   readonly store: Pick<Store, 'checkouts'>;
   readonly writeQueues: Pick<WriteQueues, 'events' | 'receipts'>;
   /** Every call passes its entrance first. */

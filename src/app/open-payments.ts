@@ -35,7 +35,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/rail-metrics.ts';
 
 /** What takes payments is made of. */
-export interface PaymentParts {
+interface PaymentParts {
   readonly ledger: PaymentLedger;
   readonly rail: X402Rail;
   readonly onStoreLoss: StoreLossPolicy;

@@ -8,7 +8,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 
 /** What a gateway shows of itself beside its calls; everything here is known already and only read. */
-export interface ProcessGauges {
+interface ProcessGauges {
   readonly lifecycle: Pick<Lifecycle, 'draining'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
   /** Why the first front warns: the merchant can be called past the gateway, or cannot be reached. */

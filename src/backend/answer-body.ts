@@ -5,7 +5,7 @@ import type { BackendError } from './types.ts';
 const BODY_BUFFER_BYTES = 65_536;
 
 /** Where an answer's bytes come from. */
-export interface BodySource {
+interface BodySource {
   /** The reader has room again. */
   resume(): void;
   /** The reader destroyed the body: nobody wants the rest. */

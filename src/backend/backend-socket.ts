@@ -6,7 +6,7 @@ import { allowedAddresses } from './forbidden-addresses.ts';
 /** How long a connection to the merchant may take, milliseconds (CONTRACT 3). */
 export const CONNECT_TIMEOUT_MS = 2_000;
 /** Largest header block of an answer, bytes of names and values. */
-export const MAX_ANSWER_HEADER_BYTES = 16_384;
+const MAX_ANSWER_HEADER_BYTES = 16_384;
 /** How long a socket is kept for reuse when the merchant gives no `Keep-Alive: timeout=` hint, milliseconds. */
 const IDLE_SOCKET_MS = 4_000;
 /** A socket that was used longer ago carries nothing that is paid, milliseconds: less than any usual merchant keeps one. */

@@ -18,7 +18,7 @@ import { SocketPoolQueue } from './socket-pool-queue.ts';
 import { BackendError, type Exchange, type ReserveBackend } from './types.ts';
 
 /** Most sockets to one backend origin (CONTRACT 3). */
-export const MAX_BACKEND_SOCKETS = 256;
+const MAX_BACKEND_SOCKETS = 256;
 
 /** The way to a merchant. */
 export interface BackendConnection {
@@ -38,7 +38,7 @@ export interface WatchedBackend extends BackendConnection {
   facts(): BackendFacts;
 }
 
-export interface BackendFacts {
+interface BackendFacts {
   readonly state: BreakerState;
   /** How often the breaker opened. */
   readonly opened: Readonly<Record<BackendTrouble, number>>;
@@ -49,7 +49,7 @@ export interface BackendFacts {
 }
 
 /** Where the merchant is and how he is spoken to. */
-export interface ExchangeOptions {
+interface ExchangeOptions {
   /** Scheme, host and port of the backend; redirects are never followed, so nothing else is ever contacted. */
   readonly origin: string;
   readonly maxSockets?: number;

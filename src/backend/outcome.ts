@@ -1,5 +1,5 @@
 /** What a final status of the merchant means for the caller. */
-export type StatusOutcome =
+type StatusOutcome =
   /** The answer is what was bought or asked for. */
   | { readonly kind: 'deliver' }
   /** Never followed and never relayed: its Location can name an internal host. */

@@ -22,7 +22,7 @@ const HEARD_MS = 1_000;
 export type ReserveRefusal = 'breaker' | 'connect' | 'sockets';
 
 /** What reservations stand on. */
-export interface ReservationParts {
+interface ReservationParts {
   readonly sockets: SocketPoolQueue;
   readonly pool: ConnectionPool;
   readonly heldBack: SlowReaders;

@@ -25,13 +25,13 @@ export interface Run<Failure> {
 }
 
 /** A claim that may call the merchant. */
-export type Granted = Extract<Claimed, { readonly kind: 'first' | 'again' }>;
+type Granted = Extract<Claimed, { readonly kind: 'first' | 'again' }>;
 
 /** What an attempt came to; `taken`: the claim was lost before the merchant was called, and this is what the store says now. */
-export type AttemptResult<Failure> = KeyedEnd<Failure> | { readonly kind: 'taken'; readonly taken: Taken };
+type AttemptResult<Failure> = KeyedEnd<Failure> | { readonly kind: 'taken'; readonly taken: Taken };
 
 /** What attempts work with. */
-export interface AttemptTools {
+interface AttemptTools {
   readonly claims: CheckoutClaims;
   readonly ending: Ending;
   readonly ring: AnswerSeal;

@@ -16,7 +16,7 @@ import { passed } from './steps.ts';
 import { type Taken, take, tell } from './taking.ts';
 
 /** What the machine works with. */
-export interface IdempotencyOptions {
+interface IdempotencyOptions {
   readonly claims: CheckoutClaims;
   readonly sessions: Pick<Sessions, 'open'>;
   readonly settings: IdempotencySettings;

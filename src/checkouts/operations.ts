@@ -15,7 +15,7 @@ export type KeyedOperation = Exclude<Operation, 'getCheckoutSession'>;
 export const ACP_VERSION = '2026-04-17';
 
 /** What an operation is, whatever the merchant calls its paths. */
-export interface OperationRule {
+interface OperationRule {
   readonly method: 'GET' | 'POST';
   /** Below the mount, and below the merchant's base URL unless configured otherwise. */
   readonly path: string;

@@ -1,7 +1,7 @@
 import { createKeyRing, type SealingKeys } from '../crypto/key-ring.ts';
 
 /** What a sealed answer belongs to. It opens nowhere else. */
-export interface AnswerContext {
+interface AnswerContext {
   /** The record's name. */
   readonly name: string;
   readonly fingerprint: string;

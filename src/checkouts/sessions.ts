@@ -5,7 +5,7 @@ import { ownershipNamesOf } from './names.ts';
 import type { IdempotencySettings } from './settings.ts';
 
 /** What decides whose sessions are. */
-export interface SessionOptions {
+interface SessionOptions {
   readonly claims: Pick<CheckoutClaims, 'own' | 'ownership'>;
   readonly settings: Pick<IdempotencySettings, 'secret' | 'retentionMs' | 'sessionKeepMs'>;
   readonly deploymentId: string;

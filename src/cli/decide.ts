@@ -8,7 +8,7 @@ import { openStore } from '../store/open.ts';
 import { UsageError } from './usage-error.ts';
 
 /** What an operator says of a payment that nothing else can decide. */
-export interface Decision {
+interface Decision {
   readonly payId: string;
   readonly was: 'paid' | 'unpaid';
   /** The transaction that paid, where it was found: 0x and 64 hex digits. */

@@ -7,7 +7,7 @@ const MAX_DRAIN_SECONDS = 600;
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 
 /** What belongs to the process and not to the merchant: from the environment only. */
-export interface ProcessSettings {
+interface ProcessSettings {
   readonly logLevel: string;
   readonly drainSeconds: number;
 }

@@ -22,7 +22,7 @@ const BATCH = 100;
 /** Between two lines of progress, milliseconds. */
 const PROGRESS_EVERY_MS = 2_000;
 
-export interface ReconcileArgs {
+interface ReconcileArgs {
   readonly config?: string;
   readonly fromChain: boolean;
   /** A block number, or ISO 8601; without a time of day midnight UTC. */

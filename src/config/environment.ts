@@ -2,9 +2,9 @@ import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { type Environment, readBoundedFile } from './document/read.ts';
 
 /** Largest mounted secret, bytes. */
-export const MAX_SECRET_BYTES = 65_536;
+const MAX_SECRET_BYTES = 65_536;
 
-export type EnvironmentText =
+type EnvironmentText =
   | { readonly kind: 'unset' }
   | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean }
   | { readonly kind: 'fault'; readonly message: string };
@@ -53,7 +53,7 @@ interface Chosen {
 }
 
 /** The overrides that the environment sets, with the paths they settle; empty variables count as unset. */
-export interface EnvironmentOverrides {
+interface EnvironmentOverrides {
   readonly paths: ReadonlySet<string>;
   apply(document: unknown): unknown;
 }

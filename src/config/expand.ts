@@ -3,7 +3,7 @@ import { type Environment, MAX_CONFIG_DEPTH } from './document/read.ts';
 import { environmentText, readSecretFile } from './environment.ts';
 
 /** The document with every placeholder replaced. Paths as in ConfigProblem. */
-export interface Expansion {
+interface Expansion {
   readonly value: unknown;
   /** Values that came whole out of a mounted file, which is where a key belongs. */
   readonly fromFile: ReadonlySet<string>;

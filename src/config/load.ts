@@ -12,7 +12,7 @@ import { MAKE_A_KEY, SEALING_KEYS } from './sections/sealing.ts';
 import { validateDocument } from './validate.ts';
 
 /** Where a configuration comes from. `path` is the `--config` argument; without it AGENT_COMMERCE_CONFIG, else `config.yaml`. */
-export interface ConfigSource {
+interface ConfigSource {
   readonly path?: string | undefined;
   readonly env: Environment;
 }

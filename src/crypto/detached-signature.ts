@@ -3,7 +3,7 @@ import type { Json } from '../json/types.ts';
 import type { SigningKey } from './signing-key.ts';
 
 /** A JWS in the flattened serialization without its payload (RFC 7515, appendix F): the document itself is the payload. */
-export interface DetachedSignature {
+interface DetachedSignature {
   readonly protected: string;
   readonly signature: string;
 }

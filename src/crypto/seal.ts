@@ -18,7 +18,7 @@ const DEFLATED = 2;
 /** Smaller ones gain less than the work costs. */
 const DEFLATE_OVER_BYTES = 2_048;
 /** Nothing that was sealed unfolds to more, bytes. */
-export const MAX_UNFOLDED_BYTES = 262_144;
+const MAX_UNFOLDED_BYTES = 262_144;
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;

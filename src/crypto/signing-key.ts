@@ -21,7 +21,7 @@ export interface SigningKey {
 }
 
 /** A key, or what an operator has to change about the text. The message never quotes it. */
-export type SigningKeyReading =
+type SigningKeyReading =
   | { readonly ok: true; readonly key: SigningKey }
   | { readonly ok: false; readonly message: string };
 

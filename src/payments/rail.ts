@@ -1,11 +1,14 @@
 import type { PaidEvidence, WorthlessEvidence } from './ledger/ledger.ts';
-import type { ChainFault } from './x402/chain/chain-health.ts';
-import type { PaymentPayload, PaymentRequirements } from './x402/wire/types.ts';
+
+/**
+ * What every way of moving money has in common, whatever protocol its proofs and offers are written in: `Payload` and `Offer` are that
+ * protocol's own types.
+ */
 
 /** A proof that passed the local checks. */
-export interface Proof {
+export interface Proof<Payload> {
   readonly payId: string;
-  readonly payload: PaymentPayload;
+  readonly payload: Payload;
   /** 65 bytes recovered to `from` here; `contract`: left to the chain (ERC-1271, or the local check is switched off). */
   readonly signedBy: 'account' | 'contract';
 }
@@ -84,6 +87,19 @@ export interface SettlementHistory {
   readonly mark?: string;
 }
 
+/**
+ * How a node lies by silence. `stall`: it shows no new blocks. `clock`: our own clock is wrong by the blocks, so every window is judged
+ * wrongly. `missing`: it shows that a payment's transaction succeeded and not what that logged, so no payment can be told from none.
+ */
+export const CHAIN_FAULTS = ['stall', 'clock', 'missing'] as const;
+export type ChainFaultKind = (typeof CHAIN_FAULTS)[number];
+
+/** The cause is for the log. */
+export interface ChainFault {
+  readonly kind: ChainFaultKind;
+  readonly cause: string;
+}
+
 /** What the readings of a chain say of the node that gave them. */
 export interface ChainState {
   readonly faults: readonly ChainFault[];
@@ -98,16 +114,16 @@ export interface RailFault {
 }
 
 /** A way money moves. It can refuse what the local checks accepted, never accept what they refused. */
-export interface PaymentRail {
+export interface PaymentRail<Payload, Offer> {
   readonly facilitator: 'local' | 'remote';
   /** Whether `reconcile` can ask a chain; without one it knows only what the facilitator says. */
   readonly seesChain: boolean;
   /** Deadline 5 s. Moves nothing. */
-  verify(proof: Proof, offer: PaymentRequirements): Promise<RailVerdict>;
+  verify(proof: Proof<Payload>, offer: Offer): Promise<RailVerdict>;
   /** Deadline 60 s. `writeAhead` is awaited between signing and broadcasting; when it fails nothing is sent. */
   settle(
-    proof: Proof,
-    offer: PaymentRequirements,
+    proof: Proof<Payload>,
+    offer: Offer,
     writeAhead: (transaction: SignedTransaction) => Promise<void>,
     history?: SettlementHistory,
   ): Promise<Settlement>;
@@ -116,8 +132,8 @@ export interface PaymentRail {
    * chain, and only for what may have been sent before, a facilitator's "nonce already used" counts as paid.
    */
   reconcile(
-    proof: Proof,
-    offer: PaymentRequirements,
+    proof: Proof<Payload>,
+    offer: Offer,
     knownTransaction: string | undefined,
     history?: SettlementHistory,
   ): Promise<Reading>;

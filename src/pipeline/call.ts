@@ -9,12 +9,12 @@ import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/model/verd
 import type { CarriedMandate } from '../mandates/ap2/token/envelope.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import type { ShownToken } from '../payments/pricing/buyer-token.ts';
-import type { Proof } from '../payments/rail.ts';
 import type { Lease } from '../payments/settlement/leases.ts';
 import type { ClaimEnd } from '../payments/settlement/task-claims.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import type { Challenge } from '../payments/x402/wire/challenge.ts';
 import type { Agreed } from '../payments/x402/wire/offers.ts';
+import type { Proof } from '../payments/x402/wire/rail.ts';
 import type { PaymentResponse } from '../payments/x402/wire/types.ts';
 import type { ReceiptAuthorization } from '../receipts/receipt.ts';
 import type { Resource } from '../resources/resource.ts';
@@ -71,7 +71,7 @@ export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
 }
 
 /** What of a resource counts once the request is built. */
-export type SoldResource = Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
+type SoldResource = Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
 
 /**
  * A call whose resource was removed, or takes its input no more, and that may have been paid before. It never begins a payment and is

@@ -2,7 +2,7 @@ import { receiptId } from './id.ts';
 import type { Receipt } from './receipt.ts';
 
 /** What a receipt says of its call. */
-export type CallFacts = Pick<Receipt, 'requestId' | 'resourceId' | 'protocol' | 'backendStatus' | 'durationMs'> &
+type CallFacts = Pick<Receipt, 'requestId' | 'resourceId' | 'protocol' | 'backendStatus' | 'durationMs'> &
   Partial<Pick<Receipt, 'authorization' | 'metadata'>>;
 
 /** The receipt of a call that has just been delivered and that cost nothing here. */

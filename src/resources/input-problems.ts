@@ -3,7 +3,7 @@ import type { InputProblem } from '../errors.ts';
 import type { Json } from '../json/types.ts';
 
 /** Most problems that one answer lists (CONTRACT 1.1). */
-export const MAX_INPUT_PROBLEMS = 20;
+const MAX_INPUT_PROBLEMS = 20;
 /** Longest message, characters: published values may be part of it. */
 const MAX_MESSAGE_LENGTH = 200;
 /** Longest member name that a path repeats, characters. */

@@ -11,7 +11,7 @@ import type { ResourceConfig } from './settings.ts';
 import type { PathTemplate } from './url-template.ts';
 
 /** Largest input, in JSON values, whose problems are all listed; above it only the first one is, so that garbage stays cheap. */
-export const MAX_REPORTED_VALUES = 1_000;
+const MAX_REPORTED_VALUES = 1_000;
 
 type Validators = ReturnType<typeof compileValidators>;
 

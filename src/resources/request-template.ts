@@ -16,7 +16,7 @@ export function carriesBody(method: BackendRequest['method']): boolean {
   return BODY_METHODS.has(method);
 }
 
-export type BuiltRequest =
+type BuiltRequest =
   | { readonly ok: true; readonly request: BackendRequest }
   | { readonly ok: false; readonly problem: InputProblem };
 

@@ -6,7 +6,7 @@ import type { Pricing } from '../payments/pricing/price.ts';
 import type { ResourceConfig } from './settings.ts';
 
 /** An input that passed the schema, with the backend request it leads to; or every problem found (at most 20). */
-export type PreparedInput =
+type PreparedInput =
   | {
       readonly ok: true;
       readonly request: BackendRequest /** Without the reserved names. */;

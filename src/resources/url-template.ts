@@ -10,7 +10,7 @@ export interface PathTemplate {
   readonly segmentCount: number;
 }
 
-export type TemplateReading =
+type TemplateReading =
   | { readonly ok: true; readonly template: PathTemplate }
   | { readonly ok: false; readonly message: string };
 

@@ -16,7 +16,7 @@ export interface Lifecycle {
   drain(bounds: DrainBounds): Promise<void>;
 }
 
-export interface DrainBounds {
+interface DrainBounds {
   /** How long new calls are still served, milliseconds. */
   readonly propagationMs: number;
   /** How long running calls may take after that, milliseconds. */

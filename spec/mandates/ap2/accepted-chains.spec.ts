@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hashOf } from '../../../src/cli/mandate/maker/tokens.ts';
+import { hashOf } from '../../../tools/mandate/maker/tokens.ts';
 import { withClaims, withHeader } from '../../support/ap2/hands.ts';
 import { BANK, KID_ONLY, PROVIDER } from '../../support/ap2/keys.ts';
 import { NOW, purchaseWith } from '../../support/ap2/purchase.ts';

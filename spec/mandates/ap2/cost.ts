@@ -4,8 +4,8 @@
  * units when its open mandate was seen before, 8 when nothing was.
  */
 import { verify as verifySignature } from 'node:crypto';
-import { signJwt } from '../../../src/cli/mandate/maker/tokens.ts';
 import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { signJwt } from '../../../tools/mandate/maker/tokens.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';
 import { NOW } from '../../support/ap2/purchase.ts';

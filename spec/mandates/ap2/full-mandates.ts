@@ -1,5 +1,5 @@
-import { amountRange, budget, plain, recurrence } from '../../../src/cli/mandate/maker/constraints.ts';
 import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import { amountRange, budget, plain, recurrence } from '../../../tools/mandate/maker/constraints.ts';
 import { changed, type Hand } from '../../support/ap2/hands.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { purchaseWith } from '../../support/ap2/purchase.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { lineItems } from '../../../src/cli/mandate/maker/constraints.ts';
-import { closedCheckout, openMandate, VCT } from '../../../src/cli/mandate/maker/contents.ts';
-import { hopDraft, rootDraft } from '../../../src/cli/mandate/maker/drafts.ts';
-import { chainOf, type Draft, hashOf } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import { lineItems } from '../../../tools/mandate/maker/constraints.ts';
+import { closedCheckout, openMandate, VCT } from '../../../tools/mandate/maker/contents.ts';
+import { hopDraft, rootDraft } from '../../../tools/mandate/maker/drafts.ts';
+import { chainOf, type Draft, hashOf } from '../../../tools/mandate/maker/tokens.ts';
 import { type Changes, changed, forge } from '../../support/ap2/hands.ts';
 import { createKey, PROVIDER } from '../../support/ap2/keys.ts';
 import { AUDIENCE, NOW } from '../../support/ap2/purchase.ts';

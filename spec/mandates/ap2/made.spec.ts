@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { amountRange, budget, recurrence, reference } from '../../../src/cli/mandate/maker/constraints.ts';
+import { amountRange, budget, recurrence, reference } from '../../../tools/mandate/maker/constraints.ts';
 import { BANK, KID_ONLY, PROVIDER } from '../../support/ap2/keys.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Content } from '../../../src/cli/mandate/maker/contents.ts';
 import { isObject } from '../../../src/json/object.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Content } from '../../../tools/mandate/maker/contents.ts';
 import { changed, type Hand } from '../../support/ap2/hands.ts';
 import type { Wishes } from '../../support/ap2/wishes.ts';
 import { resultOf } from './full-mandates.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { base64url, type Draft, hashOf, placeholder } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import { base64url, type Draft, hashOf, placeholder } from '../../../tools/mandate/maker/tokens.ts';
 import { changed, type Hand } from '../../support/ap2/hands.ts';
 import { resultOf } from './full-mandates.ts';
 

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { amountRange, budget, lineItems, recurrence, reference } from '../../../src/cli/mandate/maker/constraints.ts';
-import { closedCheckout, openMandate, VCT } from '../../../src/cli/mandate/maker/contents.ts';
-import { hopDraft } from '../../../src/cli/mandate/maker/drafts.ts';
+import type { Frequency } from '../../../src/mandates/ap2/constraints/recurrence.ts';
+import { finishUses, reserveUses } from '../../../src/mandates/register/register-table.ts';
+import { amountRange, budget, lineItems, recurrence, reference } from '../../../tools/mandate/maker/constraints.ts';
+import { closedCheckout, openMandate, VCT } from '../../../tools/mandate/maker/contents.ts';
+import { hopDraft } from '../../../tools/mandate/maker/drafts.ts';
 import {
   chainOf,
   discloseElement,
@@ -11,9 +13,7 @@ import {
   placeholder,
   sdJwt,
   signJwt,
-} from '../../../src/cli/mandate/maker/tokens.ts';
-import type { Frequency } from '../../../src/mandates/ap2/constraints/recurrence.ts';
-import { finishUses, reserveUses } from '../../../src/mandates/register/register-table.ts';
+} from '../../../tools/mandate/maker/tokens.ts';
 import { forge } from '../../support/ap2/hands.ts';
 import { PROVIDER } from '../../support/ap2/keys.ts';
 import { createMint } from '../../support/ap2/mint.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { amountRange, budget, type Constraint, plain, recurrence } from '../../../src/cli/mandate/maker/constraints.ts';
+import { amountRange, budget, type Constraint, plain, recurrence } from '../../../tools/mandate/maker/constraints.ts';
 import { type Changes, withMandate } from '../../support/ap2/hands.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { chainOf, hashOf, sdJwt } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
+import { chainOf, hashOf, sdJwt } from '../../../tools/mandate/maker/tokens.ts';
 import { changed, type Hand, withClaims, withHeader, withMandate } from '../../support/ap2/hands.ts';
 import { PROVIDER } from '../../support/ap2/keys.ts';
 import { NOW, profileWith } from '../../support/ap2/purchase.ts';

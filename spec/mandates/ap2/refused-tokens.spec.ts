@@ -1,5 +1,5 @@
-import { discloseElement, placeholder } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { Json } from '../../../src/json/types.ts';
+import { discloseElement, placeholder } from '../../../tools/mandate/maker/tokens.ts';
 import {
   changed,
   type Hand,

@@ -56,7 +56,7 @@ describe('the doors of a 402, in the sources', () => {
       .map(({ file }) => file)
       .toSorted();
 
-  it('only layers/ask.ts has a responseWriter ask for payment, and the responseWriter that notes what is said passes it on', () => {
+  it('only pipeline/steps/payment-required.ts asks for payment, and the response writer that notes outcomes passes it on', () => {
     assert.deepEqual(using(/\.paymentRequired\(/), ['src/pipeline/call.ts', 'src/pipeline/steps/payment-required.ts']);
     const noting = sources.find(({ file }) => file === 'src/pipeline/call.ts')?.text ?? '';
     assert.equal(noting.match(/\.paymentRequired\(/g)?.length, 1);
@@ -66,24 +66,24 @@ describe('the doors of a 402, in the sources', () => {
     );
   });
 
-  it('only a responseWriter writes the status, and no failure is thrown that has it', () => {
+  it('only a response writer writes the status, and no failure is thrown that has it', () => {
     const status = /\b402\s*,|(?:status(?:Code)?\s*[(=]\s*|writeHead\(\s*)402\b/;
-    assert.deepEqual(using(status), ['src/errors.ts', 'src/adapters/http/response-writer.ts']);
+    assert.deepEqual(using(status), ['src/adapters/http/response-writer.ts', 'src/errors.ts']);
     assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);
   });
 
   it('each way to a witness has one user, who holds what it stands for', () => {
-    assert.deepEqual(using(/NothingOwed\.unreserved\(/), ['src/pipeline/middleware/verify.ts']);
-    assert.deepEqual(using(/NothingOwed\.discarded\(/), ['src/payments/settlement/settle.ts']);
-    assert.deepEqual(using(/NothingOwed\.refusedBefore\(/), ['src/payments/settlement/existing-payment.ts']);
-    assert.deepEqual(using(/NothingOwed\.refused\(/), [
-      'src/payments/settlement/record-outcome.ts',
+    assert.deepEqual(using(/SafeToRechallenge\.unreserved\(/), ['src/pipeline/middleware/verify.ts']);
+    assert.deepEqual(using(/SafeToRechallenge\.discarded\(/), ['src/payments/settlement/settle.ts']);
+    assert.deepEqual(using(/SafeToRechallenge\.refusedBefore\(/), ['src/payments/settlement/existing-payment.ts']);
+    assert.deepEqual(using(/SafeToRechallenge\.refused\(/), [
       'src/payments/settlement/existing-payment.ts',
+      'src/payments/settlement/record-outcome.ts',
     ]);
   });
 
   it('a witness is made nowhere else, and nobody pretends to have one', () => {
-    assert.deepEqual(using(/new NothingOwed\(/), ['src/payments/settlement/safe-to-rechallenge.ts']);
-    assert.deepEqual(using(/as (?:unknown as )?NothingOwed\b/), []);
+    assert.deepEqual(using(/new SafeToRechallenge\(/), ['src/payments/settlement/safe-to-rechallenge.ts']);
+    assert.deepEqual(using(/as (?:unknown as )?SafeToRechallenge\b/), []);
   });
 });

@@ -1,4 +1,5 @@
-import type { PaymentRail, RailVerdict, Reading, Settlement } from '../../../src/payments/rail.ts';
+import type { RailVerdict, Reading, Settlement } from '../../../src/payments/rail.ts';
+import type { PaymentRail } from '../../../src/payments/x402/wire/rail.ts';
 
 /** A transaction hash. */
 export const HASH = `0x${'ab'.repeat(32)}`;

@@ -1,7 +1,8 @@
-import type { PaymentRail, Proof, SignedTransaction } from '../../../src/payments/rail.ts';
+import type { SignedTransaction } from '../../../src/payments/rail.ts';
 import { type Chain, createChain } from '../../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/rail.ts';
 import type { PaymentRequirements } from '../../../src/payments/x402/wire/types.ts';
 import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
 import { type ChainActors, chainActors } from './chain/chain-actors.ts';

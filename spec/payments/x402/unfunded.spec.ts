@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { type Hex, parseTransaction } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
-import type { PaymentRail, Proof } from '../../../src/payments/rail.ts';
 import { createChain } from '../../../src/payments/x402/chain/chain.ts';
 import { createRpc } from '../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/rail.ts';
 import { startFaultyNode } from './faulty-node.ts';
 import { openStage, type Stage, settleThrough } from './stage.ts';
 

@@ -1,6 +1,6 @@
-import type { Content } from '../../../src/cli/mandate/maker/contents.ts';
-import { type Draft, type Signer, sdJwt, signDraft } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Content } from '../../../tools/mandate/maker/contents.ts';
+import { type Draft, type Signer, sdJwt, signDraft } from '../../../tools/mandate/maker/tokens.ts';
 
 /** What a forger does to one token: nothing, unless a test says so. */
 export interface Hand {

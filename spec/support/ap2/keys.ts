@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import type { PublicPoint } from '../../../src/cli/mandate/maker/contents.ts';
-import type { Signer } from '../../../src/cli/mandate/maker/tokens.ts';
 import type { PublicJwk } from '../../../src/crypto/signing-key.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { Algorithm } from '../../../src/mandates/ap2/trust/trust.ts';
+import type { PublicPoint } from '../../../tools/mandate/maker/contents.ts';
+import type { Signer } from '../../../tools/mandate/maker/tokens.ts';
 
 /** A fresh key of a test, with everything that one may want to do with it. */
 export interface TestKey extends Signer {

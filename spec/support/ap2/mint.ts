@@ -5,10 +5,10 @@ import {
   type Constraint,
   lineItems,
   reference,
-} from '../../../src/cli/mandate/maker/constraints.ts';
-import { closedCheckout, closedPayment, openMandate, VCT } from '../../../src/cli/mandate/maker/contents.ts';
-import { hopDraft, rootDraft } from '../../../src/cli/mandate/maker/drafts.ts';
-import { chainOf, envelopeOf, hashOf, headerOf, signJwt } from '../../../src/cli/mandate/maker/tokens.ts';
+} from '../../../tools/mandate/maker/constraints.ts';
+import { closedCheckout, closedPayment, openMandate, VCT } from '../../../tools/mandate/maker/contents.ts';
+import { hopDraft, rootDraft } from '../../../tools/mandate/maker/drafts.ts';
+import { chainOf, envelopeOf, hashOf, headerOf, signJwt } from '../../../tools/mandate/maker/tokens.ts';
 import { forge, type Hand } from './hands.ts';
 import { BANK, CREDENTIAL_VCT, createParties, type Parties, PROVIDER } from './keys.ts';
 import { checkoutOf, minorUnits, NOW, profileWith, purchaseWith } from './purchase.ts';

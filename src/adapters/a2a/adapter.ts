@@ -20,7 +20,7 @@ import { a2aResponseWriter, canceledTask } from './response-writer.ts';
 import { activated, EXTENSIONS_HEADER, OLD_EXTENSIONS_HEADER } from './x402-keys.ts';
 
 /** What the front is made of. */
-export interface A2aParts {
+interface A2aParts {
   readonly dialect: Dialect;
   /** Which payments have tasks that wait, where continuation is switched on. */
   readonly claims: TaskClaims;

@@ -10,7 +10,7 @@ import { published } from '../../server/http/publish.ts';
 import { agentCard, type CardParts, type CardSettings } from './agent-card.ts';
 
 /** What the published documents are made from. */
-export interface DocumentParts extends CardParts {
+interface DocumentParts extends CardParts {
   /** `signingKey`: PKCS#8 PEM, checked by the configuration; undefined: the card is not signed. */
   readonly settings: CardSettings & { readonly signingKey: string | undefined };
   readonly startedAt: Date;

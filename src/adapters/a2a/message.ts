@@ -43,7 +43,7 @@ export type SendMessage = Order | FollowUp;
 type Unread = { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** Longest message id, characters (CONTRACT 7.2). */
-export const MAX_MESSAGE_ID_LENGTH = 256;
+const MAX_MESSAGE_ID_LENGTH = 256;
 /** What a part may hold besides data, today and before 1.0. */
 const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
 

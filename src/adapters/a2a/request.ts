@@ -7,7 +7,7 @@ import { type CarriedInHeaders, readSendMessage, type SendMessage } from './mess
 import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
 
 /** What the headers of a request say. */
-export interface RequestHeaders extends CarriedInHeaders {
+interface RequestHeaders extends CarriedInHeaders {
   /** `A2A-Version` (A2A 1.0, section 3.6). A query parameter of that name is not looked at. */
   readonly version: HeaderReading;
 }
@@ -20,7 +20,7 @@ export interface Dialect {
 }
 
 /** What came of reading a POST. `answered`: there is nothing to look up, so the result is known. */
-export type A2aReading =
+type A2aReading =
   | { readonly kind: 'message'; readonly id: RpcId; readonly message: SendMessage }
   | { readonly kind: 'answered'; readonly id: RpcId; readonly result: string }
   | { readonly kind: 'refused'; readonly id: RpcId | null; readonly refusal: Refusal };

@@ -15,7 +15,7 @@ import { type TaskNames, type TaskOutcome, taskResult } from './task.ts';
 import { PAYMENT_PAYLOAD } from './x402-keys.ts';
 
 /** One SendMessage as its answer needs it. */
-export interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'wait' | 'waiting' | 'open'> {
+interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'wait' | 'waiting' | 'open'> {
   readonly id: RpcId;
   readonly requestId: string;
   /** Says that the task has another payment: no task, because what became of it is not this caller's affair. */

@@ -21,7 +21,7 @@ import { routeOf } from './routes.ts';
 import { requestSchemas } from './schemas.ts';
 
 /** What the front is made of. */
-export interface AcpAdapterParts {
+interface AcpAdapterParts {
   readonly mountPath: string;
   readonly settings: Pick<AcpSettings, 'clients' | 'backend' | 'acceptLineItemQuantity'>;
   /** What every call passes before anything is compared or read; each says no by throwing. */

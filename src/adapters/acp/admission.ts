@@ -4,7 +4,7 @@ import type { Slots } from '../../server/load-shedding/slots.ts';
 import { busy } from './failure.ts';
 
 /** What decides whether a call may come in. */
-export interface AdmissionParts {
+interface AdmissionParts {
   readonly gate: {
     readonly accepting: () => boolean;
     /** Counts a piece of work until the result is called: the process ends only then. */

@@ -13,7 +13,7 @@ import { validatorOf } from './validation/validator.ts';
  * What is wrong with a document of the merchant's: `empty_extensions` is the one that the schema forbids by accident and merchants send
  * (acp.md 11), `contradiction` one of `semantics.ts` where those are refused.
  */
-export const DOCUMENT_REASONS = [
+const DOCUMENT_REASONS = [
   'media_type',
   'content_encoding',
   'json',
@@ -22,7 +22,7 @@ export const DOCUMENT_REASONS = [
   'markdown',
   'contradiction',
 ] as const;
-export type DocumentReason = (typeof DOCUMENT_REASONS)[number];
+type DocumentReason = (typeof DOCUMENT_REASONS)[number];
 
 /** One fault of a document, without any value of it. */
 export interface DocumentFault {
@@ -33,7 +33,7 @@ export interface DocumentFault {
   readonly keyword: string | undefined;
 }
 
-export type CheckedDocument =
+type CheckedDocument =
   | {
       readonly kind: 'valid';
       readonly document: JsonObject;
@@ -42,7 +42,7 @@ export type CheckedDocument =
   | { readonly kind: 'invalid'; readonly fault: DocumentFault };
 
 /** A document as it came, and the call that it answers. */
-export interface ReceivedDocument {
+interface ReceivedDocument {
   readonly operation: Operation;
   /** Undefined for create. */
   readonly sessionId: string | undefined;

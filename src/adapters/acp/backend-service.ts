@@ -13,7 +13,7 @@ import { readBackOf, readsBack } from './read-back.ts';
 import { compileAnswerSchemas } from './schemas.ts';
 
 /** What the merchant's side works with. */
-export interface BackendServiceParts extends CheckoutEventParts {
+interface BackendServiceParts extends CheckoutEventParts {
   /** To `backend.origin`, a connection for each exchange: see `reuse` of `createExchange`. */
   readonly exchange: Exchange;
   readonly backend: AcpBackend;

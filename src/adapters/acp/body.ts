@@ -6,7 +6,7 @@ import { readBytes } from '../../server/http/body.ts';
 import { AcpError } from './error.ts';
 
 /** A body as it came, and the JSON in it. */
-export interface CheckoutBody {
+interface CheckoutBody {
   /** Undefined where there is none: reading, and a bare cancel. */
   readonly bytes: Uint8Array | undefined;
   readonly value: Json;

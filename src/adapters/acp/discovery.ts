@@ -11,7 +11,7 @@ export const DISCOVERY_PATH = '/.well-known/acp.json';
 export const DISCOVERY_MAX_AGE_S = 3_600;
 
 /** What the document is made from. */
-export interface DiscoveryParts {
+interface DiscoveryParts {
   /** No trailing slash. */
   readonly publicBaseUrl: string;
   readonly mountPath: string;

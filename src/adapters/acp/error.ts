@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../json/types.ts';
 
 /** `type` of the Error document (acp.md 6). There is none for authentication: the version prescribes `invalid_request`. */
-export type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';
+type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';
 
 interface AcpErrorRule {
   readonly status: number;

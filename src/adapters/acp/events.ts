@@ -15,7 +15,7 @@ export interface CheckoutEventParts {
 }
 
 /** What operators can read of one call (acp.md 13.6). Nothing in it is the caller's or the merchant's but the merchant's status. */
-export interface CheckoutEvents {
+interface CheckoutEvents {
   requested(): void;
   /** The merchant was asked. `readback`: by the gateway itself. */
   asked(outcome: Outcome, readback: boolean): void;

@@ -10,7 +10,7 @@ import { CONTRADICTION_PLACES, type Contradiction } from './semantics.ts';
 import { validatorOf } from './validation/validator.ts';
 
 /** Why the merchant's side failed, in the closed words of `backend.failed` (CONTRACT 1.2, 6). */
-export type FailureReason =
+type FailureReason =
   | 'timeout'
   | 'transport'
   | 'aborted'

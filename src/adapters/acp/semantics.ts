@@ -3,7 +3,7 @@ import { isObject } from '../../json/object.ts';
 import type { JsonObject } from '../../json/types.ts';
 
 /** What a valid document can say that contradicts itself or the call (acp.md 13.5); a closed list. */
-export const CONTRADICTIONS = ['session_id', 'order_session_id', 'not_canceled', 'authentication', 'version'] as const;
+const CONTRADICTIONS = ['session_id', 'order_session_id', 'not_canceled', 'authentication', 'version'] as const;
 export type Contradiction = (typeof CONTRADICTIONS)[number];
 
 /** Where each of them stands in the document. */

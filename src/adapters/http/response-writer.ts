@@ -13,7 +13,7 @@ export const LAST_BYTES_MS = 60_000;
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 
 /** Carries the signed receipt of a mandate (ap2 13). */
-export const MANDATE_RECEIPT = 'agent-authorization-receipt';
+const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
 /** Outcomes as plain HTTP: SPEC part 4, CONTRACT 1 and 3. */
 export function httpResponseWriter(res: Response, requestId: string): ResponseWriter {

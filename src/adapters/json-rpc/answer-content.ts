@@ -26,7 +26,7 @@ export type AnswerContent =
 export const UNRESERVED_BYTES = 65_536;
 
 /** Where an answer is held, and whether it was paid for. */
-export interface AnswerRoom {
+interface AnswerRoom {
   readonly budget: AnswerBudget;
   readonly paid: boolean;
 }

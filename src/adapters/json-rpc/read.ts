@@ -3,7 +3,7 @@ import type { Json } from '../../json/types.ts';
 import { INVALID_REQUEST, idOf, PARSE_ERROR, type RpcId } from './message.ts';
 
 /** A body as JSON, or why it is none; `id` is what could be read of it all the same. */
-export type BodyReading =
+type BodyReading =
   | { readonly ok: true; readonly value: Json }
   | {
       readonly ok: false;

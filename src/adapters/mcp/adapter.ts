@@ -30,7 +30,7 @@ import { resultWriter } from './result.ts';
 import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
 
 /** What the front is made of. */
-export interface McpParts {
+interface McpParts {
   readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
   /** Of the gateway. */

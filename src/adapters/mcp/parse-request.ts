@@ -6,7 +6,7 @@ import { type Era, isModern, LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, M
 import { decodeMirrored, type HeaderOf } from './mirrored-headers.ts';
 
 /** The headers do not repeat the body (2026-07-28, "Server Validation"). */
-export const HEADER_MISMATCH = -32020;
+const HEADER_MISMATCH = -32020;
 /** The version is not served (2026-07-28, `UnsupportedProtocolVersionError`). */
 const UNSUPPORTED_VERSION = -32022;
 
@@ -27,7 +27,7 @@ export interface McpRequest {
 }
 
 /** What came of reading a POST. `status` is the HTTP status. */
-export type McpReading =
+type McpReading =
   | { readonly kind: 'request'; readonly request: McpRequest }
   | { readonly kind: 'notification' }
   | { readonly kind: 'refused'; readonly status: 200 | 400 | 404; readonly id: RpcId | null; readonly error: RpcError };

@@ -28,7 +28,7 @@ export interface AcpDocument {
   readonly authenticationErrors?: boolean;
 }
 
-export interface AcpClientDocument {
+interface AcpClientDocument {
   readonly id: string;
   readonly tokens: readonly string[];
 }

@@ -6,7 +6,7 @@ import type { Rate } from '../../server/rate-limit/token-buckets.ts';
 import type { StorageConfig } from '../../store/port/settings.ts';
 
 /** The A2A front, and what its agent card says besides the resources. */
-export interface A2aConfig {
+interface A2aConfig {
   readonly enabled: boolean;
   readonly mountPath: string;
   readonly errorProfile: 'gateway' | 'spec';

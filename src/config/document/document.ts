@@ -48,7 +48,7 @@ export interface ConfigDocument {
   };
 }
 
-export interface RateDocument {
+interface RateDocument {
   readonly perSecond?: number;
   readonly burst?: number;
   readonly by?: 'ip';
@@ -71,12 +71,12 @@ export interface RedisDocument {
 
 export type HeaderMap = Readonly<Record<string, string>>;
 
-export interface MountDocument {
+interface MountDocument {
   readonly enabled?: boolean;
   readonly mountPath?: string;
 }
 
-export interface A2aDocument extends MountDocument {
+interface A2aDocument extends MountDocument {
   readonly continuation?: boolean;
   readonly errorProfile?: 'gateway' | 'spec';
   readonly description?: string;

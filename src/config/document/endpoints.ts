@@ -2,7 +2,7 @@ import { BlockList, isIPv4 } from 'node:net';
 import { isForbiddenAddress } from '../../backend/forbidden-addresses.ts';
 
 /** `forbidden`: link-local, cloud metadata, unspecified and multicast addresses, which no configuration may name. */
-export type HostKind = 'loopback' | 'forbidden' | 'other';
+type HostKind = 'loopback' | 'forbidden' | 'other';
 
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -30,7 +30,7 @@ export function hostKind(url: URL): HostKind {
   return loopback.check(host, 'ipv4') ? 'loopback' : isForbiddenAddress(host) ? 'forbidden' : 'other';
 }
 
-export type UrlReading = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly message: string };
+type UrlReading = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly message: string };
 
 /** An absolute http or https URL. `plain`: without credentials, query and fragment (`http://@host` and `?` alone included). */
 export function readHttpUrl(text: string, plain: boolean): UrlReading {

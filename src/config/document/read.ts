@@ -10,7 +10,7 @@ export const MAX_CONFIG_BYTES = 1_048_576;
 /** Deepest nesting of the document, levels: above any JSON Schema that a person writes. */
 export const MAX_CONFIG_DEPTH = 64;
 /** Where the configuration lies when neither an argument nor the environment says so. */
-export const DEFAULT_CONFIG_PATH = 'config.yaml';
+const DEFAULT_CONFIG_PATH = 'config.yaml';
 
 /** The file to read: the argument, else AGENT_COMMERCE_CONFIG, else `config.yaml` in the working directory. */
 export function configPath(argument: string | undefined, env: Environment): string {

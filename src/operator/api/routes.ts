@@ -15,7 +15,7 @@ import { limitOf, matching, oneOf, queryOf } from './query.ts';
 const ID_FILTER = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** What operators read. */
-export interface OperatorSources {
+interface OperatorSources {
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
   readonly stream: RequestHandler;

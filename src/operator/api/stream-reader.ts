@@ -4,7 +4,7 @@ import { GAP, HEARTBEAT } from './stream-frames.ts';
 /** Between two heartbeats, milliseconds (SPEC part 8). */
 export const HEARTBEAT_MS = 15_000;
 /** Bytes that may wait for one reader; with more he is cut, and resumes where he was (CONTRACT 6). */
-export const MAX_UNSENT_BYTES = 1_048_576;
+const MAX_UNSENT_BYTES = 1_048_576;
 /** How long a reader of old events may take none, milliseconds. */
 export const STALLED_MS = 30_000;
 /** How long the last words may take to leave, milliseconds: nobody may hold up the end of the process. */

@@ -21,13 +21,13 @@ const RETRY_WHEN_FULL_S = 5;
 const RETRY_WHEN_DRAINING_S = 1;
 
 /** What a stream must know of the life of the process. */
-export interface StreamGate {
+interface StreamGate {
   draining(): boolean;
   onDraining(listener: () => void): void;
 }
 
 /** What metrics may tell of the streams. */
-export interface StreamFacts {
+interface StreamFacts {
   /** Readers now. */
   readonly readers: number;
   /** Readers cut because they were too slow, in all. */
@@ -44,7 +44,7 @@ export interface EventStream {
   close(): void;
 }
 
-export interface StreamParts {
+interface StreamParts {
   readonly feed: EventFeed;
   readonly gate: StreamGate;
   /** Streams at the same time. */

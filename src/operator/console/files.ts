@@ -3,7 +3,7 @@ import type { StaticDocument } from '../../resources/resource.ts';
 import { staticText } from '../../resources/static-document.ts';
 
 /** A file of the console as it is served. */
-export interface ConsoleFile {
+interface ConsoleFile {
   readonly path: string;
   readonly mediaType: string;
   readonly document: StaticDocument;

@@ -11,7 +11,7 @@ const LOOKS = 15;
 const PAUSE_MS = 1_000;
 
 /** `held`: by a new holder, in a state in which an answer may be delivered. `over`: the record says for good what became of it. */
-export type Retaken =
+type Retaken =
   | { readonly kind: 'held'; readonly record: PaymentRecord }
   | { readonly kind: 'over'; readonly state: PaymentState };
 

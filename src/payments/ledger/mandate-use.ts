@@ -14,7 +14,7 @@ export const ENDS_USES: Readonly<Partial<Record<PaymentState, 'commit' | 'releas
 };
 
 /** The end of uses that were reserved. */
-export interface EndedUses {
+interface EndedUses {
   readonly claim: MandateClaim;
   readonly how: 'commit' | 'release';
 }

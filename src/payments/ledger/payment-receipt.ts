@@ -13,7 +13,7 @@ export interface Delivery {
 }
 
 /** What of a record a receipt tells; its `transaction` is unknown only on the evidence `nonce`. */
-export type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending'>;
+type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending'>;
 
 /** The receipt of a settled payment: the same id from settlement to the last delivery attempt. */
 export function receiptOf(

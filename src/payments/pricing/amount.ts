@@ -3,7 +3,7 @@
 /** Longest amount text that is read, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
 export const MAX_AMOUNT_LENGTH = 160;
 /** Most decimals an asset may have here; tokens in use have 0 to 24. */
-export const MAX_DECIMALS = 36;
+const MAX_DECIMALS = 36;
 /** Amounts are uint256 on chain: the first value that does not fit. */
 const UINT256_LIMIT = 1n << 256n;
 const GRAMMAR = /^(0|[1-9]\d*)(?:\.(\d+))?$/;

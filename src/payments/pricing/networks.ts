@@ -4,14 +4,14 @@
  */
 
 /** A token with EIP-3009, as its EIP-712 domain has it. */
-export interface KnownAsset {
+interface KnownAsset {
   readonly address: string;
   readonly name: string;
   readonly version: string;
   readonly decimals: number;
 }
 
-export interface KnownNetwork {
+interface KnownNetwork {
   readonly mode: 'local' | 'testnet' | 'mainnet';
   readonly title: string;
   readonly chainId: number;

@@ -16,7 +16,7 @@ import { whatIsBought } from './terms.ts';
 import type { CarriedProof } from './verifier.ts';
 
 /** A call that the configuration of today does not serve, and that may have been paid under an earlier one. */
-export interface Unserved {
+interface Unserved {
   readonly resourceId: string;
   /** Without the reserved names. */
   readonly input: JsonObject;
@@ -26,7 +26,7 @@ export interface Unserved {
 }
 
 /** What such a call has paid for. */
-export interface EarlierPurchase {
+interface EarlierPurchase {
   readonly record: PaymentRecord;
   /** As it was built when it was paid, without the configured headers. */
   readonly request: BackendRequest;

@@ -16,7 +16,7 @@ const BATCH = 64;
 const AT_ONCE = { settlement: 8, delivery: 4 } as const;
 
 /** What a reconciler works with. */
-export interface ReconcilerParts {
+interface ReconcilerParts {
   readonly ledger: PaymentLedger;
   readonly settler: Settler;
   /** A call's journal, to go on where the lost attempt stopped. */

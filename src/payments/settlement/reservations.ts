@@ -4,7 +4,7 @@ import type { PaymentLedger, Reservation, Reserve } from '../ledger/ledger.ts';
 import { mayStandAfter, PATIENT_PAUSES_MS, persist } from './persist.ts';
 
 /** Reservations that are asked about at the same time: a store that was away for long must not be met by all who came meanwhile. */
-export const ASKED_AT_ONCE = 64;
+const ASKED_AT_ONCE = 64;
 
 /** Reservations of calls that go away when the store does not answer. */
 export interface Reservations {

@@ -1,7 +1,7 @@
 import { REAL_TIME, type Time } from '../../time/time.ts';
 
 /** How many steps may run at a time. */
-export interface SlotBounds {
+interface SlotBounds {
   /** Steps of one holder that run at a time. */
   readonly each: number;
   /** Calls of one holder that wait for one of its own places. */

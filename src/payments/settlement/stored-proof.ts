@@ -1,11 +1,11 @@
 import { isSealed } from '../../crypto/sealed-text.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
-import type { Proof } from '../rail.ts';
+import type { Proof } from '../x402/wire/rail.ts';
 import type { PaymentPayload, PaymentRequirements } from '../x402/wire/types.ts';
 import { UnreadableRecord } from './unreadable-record.ts';
 
 /** What a record says was bought and with which authorization. */
-export interface StoredPurchase {
+interface StoredPurchase {
   readonly proof: Proof;
   readonly requirements: PaymentRequirements;
 }

@@ -13,7 +13,7 @@ const BOUNDS = { each: 2, eachWaiting: 32, all: 6, waitMs: 3_000 } as const;
 const REMEMBERED = 10_000;
 
 /** What came of the signatures that only a chain or a facilitator can verify; for the metrics. */
-export type UnprovenCount = Record<'proven' | 'refused' | 'unavailable' | 'crowded', number>;
+type UnprovenCount = Record<'proven' | 'refused' | 'unavailable' | 'crowded', number>;
 
 /** Has signatures verified that this process cannot verify by itself, within a budget for each network of clients and for all. */
 export interface UnprovenSignatures {

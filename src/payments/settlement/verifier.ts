@@ -1,10 +1,10 @@
 import type { PaymentLedger } from '../ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../ledger/retention.ts';
 import type { BuyerTokens, ShownToken } from '../pricing/buyer-token.ts';
-import type { Proof } from '../rail.ts';
 import type { Candidate, Examination } from '../x402/verify/verify.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
 import { decodeProof } from '../x402/wire/proof-codec.ts';
+import type { Proof } from '../x402/wire/rail.ts';
 import type { UnprovenSignatures } from './unproven-signatures.ts';
 
 /** How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof can have. */
@@ -16,7 +16,7 @@ export type CarriedProof =
   | { readonly kind: 'conflicting' };
 
 /** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
-export type ProofVerdict =
+type ProofVerdict =
   /**
    * `refusal`: what is wrong with it all the same, when it may belong to a record that has to be answered. `key`: the caller's own
    * name for this payment, of the payment-identifier extension. `token`: that of the 402 it was made for, when it came back.
@@ -47,7 +47,7 @@ export interface ProofVerifier {
 }
 
 /** What a verifier works with beside the local checks and the ledger. */
-export interface VerifierParts {
+interface VerifierParts {
   readonly unproven: Pick<UnprovenSignatures, 'verdictOn'>;
   readonly tokens: Pick<BuyerTokens, 'read'>;
 }

@@ -1,4 +1,3 @@
-import type { PaymentRail } from '../rail.ts';
 import { type AssetDifference, checkAsset } from './chain/asset-check.ts';
 import { type Chain, createChain } from './chain/chain.ts';
 import { watchChain } from './chain/chain-health.ts';
@@ -10,6 +9,7 @@ import { createRemoteRail } from './facilitator/remote-rail.ts';
 import { createLocalRail } from './local/local-rail.ts';
 import { trustingOnly, withoutWrongClock } from './verify/trust.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
+import type { PaymentRail } from './wire/rail.ts';
 import type { X402Config } from './wire/settings.ts';
 
 /** The configured rail, open, with the local verification that stands in front of it. */
@@ -21,7 +21,7 @@ export interface X402Rail extends PaymentRail {
 }
 
 /** The two lines that opening a rail has to say. */
-export interface RailLog {
+interface RailLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
 }

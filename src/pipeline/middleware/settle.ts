@@ -20,7 +20,7 @@ import { throwStorageError } from '../steps/storage-error.ts';
 import { failedForMandate, mandateOf, usedMandate } from './mandate-of-sale.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
-export interface SettlementGate {
+interface SettlementGate {
   accepting(): boolean;
   /** A way to the merchant that is open: no money moves without one. */
   readonly reserveBackend: ReserveBackend;

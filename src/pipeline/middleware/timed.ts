@@ -2,7 +2,7 @@ import type { RequestHandler, Response } from 'express';
 import { currentCall, type Stage } from '../call.ts';
 
 /** What a call passes, and its front before all of them. */
-export const TIMED_STEPS = [
+const TIMED_STEPS = [
   'front',
   'admit',
   'resolve',

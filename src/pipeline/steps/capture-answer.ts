@@ -4,7 +4,7 @@ import type { BackendAnswer } from '../../backend/types.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../../payments/ledger/ledger.ts';
 
 /** What was collected: nothing when the answer broke off, or when it is too large. */
-export interface CapturedAnswer {
+interface CapturedAnswer {
   readonly answer: KeptAnswer | undefined;
   readonly tooLarge: boolean;
 }

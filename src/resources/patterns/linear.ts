@@ -22,7 +22,7 @@ export const MAX_STEPS = 2_400;
 const RANGES_A_STEP = 8;
 
 /** A compiled pattern. */
-export interface LinearPattern {
+interface LinearPattern {
   /** Whether it matches somewhere in `text`. */
   test(text: string): boolean;
   /** Upper bound of the steps that `test` takes on so many UTF-16 code units; a step is about 10 ns. */

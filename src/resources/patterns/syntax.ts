@@ -16,7 +16,7 @@ export type PatternNode =
 export class PatternRefusal extends Error {}
 
 /** Longest pattern that is read, UTF-16 code units: it bounds the depth of its groups too. */
-export const MAX_PATTERN_LENGTH = 1_024;
+const MAX_PATTERN_LENGTH = 1_024;
 
 const INSTEAD = 'split it into two properties, or use minLength and maxLength beside a simpler pattern';
 const UNICODE_MODE =

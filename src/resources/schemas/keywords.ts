@@ -1,5 +1,5 @@
 /** What stands behind a keyword: one schema, a list of them, schemas by name, or a plain value. */
-export type KeywordShape = 'schema' | 'schemas' | 'named' | 'value';
+type KeywordShape = 'schema' | 'schemas' | 'named' | 'value';
 
 /**
  * Where the schemas behind a keyword apply. `member`: to a part of the value (closed on its own). `same`: to the same value, so they

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../errors.ts';
 import type { Channel } from '../../events/event.ts';
 
 /** The codes of ACP's Error document, as far as they are said here (acp.md 13.4). A bug is an INTERNAL_ERROR on every channel. */
-export type CheckoutCode =
+type CheckoutCode =
   | 'not_found'
   | 'method_not_allowed'
   | 'unauthorized'
@@ -61,7 +61,7 @@ export interface AccessRecord {
 }
 
 /** Takes the time that calls spent in one layer, milliseconds. */
-export interface LayerClock {
+interface LayerClock {
   took(ms: number): void;
 }
 

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
 /** A bearer token that is accepted, and whose it is. */
-export interface KnownToken<Owner> {
+interface KnownToken<Owner> {
   readonly token: string;
   readonly owner: Owner;
 }

@@ -15,7 +15,7 @@ const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i;
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
 /** A body as it came, and the strict JSON in it. */
-export interface JsonBody {
+interface JsonBody {
   readonly bytes: Uint8Array;
   readonly value: Json;
 }

@@ -8,7 +8,7 @@ import type { Shedding, ShedReason } from './shedding.ts';
 export type LoadShedder = (req: IncomingMessage, res: ServerResponse) => boolean;
 
 /** What the door is made of. */
-export interface LoadShedderParts {
+interface LoadShedderParts {
   readonly shedding: Shedding;
   /** The mounts of the fronts that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;

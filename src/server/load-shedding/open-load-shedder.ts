@@ -7,13 +7,13 @@ import { createSlots, type Slots } from './slots.ts';
 import { Turns } from './turns.ts';
 
 /** How often what was shed is told, milliseconds: a line for each call would cost more than its refusal. */
-export const REPORT_MS = 1_000;
+const REPORT_MS = 1_000;
 
 /** How many calls were refused, by reason. */
-export type ShedCount = Readonly<Record<ShedReason, number>>;
+type ShedCount = Readonly<Record<ShedReason, number>>;
 
 /** What a doorway is made of. */
-export interface OpenLoadShedderParts {
+interface OpenLoadShedderParts {
   readonly maxInFlight: number;
   /** See `DoorParts`. */
   readonly mounts: IdPrefixes;

@@ -6,7 +6,7 @@ import type { Turns } from './turns.ts';
 export type ShedReason = 'overload' | 'in_flight';
 
 /** What the decision is made from. */
-export interface SheddingParts {
+interface SheddingParts {
   readonly places: Pick<Slots, 'free' | 'inFlight'>;
   readonly pressure: Pick<OverloadDetector, 'overloaded' | 'limit' | 'came'>;
   readonly turns: Pick<Turns, 'came'>;

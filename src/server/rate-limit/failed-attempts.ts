@@ -7,7 +7,7 @@ export const MAX_FAILED_ATTEMPTS = 10;
 const WINDOW_MS = 60_000;
 
 /** Counts wrong tries of each client, in the memory of this process. */
-export interface FailedAttempts {
+interface FailedAttempts {
   /** Notes one; the result is undefined, or how many seconds the client must wait, because there were too many already. */
   note(client: string): number | undefined;
 }

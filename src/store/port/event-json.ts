@@ -4,7 +4,7 @@ import { comparePositions } from '../../events/position.ts';
 import { type Older, sameFields, scanPage } from './page.ts';
 
 /** Largest `data` of an event, bytes serialised (CONTRACT 6). */
-export const MAX_EVENT_DATA_BYTES = 2_048;
+const MAX_EVENT_DATA_BYTES = 2_048;
 
 /** An event as it is stored: without its id, which is its position. Data that is too large is left out, never cut. */
 export function eventJson(event: EventDraft): string {

@@ -1,5 +1,5 @@
 /** Most entries that one page looks at, so that a filter which matches nothing cannot read a whole ring of a million. */
-export const MAX_SCANNED = 20_000;
+const MAX_SCANNED = 20_000;
 /** Entries fetched at once while a filter is searched for. */
 const SCAN_BATCH = 500;
 
@@ -12,7 +12,7 @@ export interface Entry<T> {
 /** Newest first, strictly older than `than` when given, at most `count`; fewer mean that the end was reached. */
 export type Older<T> = (than: string | undefined, count: number) => Promise<readonly Entry<T>[]>;
 
-export interface Scan<T> {
+interface Scan<T> {
   readonly limit: number;
   readonly cursor: string | undefined;
   /** Undefined: every entry matches. */

@@ -16,7 +16,7 @@ interface Entry {
 }
 
 /** One batch into the store. A store that recognises `batch` does not write a repeated one twice; one that upserts need not. */
-export type WriteBatch<T> = (entries: readonly T[], batch: EventBatch) => Promise<void>;
+type WriteBatch<T> = (entries: readonly T[], batch: EventBatch) => Promise<void>;
 
 /** Carries entries (events, receipts of free calls) to the store off the request path. */
 export interface WriteBehind<T extends Entry> {

@@ -12,7 +12,7 @@ import { redisTail } from './tail.ts';
 const BATCH_MEMORY_MS = 3_600_000;
 
 /** The connections of the feed. */
-export interface FeedConnections {
+interface FeedConnections {
   readonly redis: RedisClient;
   /** Opens one for commands that wait on the server: those behind them would wait too. */
   readonly openTail: () => Promise<RedisClient>;

@@ -2,7 +2,7 @@
 const DEFAULT_PORT = 6_379;
 
 /** What a URL says. Credentials are decoded. */
-export interface RedisUrl {
+interface RedisUrl {
   readonly at: { readonly path: string } | { readonly host: string; readonly port: number };
   readonly tls: boolean;
   readonly db?: number;

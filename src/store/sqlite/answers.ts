@@ -6,7 +6,7 @@ import type { Database } from './database.ts';
 const PURGE_BATCH = 20;
 
 /** Kept answers, each readable until its own time. The writes run inside a transaction that somebody else opened. */
-export interface AnswerRows {
+interface AnswerRows {
   put(payId: string, keeping: Keeping, now: number): void;
   /** @throws LedgerCorruption */
   read(payId: string, now: number): KeptAnswer | undefined;

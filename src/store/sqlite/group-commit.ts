@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 export const MAX_GROUP = 64;
 
 /** Works that share commits. */
-export interface GroupCommit {
+interface GroupCommit {
   /** Runs `work` between a begin and a commit that others may share, and answers after that commit. */
   write<T>(work: () => T): Promise<T>;
   /** Runs and commits at once what waits. */

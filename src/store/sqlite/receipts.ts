@@ -10,7 +10,7 @@ import type { Database } from './database.ts';
 export type PutReceipts = (receipts: readonly Receipt[]) => void;
 
 /** The writes of the book, each inside a transaction that somebody else opened. */
-export interface ReceiptRows {
+interface ReceiptRows {
   readonly put: PutReceipts;
   /** Of a payment that was not made after all. */
   readonly drop: (id: string) => void;

@@ -7,7 +7,7 @@ import type { Database } from './database.ts';
 const PURGE_BATCH = 20;
 
 /** Payment records, each readable until it expires. The writes run inside a transaction that somebody else opened. */
-export interface PaymentRows {
+interface PaymentRows {
   /** @throws LedgerCorruption */
   read(payId: string, now: number): PaymentRecord | undefined;
   write(record: PaymentRecord): void;

@@ -2,7 +2,7 @@ import { MAX_REFUSALS, type Refusal, refusalEnds, SWEPT_REFUSALS } from '../../p
 import type { Database } from './database.ts';
 
 /** Remembered refusals, each until its own time. The writes run inside a transaction that somebody else opened. */
-export interface RefusalRows {
+interface RefusalRows {
   put(refusal: Refusal, now: number): void;
   reason(proof: string, now: number): string | undefined;
 }

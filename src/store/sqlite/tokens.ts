@@ -4,7 +4,7 @@ import type { Database } from './database.ts';
 const PURGE_BATCH = 20;
 
 /** Which payment showed a token first. The writes run inside a transaction that somebody else opened. */
-export interface TokenRows {
+interface TokenRows {
   /** The payId of that payment; undefined when none did, or the time is over. */
   shownFor(id: string, now: number): string | undefined;
   note(id: string, payId: string, until: number): void;

@@ -6,7 +6,7 @@ export interface ReadinessCheck {
 }
 
 /** The closed vocabulary of CONTRACT 2; causes go to the log. */
-export type ReadinessDetail =
+type ReadinessDetail =
   | `${'store' | 'adapter' | 'payment-provider' | 'authorization-provider'}-${'degraded' | 'unreachable'}`
   | 'store-unwritable'
   | 'draining'
@@ -24,9 +24,9 @@ export interface CheckState {
 }
 
 /** Failed looks in a row that turn `warn` into `fail`. */
-export const FAILURES_TO_FAIL = 3;
+const FAILURES_TO_FAIL = 3;
 /** Time since the last good look that does the same, milliseconds. */
-export const STALE_AFTER_MS = 10_000;
+const STALE_AFTER_MS = 10_000;
 
 /** Before the first look nothing is good: a component that was never seen working does not get the benefit of the doubt. */
 export const UNSEEN: CheckState = { status: 'fail', last: 'unreachable', failures: 0, lastGoodAt: -STALE_AFTER_MS };

@@ -9,10 +9,10 @@ import { processMetrics } from './process-metrics.ts';
 import type { PricedIn } from './revenue.ts';
 
 /** What should have been kept and was not, each with a line in the log. */
-export type Dropped = 'event' | 'receipt' | 'delivery';
+type Dropped = 'event' | 'receipt' | 'delivery';
 
 /** A number that somebody else keeps; read when it is asked for. Undefined: it is not known now, and not shown. */
-export interface Fact {
+interface Fact {
   /** In the style of Prometheus: `acg_`, then the thing, then its unit. */
   readonly name: string;
   /** What an operator does when it is odd. */
@@ -45,7 +45,7 @@ export interface Metrics {
 }
 
 /** What the metrics of a gateway ask. */
-export interface MetricsParts {
+interface MetricsParts {
   /** Whether a resource is in the catalogue. */
   readonly sold: (resourceId: string) => boolean;
   /** What its paid resources are paid in. */

@@ -1,6 +1,6 @@
 import { Counter, type Registry } from 'prom-client';
 import type { Advance, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
-import type { PaymentRail } from '../../payments/rail.ts';
+import type { PaymentRail } from '../../payments/x402/wire/rail.ts';
 import type { Durations } from './durations.ts';
 import { type PricedIn, revenueMetric } from './revenue.ts';
 import { stopwatch } from './stopwatch.ts';

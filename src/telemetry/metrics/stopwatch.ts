@@ -2,7 +2,7 @@ import { Counter, type Registry } from 'prom-client';
 import type { Durations } from './durations.ts';
 
 /** Wraps one question to somebody else: the same, but for the time that is taken. */
-export type Timed = <Asked extends readonly unknown[], Answer>(
+type Timed = <Asked extends readonly unknown[], Answer>(
   operation: string,
   ask: (...asked: Asked) => Promise<Answer>,
 ) => (...asked: Asked) => Promise<Answer>;

@@ -5,7 +5,7 @@ import type { Advance } from '../../payments/ledger/ledger.ts';
  * take it. `gateway`: the fault is ours, be it a death, a drain, no memory or a bug.
  */
 export const UNDELIVERED_CAUSES = ['merchant', 'client_gone', 'gateway'] as const;
-export type UndeliveredCause = (typeof UNDELIVERED_CAUSES)[number];
+type UndeliveredCause = (typeof UNDELIVERED_CAUSES)[number];
 
 /** The cause of a write that ends in `undelivered`, from what that write tells the books (CONTRACT 6). */
 export function undeliveredCause({ receipt, events }: Pick<Advance, 'receipt' | 'events'>): UndeliveredCause {

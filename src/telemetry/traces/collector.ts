@@ -9,7 +9,7 @@ const HEADERS = ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'OTEL_EXPORTER_OTLP_HEADER
 const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'] as const;
 
 /** What the standard variables say of the collector of traces. */
-export interface Collector {
+interface Collector {
   /** Must come out nowhere. */
   readonly secrets: readonly string[];
   /** One line for the log each. */

@@ -5,7 +5,7 @@ import type { StepName } from '../../pipeline/middleware/timed.ts';
 import { singleHeader } from '../../server/http/headers.ts';
 
 /** Counts of spans. */
-export type SpanLosses = Readonly<Record<'queue_full' | 'not_taken', number>>;
+type SpanLosses = Readonly<Record<'queue_full' | 'not_taken', number>>;
 
 /** Follows requests through the gateway, for a collector of traces or for nobody. */
 export interface Tracing {

@@ -4,7 +4,6 @@ import { type EventSink, type Journal, openJournal } from '../../../src/events/j
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import type { PaymentRail } from '../../../src/payments/rail.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
 import { createLeases } from '../../../src/payments/settlement/leases.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
@@ -12,6 +11,7 @@ import { createSettler } from '../../../src/payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { createUnprovenSignatures } from '../../../src/payments/settlement/unproven-signatures.ts';
 import { createProofVerifier } from '../../../src/payments/settlement/verifier.ts';
+import type { PaymentRail } from '../../../src/payments/x402/wire/rail.ts';
 import type { Call, ResponseWriter } from '../../../src/pipeline/call.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
 import { deliver } from '../../../src/pipeline/middleware/deliver.ts';

@@ -1,11 +1,5 @@
-import type {
-  PaymentRail,
-  Proof,
-  RailVerdict,
-  Reading,
-  Settlement,
-  SettlementHistory,
-} from '../../../src/payments/rail.ts';
+import type { RailVerdict, Reading, Settlement, SettlementHistory } from '../../../src/payments/rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/rail.ts';
 import { type SimChain, transactionOf } from './chain.ts';
 import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';

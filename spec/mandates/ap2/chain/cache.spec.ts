@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { chainOf } from '../../../../src/cli/mandate/maker/tokens.ts';
 import {
   type ChainCache,
   createChainCache,
@@ -10,6 +9,7 @@ import {
 } from '../../../../src/mandates/ap2/chain/cache.ts';
 import { createChainVerifier } from '../../../../src/mandates/ap2/chain/verify-chain.ts';
 import type { FoundKey, KeyChoice } from '../../../../src/mandates/ap2/trust/trust.ts';
+import { chainOf } from '../../../../tools/mandate/maker/tokens.ts';
 import { withClaims } from '../../../support/ap2/hands.ts';
 import { NOW, profileWith } from '../../../support/ap2/purchase.ts';
 import { mint, trust } from '../chains.ts';

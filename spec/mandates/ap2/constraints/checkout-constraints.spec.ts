@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { allowedMerchants, type Constraint, lineItems, plain } from '../../../../src/cli/mandate/maker/constraints.ts';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
+import { allowedMerchants, type Constraint, lineItems, plain } from '../../../../tools/mandate/maker/constraints.ts';
 import { withDisclosureTexts, withMandate } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { MERCHANT } from '../../../support/ap2/purchase.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { amountRange, plain, reference } from '../../../../src/cli/mandate/maker/constraints.ts';
 import { keccak256 } from '../../../../src/crypto/keccak.ts';
 import type { PurchasePayment } from '../../../../src/mandates/ap2/model/purchase.ts';
+import { amountRange, plain, reference } from '../../../../tools/mandate/maker/constraints.ts';
 import { type Changes, type Hand, withClaims, withMandate } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { hashed } from '../../../support/ap2/oracle.ts';

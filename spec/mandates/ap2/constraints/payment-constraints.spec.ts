@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { Json, JsonObject } from '../../../../src/json/types.ts';
 import {
   allowedInstruments,
   allowedPayees,
@@ -8,8 +9,7 @@ import {
   type Constraint,
   plain,
   recurrence,
-} from '../../../../src/cli/mandate/maker/constraints.ts';
-import type { Json, JsonObject } from '../../../../src/json/types.ts';
+} from '../../../../tools/mandate/maker/constraints.ts';
 import { type Changes, withDisclosureTexts, withMandate } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { MERCHANT, purchaseWith } from '../../../support/ap2/purchase.ts';

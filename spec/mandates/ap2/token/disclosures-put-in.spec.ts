@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import type { Json, JsonObject } from '../../../../src/json/types.ts';
+import { resolveDisclosures } from '../../../../src/mandates/ap2/token/disclosures.ts';
 import {
   type Disclosure,
   discloseElement,
   discloseMember,
   placeholder,
-} from '../../../../src/cli/mandate/maker/tokens.ts';
-import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import { resolveDisclosures } from '../../../../src/mandates/ap2/token/disclosures.ts';
+} from '../../../../tools/mandate/maker/tokens.ts';
 
 const resolve = (claims: JsonObject, ...disclosures: readonly Disclosure[]): JsonObject =>
   resolveDisclosures(

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { Json, JsonObject } from '../../../../src/json/types.ts';
+import type { Reason } from '../../../../src/mandates/ap2/model/reasons.ts';
+import { resolveDisclosures } from '../../../../src/mandates/ap2/token/disclosures.ts';
 import {
   type Disclosure,
   discloseElement,
   discloseMember,
   disclosureOf,
   placeholder,
-} from '../../../../src/cli/mandate/maker/tokens.ts';
-import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import type { Reason } from '../../../../src/mandates/ap2/model/reasons.ts';
-import { resolveDisclosures } from '../../../../src/mandates/ap2/token/disclosures.ts';
+} from '../../../../tools/mandate/maker/tokens.ts';
 import { refusalOf } from '../refusal.ts';
 
 const texts = (disclosures: readonly Disclosure[]): readonly string[] => disclosures.map(({ text }) => text);

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { chainOf, hashOf, sdJwt } from '../../../../src/cli/mandate/maker/tokens.ts';
 import {
   MAX_DISCLOSURES,
   MAX_SEGMENT,
@@ -8,6 +7,7 @@ import {
   referenceOf,
   splitPresentation,
 } from '../../../../src/mandates/ap2/token/segments.ts';
+import { chainOf, hashOf, sdJwt } from '../../../../tools/mandate/maker/tokens.ts';
 import { refusalOf } from '../refusal.ts';
 
 const refusal = (presentation: string): string => refusalOf(() => splitPresentation(presentation));

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { amountRange, budget, type Constraint, recurrence } from '../../../../src/cli/mandate/maker/constraints.ts';
-import { closedCheckout, closedPayment } from '../../../../src/cli/mandate/maker/contents.ts';
+import type { MandateClaim } from '../../../../src/mandates/register/register.ts';
+import { isMandateClaim } from '../../../../src/mandates/stored-mandate.ts';
+import { amountRange, budget, type Constraint, recurrence } from '../../../../tools/mandate/maker/constraints.ts';
+import { closedCheckout, closedPayment } from '../../../../tools/mandate/maker/contents.ts';
 import {
   type Disclosure,
   discloseElement,
@@ -10,9 +12,7 @@ import {
   placeholder,
   sdJwt,
   signJwt,
-} from '../../../../src/cli/mandate/maker/tokens.ts';
-import type { MandateClaim } from '../../../../src/mandates/register/register.ts';
-import { isMandateClaim } from '../../../../src/mandates/stored-mandate.ts';
+} from '../../../../tools/mandate/maker/tokens.ts';
 import { type Hand, withMandate } from '../../../support/ap2/hands.ts';
 import { PROVIDER } from '../../../support/ap2/keys.ts';
 import { createMint } from '../../../support/ap2/mint.ts';

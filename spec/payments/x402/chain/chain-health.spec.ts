@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { PaymentRail, Proof } from '../../../../src/payments/rail.ts';
 import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
 import { type ChainHealth, LOGS_LAG_MS, watchChain } from '../../../../src/payments/x402/chain/chain-health.ts';
 import { evidenceQuery } from '../../../../src/payments/x402/chain/evidence-query.ts';
@@ -8,6 +7,7 @@ import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts'
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
 import { trustingOnly, withoutWrongClock } from '../../../../src/payments/x402/verify/trust.ts';
 import type { Candidate, Examination } from '../../../../src/payments/x402/verify/verify.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/rail.ts';
 import { type SilentNode, startSilentNode } from '../../../support/silent-node.ts';
 import { openStage, type Stage, settleThrough } from '../stage.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { PaymentRail, Proof } from '../../../../src/payments/rail.ts';
 import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/rail.ts';
 import { type Chain as LocalChain, startChain } from '../../../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../../../support/facilitator.ts';
 import {

@@ -9,9 +9,9 @@ import type { Build } from './types.ts';
 /** Documents come from callers: their texts are matched in linear time, within the budget of the document. */
 const MATCHING = {
   regExp: Object.assign((pattern: string) => linearRegExp(pattern), {
-    code: 'require("../../../patterns/linear-regexp.ts").linearRegExp',
+    code: 'require("../../../resources/patterns/linear-regexp.ts").linearRegExp',
   }),
-  formats: _`require("../../../patterns/formats.ts").FORMATS`,
+  formats: _`require("../../../resources/patterns/formats.ts").FORMATS`,
 };
 
 /** The schemas of one build, ready to be compiled by their references. `code`: whether as source text as well, for the bundle. */

@@ -40,7 +40,7 @@ const RELAXATIONS = {
     and: { quantity: { type: 'integer', minimum: 1 } },
   },
 } as const satisfies Record<string, Relaxation>;
-export type RelaxationName = keyof typeof RELAXATIONS;
+type RelaxationName = keyof typeof RELAXATIONS;
 
 /** What each build takes beyond the official schema. */
 export const RELAXED: Readonly<Record<Build, readonly RelaxationName[]>> = {

@@ -14,7 +14,7 @@ export interface Before {
 export type HopProfile = Pick<Ap2Profile, 'audience' | 'clockSkewSeconds' | 'maxPresentationAgeSeconds'>;
 
 /** When, for whom and for what a hop was made. */
-export interface Hop {
+interface Hop {
   readonly iat: number;
   readonly aud: Json;
   readonly nonce: string;

@@ -4,7 +4,7 @@ import type { KeyChoice, TrustedIssuers, VerificationKey } from '../trust/trust.
 import type { RootSigner } from './cache.ts';
 
 /** The key that a root has to be signed with, and whose it is. */
-export interface RootKey {
+interface RootKey {
   readonly signer: RootSigner;
   readonly key: VerificationKey;
 }

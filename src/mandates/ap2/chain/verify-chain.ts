@@ -11,7 +11,7 @@ import { checkTypes } from './mandate-type.ts';
 import { openSegments, type Pending, proveHop, proveRoot } from './prove.ts';
 
 /** What a chain is checked with. The cache goes with the trusted issuers: other issuers, another cache. */
-export interface ChainParts {
+interface ChainParts {
   readonly profile: HopProfile & Pick<Ap2Profile, 'algorithms'>;
   readonly trust: TrustedIssuers;
   readonly cache?: ChainCache;
@@ -22,7 +22,7 @@ export interface ChainParts {
  * one. `now` in unix seconds. `noteIssuer` is told the issuer as soon as the signature of the root was good, whatever comes after.
  * Throws `Refused`.
  */
-export type VerifyChain = (
+type VerifyChain = (
   presentation: string,
   family: MandateFamily,
   now: number,

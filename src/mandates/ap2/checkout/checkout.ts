@@ -14,7 +14,7 @@ export interface CheckedCheckout {
   readonly claims: CheckoutClaims;
 }
 
-export interface CheckoutCheckParts {
+interface CheckoutCheckParts {
   readonly profile: Ap2Profile;
   readonly keys: CheckoutKeys;
   readonly minted: IssuedCheckouts;

@@ -9,7 +9,7 @@ export interface NamedConstraint<R> {
 }
 
 /** How each type of constraint is read. The readers throw Refused. */
-export type ConstraintReaders<R> = Readonly<Record<string, (constraint: JsonObject) => R>>;
+type ConstraintReaders<R> = Readonly<Record<string, (constraint: JsonObject) => R>>;
 
 /**
  * Reads all constraints of an open mandate before one of them is applied. An unknown type refuses the mandate: it may forbid just this

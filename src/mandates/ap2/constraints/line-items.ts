@@ -12,7 +12,7 @@ export interface Requirement {
 
 /** Requirements, and lines of a cart. Beyond it, or so many of one, a constraint is not decided here: deciding has to stay cheap. */
 export const MAX_REQUIREMENTS = 32;
-export const MAX_QUANTITY = 1_000;
+const MAX_QUANTITY = 1_000;
 
 /** @throws Refused claims_invalid, constraint_unresolved for what is too large */
 export function readRequirements(items: Json | undefined): readonly Requirement[] {

@@ -2,7 +2,7 @@ import type { Json } from '../../../json/types.ts';
 import { list, object, optional, text } from '../model/readers.ts';
 
 /** A merchant as AP2 names one; only the id tells two apart. An empty one is nobody's, least of all that of a merchant with the same name. */
-export interface MerchantName {
+interface MerchantName {
   readonly id: string;
 }
 

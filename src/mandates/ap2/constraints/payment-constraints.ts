@@ -11,7 +11,7 @@ import { readPisp, samePisp } from './pisp.ts';
 import { FREQUENCIES, type Frequency } from './recurrence.ts';
 
 /** A constraint of an open payment mandate (ap2 2.2). */
-export type PaymentRule =
+type PaymentRule =
   /** Holds for this one payment, or does not. `now`: unix seconds. */
   | { readonly kind: 'demand'; readonly holds: (payment: PaymentMandate, now: number) => boolean }
   /** Bound already: `readReferences`. */

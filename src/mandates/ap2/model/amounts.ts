@@ -1,7 +1,7 @@
 /** Amounts of AP2 (ap2 7.3): minor units are whole numbers that a double holds exactly, everything else is decimal text. */
 
 /** The most minor units that JSON can say exactly. */
-export const MAX_MINOR_UNITS = Number.MAX_SAFE_INTEGER;
+const MAX_MINOR_UNITS = Number.MAX_SAFE_INTEGER;
 
 /** No sign, no exponent, no leading zero. */
 const DECIMAL = /^(0|[1-9]\d*)(?:\.(\d+))?$/;

@@ -1,7 +1,7 @@
 import type { UseRefusal } from '../../register/register.ts';
 
 /** The error classes of AP2, as they stand in a receipt. */
-export type Ap2Error =
+type Ap2Error =
   | 'invalid_credential'
   | 'invalid_mandate'
   | 'unresolved_constraint'

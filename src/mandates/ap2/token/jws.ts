@@ -16,12 +16,12 @@ export interface Token {
 }
 
 /** `mandate_malformed`: no token at all; `claims_invalid`: one with a number that is not exact, which no claim may be. */
-export type TokenReading =
+type TokenReading =
   | { readonly ok: true; readonly token: Token }
   | { readonly ok: false; readonly reason: 'mandate_malformed' | 'claims_invalid' };
 
 /** `inexact`: JSON with a number that a double cannot hold. */
-export type JsonReading = { readonly kind: 'read'; readonly value: Json } | { readonly kind: 'inexact' | 'illegible' };
+type JsonReading = { readonly kind: 'read'; readonly value: Json } | { readonly kind: 'inexact' | 'illegible' };
 
 /** Takes a compact JWS apart: three parts in their one spelling, the first two JSON objects read the strict way. */
 export function readToken(jwt: string): TokenReading {

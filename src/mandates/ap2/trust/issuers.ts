@@ -20,7 +20,7 @@ export interface IssuerTrust extends TrustedIssuers {
 }
 
 /** What the trust lives on. */
-export interface TrustParts {
+interface TrustParts {
   readonly fetcher: Pick<KeyFetcher, 'fetch'>;
   /** Milliseconds since 1970: what certificates are checked with. */
   readonly wall?: () => number;

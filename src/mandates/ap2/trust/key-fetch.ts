@@ -19,7 +19,7 @@ export interface KeyFetcher {
 }
 
 /** How to fetch; what is left out is as in production. */
-export interface KeyFetchOptions {
+interface KeyFetchOptions {
   readonly deadlineMs?: number;
   /** Where names are looked up, `dns.lookup` unless given. */
   readonly resolve?: LookupFunction;

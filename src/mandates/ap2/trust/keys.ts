@@ -6,7 +6,7 @@ import { decodeBase64url } from '../token/base64url.ts';
 import type { Algorithm, VerificationKey } from './trust.ts';
 
 /** A public key, or what is wrong with the text of one. The message never quotes it. */
-export type KeyReading =
+type KeyReading =
   | { readonly ok: true; readonly key: VerificationKey }
   | { readonly ok: false; readonly fault: 'private' | 'unsupported' | 'malformed'; readonly message: string };
 

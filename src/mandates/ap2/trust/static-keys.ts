@@ -6,7 +6,7 @@ import type { VerificationKey } from './trust.ts';
 export const MAX_KID_LENGTH = 512;
 const KID = /^[\x21-\x7e]+$/;
 
-export type JwkReading =
+type JwkReading =
   | { readonly ok: true; readonly kid: string; readonly key: VerificationKey }
   /** The message never quotes the key. */
   | { readonly ok: false; readonly message: string };
@@ -25,7 +25,7 @@ export function readJwk(jwk: JsonObject): JwkReading {
 }
 
 /** What is wrong with one key of a list. */
-export interface KeyFault {
+interface KeyFault {
   readonly index: number;
   readonly message: string;
 }

@@ -6,16 +6,16 @@ import type { Ap2Profile } from '../model/profile.ts';
 import type { Purchase } from '../model/purchase.ts';
 
 /** The version of AP2 that a challenge names. */
-export const AP2_VERSION = '0.2.0';
+const AP2_VERSION = '0.2.0';
 /** Every type of constraint that is decided here. */
 export const CONSTRAINTS: readonly string[] = [...CHECKOUT_CONSTRAINTS, ...PAYMENT_CONSTRAINTS];
 
-export interface Challenger {
+interface Challenger {
   /** `{"required":[{...}]}`: a fresh checkout of this purchase, and what a mandate for it has to be like. `nowMs`: unix milliseconds. */
   challenge(purchase: Purchase, nowMs: number): string;
 }
 
-export interface ChallengerParts extends CheckoutMintParts {
+interface ChallengerParts extends CheckoutMintParts {
   /** Ids of the issuers that are trusted. */
   readonly issuers: readonly string[];
 }

@@ -4,14 +4,14 @@ import type { MandateReference } from '../model/verdict.ts';
 import { createCompactSigner } from '../token/compact-signer.ts';
 
 /** What was sold under a mandate. */
-export interface OrderFacts {
+interface OrderFacts {
   readonly orderId: string;
   /** Hash of the transaction that paid for it; undefined for what is free. */
   readonly transaction?: string;
 }
 
 /** Signs receipts (ap2 13): proof for an agent that a mandate was used, or that it was refused and may be replaced. */
-export interface ReceiptSigner {
+interface ReceiptSigner {
   accepted(mandate: MandateReference, order: OrderFacts, nowMs: number): string;
   rejected(mandate: MandateReference, reason: Reason, nowMs: number): string;
 }

@@ -18,7 +18,7 @@ import { referenceOf } from '../token/segments.ts';
 import type { TrustedIssuers } from '../trust/trust.ts';
 import { claimOf, type PaidUnder } from './claim.ts';
 
-export interface MandateVerifierParts {
+interface MandateVerifierParts {
   readonly profile: Ap2Profile;
   readonly trust: TrustedIssuers;
   /** Goes with the trusted issuers; left out, the verifier has its own. */

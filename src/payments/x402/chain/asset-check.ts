@@ -12,7 +12,7 @@ export interface AssetDifference {
   readonly found: string | undefined;
 }
 
-export type AssetTerms = Pick<
+type AssetTerms = Pick<
   X402Config,
   'chainId' | 'asset' | 'assetName' | 'assetVersion' | 'assetDecimals' | 'domainSeparator'
 >;

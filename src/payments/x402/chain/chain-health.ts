@@ -1,18 +1,6 @@
+import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
 import { type HeadWatchDeps, watchHeads } from './head-watch.ts';
-
-/**
- * How a node lies by silence. `stall`: it shows no new blocks. `clock`: our own clock is wrong by the blocks, so every window is judged
- * wrongly. `missing`: it shows that a payment's transaction succeeded and not what that logged, so no payment can be told from none.
- */
-export const CHAIN_FAULTS = ['stall', 'clock', 'missing'] as const;
-export type ChainFaultKind = (typeof CHAIN_FAULTS)[number];
-
-/** The cause is for the log. */
-export interface ChainFault {
-  readonly kind: ChainFaultKind;
-  readonly cause: string;
-}
 
 /** How long logs may come later than the state that they belong to, milliseconds: an index is written behind the blocks. */
 export const LOGS_LAG_MS = 2_000;

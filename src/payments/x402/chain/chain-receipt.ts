@@ -15,7 +15,7 @@ export interface Price {
 }
 
 /** `resourceId` of a payment that fits no price, or more than one. */
-export const UNKNOWN_RESOURCE = 'unknown';
+const UNKNOWN_RESOURCE = 'unknown';
 
 /**
  * The receipt of a payment that only the chain remembers. Its id is the one that the gateway gives the same payment. What the chain does

@@ -37,7 +37,7 @@ export type Evidence =
   | { readonly kind: 'open'; readonly headTime: number; readonly failed?: true }
   | { readonly kind: 'unknown'; readonly cause: string; readonly logsMissing?: true };
 
-export type WorthlessReason = typeof SPENT | typeof EXPIRED;
+type WorthlessReason = typeof SPENT | typeof EXPIRED;
 
 export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 

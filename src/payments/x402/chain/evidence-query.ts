@@ -1,4 +1,5 @@
-import type { Proof, Reading, Settled, Worthless } from '../../rail.ts';
+import type { Reading, Settled, Worthless } from '../../rail.ts';
+import type { Proof } from '../wire/rail.ts';
 import type { PaymentRequirements } from '../wire/types.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
 import { type Chain, type Evidence, type EvidenceQuery, EXPIRED } from './chain.ts';

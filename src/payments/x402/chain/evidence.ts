@@ -35,7 +35,7 @@ export interface TransactionReceipt {
  * What a receipt says about an authorization. `elsewhere`: it was spent here, but not on us. `unclear`: it was spent here and we were
  * paid this sum by this payer here, but not in the order that ties the two together.
  */
-export type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
+type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
 
 /**
  * The log pair rule (x402.md 8.4): the asset logged that the authorization was used, and its next log is the transfer of exactly

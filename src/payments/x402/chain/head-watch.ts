@@ -10,7 +10,7 @@ const INTERVALS_KEPT = 20;
 export const STALL_MS = 60_000;
 const STALL_INTERVALS = 10;
 /** How far clock and newest block may be apart, milliseconds; behind, one interval more. */
-export const CLOCK_TOLERANCE_MS = 30_000;
+const CLOCK_TOLERANCE_MS = 30_000;
 /** New heads in a row that must say that the clock is wrong: one alone may have come late, or from a node of its own. */
 export const CLOCK_HEADS = 3;
 /** After a longer silence nothing says how long the head has been there, milliseconds. */

@@ -10,7 +10,7 @@ const PACE_SAMPLE = 1_000n;
 const PACE_MARGIN = 1.25;
 
 /** Bounds of one `eth_getLogs`, as quantities; the newest range stays open at its end. */
-export interface BlockRange {
+interface BlockRange {
   readonly fromBlock: string;
   readonly toBlock: string;
 }

@@ -3,7 +3,7 @@ export const CODE_TTL_MS = 600_000;
 /** How long it counts that it is none: a wallet is deployed with its first payment, and its second may follow at once. */
 export const NO_CODE_TTL_MS = 5_000;
 /** Most accounts remembered; the oldest answer goes first. */
-export const CODE_CACHE_ENTRIES = 10_000;
+const CODE_CACHE_ENTRIES = 10_000;
 /** Most questions to the chain at a time: forged proofs with invented payers must not use up the RPC. */
 export const CODE_LOOKUPS = 16;
 

@@ -25,7 +25,7 @@ export interface ChainPayment extends ShownPayment {
 }
 
 /** What to search: from block to block, both included. */
-export interface PaymentSearch {
+interface PaymentSearch {
   readonly asset: string;
   readonly payTo: string;
   readonly first: bigint;

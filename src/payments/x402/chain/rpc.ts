@@ -5,7 +5,7 @@ import { createJsonPeer } from './http-json.ts';
 /** Largest answer of a chain node that is read, bytes: a receipt of a full batch fits many times. */
 const MAX_ANSWER_BYTES = 1_048_576;
 /** Longest wait for one answer, milliseconds. */
-export const RPC_DEADLINE_MS = 3_000;
+const RPC_DEADLINE_MS = 3_000;
 
 /** The node answered with an error. `reverted` when the call itself failed, so asking again changes nothing. */
 export class RpcRefusal extends Error {

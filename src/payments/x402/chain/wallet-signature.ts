@@ -4,7 +4,7 @@ import { type Rpc, RpcRefusal } from './rpc.ts';
 import { WALLET_VALIDATOR } from './wallet-validator.ts';
 
 /** Why a signature that is no account's is not taken. */
-export type WalletRefusal = 'invalid_exact_evm_payload_signature' | 'eip6492_factory_not_allowed';
+type WalletRefusal = 'invalid_exact_evm_payload_signature' | 'eip6492_factory_not_allowed';
 
 /** What a wallet says of a signature. */
 export type WalletVerdict =
@@ -18,7 +18,7 @@ export interface WalletSignatures {
   check(wallet: string, digest: string, signature: string): Promise<WalletVerdict>;
 }
 
-export interface WalletSignatureDeps {
+interface WalletSignatureDeps {
   readonly rpc: Pick<Rpc, 'call'>;
   /** Whether an account is a contract; rejects when the chain does not answer. */
   readonly hasCode: (address: string) => Promise<boolean>;

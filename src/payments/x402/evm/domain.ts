@@ -2,7 +2,7 @@ import { keccak256 } from '../../../crypto/keccak.ts';
 import { bytesHex, hexWord, uintWord } from './abi-words.ts';
 
 /** The EIP-712 domain of an EIP-3009 token: what a signature is good for. */
-export interface SigningDomain {
+interface SigningDomain {
   /** Exactly as the contract has it: Base says `USD Coin`, Base Sepolia says `USDC`. */
   readonly name: string;
   readonly version: string;

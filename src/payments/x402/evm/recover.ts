@@ -10,7 +10,7 @@ export type Recover = (digest: Uint8Array, signature: AccountSignature) => Promi
 export const RECOVERY_ENGINES = ['secp256k1', 'tiny-secp256k1', 'viem'] as const;
 export type RecoveryEngine = (typeof RECOVERY_ENGINES)[number];
 
-export interface Recovery {
+interface Recovery {
   readonly engine: RecoveryEngine;
   readonly recover: Recover;
 }

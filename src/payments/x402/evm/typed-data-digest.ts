@@ -12,7 +12,7 @@ const STRUCT_BYTES = 7 * WORD_BYTES;
 const ENVELOPE_BYTES = 2 + 2 * WORD_BYTES;
 
 /** The 32 bytes a payer signs for an authorization (EIP-712). */
-export type AuthorizationDigest = (authorization: Eip3009Authorization) => Uint8Array;
+type AuthorizationDigest = (authorization: Eip3009Authorization) => Uint8Array;
 
 /**
  * Digest for one signing domain by plain concatenation: every member is one word, so a generic encoder would only cost time.

@@ -13,7 +13,7 @@ export interface Turn {
 }
 
 /** The configured facilitators in their order. */
-export interface FacilitatorFailover {
+interface FacilitatorFailover {
   /**
    * One turn for each, within `deadlineMs`, until the caller has a verdict and leaves. Who gave none goes to the end of the line for
    * a while; a refusal is a verdict and moves nobody.

@@ -1,8 +1,8 @@
 import { isObject } from '../../../json/object.ts';
 import type { Json } from '../../../json/types.ts';
-import type { Proof } from '../../rail.ts';
 import { isTransactionHash } from '../chain/chain-answers.ts';
 import { PAYMENT_IDENTIFIER } from '../wire/payload-schema.ts';
+import type { Proof } from '../wire/rail.ts';
 import { inwardReason } from '../wire/reasons.ts';
 import type { PaymentRequirements } from '../wire/types.ts';
 

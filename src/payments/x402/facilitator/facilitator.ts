@@ -1,5 +1,5 @@
-import type { Proof } from '../../rail.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
+import type { Proof } from '../wire/rail.ts';
 import type { FacilitatorEndpoint } from '../wire/settings.ts';
 import type { PaymentRequirements } from '../wire/types.ts';
 import {

@@ -1,7 +1,8 @@
-import type { PaymentRail, Proof, RailFault, RailVerdict } from '../../rail.ts';
+import type { RailFault, RailVerdict } from '../../rail.ts';
 import { type Chain, READING_DEADLINE_MS } from '../chain/chain.ts';
 import { confirmPayment } from '../chain/confirm.ts';
 import { decided, evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
+import type { PaymentRail, Proof } from '../wire/rail.ts';
 import { NONCE_ALREADY_USED, saysNonceSpent } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
 import type { PaymentRequirements } from '../wire/types.ts';
@@ -12,10 +13,10 @@ import { createFailover } from './facilitator-failover.ts';
 import type { SettleAnswer } from './facilitator-wire.ts';
 
 /** Deadlines of CONTRACT 4.2 for all facilitators together, milliseconds. */
-export const VERIFY_DEADLINE_MS = 5_000;
-export const SETTLE_DEADLINE_MS = 60_000;
+const VERIFY_DEADLINE_MS = 5_000;
+const SETTLE_DEADLINE_MS = 60_000;
 /** How long the chain may take to show what the facilitator claims, milliseconds. */
-export const CONFIRM_DEADLINE_MS = 10_000;
+const CONFIRM_DEADLINE_MS = 10_000;
 /** A look at the chain that must not keep a buyer or another facilitator waiting, milliseconds. */
 const GLANCE_DEADLINE_MS = 1_500;
 

@@ -7,7 +7,7 @@ export const FAILED_PAYERS = 1_000;
  * Payers whose last transfer failed in a block although it had passed its simulation. That costs the relayer gas, and it is the payer's
  * doing: his balance, his cancellation or the code of his wallet changed in between. So he waits before he can do it again.
  */
-export interface FailedPayers {
+interface FailedPayers {
   add(payer: string): void;
   has(payer: string): boolean;
 }

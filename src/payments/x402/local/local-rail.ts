@@ -1,18 +1,11 @@
-import type {
-  PaymentRail,
-  Proof,
-  RailFault,
-  RailVerdict,
-  Settlement,
-  SettlementHistory,
-  SignedTransaction,
-} from '../../rail.ts';
+import type { RailFault, RailVerdict, Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
 import { readSent } from '../chain/chain-answers.ts';
 import { confirmPayment } from '../chain/confirm.ts';
 import { evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import { marked, markOf, transferCall } from '../evm/calldata.ts';
+import type { PaymentRail, Proof } from '../wire/rail.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRequirements } from '../wire/types.ts';
 import { createFailedPayers } from './failed-payers.ts';
@@ -22,7 +15,7 @@ import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
 import { type Simulation, simulate } from './simulation.ts';
 
 /** Longest time from the call to an outcome, milliseconds (CONTRACT 4.2). */
-export const LOCAL_SETTLE_DEADLINE_MS = 60_000;
+const LOCAL_SETTLE_DEADLINE_MS = 60_000;
 /** Gas limits of a transfer; a payer that is a contract runs code of its own, within a cap. */
 const ACCOUNT_GAS = 160_000n;
 const CONTRACT_GAS = 400_000n;
@@ -32,7 +25,7 @@ const LOW_GAS_TRANSFERS = 10;
 const NUMBERS_LOST = 3;
 const UNFUNDED = 'the relayer cannot pay the gas';
 
-export interface LocalRailDeps {
+interface LocalRailDeps {
   readonly rpc: Rpc;
   readonly chain: Chain;
   readonly terms: Pick<X402Config, 'chainId' | 'asset'>;

@@ -4,7 +4,7 @@ import type { Rpc } from '../chain/rpc.ts';
 import { authorizationStateCall } from '../evm/calldata.ts';
 
 /** A number of an account that was meant to carry an authorization. */
-export interface OutrunQuestion {
+interface OutrunQuestion {
   readonly account: string;
   readonly number: number;
   readonly asset: string;

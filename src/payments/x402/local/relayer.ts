@@ -13,7 +13,7 @@ const DEFAULT_TIP_WEI = 1_000_000_000n;
 const BASE_FEE_FACTOR = 2n;
 
 /** A call that the relayer pays gas for. */
-export interface RelayedCall {
+interface RelayedCall {
   readonly to: string;
   readonly data: string;
   /** Gas limit. */

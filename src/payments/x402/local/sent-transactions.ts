@@ -7,10 +7,10 @@ export const REMEMBERED_TRANSACTIONS = 128;
 export const NODE_LAG_MS = 5_000;
 
 /** Gives bytes to a node. @throws RpcRefusal when it does not want them, other errors when no answer came */
-export type Broadcast = (raw: string) => Promise<void>;
+type Broadcast = (raw: string) => Promise<void>;
 
 /** The transactions of one account that a node took, by their numbers. */
-export interface SentTransactions {
+interface SentTransactions {
   add(number: number, raw: string): void;
   /**
    * The number of the next transaction. A node that counts less than was sent has lost transactions (a reorganisation, a restart) or is

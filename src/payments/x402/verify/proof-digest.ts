@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Proof } from '../../rail.ts';
 import { readAccountSignature } from '../evm/signature.ts';
+import type { Proof } from '../wire/rail.ts';
 
 /** 132 bits of a digest, base64url: enough that nobody finds a second proof for it, and short where thousands are remembered. */
 const DIGEST_CHARACTERS = 22;

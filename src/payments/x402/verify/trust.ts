@@ -1,11 +1,12 @@
-import type { PaymentRail } from '../../rail.ts';
-import type { ChainFault, ChainFaultKind, ChainHealth } from '../chain/chain-health.ts';
+import type { ChainFault, ChainFaultKind } from '../../rail.ts';
+import type { ChainHealth } from '../chain/chain-health.ts';
+import type { PaymentRail } from '../wire/rail.ts';
 import type { Candidate, Examination } from './verify.ts';
 
 /** What is still done while a chain's node, or our clock, is known to be wrong: what was begun stays open, and nothing new is begun. */
 
 /** Is told when a fault begins and when it ends, whatever else readiness says in that time. */
-export interface FaultLog {
+interface FaultLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
 }

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PaymentRail, Proof } from '../../rail.ts';
 import type { WalletSignatures } from '../chain/wallet-signature.ts';
 import { bytesHex } from '../evm/abi-words.ts';
 import type { Recover } from '../evm/recover.ts';
@@ -7,12 +6,13 @@ import { ACCOUNT_SIGNATURE_BYTES, readAccountSignature } from '../evm/signature.
 import { authorizationDigest } from '../evm/typed-data-digest.ts';
 import { replayKey } from '../wire/payid.ts';
 import type { DecodedProof } from '../wire/payload-schema.ts';
+import type { PaymentRail, Proof } from '../wire/rail.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, PaymentRequirements } from '../wire/types.ts';
 import { invalidWindow, type WindowReason } from '../wire/window.ts';
 
 /** The first cheap check that failed, in the order of CONTRACT 4.2: step 1 `offer`, step 2 `terms`, step 3 `window`. */
-export type ProofRefusal =
+type ProofRefusal =
   | {
       readonly step: 'offer';
       readonly reason: 'invalid_network' | 'invalid_payment_requirements';
@@ -26,7 +26,7 @@ export type ProofRefusal =
   | { readonly step: 'window'; readonly reason: WindowReason };
 
 /** The payer signed it. */
-export interface Genuine {
+interface Genuine {
   readonly kind: 'genuine';
   readonly proof: Proof;
 }
@@ -35,7 +35,7 @@ export interface Genuine {
  * Step 4, as far as this process can decide it alone. A signature that no key made may be that of a contract, which only its code can
  * say: it counts for nothing until somebody was asked, because anybody can write one in the name of anybody.
  */
-export type SignatureVerdict =
+type SignatureVerdict =
   | Genuine
   | {
       readonly kind: 'refused';

@@ -21,7 +21,7 @@ export interface Challenge {
 }
 
 /** Why the proof that came with this request was refused (CONTRACT 1.3); the additive member `error` of the body. */
-export interface ChallengeError {
+interface ChallengeError {
   readonly code: 'PAYMENT_INVALID' | 'PAYMENT_SETTLEMENT_FAILED';
   readonly reason: string;
   readonly message: string;
@@ -29,7 +29,7 @@ export interface ChallengeError {
 }
 
 /** What is different in each challenge of a resource. */
-export interface ChallengeFacts {
+interface ChallengeFacts {
   readonly requestId: string;
   /** ISO 8601. */
   readonly expiresAt: string;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /** What makes an authorization the same authorization: the chain accepts each of these at most once. */
-export interface ReplaySubject {
+interface ReplaySubject {
   readonly chainId: number;
   readonly asset: string;
   readonly from: string;

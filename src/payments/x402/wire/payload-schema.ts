@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../../json/types.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 
 /** Why no proof could be read (tokens of CONTRACT 1.3). */
-export type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
+type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
 
 /** A proof as the buyer meant it: well-formed, in one spelling, and not yet believed. */
 export type DecodedProof =

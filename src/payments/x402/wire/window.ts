@@ -1,7 +1,7 @@
 import type { Eip3009Authorization } from './types.ts';
 
 /** How far an authorization may begin in the future: clocks differ, and the chain's lags. */
-export const VALID_AFTER_SKEW_SECONDS = 5;
+const VALID_AFTER_SKEW_SECONDS = 5;
 /** What must be left of an authorization when it comes: time to reach a block. */
 export const VALID_BEFORE_MARGIN_SECONDS = 6;
 /** How much longer than offered an authorization may live: a stolen one must not be good for ever. */

@@ -1,0 +1,22 @@
+import { ConfigError } from '../problems/problem.ts';
+import { UsageError } from './usage-error.ts';
+
+/**
+ * Runs a command and makes what became of it the exit code of the process: what the command gives, 64 for wrong usage, 78 for a wrong
+ * configuration (sysexits), 1 for anything else that it throws. The error goes to stderr, wrong usage with the usage.
+ */
+export async function exitWith(command: () => Promise<number>, usage: string): Promise<void> {
+  try {
+    process.exitCode = await command();
+  } catch (thrown) {
+    const isUsage = thrown instanceof UsageError || isOfParseArgs(thrown);
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    process.stderr.write(isUsage ? `${message}\n\n${usage}` : `${message}\n`);
+    if (isUsage) process.exitCode = 64;
+    else process.exitCode = thrown instanceof ConfigError ? 78 : 1;
+  }
+}
+
+function isOfParseArgs(thrown: unknown): boolean {
+  return thrown instanceof TypeError && 'code' in thrown && String(thrown.code).startsWith('ERR_PARSE_ARGS');
+}

@@ -1,0 +1,66 @@
+import { isObject } from '../../src/json/object.ts';
+import type { Json, JsonObject } from '../../src/json/types.ts';
+
+/** An object of a file with a name for it, so that whoever wrote the file finds what is wrong. */
+export class Members {
+  readonly #where: string;
+  readonly #object: JsonObject;
+
+  /** @throws Error for another type, or a member that is not known: a rule that nobody obeys would pass */
+  constructor(value: Json | undefined, where: string, known: readonly string[]) {
+    if (!isObject(value)) throw new Error(`${where} must be an object`);
+    for (const name of Object.keys(value))
+      if (!known.includes(name)) throw new Error(`${where}.${name} is not known (known: ${known.join(', ')})`);
+    this.#where = where;
+    this.#object = value;
+  }
+
+  has(name: string): boolean {
+    return this.#object[name] !== undefined && this.#object[name] !== null;
+  }
+
+  value(name: string): Json | undefined {
+    return this.#object[name];
+  }
+
+  text(name: string): string {
+    return this.#read(name, 'a text', (value) => typeof value === 'string') as string;
+  }
+
+  number(name: string): number {
+    return this.#read(name, 'a number', (value) => typeof value === 'number') as number;
+  }
+
+  flag(name: string): boolean {
+    return this.#read(name, 'true or false', (value) => typeof value === 'boolean') as boolean;
+  }
+
+  object(name: string): JsonObject {
+    return this.#read(name, 'an object', isObject) as JsonObject;
+  }
+
+  list(name: string): readonly Json[] {
+    return this.#read(name, 'a list', Array.isArray) as readonly Json[];
+  }
+
+  texts(name: string): readonly string[] {
+    const all = (value: Json) => Array.isArray(value) && value.every((one: Json) => typeof one === 'string');
+    return this.#read(name, 'a list of texts', all) as readonly string[];
+  }
+
+  objects(name: string): readonly JsonObject[] {
+    const all = (value: Json) => Array.isArray(value) && value.every((one: Json) => isObject(one));
+    return this.#read(name, 'a list of objects', all) as readonly JsonObject[];
+  }
+
+  /** Undefined where the member is absent or null. */
+  optional<T>(name: string, read: (name: string) => T): T | undefined {
+    return this.has(name) ? read.call(this, name) : undefined;
+  }
+
+  #read(name: string, what: string, is: (value: Json) => boolean): Json {
+    const value = this.#object[name];
+    if (value === undefined || !is(value)) throw new Error(`${this.#where}.${name} must be ${what}`);
+    return value;
+  }
+}
