@@ -96,7 +96,7 @@ export interface ErrorDetails {
   readonly mandate?: 'checkout' | 'payment';
   /** The type of the constraint that refused it, one of ours. */
   readonly constraint?: string;
-  /** The signed receipt of the refusal (ap2.md 13). */
+  /** The signed receipt of the refusal (ap2 13). */
   readonly receipt?: string;
 }
 
@@ -104,7 +104,7 @@ interface ErrorOptions {
   readonly message?: string;
   readonly details?: ErrorDetails;
   readonly retryable?: boolean;
-  /** How to get what is missing: the challenge for a mandate (ap2.md 7.4). */
+  /** How to get what is missing: the challenge for a mandate (ap2 7.4). */
   readonly authorization?: JsonObject;
   /** Extra response headers, lower-case names, for example `retry-after` or `allow`. */
   readonly headers?: Readonly<Record<string, string>>;

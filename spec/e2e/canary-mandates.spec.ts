@@ -10,7 +10,7 @@ import { everythingIn, found, type Sinks } from './canary-sinks.ts';
 import { FRONTS, type Reply } from './mandate-fronts.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
 
-/** What stands in a mandate and is nobody's business but its verifier's (ap2.md 12). None of it may come out anywhere. */
+/** Content of a mandate that only its verifier reads (ap2 12). None of it may appear in any output. */
 const CANARIES = {
   'a claim of the user': 'canary-user-claim-51c0',
   'risk data': 'canary-risk-data-77ab',

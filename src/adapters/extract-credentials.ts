@@ -60,7 +60,7 @@ function spelled({ payload }: { readonly payload: object }): string {
   return canonicalJson(JSON.parse(JSON.stringify(payload)) as Json);
 }
 
-/** The mandate in the header of the HTTP transport, unchecked (ap2.md 7.1). An empty one is none. */
+/** The mandate in the header of the HTTP transport, unchecked (ap2 7.1). An empty one is none. */
 export function carriedMandate(req: IncomingMessage): CarriedMandate {
   const header = readHeader(req, 'agent-authorization');
   if (header.kind === 'absent') return NO_MANDATE;

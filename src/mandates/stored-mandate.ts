@@ -21,7 +21,7 @@ const MAX_ONCE = 8;
 const MAX_OPEN = 16;
 /** Longest id, characters: a `jti` has at most 128. */
 const MAX_ID_LENGTH = 256;
-/** Last second of the year 9999, as for all times of a mandate (ap2.md 7.6, step 8), and the longest skew beyond it. */
+/** Last second of the year 9999, as for all times of a mandate (ap2 9), and the longest skew beyond it. */
 const MAX_TIME = 253_402_300_799 + 3_600;
 const UNITS = /^(?:0|[1-9]\d{0,15})$/;
 

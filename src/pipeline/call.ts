@@ -102,8 +102,8 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
 }
 
 /**
- * A call whose resource requires a mandate, past the check of it. `unneeded`: it is for a payment that was admitted before, whose mandate
- * gated that admission (ap2.md 6, UCP #512); what is wrong with the one that came, or did not, still keeps anything new from being settled.
+ * A call whose resource requires a mandate, past the check of it. `unneeded`: its payment was admitted before, under the mandate that came
+ * then (ap2 11); `refused` still keeps anything new from being settled.
  */
 export type Mandated =
   | { readonly kind: 'accepted'; readonly mandate: AcceptedMandate }
@@ -121,7 +121,7 @@ export interface FundedCall extends Omit<PreparedCall, 'stage'> {
 export interface UsedMandate {
   /** What the gateway's own receipt says of it. */
   readonly summary: ReceiptAuthorization;
-  /** For who presented it, a signed JWT (ap2.md 13); undefined when the one that came was not the one that counted. */
+  /** A signed JWT for the caller (ap2 13); undefined unless this call presents the mandate that admitted its payment. */
   readonly receipt: string | undefined;
   /** Of a free call: what became of it, told once. The claim of a paid one shares the fate of its payment. Never rejects. */
   readonly finish?: (how: 'commit' | 'release') => Promise<void>;
@@ -163,7 +163,7 @@ export type Relayed =
 /** What is said beside an outcome: of the buyer's money, and of his mandate. */
 export interface PaymentAnnotations {
   readonly payment?: PaymentResponse;
-  /** A signed JWT (ap2.md 13). */
+  /** A signed JWT (ap2 13). */
   readonly mandateReceipt?: string;
 }
 

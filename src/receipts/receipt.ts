@@ -20,7 +20,7 @@ export interface ReceiptPayment {
   readonly settledAt: string;
 }
 
-/** The mandate part of a receipt: which mandate, and nothing that stands in it (ap2.md 12). */
+/** The mandate part of a receipt: which mandate, and nothing of its content (ap2 12). */
 export interface ReceiptAuthorization {
   readonly method: 'ap2';
   readonly reference: string;

@@ -4,7 +4,7 @@ import { named, readJson } from './files.ts';
 import type { Item, Merchant } from './maker/constraints.ts';
 import { hashOf } from './maker/tokens.ts';
 
-/** What a shop demands (ap2.md 7.4), and what its checkout says. */
+/** What a challenge demands (ap2 7.4), and what its checkout says. */
 export interface ReadChallenge {
   readonly audience: string;
   readonly nonce: string;

@@ -51,7 +51,7 @@ function withoutPayment(options: Options): undefined {
   );
 }
 
-/** A mandate that may be used again names how often and how much (ap2.md 7.3). */
+/** A mandate that may be used again names how often and how much (ap2 7.3). */
 function repeated(options: Options, currency: string, decimals: number): readonly Constraint[] {
   const [every, most, uses] = [options.get('every'), options.get('budget'), options.get('uses')];
   const budgets = most === undefined ? [] : [budget(currency, majorUnits(most, decimals))];

@@ -12,7 +12,7 @@ import { readKeys, type TestKeys } from './test-keys.ts';
 
 const DAY_SECONDS = 86_400;
 const DEFAULT_DAYS = '1';
-/** Shops may cap the life of a mandate there (ap2.md 7.3). */
+/** Longest life of an open mandate that is made here; other verifiers may cap it there. */
 const MOST_DAYS = 31;
 /** Clocks differ: signed a minute ago is never in the future. */
 const BACKDATED_SECONDS = 60;

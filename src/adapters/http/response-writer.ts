@@ -12,7 +12,7 @@ export const LAST_BYTES_MS = 60_000;
 /** Says that this answer was delivered before (contract 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 
-/** Carries the signed receipt of a mandate (ap2.md 13). */
+/** Carries the signed receipt of a mandate (ap2 13). */
 const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
 /** Outcomes as plain HTTP: specification 4, contract 1 and 3. */

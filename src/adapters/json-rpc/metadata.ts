@@ -20,7 +20,7 @@ export function paidMember(payment: PaymentResponse | undefined): Members {
   return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(paymentResponseDocument(payment)) };
 }
 
-/** The signed receipt of a mandate (ap2.md 13). */
+/** The signed receipt of a mandate (ap2 13). */
 export function mandateReceiptMember(receipt: string | undefined): Members {
   return receipt === undefined ? {} : { 'agent-commerce/authorizationReceipt': JSON.stringify(receipt) };
 }

@@ -3,8 +3,8 @@ import type { PublicJwk } from '../../crypto/signing-key.ts';
 import type { ProblemList } from '../../problems/problem.ts';
 
 /**
- * Every key that the configuration names, by what it is and not by what it is called. A key has one use: what may sign checkouts must not
- * be able to root a mandate, nor one issuer another's (ap2.md 7.5).
+ * Every key that the configuration names, by its coordinates and not by its id. A key has one use: a key that signs checkouts roots no
+ * mandate, and the key of one issuer roots none of another (ap2 7.5).
  */
 export class KeyUses {
   readonly #paths = new Map<string, string>();

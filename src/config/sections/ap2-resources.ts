@@ -25,7 +25,7 @@ export function requiredMandates(
   return required;
 }
 
-/** AP2 counts in minor units, which JSON must hold exactly (ap2.md 7.3). */
+/** AP2 counts in minor units, which JSON must hold exactly (ap2 7.3). */
 function checkPrice(
   { amount, currency }: { readonly amount: string; readonly currency: string },
   exponents: ReadonlyMap<string, number>,

@@ -1,7 +1,7 @@
 import type { MandateClaim, OpenMandateUse, RegisterEpoch, UseRefusal } from './register.ts';
 
 /**
- * What is known of one open mandate (ap2.md 10). Units: minor units as decimal text. Times: milliseconds of the clock that the mandate
+ * What the register holds of one open mandate (ap2 10). Units: minor units as decimal text. Times: milliseconds of the clock that the mandate
  * was checked with, 0 for never; but `ends` is of the store's clock.
  */
 export interface OpenMandateState {
@@ -39,7 +39,7 @@ const MS = 1_000;
 const UNUSED = { spent: '0', pending: '0', uses: 0, puses: 0, last: 0, plast: 0 } as const;
 
 /**
- * Checks everything, then writes everything (ap2.md 10). Undefined: reserved; else why not, and no use was written. `now`: the store's
+ * Checks everything, then writes everything (ap2 10). Undefined: reserved; else why not, and no use was written. `now`: the store's
  * clock, milliseconds. `mandates.lua` is its twin.
  */
 export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number): UseRefusal | undefined {

@@ -9,7 +9,7 @@ export interface MandateClaim {
   readonly age?: number | undefined;
   /** What may be used once: `m:` and the id of a closed mandate, `j:` and the id of a checkout. */
   readonly once: readonly string[];
-  /** Until when those are remembered: after it no check of times can pass (ap2.md 9 and 10). */
+  /** Until when those are remembered: after it no check of times can pass (ap2 9, ap2 10). */
   readonly onceUntil: number;
   /** The open mandates that it was made under. */
   readonly open: readonly OpenMandateUse[];
@@ -37,7 +37,7 @@ export interface Recurrence {
 }
 
 /**
- * Since when a register remembers (ap2.md 10), milliseconds of the store's clock. What may have been used before that is refused: an
+ * Since when a register remembers (ap2 10), milliseconds of the store's clock. What may have been used before that is refused: an
  * emptied store would otherwise take it a second time. The two times differ because a first start and a loss look alike in the store:
  *
  * - No checkout from before `born` is accepted. That refuses nobody at a first start, because a register is born before the gateway hands
@@ -53,7 +53,7 @@ export interface RegisterEpoch {
   readonly openFrom: number;
 }
 
-/** Why a mandate that is right cannot be used now (ap2.md 8); what may have been used before a loss has the reason of what was used. */
+/** Why a right mandate cannot be used now (ap2 8). What may have been used before a loss of data has the reason of what was used. */
 export type UseRefusal =
   | 'replayed'
   | 'open_mandate_spent'
@@ -64,7 +64,7 @@ export type UseRefusal =
 export type Used = { readonly kind: 'reserved' } | { readonly kind: 'refused'; readonly reason: UseRefusal };
 
 /**
- * The register of uses (ap2.md 10). A paid call never comes here: its claim lies in the payment record, is reserved in the same write and
+ * The register of uses (ap2 10). A paid call never comes here: its claim lies in the payment record, is reserved in the same write and
  * shares the payment's fate (settled commits it, a deleted or refused payment releases it, an uncertain one holds it). This port is for
  * calls that pay nothing.
  */

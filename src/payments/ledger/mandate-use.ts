@@ -5,8 +5,8 @@ import type { PaymentRecord, PaymentState, Reservation } from './ledger.ts';
 import type { Outcome } from './table.ts';
 
 /**
- * What becomes of the uses of a record's mandate when it comes into a state (ap2.md 7.6). Nowhere else: a settlement whose outcome is
- * open holds them, and what was delivered or not has been paid for.
+ * What becomes of the uses of a record's mandate when it comes into a state (ap2 11). Every other state holds them: the outcome of the
+ * settlement is open, or the call is paid for, delivered or not.
  */
 export const ENDS_USES: Readonly<Partial<Record<PaymentState, 'commit' | 'release'>>> = {
   settled: 'commit',

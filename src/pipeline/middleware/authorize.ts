@@ -92,7 +92,7 @@ async function reserved(
   }
 }
 
-/** A mandate that was checked and accepted, in the call's journal: names only (ap2.md 12). */
+/** Records an accepted mandate in the call's journal, by its ids alone (ap2 12). */
 export function recordVerified(journal: Journal, { mode, issuer, mandateId, reference }: AcceptedMandate): void {
   journal.record('authorization.verified', {
     status: 'ok',

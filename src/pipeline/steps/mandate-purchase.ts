@@ -15,7 +15,7 @@ export function paidPurchase(call: Buying, { requirements, amount, currency }: A
   };
 }
 
-/** The same for a free one (ap2.md 7.3). */
+/** The same for a free call (ap2 7.3). */
 export function freePurchase(call: Buying, currency: string): Purchase {
   return { ...whatIsBought(call), price: { amount: '0', currency }, payment: undefined };
 }

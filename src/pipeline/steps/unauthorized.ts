@@ -10,8 +10,8 @@ import type { ResolvedCall } from '../call.ts';
 const METHOD = 'ap2';
 
 /**
- * What the bearer of a refused mandate is told: the error of the reason (ap2.md 8), a receipt he can show for it (ap2.md 13), and a fresh
- * checkout to make the next one for. The refusal is in the call's journal then.
+ * The answer to a refused mandate: the error of the reason (ap2 8), a signed receipt of the refusal (ap2 13), and a fresh checkout for the
+ * next mandate. Records the refusal in the call's journal.
  */
 export function unauthorized(
   call: Pick<ResolvedCall, 'journal'>,

@@ -13,7 +13,7 @@ import { textFault } from './text.ts';
 export const MAX_SUBSCHEMAS = 5_000;
 /** The member of an input that carries a proof (specification 5). */
 export const PAYMENT_MEMBER = '_payment';
-/** The member of an input that carries a mandate (ap2.md 7.1). */
+/** The member of an input that carries a mandate (ap2 7.1). */
 export const AUTHORIZATION_MEMBER = '_authorization';
 /** Members of an input that never reach the merchant. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([PAYMENT_MEMBER, AUTHORIZATION_MEMBER]);

@@ -51,7 +51,7 @@ export interface AccessRecord {
   operation: string | undefined;
   /** What the gateway set out to answer. Absent while nothing is said, and for answers that are no call's. */
   outcome: Outcome | undefined;
-  /** Why a mandate was refused, one of the closed list of reasons (ap2.md 8). Absent for every other outcome. */
+  /** Why a mandate was refused, one of the closed list of reasons (ap2 8). Absent for every other outcome. */
   reason: string | undefined;
   /** The merchant's answer, once it is on its way out: whether it got there is known at the end. */
   relaying: Readable | undefined;

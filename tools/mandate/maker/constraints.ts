@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import { type Disclosure, discloseElement, placeholder } from './tokens.ts';
 
-/** One limit of an open mandate (ap2.md 2), with what of it is handed over apart. */
+/** One constraint of an open mandate (ap2 2.2), with its disclosures. */
 export interface Constraint {
   readonly body: JsonObject;
   readonly disclosures: readonly Disclosure[];

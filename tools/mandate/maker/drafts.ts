@@ -32,7 +32,7 @@ export function hopDraft(content: Content, { previous, aud, nonce, iat }: HopTer
   return around(content, { alg: publicJwk.alg, typ }, { iat, aud, nonce, sd_hash: hashOf(previous) });
 }
 
-/** The mandate is the one element of `delegate_payload`, itself disclosed (ap2.md 3). */
+/** The mandate is the one element of `delegate_payload`, itself disclosed (ap2 3). */
 function around({ mandate, disclosures }: Content, header: JsonObject, claims: JsonObject): Draft {
   const whole = discloseElement(mandate);
   return {

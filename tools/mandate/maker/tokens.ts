@@ -77,12 +77,12 @@ export function sdJwt(jwt: string, disclosures: readonly string[]): string {
   return [jwt, ...disclosures, ''].join('~');
 }
 
-/** A delegate chain: segments joined by `~~`, of which one `~` ends the segment before (ap2.md 3). */
+/** A delegate chain: segments joined by `~~`, of which one `~` ends the segment before (ap2 3). */
 export function chainOf(segments: readonly string[]): string {
   return segments.map((segment, at) => (at === segments.length - 1 ? segment : segment.slice(0, -1))).join('~~');
 }
 
-/** The value of `Agent-Authorization` (ap2.md 7.2). */
+/** The value of `Agent-Authorization` (ap2 7.2). */
 export function headerOf(envelope: Json): string {
   return base64url(JSON.stringify(envelope));
 }

@@ -22,7 +22,7 @@ const CONFIG = [
   'maxPresentationAgeSeconds',
   'maxEnvelopeBytes',
   'algorithms',
-  // Told for other verifiers; ours takes those of ap2.md 3, and the cases show it.
+  // For other verifiers: this one accepts the types of ap2 3, whatever the file lists.
   'rootTyps',
   'currencies',
   'issuers',

@@ -32,7 +32,7 @@ export interface Expectation {
   readonly facts: JsonObject;
 }
 
-/** A file of vectors (ap2.md 15). */
+/** A file of vectors (ap2 15). */
 interface VectorFile {
   readonly shop: Shop;
   readonly cases: readonly VectorCase[];

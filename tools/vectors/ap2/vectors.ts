@@ -18,7 +18,7 @@ const MAX_ENTRIES = 100;
 const FOREVER: RegisterEpoch = { born: 0, openFrom: 0 };
 
 /**
- * `acg vectors ap2 FILE`: presents every case of a file (ap2.md 15) to the verifier and the register that serve, each from an empty
+ * `acg vectors ap2 FILE`: presents every case of a file (ap2 15) to the verifier and the register that serve, each from an empty
  * register. One line for every case that comes out otherwise, and one with the counts. Returns how many came out otherwise.
  * @throws Error for a file that is not understood, or a Redis that is not there
  */

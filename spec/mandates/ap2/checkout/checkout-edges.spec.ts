@@ -38,7 +38,7 @@ function unsigned(payload: string): () => string {
   return () => mint.autonomous({ checkoutJwt }).header;
 }
 
-describe('the edges of a checkout (ap2.md 7.6, step 11)', () => {
+describe('the edges of a checkout (ap2 7.6, step 11)', () => {
   rows(verifierFor(mint), 'checkout', [
     ['without a status', claims({ status: undefined }), 'accepted'],
     ['with 16 characters of id, which are not the nonce', claims({ jti: 'a'.repeat(16) }), 'nonce_mismatch'],

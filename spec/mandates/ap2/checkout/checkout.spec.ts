@@ -56,7 +56,7 @@ function closed(changes: Changes): () => string {
 
 const TOTAL = [{ type: 'total', amount: 10_000 }];
 
-describe('the checkout of a mandate (ap2.md 7.6, step 11)', () => {
+describe('the checkout of a mandate (ap2 7.6, step 11)', () => {
   rows(verify, 'checkout', [
     ['as the merchant signs it', claims({}), 'accepted'],
     ['of another hash', closed({ checkout_hash: hashed('another') }), 'checkout_hash_mismatch'],

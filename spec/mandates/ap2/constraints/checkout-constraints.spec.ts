@@ -39,7 +39,7 @@ function merchants(allowed: Json): () => string {
 const many = (count: number) =>
   Array.from({ length: count }, (_, at) => ({ id: `${at}`, acceptable_items: [], quantity: 1 }));
 
-describe('the constraints of open checkout mandates (ap2.md 7.6, step 13)', () => {
+describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
   rows(verify, 'checkout', [
     ['the merchant and the item', under(WANTED, allowedMerchants([MERCHANT])), 'accepted'],
     ['the item alone', under(WANTED), 'accepted'],

@@ -24,7 +24,7 @@ function possible(requirements: readonly Requirement[], lines: readonly CartLine
   return tryFrom(0, pieces);
 }
 
-describe('line items (ap2.md 2)', () => {
+describe('line items (ap2 2.2)', () => {
   const CASES: readonly (readonly [string, readonly Requirement[], readonly CartLine[], boolean])[] = [
     ['the one that is wanted', [wants('a')], cart(['a', 1]), true],
     ['one of two that would do', [wants('ab')], cart(['b', 1]), true],

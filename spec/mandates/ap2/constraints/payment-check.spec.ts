@@ -45,7 +45,7 @@ function referring(to: (openCheckoutHash: string) => string): () => string {
   return () => mint.autonomous({ payment: true, paymentConstraints }).header;
 }
 
-describe('the payment mandate (ap2.md 7.6, step 14)', () => {
+describe('the payment mandate (ap2 7.6, step 14)', () => {
   rows(verify, 'payment', [
     ['for this checkout and this payer', closed({}), 'accepted'],
     ['signed by the provider for this very purchase', () => mint.direct({ payment: true }).header, 'accepted'],

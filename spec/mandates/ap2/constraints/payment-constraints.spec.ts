@@ -70,7 +70,7 @@ function withheld(constraint: Constraint): () => string {
   return () => mint.autonomous({ payment: true, paymentConstraints, hands: { openPayment } }).header;
 }
 
-describe('the constraints of open payment mandates (ap2.md 2)', () => {
+describe('the constraints of open payment mandates (ap2 2.2)', () => {
   rows(verify, 'payment', [
     ['no limit but the reference', under(), 'accepted'],
     ['exactly the most', range({}), 'accepted'],

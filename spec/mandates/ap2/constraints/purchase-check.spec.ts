@@ -48,7 +48,7 @@ const freeWith = (changes: Changes) => () =>
     },
   }).header;
 
-describe('the call that a mandate is for (ap2.md 7.6, step 12)', () => {
+describe('the call that a mandate is for (ap2 7.6, step 12)', () => {
   rows(verify, 'checkout', [
     ['another resource', usual, 'resource_mismatch', called({ resourceId: 'other_report' })],
     ['another value of the input', usual, 'input_mismatch', called({ input: { city: 'Berlin', days: 4 } })],

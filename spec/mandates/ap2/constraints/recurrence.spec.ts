@@ -24,7 +24,7 @@ const PERIODS: readonly (readonly [Frequency, string, string])[] = [
   ['ANNUALLY', '2026-12-31T23:59:59Z', '2026-01-01'],
 ];
 
-describe('calendar periods of UTC (ap2.md 7.3)', () => {
+describe('calendar periods of UTC (ap2 7.3)', () => {
   for (const [frequency, at, start] of PERIODS)
     it(`${frequency}: ${at} lies in the one of ${start}`, () => {
       const seconds = periodStart(frequency, Date.parse(at) / 1_000);

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { minorUnits, minorUnitsOfNumber } from '../../../../src/mandates/ap2/model/amounts.ts';
 
-describe('minor units (ap2.md 7.3)', () => {
+describe('minor units (ap2 7.3)', () => {
   const TEXTS: readonly (readonly [text: string, exponent: number, units: number | undefined])[] = [
     ['0.01', 6, 10_000],
     ['0.010', 2, 1],
@@ -28,7 +28,7 @@ describe('minor units (ap2.md 7.3)', () => {
     it(`of ${JSON.stringify(text)} with ${exponent} digits: ${units}`, () =>
       assert.equal(minorUnits(text, exponent), units));
 
-  // The first four are what int(max * 100) gets wrong (ap2.md 3).
+  // The first four are what int(max * 100) gets wrong in binary fractions (ap2 17).
   for (const [major, units] of [
     [0.29, 29],
     [0.57, 57],

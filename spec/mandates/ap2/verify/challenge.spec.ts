@@ -35,7 +35,7 @@ function opened(jwt: string): { readonly header: Record<string, unknown>; readon
   return { header: read(head), claims: read(payload) };
 }
 
-describe('a challenge (ap2.md 7.4)', () => {
+describe('a challenge (ap2 7.4)', () => {
   it('says what a mandate has to be like, and hands out a fresh checkout', () => {
     const entry = asked();
     const { nonce, checkoutJwt, checkoutHash, ...said } = entry;
@@ -60,7 +60,7 @@ describe('a challenge (ap2.md 7.4)', () => {
     assert.equal(checkoutHash, createHash('sha256').update(checkoutJwt).digest('base64url'));
   });
 
-  it('signs the whole call, as an independent reader of ap2.md would', () => {
+  it('signs the whole call, as an independent signer by ap2 7.2 does', () => {
     for (const purchase of [purchaseWith(), freePurchase()]) {
       const { nonce, checkoutJwt } = asked(purchase);
       const { header, claims } = opened(checkoutJwt);
@@ -123,7 +123,7 @@ describe('a challenge (ap2.md 7.4)', () => {
   });
 });
 
-describe('a receipt (ap2.md 13)', () => {
+describe('a receipt (ap2 13)', () => {
   const signer = createReceiptSigner({ issuer: AUDIENCE, key: KEY });
   const mandate = { reference: 'r'.repeat(43), referenceSdHash: 's'.repeat(43) };
   const about = { iss: AUDIENCE, iat: NOW, reference: mandate.reference, reference_sd_hash: mandate.referenceSdHash };

@@ -58,7 +58,7 @@ const ONCE: Hand = {
   }),
 };
 
-describe('what a mandate uses up (ap2.md 7.3, 10)', () => {
+describe('what a mandate uses up (ap2 7.3, ap2 10)', () => {
   it('is the closed mandate and its checkout, once, until the checkout cannot be used any more and ten minutes longer', async () => {
     const made = mint.direct();
     const claim = await claimOf(made);

@@ -4,7 +4,7 @@ import type { ImportedKeys } from '../trust/keys.ts';
 import type { IssuerRole } from '../trust/trust.ts';
 import type { Segment } from './chain.ts';
 
-/** Entries of each cache (ap2.md 16). */
+/** Entries of each cache (ap2 16). */
 const MAX_CACHED_KEYS = 1_000;
 export const MAX_CACHED_SEGMENTS = 1_000;
 /** Longest that a signature counts as seen, seconds: so long a key that is no longer trusted may still open a chain. */

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../json/types.ts';
 import type { MandateReference } from '../model/verdict.ts';
 import type { IssuerRole } from '../trust/trust.ts';
 
-/** One segment of a presentation after its signature, disclosures and times were found right (ap2.md 7.6, steps 4 to 10). */
+/** One segment of a presentation whose signature and disclosures are right (ap2 7.6, steps 4 to 7). */
 export interface Segment {
   /** base64url of SHA-256 over `header.payload`: its identity, whatever the spelling of its signature. */
   readonly id: string;

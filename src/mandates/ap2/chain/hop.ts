@@ -21,8 +21,8 @@ interface Hop {
 }
 
 /**
- * Checks that a hop was made on exactly this segment: with its disclosures (`sd_hash`), or whatever of them is shown (`issuer_jwt_hash`).
- * Every hop says when, for whom and for what it was made, also the ones that were for a sub-agent (ap2.md 7.6, step 9).
+ * Checks that a hop was made on exactly this segment: with its disclosures (`sd_hash`), or on its token alone (`issuer_jwt_hash`). Every
+ * hop has `iat`, `aud` and `nonce`, also one that hands on to a sub-agent (ap2 7.6, step 9).
  * @throws Refused
  */
 export function checkHop(claims: JsonObject, before: Before): Hop {

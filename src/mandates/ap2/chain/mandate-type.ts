@@ -3,7 +3,7 @@ import { type MandateFamily, Refused } from '../model/reasons.ts';
 import type { IssuerRole } from '../trust/trust.ts';
 import type { Segment } from './chain.ts';
 
-/** `vct` of the mandates of a family, version included (ap2.md 2). */
+/** `vct` of the mandates of a family, version included (ap2 2.1). */
 const OPEN: Readonly<Record<MandateFamily, string>> = {
   checkout: 'mandate.checkout.open.1',
   payment: 'mandate.payment.open.1',
@@ -14,8 +14,8 @@ const CLOSED: Readonly<Record<MandateFamily, string>> = {
 };
 
 /**
- * Checks that every segment is what its place asks for (ap2.md 7.6, step 10): open mandates and a closed one at the end, or a credential
- * of a listed type before them; no key for a hop behind the end; and an end in time for whatever is not fresh by itself.
+ * Checks that every segment has the type of its place (ap2 7.6, step 10): open mandates and a closed one at the end, or a credential of a
+ * listed type before them; no `cnf` at the end; and an `exp` in every segment but a closing hop.
  * @throws Refused
  */
 export function checkTypes(segments: readonly Segment[], role: IssuerRole, family: MandateFamily): void {

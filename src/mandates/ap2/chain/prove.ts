@@ -18,7 +18,7 @@ export type Pending = {
 } & ({ readonly kind: 'opened'; readonly token: Token } | { readonly kind: 'known'; readonly segment: ProvenSegment });
 
 /**
- * Opens all tokens before anything costs a signature (ap2.md 7.6, step 5); what was proven before is not even parsed. `now` in unix
+ * Opens all tokens before the first signature is checked (ap2 7.6, step 5); a segment that was proven before is not parsed. `now` in unix
  * seconds.
  * @throws Refused
  */

@@ -10,8 +10,8 @@ interface RootKey {
 }
 
 /**
- * Finds the one key that the operator trusts for a root (ap2.md 7.5 and 7.6, step 6). `iss`, `kid` and `x5c` choose among what is
- * configured and say nothing else.
+ * Finds the one key that the operator trusts for a root (ap2 7.5; ap2 7.6, step 6). `iss`, `kid` and `x5c` only choose among the
+ * configured issuers.
  * @throws Refused
  */
 export async function rootKey(trust: TrustedIssuers, header: JsonObject, claims: JsonObject): Promise<RootKey> {

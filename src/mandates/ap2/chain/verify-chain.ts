@@ -18,7 +18,7 @@ interface ChainParts {
 }
 
 /**
- * Checks a presentation by itself (ap2.md 7.6, steps 4 to 10): not whether it is for some purchase, nor whether its nonce is the right
+ * Checks a presentation by itself (ap2 7.6, steps 4 to 10): not whether it is for some purchase, nor whether its nonce is the right
  * one. `now` in unix seconds. `noteIssuer` is told the issuer as soon as the signature of the root was good, whatever comes after.
  * Throws `Refused`.
  */

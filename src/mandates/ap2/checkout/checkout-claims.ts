@@ -2,7 +2,7 @@ import { isObject } from '../../../json/object.ts';
 import type { Json, JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
 
-/** The profile of our checkouts: its claims are the schema of ap2.md 7.2. */
+/** The profile of checkouts; its claims are the schema of ap2 7.2. */
 export const CHECKOUT_PROFILE = 'agent-commerce/ap2/checkout/v1';
 /** Method of a checkout that costs nothing. */
 export const NO_PAYMENT = 'none';

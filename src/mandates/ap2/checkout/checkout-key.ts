@@ -4,7 +4,7 @@ import type { Token } from '../token/jws.ts';
 import { publicKeyOf, verifySignature } from '../trust/keys.ts';
 import type { VerificationKey } from '../trust/trust.ts';
 
-/** The keys whose checkouts count here: ours, and those that the operator added. None of them may root a mandate (ap2.md 7.5). */
+/** The keys whose checkouts count: the gateway's own and those that the operator added. None may root a mandate (ap2 7.5). */
 export interface CheckoutKeys {
   /** Whether the token says what we sign, and the one key that it names signed it. */
   signed(token: Token): boolean;

@@ -30,8 +30,8 @@ const JTI_BYTES = 16;
 const ID_BYTES = 6;
 
 /**
- * Signs checkouts (ap2.md 7.2, 7.3). A checkout binds the whole call, and its `jti` is what a mandate for it answers to: so nothing has to
- * be remembered of a challenge. `nowMs`: the clock, milliseconds.
+ * Signs checkouts (ap2 7.2, ap2 7.3). A checkout binds the whole call, and its `jti` is the nonce of a mandate for it, so a challenge
+ * needs no stored state. `nowMs`: the clock, milliseconds.
  */
 export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) {
   const { issuer, audience, checkoutTtlSeconds } = profile;

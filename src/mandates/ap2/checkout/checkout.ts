@@ -21,8 +21,8 @@ interface CheckoutCheckParts {
 }
 
 /**
- * Step 11 of ap2.md 7.6: the closed checkout mandate is about a checkout that we signed, for us, and that is not over. What the checkout
- * is for is not looked at. `now`: unix seconds. The function that comes back throws Refused.
+ * Step 11 of ap2 7.6: the checkout in the closed mandate is signed by a checkout key, is for this merchant and has not expired. What the
+ * checkout is for is not checked here. `now`: unix seconds. The returned function throws Refused.
  */
 export function createCheckoutCheck({ profile, keys, minted }: CheckoutCheckParts) {
   return function checkCheckout(closed: JsonObject, now: number): CheckedCheckout {

@@ -1,6 +1,6 @@
 import { RecentMap } from '../../../time/recent-map.ts';
 
-/** Most checkouts that are remembered: those of the last minutes, at a pace that no signer keeps up with (ap2.md 16). */
+/** Most checkouts that are remembered (ap2 16). */
 const MAX_MINTED = 10_000;
 
 /** The checkouts that this process signed itself, by their hash: nobody has to check its own signature. */

@@ -8,7 +8,7 @@ import { readMerchants } from './merchants.ts';
 /** What the checkout is held against. */
 type CheckoutRule = (checkout: CheckoutClaims) => boolean;
 
-/** The constraints of open checkout mandates (ap2.md 2). */
+/** The constraints of open checkout mandates (ap2 2.2). */
 const RULES: Readonly<Record<string, (constraint: JsonObject) => CheckoutRule>> = {
   'checkout.allowed_merchants': ({ allowed }) => {
     const merchants = readMerchants(allowed);
@@ -23,7 +23,7 @@ const RULES: Readonly<Record<string, (constraint: JsonObject) => CheckoutRule>> 
 
 export const CHECKOUT_CONSTRAINTS: readonly string[] = Object.keys(RULES);
 
-/** Step 13 of ap2.md 7.6, for one open checkout mandate. @throws Refused */
+/** Step 13 of ap2 7.6, for one open checkout mandate. @throws Refused */
 export function checkCheckoutConstraints(open: JsonObject, checkout: CheckoutClaims): void {
   const rules = readConstraints(open, RULES);
   checkHas(rules, 'checkout.line_items');

@@ -12,8 +12,8 @@ export interface NamedConstraint<R> {
 type ConstraintReaders<R> = Readonly<Record<string, (constraint: JsonObject) => R>>;
 
 /**
- * Reads all constraints of an open mandate before one of them is applied. A type that we do not know refuses the mandate: it may forbid
- * just this purchase (ap2.md 2).
+ * Reads all constraints of an open mandate before one of them is applied. An unknown type refuses the mandate: it may forbid just this
+ * purchase (ap2 2.2).
  * @throws Refused claims_invalid, constraint_unresolved
  */
 export function readConstraints<R>(open: JsonObject, readers: ConstraintReaders<R>): readonly NamedConstraint<R>[] {

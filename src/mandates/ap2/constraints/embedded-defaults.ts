@@ -2,7 +2,7 @@ import { canonicalJson } from '../../../json/canonical.ts';
 import type { Json, JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
 
-/** Members of a closed payment mandate that an open one may fix (ap2.md 2). */
+/** Members of a closed payment mandate that an open one may fix (ap2 2.1). */
 const PRESETS = [
   'transaction_id',
   'payee',

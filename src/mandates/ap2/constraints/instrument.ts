@@ -4,7 +4,7 @@ import { identity, object, optional, text } from '../model/readers.ts';
 import { Refused } from '../model/reasons.ts';
 import { sameAddress } from './purchase-check.ts';
 
-/** What is paid with: for x402 the account (CAIP-10), `<CAIP-2>:<address>` (ap2.md 7.3). */
+/** The payment instrument: for x402 the account (CAIP-10), `<CAIP-2>:<address>` (ap2 7.3). */
 export interface Instrument {
   readonly id: string;
   readonly type: string;

@@ -37,7 +37,7 @@ function requirementOf(entry: Json): Requirement {
 
 /**
  * Whether every required piece is a piece of the cart and every piece of the cart is required, none of them twice: a perfect assignment,
- * which is a flow from requirements to lines that fills both sides (ap2.md 2). An empty list of acceptable items accepts nothing.
+ * which is a flow from requirements to lines that fills both sides (ap2 2.2). An empty list of acceptable items accepts nothing.
  * @throws Refused constraint_unresolved for a cart of too many lines
  */
 export function assignable(requirements: readonly Requirement[], cart: readonly CartLine[]): boolean {

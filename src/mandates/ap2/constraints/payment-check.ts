@@ -36,7 +36,7 @@ export interface PaymentSubject {
 export type Allowance = Recurrence | undefined;
 
 /**
- * Step 14 of ap2.md 7.6, behind the chain: the payment mandate is for this checkout, this payment and this payer, and all its open mandates
+ * Step 14 of ap2 7.6, after the chain: the payment mandate is for this checkout, this payment and this payer, and all its open mandates
  * agree. Returns what each of them allows, root first. @throws Refused
  */
 export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, profile: Ap2Profile): readonly Allowance[] {
@@ -56,8 +56,8 @@ export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, prof
 }
 
 /**
- * With `bindPaymentNonce` the authorisation that moves the money names the mandate: its nonce is the hash of the presentation, as in the
- * AP2 samples (ap2.md 4). @throws Refused payment_binding_mismatch
+ * With `bindPaymentNonce` the authorisation that moves the money names the mandate: its nonce is the hash of the presentation (ap2 4).
+ * @throws Refused payment_binding_mismatch
  */
 function checkBoundNonce(presentation: string, nonce: string | undefined): void {
   const bound = Buffer.from(keccak256(Buffer.from(presentation, 'utf8'))).toString('hex');

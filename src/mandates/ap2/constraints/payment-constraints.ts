@@ -10,7 +10,7 @@ import type { PaymentMandate } from './payment-mandate.ts';
 import { readPisp, samePisp } from './pisp.ts';
 import { FREQUENCIES, type Frequency } from './recurrence.ts';
 
-/** A constraint of an open payment mandate (ap2.md 2). */
+/** A constraint of an open payment mandate (ap2 2.2). */
 type PaymentRule =
   /** Holds for this one payment, or does not. `now`: unix seconds. */
   | { readonly kind: 'demand'; readonly holds: (payment: PaymentMandate, now: number) => boolean }
@@ -69,8 +69,8 @@ const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>>
 export const PAYMENT_CONSTRAINTS: readonly string[] = Object.keys(READERS);
 
 /**
- * `sd_hash` of each open checkout mandate that this open payment mandate was given together with. Read by themselves, because what binds is
- * checked before what limits (ap2.md 7.6, step 14). AP2 demands one. @throws Refused claims_invalid
+ * `sd_hash` of each open checkout mandate that this open payment mandate was given together with. Read apart, because references are
+ * checked before all other constraints (ap2 7.6, step 14). AP2 demands one. @throws Refused claims_invalid
  */
 export function readReferences(open: JsonObject): readonly string[] {
   const references = list(open['constraints'])
@@ -86,7 +86,7 @@ export function readReferences(open: JsonObject): readonly string[] {
 export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
   const rules = readConstraints(open, READERS);
   const recurs = rules.some(({ rule }) => rule.kind === 'recurrence');
-  // Whoever may use a mandate again must have said how much a use and all uses may cost (ap2.md 7.3).
+  // A mandate that may be used again limits what one use and all uses cost (ap2 7.3).
   for (const needed of recurs ? ['payment.amount_range', 'payment.budget'] : []) checkHas(rules, needed);
   return rules;
 }

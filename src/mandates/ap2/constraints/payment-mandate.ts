@@ -5,7 +5,7 @@ import { type Instrument, readInstrument } from './instrument.ts';
 import { readMerchant } from './merchants.ts';
 import { type Pisp, readPisp } from './pisp.ts';
 
-/** A closed payment mandate (ap2.md 2): one payment for one checkout. */
+/** A closed payment mandate (ap2 2.1): one payment for one checkout. */
 export interface PaymentMandate {
   /** The hash of the checkout. */
   readonly transactionId: string;

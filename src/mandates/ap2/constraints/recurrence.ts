@@ -1,6 +1,6 @@
 const DAY_SECONDS = 86_400;
 
-/** How often a mandate may be used (ap2.md 2). */
+/** How often a mandate may be used (ap2 2.2). */
 export const FREQUENCIES = ['ON_DEMAND', 'DAILY', 'WEEKLY', 'BIWEEKLY', 'MONTHLY', 'QUARTERLY', 'ANNUALLY'] as const;
 export type Frequency = (typeof FREQUENCIES)[number];
 
@@ -8,8 +8,8 @@ export type Frequency = (typeof FREQUENCIES)[number];
 const MONDAY_BEFORE = -3;
 
 /**
- * When the calendar period of UTC began that `now` lies in, unix seconds; undefined where uses need not be apart (ap2.md 7.3). Periods of
- * the calendar and not of rolling days: what happens every month may happen on the 31st and then on the 1st.
+ * When the calendar period of UTC began that `now` lies in, unix seconds; undefined where uses need not be apart (ap2 7.3). Periods are of
+ * the calendar and do not roll: a monthly use may be on the 31st and then on the 1st.
  */
 export function periodStart(frequency: Frequency, now: number): number | undefined {
   const at = new Date(now * 1_000);

@@ -1,4 +1,4 @@
-/** Amounts of AP2 (ap2.md 7.3): minor units are whole numbers that a double holds exactly, everything else is decimal text. */
+/** Amounts of AP2 (ap2 7.3): minor units are whole numbers that a double holds exactly, everything else is decimal text. */
 
 /** The most minor units that JSON can say exactly. */
 const MAX_MINOR_UNITS = Number.MAX_SAFE_INTEGER;

@@ -3,8 +3,8 @@ import type { Json, JsonObject } from '../../../json/types.ts';
 import { Refused } from './reasons.ts';
 
 /**
- * Reads members of a mandate whose signature is good. What is signed can still be nonsense: everything that is not of its type is
- * `claims_invalid`, and nothing is converted (ap2.md 7.6).
+ * Reads members of a mandate whose signature is good. A signed member may still be of a wrong type: that is `claims_invalid`, and nothing
+ * is converted (ap2 7.6).
  */
 
 /** @throws Refused claims_invalid */

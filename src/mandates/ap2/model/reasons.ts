@@ -25,7 +25,7 @@ const MANDATE: ReasonRule = { code: 'AUTHORIZATION_INVALID', ap2Error: 'invalid_
 const REPLAYED: ReasonRule = { code: 'AUTHORIZATION_REPLAYED', ap2Error: 'invalid_mandate' };
 const UNAVAILABLE: ReasonRule = { code: 'AUTHORIZATION_PROVIDER_UNAVAILABLE', ap2Error: undefined };
 
-/** The closed list of reasons (ap2.md 8), with the error that each becomes and its class in a receipt. */
+/** The closed list of reasons (ap2 8), with the error that each becomes and its class in a receipt. */
 export const REASONS = {
   mandate_required: REQUIRED,
   envelope_too_large: CREDENTIAL,

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../json/types.ts';
 import { Refused } from './reasons.ts';
 
-/** 9999-12-31T23:59:59Z in unix seconds: a time in milliseconds is beyond it (ap2.md 9). */
+/** 9999-12-31T23:59:59Z in unix seconds: a time in milliseconds is beyond it (ap2 9). */
 export const LAST_TIME = 253_402_300_799;
 
 const TIMES: readonly string[] = ['iat', 'nbf', 'exp'];
@@ -12,7 +12,7 @@ export function isTime(value: Json | undefined): value is number {
 }
 
 /**
- * Checks the times of tokens and of the mandates in them (ap2.md 7.6, step 8, and 9); `now` and `skew` in seconds, `skew` once a
+ * Checks the times of tokens and of the mandates in them (ap2 7.6, step 8; ap2 9); `now` and `skew` in seconds, `skew` once a
  * comparison. Returns the earliest `exp`, or infinity.
  * @throws Refused
  */

@@ -4,7 +4,7 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 /**
  * Reads the one spelling that base64url has for some bytes (RFC 4648, section 5, without padding): its own alphabet, no length that no
  * bytes have, and zeros in the bits that are left over. `Buffer.from` takes padding, line breaks, the other alphabet and any rest, so
- * that one token would have many names (ap2.md 7.6, step 2). Undefined for anything else.
+ * that one token would have many names (ap2 7.6, step 2). Undefined for anything else.
  */
 export function decodeBase64url(text: string): Buffer | undefined {
   const rest = text.length % 4;

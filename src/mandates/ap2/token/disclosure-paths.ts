@@ -36,7 +36,7 @@ export function elementPlace(array: Place): Place {
 
 /**
  * Whether elements of an array may be withheld: sibling mandates, and choices that this merchant need not know. Anywhere else in a
- * mandate something hidden cannot be told from a hidden limit (ap2.md 7.3).
+ * mandate a hidden digest could be a limit (ap2 7.3).
  */
 export function mayWithhold(array: Place): boolean {
   return array === 'mandates' || array === 'choices';

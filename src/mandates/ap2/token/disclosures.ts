@@ -14,14 +14,14 @@ interface Disclosure {
 
 /** Names that mean something to SD-JWT itself, and those that reach a prototype: a disclosed name is no JSON key that a parser saw. */
 const RESERVED: ReadonlySet<string> = new Set(['_sd', '...', '_sd_alg', '__proto__', 'constructor', 'prototype']);
-/** Claims of the token itself that are never withheld (RFC 7519, section 4.1; SD-JWT VC; ap2.md 6), or a verifier could be led astray. */
+/** Claims of the token itself that are never selectively disclosed (RFC 7519, section 4.1; SD-JWT VC; ap2 6). */
 const REGISTERED: ReadonlySet<string> = new Set([
   ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'cnf', 'vct', 'status'],
   ...['nonce', 'sd_hash', 'issuer_jwt_hash', 'delegate_payload'],
 ]);
 
 /**
- * The claims of a token with its disclosures put in and all marks of SD-JWT taken out (ap2.md 7.6, step 7). Every disclosure is used, and
+ * The claims of a token with its disclosures put in and all marks of SD-JWT taken out (ap2 7.6, step 7). Every disclosure is used, and
  * used once; what stays hidden is an element that may be. A token without `delegate_payload` is a credential: whatever it withholds is
  * its holder's affair, for it says nothing about a purchase.
  * @throws Refused

@@ -7,7 +7,7 @@ import { decodeBase64url } from './base64url.ts';
 import { hasFirstVersionMember } from './first-version.ts';
 
 /**
- * How the caller's protocol carried a mandate (ap2.md 7.1): not at all, once as text, in a form that no mandate can have, or in places
+ * How the caller's protocol carried a mandate (ap2 7.1): not at all, once as text, in a form that no mandate can have, or in places
  * that differ.
  */
 export type CarriedMandate =
@@ -26,12 +26,12 @@ export interface Envelope {
 /** Deepest nesting of an envelope; a right one has a single level. */
 const MAX_ENVELOPE_DEPTH = 4;
 const MEMBERS: ReadonlySet<string> = new Set(['method', 'version', 'payload', 'payment_mandate']);
-/** Characters of one presentation (ap2.md 7.2). */
+/** Characters of one presentation (ap2 7.2). */
 const MIN_PRESENTATION = 16;
 const MAX_PRESENTATION = 24_576;
 const PRESENTATION = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*~[A-Za-z0-9_.~-]*$/;
 
-/** A member `_authorization` as MCP and A2A carry it: the object itself, or the text that the header would have (ap2.md 7.1). */
+/** A member `_authorization` as MCP and A2A carry it: the object itself, or the text that the header would have (ap2 7.1). */
 export function carriedMember(value: Json | undefined): CarriedMandate {
   if (value === undefined) return { kind: 'none' };
   if (typeof value === 'string') return { kind: 'text', value };
@@ -40,8 +40,7 @@ export function carriedMember(value: Json | undefined): CarriedMandate {
 }
 
 /**
- * Opens the envelope (ap2.md 7.6, steps 1 to 3). `maxBytes` counts the text as it came, before anything of it is decoded: it is what a
- * stranger makes us look at.
+ * Opens the envelope (ap2 7.6, steps 1 to 3). `maxBytes` bounds the text as it came, before anything of it is decoded.
  * @throws Refused
  */
 export function readEnvelope(carried: CarriedMandate, maxBytes: number): Envelope {

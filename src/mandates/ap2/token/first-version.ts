@@ -1,7 +1,7 @@
 import { isObject } from '../../../json/object.ts';
 import type { JsonObject } from '../../../json/types.ts';
 
-/** Members that only documents of AP2 v0.1 have: its intent, cart and payment mandates (ap2.md 2, "v0.1 for recognition only"). */
+/** Members that only documents of AP2 v0.1 have: its intent, cart and payment mandates (ap2 2.3). */
 const FIRST_VERSION: ReadonlySet<string> = new Set([
   'natural_language_description',
   'intent_expiry',

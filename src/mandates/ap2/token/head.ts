@@ -1,7 +1,7 @@
 import { Refused } from '../model/reasons.ts';
 import { readToken, type Token } from './jws.ts';
 
-/** Where in a chain a token stands: its `typ` says so too (ap2.md 3). */
+/** Where in a chain a token stands; its `typ` must agree (ap2 3). */
 export type Position = 'root' | 'handed_on' | 'closing';
 
 /** Roots as they are met in practice, and hops in the spelling of the SDK and of the draft. */
@@ -12,7 +12,7 @@ const TYPES: Readonly<Record<Position, ReadonlySet<unknown>>> = {
 };
 
 /**
- * Opens the token of a segment (ap2.md 7.6, step 5). Keys that a header brings along (`jwk`, `jku`, `x5u`) are not even looked at.
+ * Opens the token of a segment (ap2 7.6, step 5). Keys in the header (`jwk`, `jku`, `x5u`) are ignored.
  * @throws Refused
  */
 export function openToken(jwt: string, position: Position, algorithms: ReadonlySet<unknown>): Token {

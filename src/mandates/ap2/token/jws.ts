@@ -3,7 +3,7 @@ import { JsonError, parseStrictJson } from '../../../json/strict.ts';
 import type { Json, JsonObject } from '../../../json/types.ts';
 import { decodeBase64url } from './base64url.ts';
 
-/** Deepest nesting of the parts of a token, and of one disclosure (ap2.md 7.6, step 5). */
+/** Deepest nesting of the parts of a token, and of one disclosure (ap2 7.6, step 5). */
 export const MAX_TOKEN_DEPTH = 16;
 
 /** A compact JWS (RFC 7515, section 7.1) taken apart. Nothing of it is believed yet. */

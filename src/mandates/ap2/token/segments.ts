@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { Refused } from '../model/reasons.ts';
 import type { MandateReference } from '../model/verdict.ts';
 
-/** Most segments of a presentation: a root, two sub-agents and the hop that closes it (ap2.md 7.6, step 4). */
+/** Most segments of a presentation: a root, two sub-agents and the hop that closes it (ap2 7.6, step 4). */
 export const MAX_SEGMENTS = 4;
 /** Of one segment. */
 export const MAX_DISCLOSURES = 64;
@@ -19,7 +19,7 @@ export interface SegmentText {
 }
 
 /**
- * Splits a presentation at `~~` and puts back the `~` that every segment but the last lost there (ap2.md 3). A segment without
+ * Splits a presentation at `~~` and puts back the `~` that every segment but the last lost there (ap2 3). A segment without
  * disclosures is `jwt~`, so `jwt~~jwt~` is a chain of two.
  * @throws Refused
  */

@@ -15,7 +15,7 @@ export type KeySource =
   /** Certificates in the head of the token; their leaf is for `host`. */
   | { readonly kind: 'x5c'; readonly host: string; readonly roots: readonly X509Certificate[] };
 
-/** One issuer that the operator trusts (ap2.md 7.5). */
+/** One issuer that the operator trusts (ap2 7.5). */
 export interface IssuerSettings {
   /** `iss`, exact text. */
   readonly id: string;

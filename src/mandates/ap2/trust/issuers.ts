@@ -38,8 +38,8 @@ const UNTRUSTED: FoundKey = { kind: 'refused', reason: 'untrusted_issuer' };
 const UNKNOWN: FoundKey = { kind: 'refused', reason: 'unknown_key' };
 
 /**
- * Whom the operator trusts (ap2.md 7.5). Remote keys are fetched at once and kept new in the background. The configuration saw to it that
- * ids of issuers differ, and the key ids of those whose tokens may come without `iss`.
+ * Opens the trusted issuers (ap2 7.5). Remote keys are fetched at once and renewed in the background. The configuration ensures that ids
+ * of issuers differ, and the key ids of those whose tokens may come without `iss`.
  */
 export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: TrustParts): IssuerTrust {
   const byId = new Map(issuers.map((settings) => [settings.id, opened(settings, parts)]));

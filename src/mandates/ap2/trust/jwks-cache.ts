@@ -20,7 +20,7 @@ export class KeysUnavailable extends Error {
   }
 }
 
-/** Keys that lie with the issuer (ap2.md 7.5). */
+/** Keys that are fetched from the issuer (ap2 7.5). */
 export interface RemoteKeys {
   /** At once for an id that is known. An unknown one is looked up at the issuer, by all who want one together. @throws KeysUnavailable */
   find(kid: string): VerificationKey | undefined | Promise<VerificationKey | undefined>;

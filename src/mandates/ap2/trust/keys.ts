@@ -30,7 +30,7 @@ const BY_ALGORITHM: ReadonlyMap<Algorithm, Curve> = new Map(CURVES.map((curve) =
 /** Private parts of any key that a JWK can be (RFC 7518, sections 6.2.2, 6.3.2 and 6.4.1). */
 const PRIVATE: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-/** Keys that were imported before, by curve and coordinates: importing costs as much as verifying (ap2.md 16). */
+/** Keys that were imported before, by curve and coordinates: importing costs as much as verifying (ap2 16). */
 export interface ImportedKeys {
   use(point: string): KeyObject | undefined;
   add(point: string, key: KeyObject): void;

@@ -28,7 +28,7 @@ export type FoundKey =
   /** Keys of this issuer were never had, and cannot be had now. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
-/** Whom the operator trusts (ap2.md 7.5). Answers at once where it can: only an unknown key id of a remote issuer makes it wait. */
+/** The trusted issuers (ap2 7.5). `find` waits only for a key id that a remote issuer is asked for. */
 export interface TrustedIssuers {
   find(choice: KeyChoice): FoundKey | Promise<FoundKey>;
 }

@@ -20,7 +20,7 @@ interface ChallengerParts extends CheckoutMintParts {
   readonly issuers: readonly string[];
 }
 
-/** Makes the member `authorization` of answers that ask for a mandate (ap2.md 7.4). What never changes is put into JSON once. */
+/** Makes the member `authorization` of answers that ask for a mandate (ap2 7.4). Constant members are serialised once. */
 export function createChallenger(parts: ChallengerParts): Challenger {
   const { profile, issuers } = parts;
   const mint = createCheckoutMint(parts);

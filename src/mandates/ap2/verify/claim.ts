@@ -18,7 +18,7 @@ export interface PaidUnder {
 }
 
 /**
- * What an accepted presentation uses up (ap2.md 7.3, 9, 10): its closed mandates and its checkout once, each of its open mandates once or
+ * What an accepted presentation uses up (ap2 7.3, ap2 10): its closed mandates and its checkout once, each of its open mandates once or
  * as often as the payment mandate allows. `at`: unix seconds, with their fraction: ages are never less than they are, so that what was made
  * before a register was born does not seem younger.
  */

@@ -44,7 +44,7 @@ interface Progress {
   issuer: string | undefined;
 }
 
-/** The verifier of mandates: the steps of ap2.md 7.6 in their order, the last one (the register) excepted. */
+/** The verifier of mandates: the steps of ap2 7.6 in their order, but for the last one (the register). */
 export function createMandateVerifier(parts: MandateVerifierParts): MandateVerifier {
   const { profile, minted } = parts;
   const verifyChain = createChainVerifier(parts);

@@ -35,7 +35,7 @@ interface ChallengeFacts {
   readonly expiresAt: string;
   /** The buyer's secret, of `TOKEN_CHARACTERS` (contract 4.5). */
   readonly token: string;
-  /** JSON text that says which mandate must come too (ap2.md 7.4); undefined where none is required. */
+  /** The mandate that must come too, as JSON text (ap2 7.4); undefined where none is required. */
   readonly authorization?: string | undefined;
 }
 

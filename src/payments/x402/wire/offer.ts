@@ -45,8 +45,8 @@ const IDENTIFIER_EXTENSION = {
 } as const;
 
 /**
- * What we advertise where a mandate is needed too (ap2.md 7.4). A constant and small: clients echo it in their payload. The checkout that
- * the mandate is for stands beside the document.
+ * The extension of an offer that needs a mandate too (ap2 7.4). It is constant and small, because clients echo it in their payload. The
+ * checkout that the mandate is for stands beside the document.
  */
 const MANDATE_EXTENSION = {
   info: { required: true, version: '0.2.0' },
