@@ -176,6 +176,8 @@ export const SPELLINGS: readonly {
 /** A flipped letter case, an omitted zero byte, another order: all the same authorization. */
 export function spellingsOfOneAuthorization(header: string): readonly string[] {
   const upper = (text: string): string => `0x${text.slice(2).toUpperCase()}`;
+  /** The checksum of an address may happen to need no capital letter. */
+  const otherCase = (text: string): string => (text === text.toLowerCase() ? upper(text) : text.toLowerCase());
   const given = decode(header);
   const { authorization, signature } = given.payload;
   const bareV = String(signature).replace(/1b$/i, '00').replace(/1c$/i, '01');
@@ -186,8 +188,8 @@ export function spellingsOfOneAuthorization(header: string): readonly string[] {
     ['payload.authorization.nonce', upper(String(authorization['nonce']))],
     ['payload.signature', upper(String(signature))],
     ['payload.signature', bareV],
-    ['accepted.asset', String(given.accepted['asset']).toLowerCase()],
-    ['accepted.payTo', String(given.accepted['payTo']).toLowerCase()],
+    ['accepted.asset', otherCase(String(given.accepted['asset']))],
+    ['accepted.payTo', otherCase(String(given.accepted['payTo']))],
     ['accepted.extra.note', 'mine'],
     ['resource', ABSENT],
   ];
