@@ -21,7 +21,14 @@ const ALONE = [
 ];
 
 /** Folders whose specs start processes themselves: they come before the others, so that the last to end is a short one. */
-const LONG = ['spec/e2e', 'spec/store', 'verification/attack/**', 'spec/cli', 'spec/operator/console', 'spec/payments/**'];
+const LONG = [
+  'spec/e2e',
+  'spec/store',
+  'verification/attack/**',
+  'spec/cli',
+  'spec/operator/console',
+  'spec/payments/**',
+];
 
 /** Some specs of one folder. */
 interface Room {
