@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test chaos attack mutants check format bench build clean
+.PHONY: help run demo test unit chaos attack mutants check format bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,10 +25,10 @@ demo: $(INSTALLED) ## the same, then one resource bought with the official clien
 	@node spec/support/demo.ts
 
 test: $(INSTALLED) ## every test, with a real Redis and a real chain; SPEC=spec/store for a part
-	@node spec/support/install-redis.ts
-	@node spec/support/install-chromium.ts
-	@node spec/deploy/kubectl.ts > /dev/null
 	@node spec/run.ts $(SPEC)
+
+unit: $(INSTALLED) ## the tests that need no server and no download
+	@node spec/run.ts --unit
 
 chaos: $(INSTALLED) ## 6,000 paid calls under kills, power cuts and lies; ARGS="--calls 500 --seed 7"
 	@node spec/support/install-redis.ts

@@ -1,8 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { spec as specReporter } from 'node:test/reporters';
+import { parseArgs } from 'node:util';
+import { type Need, needsOf } from './needs.ts';
 import { processesOf, type SpecProcess } from './processes.ts';
 import { bundledGateway } from './support/bundle.ts';
 import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
@@ -11,22 +14,35 @@ import { type Result, Tally } from './tally.ts';
 /**
  * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none means everything.
  * A file that failed in a run of everything runs once more, alone, and its second result counts; both are told. A skipped test is told at the
- * end: nothing is left out silently. `SPECS_AGAIN=1` gives a run of a part its second try too.
+ * end: nothing is left out silently. `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and no
+ * process beside it, and fetches nothing; any other run first fetches what its specs need.
  */
-const wanted = process.argv.slice(2);
-const whole = wanted.length === 0;
-const patterns = whole ? ['{spec,verification}/**/*.spec.ts'] : wanted.map(pattern);
-const files = globSync(patterns).sort();
+/** What computes for longer than all others together. */
+const LONG_ALONE: ReadonlySet<string> = new Set(['spec/checkouts/sim/sim.spec.ts', 'spec/mandates/ap2/flips.spec.ts']);
+const { values, positionals: wanted } = parseArgs({ options: { unit: { type: 'boolean' } }, allowPositionals: true });
+const isUnit = values.unit === true;
+const whole = wanted.length === 0 && !isUnit;
+const patterns = wanted.length === 0 ? ['{spec,verification}/**/*.spec.ts'] : wanted.map(pattern);
+const found = globSync(patterns).sort();
+const needs = needsOf(found);
+const files = isUnit ? found.filter((file) => needs.get(file)?.size === 0 && !LONG_ALONE.has(file)) : found;
 if (files.length === 0) {
   process.stderr.write('no spec matches\n');
   process.exit(1);
 }
 
+/** What brings a program. */
+const PROGRAMS: Readonly<Partial<Record<Need, string>>> = {
+  redis: 'spec/support/install-redis.ts',
+  browser: 'spec/support/install-chromium.ts',
+  kubectl: 'spec/deploy/kubectl.ts',
+};
 /** A process that hangs must not hang the run; on two busy cores the longest takes a third of this. */
 const PROCESS_TIMEOUT_MS = 300_000;
 /** With more failed files something is broken, not unsteady: to run them again would only hide the news for minutes. */
 const MOST_AGAIN = 20;
 
+for (const need of new Set(files.flatMap((file) => [...(needs.get(file) ?? [])]))) fetchProgram(need);
 Object.assign(process.env, COMPILE_CACHE);
 // A run of everything starts hundreds of gateways; a run of a part shall not wait for a build.
 if (whole) {
@@ -46,6 +62,16 @@ const passed = sum(all, 'passed');
 const failed = sum(all, 'failed');
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
+
+/** Fetches what a spec starts; says nothing where it is there. */
+function fetchProgram(need: Need): void {
+  const program = PROGRAMS[need];
+  if (program === undefined) return;
+  const { status } = spawnSync(process.execPath, [program], { stdio: ['ignore', 'ignore', 'inherit'] });
+  if (status === 0) return;
+  process.stderr.write(`${program} failed\n`);
+  process.exit(1);
+}
 
 /** Runs a file without any other beside it; what it comes to now replaces what it came to before. */
 async function onceMore(file: string): Promise<void> {
