@@ -112,7 +112,7 @@ interface ErrorOptions {
   readonly cause?: unknown;
 }
 
-/** The only error that layers throw on purpose; anything else is a bug and is answered as INTERNAL_ERROR. */
+/** The only error that middleware throws on purpose; anything else is a bug and is answered as INTERNAL_ERROR. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;

@@ -79,7 +79,7 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Wires everything. The order of the layers that a call passes is the order of the lines below. */
+/** Wires everything. The order of the middleware that a call passes is the order of the lines below. */
 export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);

@@ -16,7 +16,7 @@ import type { Store } from '../store/port/store.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import type { AcpService } from './open-acp.ts';
 
-/** What the fronts are made from. */
+/** What the adapters are made from. */
 interface AdapterParts {
   readonly config: Pick<GatewayConfig, 'protocols' | 'merchant'>;
   readonly catalogue: Catalogue;
@@ -29,7 +29,7 @@ interface AdapterParts {
   readonly checkouts: AcpService | undefined;
 }
 
-/** Every enabled front before the layers of a purchase. A front that is not enabled has no path at all. */
+/** Every enabled adapter before the middleware of a purchase. An adapter that is not enabled has no path at all. */
 export function mountAdapters(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, store, budget, ingressGuards, checkouts } = parts;
   const { protocols, merchant } = config;

@@ -55,7 +55,7 @@ export interface AcpService extends FieldJudge {
   abort(): Promise<void>;
 }
 
-/** Opens the desk of a shop that serves ACP. */
+/** Opens the checkout service of a gateway that serves ACP. */
 export function openAcp(
   { merchant, protocols: { acp } }: Pick<GatewayConfig, 'merchant' | 'protocols'>,
   parts: AcpParts,

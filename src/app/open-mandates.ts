@@ -23,7 +23,7 @@ export interface OpenMandates {
 /** What a free resource of a shop without a currency is sold in (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
 
-/** Opens the desk where mandates are accepted; a shop without it has no layer for them. */
+/** Opens the service that judges mandates; a gateway without it has no middleware for them. */
 export function openMandates(
   { authorization, resources }: Pick<GatewayConfig, 'authorization' | 'resources'>,
   register: MandateRegister,

@@ -58,7 +58,7 @@ interface PaymentParts {
   readonly metrics: Metrics;
 }
 
-/** What of the gateway decides whether there is a till, and how it works. */
+/** What of the gateway decides whether payments are taken, and how it works. */
 interface Shop {
   readonly config: Pick<GatewayConfig, 'x402' | 'resources' | 'merchant'>;
   readonly rail: X402Rail | undefined;
@@ -86,7 +86,7 @@ export function openBuyerTokens(
   return { ...createBuyerTokens(keys.current, x402), close: keys.close };
 }
 
-/** No till when nothing has a price. */
+/** Undefined when nothing has a price. */
 export function openPayments(
   { config, rail }: Shop,
   {
@@ -102,7 +102,7 @@ export function openPayments(
   return openTill({ ...parts, tokens, rail, scope, onStoreLoss: storeLossPolicy(x402), resources });
 }
 
-/** Opens the till: the layers that take payments, and the reconciler that finishes what attempts left behind. */
+/** Opens the settlement: the middleware that takes payments, and the reconciler that finishes what attempts left behind. */
 function openTill(parts: PaymentParts): Payments {
   const { ledger, onStoreLoss, offers, mandateDesk, merchant, lifecycle, log, metrics } = parts;
   const rail = metrics.payments.rail(parts.rail);

@@ -11,7 +11,7 @@ import type { Tracing } from '../telemetry/traces/tracing.ts';
 interface ProcessGauges {
   readonly lifecycle: Pick<Lifecycle, 'draining'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
-  /** Why the first front warns: the merchant can be called past the gateway, or cannot be reached. */
+  /** Why the first adapter warns: the merchant can be called past the gateway, or cannot be reached. */
   readonly degraded: Readonly<Record<'bypass' | 'backend', () => boolean>>;
   readonly tracing: Pick<Tracing, 'lost'>;
   /** Entries that wait for the store. */

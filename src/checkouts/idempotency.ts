@@ -28,7 +28,7 @@ export interface FinalAnswer {
   readonly body: Uint8Array;
 }
 
-/** What came of one attempt at the merchant. `Failure`: how the front says it. */
+/** What came of one attempt at the merchant. `Failure`: how the adapter says it. */
 export type AttemptEnd<Failure> =
   /** What was asked for, or a refusal below 500: it is kept. `opened`: the session that it made. */
   | { readonly kind: 'answer'; readonly answer: FinalAnswer; readonly opened?: string }

@@ -34,7 +34,7 @@ class SecretFileError extends Error {}
 interface Override {
   readonly name: string;
   readonly path: readonly [string, ...string[]];
-  /** Only when the document already has this section: a token alone does not switch a front on. */
+  /** Only when the document already has this section: a token alone does not switch an adapter on. */
   readonly needs?: readonly string[];
   /** Replaced by the override: one store, not two. */
   readonly drops?: readonly [section: string, key: string];

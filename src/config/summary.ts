@@ -24,7 +24,7 @@ export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string 
     : `refused with 409, because another store or seller may use payTo; ${advice}`;
 }
 
-/** Which fronts are there, where, and how many resources each offers; for people, in `validate` and in the first line of the log. */
+/** Which adapters are there, where, and how many resources each offers; for people, in `validate` and in the first line of the log. */
 export function frontsSummary({ protocols, resources }: Pick<GatewayConfig, 'protocols' | 'resources'>): string {
   const fronts = (['http', 'mcp', 'a2a'] as const)
     .filter((front) => protocols[front].enabled)

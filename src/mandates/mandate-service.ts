@@ -4,7 +4,7 @@ import type { MandateReference, MandateVerdict } from './ap2/model/verdict.ts';
 import type { CarriedMandate } from './ap2/token/envelope.ts';
 import type { MandateRegister } from './register/register.ts';
 
-/** What the layers of a call ask about mandates. Each answer reads the clock once. */
+/** What the middleware of a call asks about mandates. Each answer reads the clock once. */
 export interface MandateService {
   /** The currency in which a free resource costs nothing. */
   readonly freeCurrency: string;

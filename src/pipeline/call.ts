@@ -28,7 +28,7 @@ export interface Exclusive {
   end(how: ClaimEnd): Promise<void>;
 }
 
-/** What a front read from its protocol's message. Everything the layers need, in no protocol's words. */
+/** What an adapter read from its protocol's message. Everything the middleware needs, in no protocol's words. */
 export interface ReceivedCall {
   readonly stage: 'received';
   readonly requestId: string;
@@ -210,17 +210,17 @@ function noting(res: Response, responseWriter: ResponseWriter): ResponseWriter {
   };
 }
 
-/** The call in this response's hands, if a front put one there. */
+/** The call in this response's hands, if an adapter put one there. */
 export function currentCall(res: Response): Call | undefined {
   return (res.locals as { call?: Call }).call;
 }
 
-/** Puts the call, with what a layer learned, where the next layer finds it. */
+/** Puts the call, with what a middleware learned, where the next middleware finds it. */
 export function advanceCall(res: Response, call: Call): void {
   (res.locals as { call?: Call }).call = call;
 }
 
-/** The call, narrowed to the stages a layer serves. Anything else is a mistake in the order of the layers. */
+/** The call, narrowed to the stages a middleware serves. Anything else is a mistake in the order of the middleware. */
 export function callAt<S extends Stage>(res: Response, ...stages: readonly S[]): CallAt<S> {
   const call = currentCall(res);
   if (call === undefined || !stages.includes(call.stage as S))

@@ -17,7 +17,7 @@ import { readTemplate } from './url-template.ts';
 export interface Catalogue {
   /** A map, so that no caller's `__proto__` finds anything. Configuration order. */
   readonly byId: ReadonlyMap<string, Resource>;
-  /** What anyone may know of each resource, in configuration order: fronts list their tools or skills from it. */
+  /** What anyone may know of each resource, in configuration order: adapters list their tools or skills from it. */
   readonly listed: readonly ListedResource[];
   /** GET /api/resources. */
   readonly listing: StaticDocument;
@@ -26,7 +26,7 @@ export interface Catalogue {
 }
 
 /**
- * Compiles every resource. `startedAt` (ISO 8601) dates the health of fronts before their first check.
+ * Compiles every resource. `startedAt` (ISO 8601) dates the health of adapters before their first check.
  * @throws ConfigError for whatever `loadConfig` could not see: a schema that does not compile; LinearEngineMissing
  */
 export function compileCatalogue(config: CatalogueSettings, startedAt = new Date().toISOString()): Catalogue {

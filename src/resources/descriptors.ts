@@ -20,7 +20,7 @@ export interface Descriptor {
 /** Messages that name a task of an earlier message: the one thing of A2A that an operator switches on. */
 const CONTINUATION = 'continuation';
 
-/** Constants of a release: nothing changes them at run time (contract 2). Only those of mounted fronts are published. */
+/** Constants of a release: nothing changes them at run time (contract 2). Only those of mounted adapters are published. */
 export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
   http: {
     name: 'http',
@@ -76,7 +76,7 @@ export const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
   },
 };
 
-/** The A2A front with continuation switched on: a task may wait for its payment, as the x402 extension has it. */
+/** The A2A adapter with continuation switched on: a task may wait for its payment, as the x402 extension has it. */
 export function continuing(a2a: Descriptor): Descriptor {
   const unsupported = a2a.unsupported?.filter((name) => name !== CONTINUATION) ?? [];
   return { ...a2a, capabilities: [...a2a.capabilities, CONTINUATION, 'x402-extension'], unsupported };

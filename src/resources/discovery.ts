@@ -16,7 +16,7 @@ import type { StaticDocument } from './resource.ts';
 import type { CatalogueSettings, PublicMandateSettings } from './settings.ts';
 import { staticDocument } from './static-document.ts';
 
-/** A front's last health check. `checkedAt` is ISO 8601. */
+/** An adapter's last health check. `checkedAt` is ISO 8601. */
 export interface AdapterHealth {
   readonly status: 'pass' | 'warn' | 'fail';
   readonly checkedAt: string;
@@ -29,10 +29,10 @@ export const HEALTH_REFRESH_MS = 30_000;
 const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a', 'acp'];
 
 /**
- * GET /.well-known/agent-commerce as a function of the fronts' health. Checks run every 2 s; were each one published, no client could
+ * GET /.well-known/agent-commerce as a function of the adapters' health. Checks run every 2 s; were each one published, no client could
  * ever revalidate. So the bytes, and with them the strong ETag, are rebuilt only when a status changed or `checkedAt` moved by
  * 30 s or more; in between a call costs a few comparisons. What is published did happen: a check at that time with that result.
- * A front without a check so far is `warn` since the start.
+ * An adapter without a check so far is `warn` since the start.
  */
 export function discoveryDocument(
   config: CatalogueSettings,

@@ -19,7 +19,7 @@ import { type Dialect, readRequest } from './request.ts';
 import { a2aResponseWriter, canceledTask } from './response-writer.ts';
 import { activated, EXTENSIONS_HEADER, OLD_EXTENSIONS_HEADER } from './x402-keys.ts';
 
-/** What the front is made of. */
+/** What the adapter is made of. */
 interface A2aParts {
   readonly dialect: Dialect;
   /** Which payments have tasks that wait, where continuation is switched on. */
@@ -30,8 +30,8 @@ interface A2aParts {
 }
 
 /**
- * The A2A front: JSON-RPC 2.0 with the one method SendMessage (a2a 1). It answers what is no purchase; an order, or the
- * payment for a task that waits for it, goes on to the shared layers.
+ * The A2A adapter: JSON-RPC 2.0 with the one method SendMessage (a2a 1). It answers what is no purchase; an order, or the
+ * payment for a task that waits for it, goes on to the shared middleware.
  */
 export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): RequestHandler {
   const waiting = parkedTasks(claims, secrets);
@@ -92,7 +92,7 @@ function activate(req: Request, res: Response): boolean {
   return extensions.length > 0;
 }
 
-/** A message as the shared layers know it. */
+/** A message as the shared middleware knows it. */
 function received(
   req: Request,
   { proof, mandate }: SendMessage,

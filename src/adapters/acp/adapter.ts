@@ -20,7 +20,7 @@ import { outcomeOfError, sendAnswer, sendFailure } from './response.ts';
 import { routeOf } from './routes.ts';
 import { requestSchemas } from './schemas.ts';
 
-/** What the front is made of. */
+/** What the adapter is made of. */
 interface AcpAdapterParts {
   readonly mountPath: string;
   readonly settings: Pick<AcpSettings, 'clients' | 'backend' | 'acceptLineItemQuantity'>;
@@ -37,7 +37,7 @@ interface AcpAdapterParts {
 }
 
 /**
- * The ACP front: the checkout service over REST, passed on to a merchant who speaks it too. All that comes to the mount or below it ends
+ * The ACP adapter: the checkout service over REST, passed on to a merchant who speaks it too. All that comes to the mount or below it ends
  * here. The order of the lines in `serve` is the order in which a call is checked, and the first failure is the answer (acp 13.1).
  */
 export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
@@ -115,7 +115,7 @@ export function acpFailures(
   };
 }
 
-/** Passes layers one after the other. Rejects with what one of them says no with. */
+/** Passes middleware one after the other. Rejects with what one of them says no with. */
 async function pass(layers: readonly RequestHandler[], req: Request, res: Response): Promise<void> {
   for (const layer of layers)
     await new Promise<void>((resolve, reject) => {

@@ -12,7 +12,7 @@ interface AdmissionParts {
   };
   /** Asked whether this call must be refused. */
   readonly shedding: Shedding;
-  /** Of all calls, and of this front's. */
+  /** Of all calls, and of this adapter's. */
   readonly places: readonly Slots[];
 }
 

@@ -39,7 +39,7 @@ export interface Visit extends Work<AcpError> {
   delivered(answer: Delivered): void;
 }
 
-/** What stands between the front and the merchant. */
+/** What stands between the adapter and the merchant. */
 export interface MerchantSide {
   /** A call begins. */
   open(call: CheckoutCall): Visit;

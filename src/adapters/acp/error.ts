@@ -9,7 +9,7 @@ interface AcpErrorRule {
   readonly message: string;
 }
 
-/** Every failure that a caller of this front can meet, by its `code` (acp 13.4). No text of the merchant is ever among them. */
+/** Every failure that a caller of this adapter can meet, by its `code` (acp 13.4). No text of the merchant is ever among them. */
 export const ACP_ERRORS = {
   not_found: {
     status: 404,

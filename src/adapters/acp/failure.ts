@@ -2,7 +2,7 @@ import { asGatewayError, type ErrorCode, GatewayError } from '../../errors.ts';
 import { RETRY_AFTER_SECONDS } from '../../server/load-shedding/busy-answer.ts';
 import { AcpError, type AcpErrorFacts, type AcpErrorName } from './error.ts';
 
-/** What the shared layers throw, in the words of ACP. Whatever is not named here cannot happen below the mount: it is a bug. */
+/** What the shared middleware throws, in the words of ACP. Whatever is not named here cannot happen below the mount: it is a bug. */
 const NAMES: Partial<Readonly<Record<ErrorCode, AcpErrorName>>> = {
   INPUT_INVALID: 'invalid_request',
   FORBIDDEN: 'forbidden',

@@ -9,7 +9,7 @@ import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { httpResponseWriter } from './response-writer.ts';
 
-/** The HTTP front: `POST /api/resources/{id}/invoke` becomes a Call, the body is the input. */
+/** The HTTP adapter: `POST /api/resources/{id}/invoke` becomes a Call, the body is the input. */
 export function httpAdapter(): RequestHandler {
   return async function httpFrontLayer(req, res, next) {
     const startedAt = performance.now();

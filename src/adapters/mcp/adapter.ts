@@ -29,7 +29,7 @@ import { mcpResponseWriter } from './response-writer.ts';
 import { resultWriter } from './result.ts';
 import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
 
-/** What the front is made of. */
+/** What the adapter is made of. */
 interface McpParts {
   readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
@@ -39,8 +39,8 @@ interface McpParts {
 }
 
 /**
- * The MCP front: one stateless handler for both eras (mcp 1). Everything but `tools/call` is answered from bytes made here;
- * a call goes on to the shared layers.
+ * The MCP adapter: one stateless handler for both eras (mcp 1). Everything but `tools/call` is answered from bytes made here;
+ * a call goes on to the shared middleware.
  */
 export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
   const server: ServerInfo = { name: merchant.id, title: merchant.name, version };

@@ -5,7 +5,7 @@ import type { ResourceConfig } from '../../resources/settings.ts';
 import type { Rate } from '../../server/rate-limit/token-buckets.ts';
 import type { StorageConfig } from '../../store/port/settings.ts';
 
-/** The A2A front, and what its agent card says besides the resources. */
+/** The A2A adapter, and what its agent card says besides the resources. */
 interface A2aConfig {
   readonly enabled: boolean;
   readonly mountPath: string;

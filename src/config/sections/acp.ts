@@ -13,7 +13,7 @@ import type { BackendBase } from './backend.ts';
 const ACP = schema.properties.protocols.properties.acp.properties;
 const AT = 'protocols.acp';
 
-/** What the checkout front is derived from besides its own section. */
+/** What the checkout adapter is derived from besides its own section. */
 export interface AcpSurroundings {
   /** Undefined when that section was refused. */
   readonly backend: BackendBase | undefined;

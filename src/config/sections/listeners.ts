@@ -9,7 +9,7 @@ const SERVER = schema.properties.server.properties;
 const MANAGEMENT = schema.properties.management.properties;
 const PROTOCOLS = schema.properties.protocols.properties;
 
-/** Paths that belong to the gateway itself: no front may be mounted there. */
+/** Paths that belong to the gateway itself: no adapter may be mounted there. */
 const OWN_PATHS: readonly string[] = [
   ...['/api', '/console'],
   ...['/health', '/ready', '/metrics', '/drain', '/release', '/app-probe'],
@@ -63,7 +63,7 @@ export function deriveProtocols(
   return protocols;
 }
 
-/** Each front has its paths to itself, and none of the gateway's own. */
+/** Each adapter has its paths to itself, and none of the gateway's own. */
 function checkMounts(document: ConfigDocument, protocols: GatewayConfig['protocols'], problems: ProblemList): void {
   const taken = new Map<string, string>();
   for (const name of ['mcp', 'a2a', 'acp'] as const) {

@@ -89,7 +89,7 @@ function deriveOperation(
   };
 }
 
-/** The fronts that offer it and are there: a resource that nobody can reach is a mistake, not a wish. */
+/** The adapters that offer it and are there: a resource that nobody can reach is a mistake, not a wish. */
 function mounted(
   expose: readonly Channel[],
   protocols: GatewayConfig['protocols'] | undefined,

@@ -30,7 +30,7 @@ export class SafeToRechallenge {
     this.recorded = facts.recorded;
   }
 
-  /** The proof never reached the till, so it has no record: the local checks refused it. */
+  /** The proof never reached the settlement, so it has no record: the local checks refused it. */
   static unreserved(reason: string): SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }

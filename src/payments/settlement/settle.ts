@@ -38,7 +38,7 @@ const NOT_REACHED = {
   cause: 'no connection to the merchant',
 } as const;
 
-/** What a till works with. */
+/** What a settlement works with. */
 export interface SettlementParts extends StoreLossParts {
   readonly ledger: PaymentLedger;
   readonly leases: Leases;
@@ -65,7 +65,7 @@ export function createSettler(parts: SettlementParts): Settler {
   return { take: (order, joined = false) => new SettlementAttempt(parts, shared, order).take(joined) };
 }
 
-/** One order at the till: what the steps of a sale share. */
+/** One request to settle: what its steps share. */
 class SettlementAttempt {
   readonly #ledger: PaymentLedger;
   readonly #books: LedgerContext;

@@ -11,7 +11,7 @@ import type { SafeToRechallenge } from './safe-to-rechallenge.ts';
  */
 export const NEVER_ANEW = 'not_sold';
 
-/** What a buyer brings to the till. */
+/** What a buyer brings to the settlement. */
 export interface SettlementRequest {
   readonly terms: PaymentTerms;
   /** How the token of the terms stands with a new record; absent where the terms are a record's. */
@@ -98,5 +98,5 @@ export type SettlementResult =
   /** The buyer left before anything was sent, so nothing is, and all that was reserved is given back. */
   | { readonly kind: 'gone' };
 
-/** A sale as the steps of a till make it: lease and connection are the till's own business until the end. */
+/** A result as the steps of a settlement make it: lease and connection stay with the settlement until the end. */
 export type SettlementMade = Exclude<SettlementResult, Paid> | Omit<Paid, 'lease' | 'held'>;

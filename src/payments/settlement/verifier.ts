@@ -67,7 +67,7 @@ export function createProofVerifier(
       const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs });
       const { refusal } = examination;
       const age = nowMs - Number(decoded.payload.payload.authorization.validBefore) * 1_000;
-      // Old enough to be no new proof, young enough to have paid us before the store lost its memory: the till asks the chain.
+      // Old enough to be no new proof, young enough to have paid us before the store lost its memory: the settlement asks the chain.
       const late = refusal?.reason === TOO_OLD && age >= -CLOCK_MARGIN_MS && age <= RETRY_WINDOW_MS;
       if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId)))
         return { kind: 'refused', reason: refusal.reason };

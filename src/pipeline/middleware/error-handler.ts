@@ -12,7 +12,7 @@ export type Failure = Pick<GatewayError, 'status' | 'message' | 'cause'> & { rea
 export type FailureListener = (error: Failure, ids: CallIds) => void;
 
 /**
- * The last layer: whatever was thrown becomes one GatewayError, and the call's own response writer says it in its protocol's words.
+ * The last middleware: whatever was thrown becomes one GatewayError, and the call's own response writer says it in its protocol's words.
  * Events of a call that ended here still reach the feed.
  */
 export function errorHandler(onFailure: FailureListener): ErrorRequestHandler {

@@ -5,7 +5,7 @@ import type { Hold, Slots } from '../../server/load-shedding/slots.ts';
 /**
  * Admits calls while there are places, and none while the gate is closed: a quick 503 keeps the calls that are already inside fast.
  * Operators and probes are outside this cap. A place is given back when the connection is done *and* the work is: a caller who leaves
- * early leaves the work behind. The door looks at the same places before a body is read; what came in while it was read is seen here.
+ * early leaves the work behind. The load shedder looks at the same slots before a body is read; what came in while it was read is seen here.
  */
 export function limitConcurrency(gate: { readonly accepting: () => boolean }, places: Slots): RequestHandler {
   return function admitLayer(_req, res, next) {

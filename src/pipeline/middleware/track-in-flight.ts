@@ -3,7 +3,7 @@ import type { Lifecycle } from '../../sidecar/lifecycle.ts';
 import { holdSlot } from './limit-concurrency.ts';
 
 /**
- * Counts a layer's work as running until its promise ends, caller or no caller: the process must not stop between a settlement and
+ * Counts a middleware's work as running until its promise ends, caller or no caller: the process must not stop between a settlement and
  * the delivery it paid for.
  */
 export function trackInFlight(lifecycle: Pick<Lifecycle, 'begin'>, layer: RequestHandler): RequestHandler {

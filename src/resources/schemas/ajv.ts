@@ -43,7 +43,7 @@ function createAjv(allErrors: boolean): Ajv2020 {
     code: { regExp },
   });
   for (const [name, test] of Object.entries(FORMATS)) ajv.addFormat(name, bounded(test));
-  // A rule of a front about headers and a mere name: nothing to assert about a value.
+  // A rule of an adapter about headers and a mere name: nothing to assert about a value.
   for (const keyword of [MIRROR_KEYWORD, '$anchor']) ajv.addKeyword({ keyword, schemaType: 'string' });
   // The original compares every pair: 130,000 small objects fit in one body.
   ajv.removeKeyword('uniqueItems');

@@ -45,7 +45,7 @@ export type Outcome =
 export interface AccessRecord {
   /** When it came in, milliseconds of the monotonic clock. */
   readonly openedAt: number;
-  /** The front that it was sent to. */
+  /** The adapter that it was sent to. */
   channel: Channel | undefined;
   /** The operation of a checkout, once its caller is known: such a call has no resource. */
   operation: string | undefined;
@@ -55,7 +55,7 @@ export interface AccessRecord {
   reason: string | undefined;
   /** The merchant's answer, once it is on its way out: whether it got there is known at the end. */
   relaying: Readable | undefined;
-  /** The clock of the layer that has the call, and since when, milliseconds of the monotonic clock. */
+  /** The clock of the middleware that has the call, and since when, milliseconds of the monotonic clock. */
   layer: LayerClock | undefined;
   layerSince: number;
 }
@@ -116,7 +116,7 @@ export function noteOperation(res: Response, operation: string): void {
   if (account !== undefined) account.operation = operation;
 }
 
-/** The handlers of a front: whatever comes of a request there belongs to this channel, also what the first of them refuses. */
+/** The handlers of an adapter: whatever comes of a request there belongs to this channel, also what the first of them refuses. */
 export function ofChannel(channel: Channel, handlers: readonly RequestHandler[]): readonly RequestHandler[] {
   const [first, ...others] = handlers;
   if (first === undefined) return [];

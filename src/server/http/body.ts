@@ -37,7 +37,7 @@ export async function readJsonBody(req: IncomingMessage, res: ServerResponse): P
 }
 
 /**
- * The bytes of a JSON body, not parsed: for fronts whose protocol has words of its own for JSON that is none.
+ * The bytes of a JSON body, not parsed: for adapters whose protocol has words of its own for JSON that is none.
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
  */
 export async function readJsonBytes(req: IncomingMessage, res: ServerResponse): Promise<Uint8Array> {

@@ -5,7 +5,7 @@ import { belowMount, rawPath } from './target.ts';
 
 /**
  * Fields that mean one thing or nothing: sent twice, two readers could each take another one for valid, also when both say the same.
- * Headers of the payment and of the fronts have rules of their own (contract 3 and 4), X-Request-Id is replaced.
+ * Headers of the payment and of the adapters have rules of their own (contract 3 and 4), X-Request-Id is replaced.
  */
 export const SINGLE_FIELDS: readonly string[] = [
   'authorization',
@@ -24,10 +24,10 @@ const SINGLE_BY_LENGTH: readonly (readonly { readonly field: string; readonly bi
     return ofLength.length === 0 ? undefined : ofLength;
   });
 
-/** A front that refuses some of them itself, in the words of its protocol, for all that comes to its mount or below it. */
+/** An adapter that refuses some of them itself, in the words of its protocol, for all that comes to its mount or below it. */
 export interface FieldJudge {
   readonly mountPath: string;
-  /** Which it never reads as one value when they come twice. What a request is for and where it ends is not for a front to judge. */
+  /** Which it never reads as one value when they come twice. What a request is for and where it ends is not for an adapter to judge. */
   readonly judgedFields: readonly ('authorization' | 'content-type')[];
 }
 
@@ -41,7 +41,7 @@ interface FramingFault {
 /**
  * Refuses requests whose beginning, end or meaning two HTTP parsers could read differently, beyond what Node's strict parser refuses
  * by itself: security of the framing, RFC 9112. Their connection ends with the answer. `Upgrade` is ignored, not refused. `judge`: a
- * front that its own fields are left to.
+ * adapter that its own fields are left to.
  */
 export function checkFraming(judge?: FieldJudge): RequestHandler {
   const left = bitsOf(judge?.judgedFields ?? []);

@@ -6,7 +6,7 @@ const ENCODED_SLASH = /%2f/i;
 
 /**
  * The router decodes before it matches, so an encoded slash would look like a part of an id: no route has one. `except`: a mount whose
- * front matches raw paths, and whose ids may have slashes.
+ * adapter matches raw paths, and whose ids may have slashes.
  */
 export function refuseEncodedSlash(except?: string): RequestHandler {
   return function encodedSlash(req, _res, next) {

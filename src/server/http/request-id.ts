@@ -13,10 +13,10 @@ export interface IdPrefixes {
   get(path: string): string | undefined;
 }
 
-/** The front whose routes lie below its mount, and which answers all that comes there itself. The others have one path each. */
+/** The adapter whose routes lie below its mount, and which answers all that comes there itself. The others have one path each. */
 export const ADAPTER_WITH_ROUTES = 'acp';
 
-/** The channel's name on the mounts of its front, `req` everywhere else. */
+/** The channel's name on the mounts of its adapter, `req` everywhere else. */
 export function idPrefixes(
   protocols: Readonly<Record<string, { readonly enabled: boolean; readonly mountPath?: string }>>,
 ): IdPrefixes {

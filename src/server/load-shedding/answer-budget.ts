@@ -15,7 +15,7 @@ interface Waiting extends Asking {
 }
 
 /**
- * The memory of the process for answers that a front must hold as a whole. Whoever needs room asks for all of it once, before the
+ * The memory of the process for answers that an adapter must hold as a whole. Whoever needs room asks for all of it once, before the
  * bytes are read, and never for more while holding some: so nobody can wait for somebody who waits for him. First come first served,
  * paid before free; the next in line is not overtaken by a smaller one, or a large answer would never get its turn.
  */

@@ -10,7 +10,7 @@ export type LoadShedder = (req: IncomingMessage, res: ServerResponse) => boolean
 /** What a load shedder is made of. */
 interface LoadShedderParts {
   readonly shedding: Shedding;
-  /** The mounts of the fronts that take messages, and what their request ids begin with. */
+  /** The mounts of the adapters that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;
   readonly draining: () => boolean;
   readonly onShed: (reason: ShedReason) => void;
@@ -19,7 +19,7 @@ interface LoadShedderParts {
 /**
  * Stands before Express. Only calls are shed, and every call is a POST: probes, operators and whoever looks up what is sold ask with
  * GET. A refused call has cost the reading of its head and the writing of its answer; neither its body nor its resource was looked at.
- * The front with routes of its own is asked later: it tells first who may not call at all, and says everything in its own words.
+ * The adapter with routes of its own is asked later: it tells first who may not call at all, and says everything in its own words.
  */
 export function createLoadShedder({ shedding, mounts, draining, onShed }: LoadShedderParts): LoadShedder {
   return function door(req, res) {
@@ -28,7 +28,7 @@ export function createLoadShedder({ shedding, mounts, draining, onShed }: LoadSh
     if (channel === ADAPTER_WITH_ROUTES) return false;
     const reason = shedding();
     if (reason === undefined) return false;
-    // Too many calls are no reason not to read one more: the layer behind the front says it in the words of its protocol.
+    // Too many calls are no reason not to read one more: the middleware behind the adapter says it in the words of its protocol.
     if (reason === 'in_flight' && channel !== undefined) return false;
     onShed(reason);
     answerBusy(req, res, requestIdFor(req, channel ?? 'req'), draining());

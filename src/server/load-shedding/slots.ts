@@ -1,7 +1,7 @@
 /** Gives a place back once everything that holds it has ended. */
 export type Hold = () => () => void;
 
-/** The places of calls in flight: one count that the door, which only looks, and the layer that admits share. */
+/** The slots of calls in flight: one count that the load shedder, which only looks, and the middleware that admits share. */
 export interface Slots {
   /** Whether one more call may come in. */
   free(): boolean;

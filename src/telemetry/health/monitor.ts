@@ -24,7 +24,7 @@ export interface Readiness {
   readonly authorizationProviders: readonly ReadinessCheck[];
 }
 
-/** A front's health as the discovery document shows it; `checkedAt` ISO 8601. */
+/** An adapter's health as the discovery document shows it; `checkedAt` ISO 8601. */
 export interface AdapterHealth {
   readonly status: ReadinessCheck['status'];
   readonly checkedAt: string;
@@ -34,7 +34,7 @@ export interface AdapterHealth {
 export interface Monitor {
   /** Resolves at once after the first round, which it waits for at most 1 s. */
   readiness(): Promise<Readiness>;
-  /** Enabled fronts as the discovery document shows them. */
+  /** Enabled adapters as the discovery document shows them. */
   adapterHealth(): Readonly<Record<string, AdapterHealth>>;
   /** Nothing is told after it: what a look that still runs meets is a component that is being closed. */
   close(): void;
@@ -47,9 +47,9 @@ export function startMonitor(options: {
   readonly adapters: readonly string[];
   /** Whether the gateway still takes calls, and why not. */
   readonly gate: { readonly draining: () => boolean };
-  /** Whether the merchant can be called past the gateway: that degrades the first front, and nothing fails for it. */
+  /** Whether the merchant can be called past the gateway: that degrades the first adapter, and nothing fails for it. */
   readonly bypassed?: () => boolean;
-  /** Whether the merchant can be reached. Without him nothing paid is sold; that too degrades the first front and fails nothing. */
+  /** Whether the merchant can be reached. Without him nothing paid is sold; that too degrades the first adapter and fails nothing. */
   readonly backendReachable?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {

@@ -48,7 +48,7 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
 /** Longest path in a line, characters: a caller may send 32 KiB of it. */
 const MAX_PATH = 512;
 /**
- * One line a request: ids, method, path without query, status, milliseconds; of a message to a front also channel, resource and what
+ * One line a request: ids, method, path without query, status, milliseconds; of a message to an adapter also channel, resource and what
  * became of it (of a refused mandate why), and the trace it belongs to. No headers in either direction.
  * `shown`: what of a raw path may be written, where that is not all of it.
  */

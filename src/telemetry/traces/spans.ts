@@ -27,7 +27,7 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/ready']);
 /** The one header field that the merchant is told of his parent span (W3C Trace Context, section 3.2). */
 const VERSION = '00';
 
-/** One request on its way: a span for all of it, and one for the layer that has it. */
+/** One request on its way: a span for all of it, and one for the middleware that has it. */
 interface Journey {
   readonly span: Span;
   readonly context: Context;
@@ -40,7 +40,7 @@ interface Journey {
 /** The part of tracing that makes spans; who delivers them is somebody else's business. */
 export function recordSpans(tracer: Tracer): Pick<Tracing, 'entered' | 'traceId' | 'closed'> & { close(): void } {
   const journeys = new WeakMap<Response, Journey>();
-  /** The spans of settlements that run now, for the steps that the till announces. */
+  /** The spans of settlements that run now, for the steps that the settlement announces. */
   const settling = new Map<string, Span>();
 
   const journeyOf = (req: Request, res: Response): Journey => {

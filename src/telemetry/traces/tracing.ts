@@ -9,7 +9,7 @@ type SpanLosses = Readonly<Record<'queue_full' | 'not_taken', number>>;
 
 /** Follows requests through the gateway, for a collector of traces or for nobody. */
 export interface Tracing {
-  /** A call enters a layer. Undefined when nobody is told. */
+  /** A call enters a middleware. Undefined when nobody is told. */
   readonly entered: ((res: Response, layer: StepName) => void) | undefined;
   /** The trace that a request belongs to, 32 hex digits; undefined when it belongs to none. */
   traceId(req: Request, res: Response): string | undefined;

@@ -182,7 +182,7 @@ async function provenByWallet(wallets: WalletSignatures, proof: Proof, hash: str
   }
 }
 
-/** A spent nonce may have paid us: that is for the till to find out, and it is found behind the signature. */
+/** A spent nonce may have paid us: that is for the settlement to find out, and it is found behind the signature. */
 async function provenByRail(
   verify: PaymentRail['verify'],
   proof: Proof,
