@@ -72,7 +72,7 @@ interface GatewayParts {
 export interface Gateway {
   readonly agents: Express;
   /** Stands before `agents`: what it answered does not come in. */
-  readonly door: LoadShedder;
+  readonly loadShedder: LoadShedder;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
   /** Flushes what waits for the store and stops the background work. */
@@ -93,7 +93,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const housekeeping = startHousekeeping(store, log, metrics);
   const ingressGuards = openIngressGuards(config, log, metrics);
   const mandates = openMandates(config, store.mandates);
-  const { desk: mandateDesk } = mandates ?? {};
+  const { service: mandateService } = mandates ?? {};
   const merchant = openBackend(config, log, metrics);
   const monitor = startMonitor({
     ...watched({ ...parts, trust: mandates?.trust }),
@@ -103,7 +103,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     onChange: healthLog(log),
   });
   const keepAnswerMs = (config.x402?.keepAnswerSeconds ?? 0) * 1_000;
-  const desk = createDeliveryRecorder(ledger, keepAnswerMs, {
+  const deliveries = createDeliveryRecorder(ledger, keepAnswerMs, {
     unwritten: (facts) => {
       metrics.dropped('delivery', 1);
       log.error(facts, 'a delivery is not written');
@@ -119,9 +119,9 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     offers,
     events,
     merchant,
-    desk,
+    deliveries,
     tokens,
-    mandateDesk,
+    mandateService,
     lifecycle,
     clientOf: ingressGuards.clientOf,
     log,
@@ -177,17 +177,17 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const layer = timed(watch.layer);
   const collect = payments && createCollect(payments.findEarlier, catalogue, events, removed);
   const purchase = [
-    layer('admit', limitConcurrency(lifecycle, loadShedding.places)),
+    layer('admit', limitConcurrency(lifecycle, loadShedding.slots)),
     layer('resolve', resolve(catalogue, events, collect)),
     layer('validate', validate(collect)),
-    layer('challenge', challenge(offers, mandateDesk)),
-    ...(payments === undefined ? [] : [layer('verify', payments.layers.verify)]),
-    ...(mandateDesk === undefined
+    layer('challenge', challenge(offers, mandateService)),
+    ...(payments === undefined ? [] : [layer('verify', payments.middleware.verify)]),
+    ...(mandateService === undefined
       ? []
-      : [layer('authorize', trackInFlight(lifecycle, authorize(offers, mandateDesk, ledger)))]),
-    ...(payments === undefined ? [] : [layer('settle', payments.layers.settle)]),
-    layer('forward', trackInFlight(lifecycle, forward(merchant.exchange, desk))),
-    layer('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(desk, receipts)))),
+      : [layer('authorize', trackInFlight(lifecycle, authorize(offers, mandateService, ledger)))]),
+    ...(payments === undefined ? [] : [layer('settle', payments.middleware.settle)]),
+    layer('forward', trackInFlight(lifecycle, forward(merchant.exchange, deliveries))),
+    layer('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
   ];
   mountAdapters(agents, { config, catalogue, store, budget, ingressGuards, checkouts }, purchase);
 
@@ -198,7 +198,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
 
   return {
     agents,
-    door: loadShedding.door,
+    loadShedder: loadShedding.loadShedder,
     management: managementApp(monitor, metrics, drain, onFailure),
     lifecycle,
     async close() {

@@ -35,7 +35,7 @@ interface AcpParts {
   /** Every call passes its entrance first. */
   readonly ingressGuards: Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
-  readonly loadShedding: Pick<OpenedLoadShedder, 'places' | 'sheddingFor'>;
+  readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'sheddingFor'>;
   readonly watch: Pick<Watch, 'layer'>;
   readonly onFailure: FailureListener;
   readonly log: Log;
@@ -111,7 +111,7 @@ function frontOf(
     admit: createAdmission({
       gate: lifecycle,
       shedding: loadShedding.sheddingFor(own),
-      places: [loadShedding.places, own],
+      places: [loadShedding.slots, own],
     }),
     idempotency: createIdempotency({
       claims: store.checkouts,

@@ -13,7 +13,7 @@ import { needsMandate } from '../payments/x402/wire/offer.ts';
 
 /** Everything about mandates that a gateway has open. */
 export interface OpenMandates {
-  readonly desk: MandateService;
+  readonly service: MandateService;
   /** For the readiness. */
   readonly trust: IssuerTrust;
   /** No more keys are fetched. */
@@ -47,7 +47,7 @@ function opened(ap2: Ap2Config, register: MandateRegister): OpenMandates {
   const challenger = createChallenger({ profile, key: own, minted, issuers: issuers.map(({ id }) => id) });
   const receipts = createReceiptSigner({ issuer: profile.issuer, key: own });
   return {
-    desk: {
+    service: {
       freeCurrency,
       challenge: (purchase) => challenger.challenge(purchase, Date.now()),
       verify: (carried, purchase) => verifier.verify(carried, purchase, Date.now() / 1_000),

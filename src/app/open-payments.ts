@@ -47,10 +47,10 @@ interface PaymentParts {
   readonly offers: Offers;
   readonly events: EventSink;
   readonly merchant: Pick<WatchedBackend, 'exchange' | 'reserve'>;
-  readonly desk: DeliveryRecorder;
+  readonly deliveries: DeliveryRecorder;
   readonly tokens: BuyerTokens;
   /** Undefined: no mandates are accepted. */
-  readonly mandateDesk: MandateService | undefined;
+  readonly mandateService: MandateService | undefined;
   readonly lifecycle: Lifecycle;
   /** Who sends a request. */
   readonly clientOf: ClientOf;
@@ -67,7 +67,7 @@ interface Shop {
 /** Everything between a challenge and the merchant. */
 export interface Payments {
   /** Of a call, in this order. */
-  readonly layers: { readonly verify: RequestHandler; readonly settle: RequestHandler };
+  readonly middleware: { readonly verify: RequestHandler; readonly settle: RequestHandler };
   /** What a call has paid for that the configuration does not serve. */
   readonly findEarlier: FindEarlier;
   /** No new background work; resolves when what runs is done, or after `atMostMs`. */
@@ -104,7 +104,7 @@ export function openPayments(
 
 /** Opens the settlement: the middleware that takes payments, and the reconciler that finishes what attempts left behind. */
 function openTill(parts: PaymentParts): Payments {
-  const { ledger, onStoreLoss, offers, mandateDesk, merchant, lifecycle, log, metrics } = parts;
+  const { ledger, onStoreLoss, offers, mandateService, merchant, lifecycle, log, metrics } = parts;
   const rail = metrics.payments.rail(parts.rail);
   showRail(metrics, rail);
   const waits = reconcileLog(log);
@@ -144,7 +144,8 @@ function openTill(parts: PaymentParts): Payments {
     gateOpen: () => lifecycle.accepting(),
     journalOf: (record) => journalOf(record, parts.events),
     deliverable: deliverableOf,
-    deliver: (paid, journal) => fetchForBuyer(paid, deliverableOf(paid.record), journal, merchant.exchange, parts.desk),
+    deliver: (paid, journal) =>
+      fetchForBuyer(paid, deliverableOf(paid.record), journal, merchant.exchange, parts.deliveries),
     reserveBackend: merchant.reserve,
     warn: (facts) => {
       metrics.notReconciled();
@@ -154,9 +155,9 @@ function openTill(parts: PaymentParts): Payments {
   reconciler.start();
   const gate = { accepting: () => lifecycle.accepting(), reserveBackend: merchant.reserve };
   return {
-    layers: {
-      verify: trackInFlight(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateDesk)),
-      settle: trackInFlight(lifecycle, settle(offers, joining(settler, ledger), gate, mandateDesk)),
+    middleware: {
+      verify: trackInFlight(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateService)),
+      settle: trackInFlight(lifecycle, settle(offers, joining(settler, ledger), gate, mandateService)),
     },
     findEarlier: createFindEarlier(ledger, parts.tokens, parts.scope),
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),

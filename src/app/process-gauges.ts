@@ -19,7 +19,7 @@ interface ProcessGauges {
   /** How often something that was sealed could not be opened, by what it was. */
   readonly unreadable: () => Readonly<Record<string, number>>;
   readonly stream: Pick<EventStream, 'facts'>;
-  readonly loadShedding: Pick<OpenedLoadShedder, 'places' | 'shed'>;
+  readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'shed'>;
   readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
 }
 
@@ -87,7 +87,7 @@ export function showProcessGauges({ gauge, counter }: Metrics, signs: ProcessGau
   gauge({
     name: 'acg_calls_in_flight',
     help: 'Calls that have a place. At limits.maxInFlight the next ones are refused.',
-    read: () => loadShedding.places.inFlight(),
+    read: () => loadShedding.slots.inFlight(),
   });
   counter({
     name: 'acg_shed_total',

@@ -116,7 +116,7 @@ async function open(
     app: gateway.agents,
     closing: () => gateway.lifecycle.draining(),
     onRefused,
-    door: gateway.door,
+    door: gateway.loadShedder,
     maxConnections: connectionsFor(config.limits.maxInFlight),
   });
   const management = createListener({ app: gateway.management, onRefused });

@@ -21,7 +21,7 @@ describe('a doorway, asked by a front that answers in its own words', () => {
       const leaveFront = cap.take()();
       assert.equal(shedding(), 'in_flight');
       leaveFront();
-      const leave = doorway.places.take()();
+      const leave = doorway.slots.take()();
       assert.equal(shedding(), 'in_flight');
       leave();
       assert.equal(shedding(), undefined);
@@ -42,7 +42,7 @@ describe('a doorway, asked by a front that answers in its own words', () => {
     const doorway = openLoadShedder({ ...parts, loop });
     try {
       await judged;
-      for (let taken = 0; taken < FIRST_LIMIT; taken += 1) doorway.places.take()();
+      for (let taken = 0; taken < FIRST_LIMIT; taken += 1) doorway.slots.take()();
       const shedding = doorway.sheddingFor(createSlots(1));
       assert.equal(shedding(), 'overload');
       assert.equal(doorway.shed().overload, 1);

@@ -27,7 +27,7 @@ export async function fetchForBuyer(
   resource: Deliverable,
   journal: Journal,
   exchange: Exchange,
-  desk: Pick<DeliveryRecorder, 'undelivered'>,
+  deliveries: Pick<DeliveryRecorder, 'undelivered'>,
 ): Promise<void> {
   const began = performance.now();
   const known = !isSealed(record.backendRequest);
@@ -40,7 +40,7 @@ export async function fetchForBuyer(
   if (fetched.kind === 'answer') {
     const { answer } = fetched;
     journal.record('backend.called', { status: 'ok', durationMs, data: { status: answer.status } });
-    await desk.undelivered(record, {
+    await deliveries.undelivered(record, {
       ...facts,
       backendStatus: answer.status,
       failure: undefined,
@@ -61,7 +61,7 @@ export async function fetchForBuyer(
     requestWritten,
     answer: undefined,
   };
-  await desk.undelivered(record, { ...facts, ...failed });
+  await deliveries.undelivered(record, { ...facts, ...failed });
 }
 
 type Fetched =

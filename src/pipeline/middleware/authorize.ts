@@ -19,7 +19,11 @@ import { unauthorized, usedUp } from '../steps/unauthorized.ts';
  * Checks the mandate of a call whose resource requires one (contract 4.2, step 5, and contract 5), after the payment proof was found right and
  * before anything is settled or sent. The use of a paid one is reserved with its payment, that of a free one here.
  */
-export function authorize(offers: Offers, desk: MandateService, ledger: Pick<PaymentLedger, 'read'>): RequestHandler {
+export function authorize(
+  offers: Offers,
+  mandates: MandateService,
+  ledger: Pick<PaymentLedger, 'read'>,
+): RequestHandler {
   return async function authorizeLayer(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (!needsMandate(call.resource)) {
@@ -31,8 +35,8 @@ export function authorize(offers: Offers, desk: MandateService, ledger: Pick<Pay
         message: 'Two different mandates came with this call. Send one.',
         details: { reason: 'mandates_differ' },
       });
-    if (call.stage === 'funded') await authorizeFree(res, call, desk);
-    else advanceCall(res, { ...call, mandated: await mandated(call, offers, desk, ledger) });
+    if (call.stage === 'funded') await authorizeFree(res, call, mandates);
+    else advanceCall(res, { ...call, mandated: await mandated(call, offers, mandates, ledger) });
     next();
   };
 }
@@ -41,15 +45,15 @@ export function authorize(offers: Offers, desk: MandateService, ledger: Pick<Pay
 async function mandated(
   call: ProvenCall,
   offers: Offers,
-  desk: MandateService,
+  mandates: MandateService,
   ledger: Pick<PaymentLedger, 'read'>,
 ): Promise<Mandated> {
   const purchase = paidPurchase(call, offerOf(offers, call.resource.id));
-  const verdict = await desk.verify(call.mandate, purchase);
+  const verdict = await mandates.verify(call.mandate, purchase);
   if (verdict.kind === 'accepted') return { kind: 'accepted', mandate: verdict };
   // Its mandate lives for minutes, a payment may be asked about for a day: what was admitted once is answered by its record.
   if (await wasAdmitted(ledger, call.payment.payId)) return { kind: 'unneeded', refused: verdict };
-  throw unauthorized(call, desk, purchase, verdict);
+  throw unauthorized(call, mandates, purchase, verdict);
 }
 
 /** Whether a payment got past its reservation, which no call without a good mandate could have done. */
@@ -58,36 +62,36 @@ async function wasAdmitted(ledger: Pick<PaymentLedger, 'read'>, payId: string): 
   return record !== undefined && record.state !== 'reserved';
 }
 
-async function authorizeFree(res: Response, call: FundedCall, desk: MandateService): Promise<void> {
-  const purchase = freePurchase(call, desk.freeCurrency);
-  const verdict = await desk.verify(call.mandate, purchase);
-  if (verdict.kind === 'refused') throw unauthorized(call, desk, purchase, verdict);
+async function authorizeFree(res: Response, call: FundedCall, mandates: MandateService): Promise<void> {
+  const purchase = freePurchase(call, mandates.freeCurrency);
+  const verdict = await mandates.verify(call.mandate, purchase);
+  if (verdict.kind === 'refused') throw unauthorized(call, mandates, purchase, verdict);
   // Never a name that the caller chose: a second call under it would be given the first one's place.
   const name = randomUUID();
-  const used = await reserved(desk, name, verdict);
-  if (used.kind === 'refused') throw unauthorized(call, desk, purchase, usedUp(verdict, used));
+  const used = await reserved(mandates, name, verdict);
+  if (used.kind === 'refused') throw unauthorized(call, mandates, purchase, usedUp(verdict, used));
   recordVerified(call.journal, verdict);
   call.journal.flush();
   const authorization: UsedMandate = {
     summary: summaryOf(verdict),
-    receipt: desk.accepted(verdict, { id: call.requestId }),
+    receipt: mandates.accepted(verdict, { id: call.requestId }),
     // What cannot be told stays reserved: it is not used a second time.
-    finish: (how) => desk.register.finish(name, how).catch(() => undefined),
+    finish: (how) => mandates.register.finish(name, how).catch(() => undefined),
   };
   advanceCall(res, { ...call, authorization });
 }
 
 async function reserved(
-  desk: MandateService,
+  mandates: MandateService,
   name: string,
   { claim }: AcceptedMandate,
 ): Promise<Used | { readonly kind: 'refused'; readonly reason: 'provider_unavailable'; readonly cause: unknown }> {
   try {
-    return await desk.register.reserve(name, claim);
+    return await mandates.register.reserve(name, claim);
   } catch (cause) {
     if (!(cause instanceof StoreError)) throw cause;
     // It may stand. Nothing was sent, so whoever tries again must not find it used.
-    void desk.register.finish(name, 'release').catch(() => undefined);
+    void mandates.register.finish(name, 'release').catch(() => undefined);
     return { kind: 'refused', reason: 'provider_unavailable', cause };
   }
 }

@@ -6,7 +6,7 @@ import { advanceCall, callAt } from '../call.ts';
 import { offerOf, requirePayment } from '../steps/payment-required.ts';
 
 /** Free resources go straight on; a paid one without a proof is asked for it, whatever mandate it brought. */
-export function challenge(offers: Offers, desk?: MandateService): RequestHandler {
+export function challenge(offers: Offers, mandates?: MandateService): RequestHandler {
   return function challengeLayer(_req, res, next) {
     const call = callAt(res, 'prepared');
     // It is paid already; what is sold now, and for how much, is not asked.
@@ -21,7 +21,7 @@ export function challenge(offers: Offers, desk?: MandateService): RequestHandler
       return;
     }
     if (call.proof.kind === 'none') {
-      requirePayment(call, offerOf(offers, call.resource.id), undefined, desk);
+      requirePayment(call, offerOf(offers, call.resource.id), undefined, mandates);
       return;
     }
     if (call.proof.kind === 'conflicting')

@@ -17,13 +17,13 @@ const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: '
 const NO_ROOM = 'gateway_busy';
 
 /** Hands the answer to the caller and calls it delivered only when it has been sent completely. */
-export function deliver(desk: DeliveryRecorder, receipts: { push(receipt: Receipt): void }): RequestHandler {
+export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: Receipt): void }): RequestHandler {
   return async function concludeLayer(_req, res) {
     const call = callAt(res, 'answered');
     const { funding, responseWriter, answer, journal } = call;
     const collected = funding.kind === 'paid' ? captureAnswer(answer) : undefined;
     if (funding.kind === 'paid') passed('relaying', funding.record.payId);
-    const sending = funding.kind === 'paid' ? { sending: () => desk.sending(funding.record) } : {};
+    const sending = funding.kind === 'paid' ? { sending: () => deliveries.sending(funding.record) } : {};
     const relayed = await responseWriter
       .relay(answer, { ...annotationsOfFunded(call), ...sending })
       .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
@@ -31,7 +31,7 @@ export function deliver(desk: DeliveryRecorder, receipts: { push(receipt: Receip
       const { reason, requestWritten } = relayed.error;
       const failed = { reason, status: answer.status, requestWritten, cause: relayed.error };
       // Where the head is out already, the caller learns it from the broken connection.
-      throw await backendFailed({ ...call, stage: 'funded' }, desk, failed);
+      throw await backendFailed({ ...call, stage: 'funded' }, deliveries, failed);
     }
     // What was bought and cannot be sent now is read all the same: kept, it can be collected without a second execution.
     if (relayed.kind === 'busy') await (funding.kind === 'paid' ? readOn(answer.body) : answer.body.destroy());
@@ -59,12 +59,12 @@ export function deliver(desk: DeliveryRecorder, receipts: { push(receipt: Receip
       answer: kept,
     };
     passed('relayed', record.payId);
-    if (finished) await desk.delivered(record, facts);
+    if (finished) await deliveries.delivered(record, facts);
     else {
       // What is too large to be kept waits for its buyer.
       const again = isRetrySafe(call.resource) && !tooLarge;
       const failure = FAILURES[relayed.kind];
-      await desk.undelivered(record, { ...facts, failure, requestWritten: true, repeatable: again });
+      await deliveries.undelivered(record, { ...facts, failure, requestWritten: true, repeatable: again });
     }
     if (relayed.kind === 'failed') throw relayed.bug;
     if (relayed.kind === 'busy')

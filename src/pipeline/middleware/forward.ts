@@ -9,7 +9,7 @@ import { advanceCall, callAt, type FundedCall } from '../call.ts';
 import { backendFailed } from '../steps/backend-failed.ts';
 
 /** Sends the prepared request to the merchant. A free call ends with its caller; a paid one runs to its end. */
-export function forward(exchange: Exchange, desk: DeliveryRecorder): RequestHandler {
+export function forward(exchange: Exchange, deliveries: DeliveryRecorder): RequestHandler {
   return async function forwardLayer(_req, res, next) {
     const call = callAt(res, 'funded', 'answered');
     if (call.stage === 'answered') {
@@ -35,12 +35,12 @@ export function forward(exchange: Exchange, desk: DeliveryRecorder): RequestHand
       // Nobody reads this answer: its socket goes back at once.
       answer.body.destroy();
       const reason = outcome.kind === 'redirect' ? { reason: 'redirect_not_followed' } : {};
-      throw await backendFailed(call, desk, { ...reason, status: answer.status, requestWritten: true });
+      throw await backendFailed(call, deliveries, { ...reason, status: answer.status, requestWritten: true });
     } catch (thrown) {
       if (!(thrown instanceof BackendError)) throw thrown;
       const { reason, requestWritten } = thrown;
       await finishMandate(res, call, requestWritten);
-      throw await backendFailed(call, desk, { reason, status: 0, requestWritten, cause: thrown });
+      throw await backendFailed(call, deliveries, { reason, status: 0, requestWritten, cause: thrown });
     }
   };
 }

@@ -26,12 +26,12 @@ export function failedForMandate(
   call: ProvenCall,
   sale: SettlementResult,
   offer: Agreed,
-  desk: MandateService | undefined,
+  mandates: MandateService | undefined,
 ): GatewayError | undefined {
   const refused = refusedMandate(call, sale);
   if (refused === undefined) return undefined;
-  if (desk === undefined) throw new Error('a mandate was refused where none is looked at');
-  return unauthorized(call, desk, paidPurchase(call, offer), refused);
+  if (mandates === undefined) throw new Error('a mandate was refused where none is looked at');
+  return unauthorized(call, mandates, paidPurchase(call, offer), refused);
 }
 
 function refusedMandate({ mandated, refusal }: ProvenCall, sale: SettlementResult): RefusedMandate | undefined {
@@ -46,7 +46,7 @@ function refusedMandate({ mandated, refusal }: ProvenCall, sale: SettlementResul
 export function usedMandate(
   { mandated }: Pick<ProvenCall, 'mandated'>,
   record: PaymentRecord,
-  desk: MandateService | undefined,
+  mandates: MandateService | undefined,
 ): UsedMandate | undefined {
   const stored = record.mandate === undefined ? undefined : readStoredMandate(record.mandate);
   if (stored === undefined || mandated === undefined) return undefined;
@@ -58,7 +58,7 @@ export function usedMandate(
   const order = transaction === undefined ? { id } : { id, transaction };
   return {
     summary: { method: 'ap2', reference, metadata: { mandateIssuer, checkoutIssuer, checkoutId } },
-    receipt: isSame ? desk?.accepted(presented, order) : undefined,
+    receipt: isSame ? mandates?.accepted(presented, order) : undefined,
   };
 }
 

@@ -27,7 +27,12 @@ interface SettlementGate {
 }
 
 /** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (contract 4.2 and 4.3). */
-export function settle(offers: Offers, settler: Settler, gate: SettlementGate, desk?: MandateService): RequestHandler {
+export function settle(
+  offers: Offers,
+  settler: Settler,
+  gate: SettlementGate,
+  mandates?: MandateService,
+): RequestHandler {
   return async function settleLayer(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (call.stage === 'funded') {
@@ -59,7 +64,7 @@ export function settle(offers: Offers, settler: Settler, gate: SettlementGate, d
     await call.exclusive?.end(claimEnd(sale));
     if (sale.kind === 'paid') {
       try {
-        fund(res, call, sale, desk);
+        fund(res, call, sale, mandates);
       } catch (bug) {
         sale.held?.release();
         throw bug;
@@ -68,13 +73,13 @@ export function settle(offers: Offers, settler: Settler, gate: SettlementGate, d
       return;
     }
     if (sale.kind === 'refused' && collecting !== undefined) throw notCollected(res, collecting);
-    const unauthorized = failedForMandate(call, sale, agreed, desk);
+    const unauthorized = failedForMandate(call, sale, agreed, mandates);
     if (unauthorized !== undefined) throw unauthorized;
     if (sale.kind === 'refused')
-      requirePayment({ ...call, journal }, offerOf(offers, call.resource.id), sale.owed, desk);
-    else if (sale.kind === 'again') await answerAgain(call, sale, desk);
+      requirePayment({ ...call, journal }, offerOf(offers, call.resource.id), sale.owed, mandates);
+    else if (sale.kind === 'again') await answerAgain(call, sale, mandates);
     else {
-      const said = saidOfMoney(call, sale, desk);
+      const said = saidOfMoney(call, sale, mandates);
       if (said !== undefined) advanceCall(res, { ...call, said });
       throw unsold(sale);
     }
@@ -103,11 +108,11 @@ function fund(
   res: Response,
   call: ProvenCall,
   { record, lease, kept, held }: Paid,
-  desk: MandateService | undefined,
+  mandates: MandateService | undefined,
 ): void {
   const { payment: _proof, refusal: _refusal, token: _token, said: _said, mandated: _mandated, ...prepared } = call;
   const funding = { kind: 'paid', record, lease, held, response: settledResponse(record, call.requestId) } as const;
-  const authorization = usedMandate(call, record, desk);
+  const authorization = usedMandate(call, record, mandates);
   const funded = { ...prepared, funding, ...(authorization === undefined ? {} : { authorization }) };
   if (kept === undefined) advanceCall(res, { ...funded, stage: 'funded' });
   else advanceCall(res, { ...funded, stage: 'answered', answer: asAnswer(kept), keptBefore: true });
@@ -117,19 +122,19 @@ function fund(
 function saidOfMoney(
   call: ProvenCall,
   sale: SettlementResult,
-  desk: MandateService | undefined,
+  mandates: MandateService | undefined,
 ): PaymentAnnotations | undefined {
   if (sale.kind === 'uncertain') return { payment: pendingResponse(sale.record, sale.transaction, call.requestId) };
-  return sale.kind === 'failed' ? saidOfSettled(call, sale.record, call.requestId, desk) : undefined;
+  return sale.kind === 'failed' ? saidOfSettled(call, sale.record, call.requestId, mandates) : undefined;
 }
 
 function saidOfSettled(
   call: ProvenCall,
   record: PaymentRecord,
   requestId: string,
-  desk: MandateService | undefined,
+  mandates: MandateService | undefined,
 ): PaymentAnnotations {
-  const authorization = usedMandate(call, record, desk);
+  const authorization = usedMandate(call, record, mandates);
   return {
     payment: settledResponse(record, requestId),
     ...(authorization?.receipt === undefined ? {} : { mandateReceipt: authorization.receipt }),
@@ -140,11 +145,11 @@ function saidOfSettled(
 async function answerAgain(
   call: ProvenCall,
   { record, kept, joined }: Extract<SettlementResult, { kind: 'again' }>,
-  desk: MandateService | undefined,
+  mandates: MandateService | undefined,
 ): Promise<void> {
   call.journal.flush();
   await call.responseWriter.relay(asAnswer(kept), {
-    ...saidOfSettled(call, record, record.requestId, desk),
+    ...saidOfSettled(call, record, record.requestId, mandates),
     replayed: !joined,
   });
 }

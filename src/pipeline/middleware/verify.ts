@@ -17,7 +17,7 @@ export function verify(
   offers: Offers,
   verifier: ProofVerifier,
   networkOf: ClientOf,
-  desk?: MandateService,
+  mandates?: MandateService,
 ): RequestHandler {
   return async function verifyLayer(req, res, next) {
     const call = callAt(res, 'prepared', 'funded');
@@ -30,7 +30,7 @@ export function verify(
     const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
       if (collecting !== undefined) throw notCollected(res, collecting);
-      requirePayment(call, offerOf(offers, call.resource.id), SafeToRechallenge.unreserved(verdict.reason), desk);
+      requirePayment(call, offerOf(offers, call.resource.id), SafeToRechallenge.unreserved(verdict.reason), mandates);
       return;
     }
     if (verdict.kind === 'crowded')

@@ -21,7 +21,7 @@ interface BackendFailed {
  */
 export async function backendFailed(
   call: FundedCall,
-  desk: DeliveryRecorder,
+  deliveries: DeliveryRecorder,
   failed: BackendFailed,
 ): Promise<GatewayError> {
   const { journal, resource, funding } = call;
@@ -52,7 +52,13 @@ export async function backendFailed(
     journal,
     lease,
   };
-  await desk.undelivered(record, { ...facts, failure: code, requestWritten, repeatable: again, answer: undefined });
+  await deliveries.undelivered(record, {
+    ...facts,
+    failure: code,
+    requestWritten,
+    repeatable: again,
+    answer: undefined,
+  });
   const retryable = again || !requestWritten;
   return undeliveredError(record, { retryable, details, cause: failed.cause });
 }

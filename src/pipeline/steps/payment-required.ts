@@ -18,7 +18,7 @@ export function requirePayment(
   call: PreparedCall | ProvenCall,
   offer: Offer,
   owed: SafeToRechallenge | undefined,
-  desk?: MandateService,
+  mandates?: MandateService,
 ): void {
   const { journal, requestId, responseWriter } = call;
   if (owed === undefined ? call.proof.kind !== 'none' : !SafeToRechallenge.is(owed))
@@ -28,7 +28,7 @@ export function requirePayment(
   journal.flush();
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
   const authorization =
-    desk !== undefined && needsMandate(call.resource) ? desk.challenge(paidPurchase(call, offer)) : undefined;
+    mandates !== undefined && needsMandate(call.resource) ? mandates.challenge(paidPurchase(call, offer)) : undefined;
   const facts = { requestId, expiresAt, token: offer.issueToken(boundTo(call)), authorization };
   if (owed === undefined) {
     responseWriter.paymentRequired(offer.challenge.fresh(facts));

@@ -15,7 +15,7 @@ const METHOD = 'ap2';
  */
 export function unauthorized(
   call: Pick<ResolvedCall, 'journal'>,
-  desk: MandateService,
+  mandates: MandateService,
   purchase: Purchase,
   refused: Omit<RefusedMandate, 'kind'>,
 ): GatewayError {
@@ -39,7 +39,7 @@ export function unauthorized(
     },
   });
   const receipt =
-    reference === undefined || ap2Error === undefined ? {} : { receipt: desk.rejected(reference, reason) };
+    reference === undefined || ap2Error === undefined ? {} : { receipt: mandates.rejected(reference, reason) };
   const details: ErrorDetails = {
     reason,
     ...(missing ? { required: [METHOD], missing: [METHOD] } : {}),
@@ -50,7 +50,7 @@ export function unauthorized(
   return new GatewayError(code, {
     message: ADVICE[reason],
     details,
-    authorization: JSON.parse(desk.challenge(purchase)) as JsonObject,
+    authorization: JSON.parse(mandates.challenge(purchase)) as JsonObject,
   });
 }
 

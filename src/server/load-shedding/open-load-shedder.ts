@@ -26,8 +26,8 @@ interface OpenLoadShedderParts {
 
 /** The load shedder, and the slots of the calls that it let in. */
 export interface OpenedLoadShedder {
-  readonly door: LoadShedder;
-  readonly places: Slots;
+  readonly loadShedder: LoadShedder;
+  readonly slots: Slots;
   /**
    * What the load shedder asks, for an adapter that answers itself: with a cap of its own beside that of all calls. Whom it has a reason
    * for must be refused; he is counted.
@@ -68,13 +68,13 @@ export function openLoadShedder({
     shed[reason] += 1;
   };
   return {
-    door: createLoadShedder({
+    loadShedder: createLoadShedder({
       shedding: createShedding({ places, pressure, turns }),
       mounts,
       draining,
       onShed: count,
     }),
-    places,
+    slots: places,
     sheddingFor(cap) {
       const both = { free: () => places.free() && cap.free(), inFlight: () => places.inFlight() };
       const shedding = createShedding({ places: both, pressure, turns });
