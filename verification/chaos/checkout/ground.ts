@@ -57,7 +57,8 @@ export async function startGround(): Promise<Ground> {
     running.push(() => rm(directory, { recursive: true, force: true }));
     const merchant = await startCheckoutMerchant({ dedupe: false });
     running.push(merchant.stop);
-    const redis = await startRedis();
+    // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
+    const redis = await startRedis({ args: ['--appendfsync', 'always'] });
     running.push(redis.stop);
     const keep = (end: () => Promise<unknown>) => void running.push(end);
     return {

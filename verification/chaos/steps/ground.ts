@@ -35,7 +35,8 @@ export async function startGround(): Promise<Ground> {
     running.push(chain.stop);
     const merchant = await startMerchant();
     running.push(merchant.stop);
-    const redis = await startRedis();
+    // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
+    const redis = await startRedis({ args: ['--appendfsync', 'always'] });
     running.push(redis.stop);
     const facilitator = await startFacilitator(chain);
     running.push(facilitator.stop);
