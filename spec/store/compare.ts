@@ -188,6 +188,6 @@ function label(
   const { kind } = told.answer;
   if (kind === 'done') return repeated ? 'done before' : 'done';
   if (kind === 'mandate') return told.answer.reason;
-  if (kind !== 'run' || before === undefined) return kind;
-  return before.fence === record?.fence ? 'run again' : 'run after take-over';
+  if (kind !== 'granted' || before === undefined) return kind;
+  return before.fence === record?.fence ? 'granted again' : 'granted after take-over';
 }

@@ -39,8 +39,8 @@ export function ledgerContract(name: string, open: OpenStore): void {
           store().ledger.reserve({ terms: wanted, owner: randomUUID(), leaseMs: LEASE_MS }),
         ),
       );
-      assert.equal(answers.filter(({ kind }) => kind === 'run').length, 1);
-      const busy = answers.filter((answer) => answer.kind === 'busy');
+      assert.equal(answers.filter(({ kind }) => kind === 'granted').length, 1);
+      const busy = answers.filter((answer) => answer.kind === 'in_flight');
       assert.equal(busy.length, 99);
       for (const { leaseLeftMs } of busy) assert.ok(leaseLeftMs > LEASE_MS - 10_000 && leaseLeftMs <= LEASE_MS);
     });
@@ -144,9 +144,9 @@ export function ledgerContract(name: string, open: OpenStore): void {
       const other = recordIn(await ledger.reserve({ ...again, proof: forged }));
       const over = { ...refusal, proof: forged, atMostMs: 0 };
       assert.deepEqual(await ledger.discard(holder(other), [], over), { kind: 'gone' });
-      assert.equal((await ledger.reserve({ ...again, proof: forged })).kind, 'run');
+      assert.equal((await ledger.reserve({ ...again, proof: forged })).kind, 'granted');
       // Whoever holds a record is asked about the record.
-      assert.equal((await ledger.reserve({ ...again, proof })).kind, 'run');
+      assert.equal((await ledger.reserve({ ...again, proof })).kind, 'granted');
     });
 
     it('hands a released record to the next caller at once, fenced from the last', async () => {
@@ -155,7 +155,10 @@ export function ledgerContract(name: string, open: OpenStore): void {
       const settling = done(await ledger.advance(move(record, 'settling')));
       await ledger.note({ ...holder(settling), leaseMs: 0 });
       const taken = await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS });
-      assert.partialDeepStrictEqual(taken, { kind: 'run', record: { state: 'settling', fence: 2, owner: 'other' } });
+      assert.partialDeepStrictEqual(taken, {
+        kind: 'granted',
+        record: { state: 'settling', fence: 2, owner: 'other' },
+      });
       assert.deepEqual(await ledger.note({ ...holder(settling), leaseMs: LEASE_MS }), { kind: 'fenced' });
     });
 
@@ -176,14 +179,14 @@ export function ledgerContract(name: string, open: OpenStore): void {
         const asked = keyDigest === undefined ? rest : { ...rest, keyDigest };
         return ledger.reserve({ terms: asked, owner: randomUUID(), leaseMs: 0 });
       };
-      assert.equal((await asking(sha256('key'))).kind, 'run');
+      assert.equal((await asking(sha256('key'))).kind, 'granted');
       assert.equal((await ledger.read(wanted.payId))?.keyDigest, sha256('key'));
       for (const strange of [undefined, sha256('other key')])
         assert.partialDeepStrictEqual(await asking(strange), {
           kind: 'guarded',
           record: { payId: wanted.payId, fence: 1 },
         });
-      assert.partialDeepStrictEqual(await asking(sha256('key')), { kind: 'run', record: { fence: 2 } });
+      assert.partialDeepStrictEqual(await asking(sha256('key')), { kind: 'granted', record: { fence: 2 } });
     });
 
     it('updates the receipt of a delivery that succeeds later', async () => {
@@ -197,7 +200,7 @@ export function ledgerContract(name: string, open: OpenStore): void {
       held = done(await ledger.advance(move(held, 'delivered', { receipt: last })));
       assert.partialDeepStrictEqual(held, { state: 'delivered', tries: 1, leaseUntil: 0, reason: 'timeout' });
       assert.deepEqual((await receipts.page({ limit: 10, requestId })).receipts, [last]);
-      assert.equal((await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS })).kind, 'ended');
+      assert.equal((await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS })).kind, 'completed');
     });
 
     it('writes no evidence that does not fit, and nothing that came with it', async () => {

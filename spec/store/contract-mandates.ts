@@ -40,12 +40,12 @@ export function mandateContract(name: string, open: OpenStore): void {
       await ledger.note({ ...holder(recordIn(first)), leaseMs: 0 });
       const { mandate: _used, ...without } = wanted;
       const resumed = await ledger.reserve({ terms: without, owner: 'later', leaseMs: LEASE_MS });
-      assert.ok(resumed.kind === 'run' && resumed.record.mandate === wanted.mandate);
+      assert.ok(resumed.kind === 'granted' && resumed.record.mandate === wanted.mandate);
       // Another mandate beside a known payment is not looked at, and not used up.
       const other = claimOf();
       const third = { ...without, mandate: mandateText(other) };
-      assert.equal((await ledger.reserve({ terms: third, owner: 'third', leaseMs: LEASE_MS })).kind, 'busy');
-      assert.equal(refused(await reserveWith(ledger, other)), 'run');
+      assert.equal((await ledger.reserve({ terms: third, owner: 'third', leaseMs: LEASE_MS })).kind, 'in_flight');
+      assert.equal(refused(await reserveWith(ledger, other)), 'granted');
     });
 
     it('write nothing when the mandate is used: no record, no work, and no use of another mandate', async () => {
@@ -60,7 +60,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       assert.equal((await census()).open, before);
       assert.equal(
         refused(await reserveWith(ledger, claimOf(undefined, { open: budget('untouched', BUDGET) }))),
-        'run',
+        'granted',
       );
     });
 
@@ -74,7 +74,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       ] as const;
       for (const [reason, recurrence] of rows) {
         const use = [useOf(randomUUID(), recurrence)];
-        assert.equal(refused(await reserveWith(ledger, claimOf(undefined, { open: use }))), 'run');
+        assert.equal(refused(await reserveWith(ledger, claimOf(undefined, { open: use }))), 'granted');
         assert.equal(refused(await reserveWith(ledger, claimOf(undefined, { open: use }))), reason);
       }
     });
@@ -132,7 +132,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       done(await ledger.advance(move(failed, 'refundDue')));
       assert.equal(refused(await reserveWith(ledger, costs(1))), 'budget_exceeded');
       assert.equal((await ledger.discard(holder(rest), [])).kind, 'gone');
-      assert.equal(refused(await reserveWith(ledger, costs(40))), 'run');
+      assert.equal(refused(await reserveWith(ledger, costs(40))), 'granted');
     });
 
     it('of a period keep it used while that of the period before ends late, either way', async () => {
@@ -143,10 +143,10 @@ export function mandateContract(name: string, open: OpenStore): void {
           claimOf(undefined, { at, open: [useOf(id, { periodStart: start }, at + 3_600)] });
         const late = recordIn(await reserveWith(ledger, inPeriod(AT - 100, AT)));
         const settling = done(await ledger.advance(move(late, 'settling')));
-        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 100, AT + 150))), 'run');
+        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 100, AT + 150))), 'granted');
         done(await ledger.advance(move(settling, to)));
         assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 100, AT + 160))), 'recurrence_too_soon');
-        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 200, AT + 250))), 'run');
+        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 200, AT + 250))), 'granted');
       }
     });
 
@@ -164,10 +164,10 @@ export function mandateContract(name: string, open: OpenStore): void {
       const answers = await Promise.all(
         Array.from({ length: CALLERS }, () => reserveWith(ledger, claimOf(undefined, { open: budget(id) }))),
       );
-      assert.deepEqual(tally(answers.map(refused)), { run: BUDGET, budget_exceeded: CALLERS - BUDGET });
+      assert.deepEqual(tally(answers.map(refused)), { granted: BUDGET, budget_exceeded: CALLERS - BUDGET });
       const claim = claimOf();
       const copies = await Promise.all(Array.from({ length: 100 }, () => reserveWith(ledger, claim)));
-      assert.deepEqual(tally(copies.map(refused)), { run: 1, replayed: 99 });
+      assert.deepEqual(tally(copies.map(refused)), { granted: 1, replayed: 99 });
     });
 
     it('count on the clock of the store: a mandate is forgotten after its own time', async () => {
@@ -175,7 +175,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       const claim = claimOf(undefined, { onceUntil: AT + 0.001, open: [useOf(randomUUID(), undefined, AT + 0.001)] });
       const { reservedAt } = recordIn(await reserveWith(ledger, claim));
       await clockPast(store, reservedAt + 1);
-      assert.equal(refused(await reserveWith(ledger, claim)), 'run');
+      assert.equal(refused(await reserveWith(ledger, claim)), 'granted');
     });
   });
 }

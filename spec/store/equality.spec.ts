@@ -56,14 +56,14 @@ describe('the table, the Lua scripts and SQLite', () => {
 /** What must have been seen, in the words of compare.ts. */
 const EXPECTED = [
   ...[
-    'run',
-    'run again',
-    'run after take-over',
-    'busy',
-    'used',
+    'granted',
+    'granted again',
+    'granted after take-over',
+    'in_flight',
+    'conflict',
     'refused',
     'guarded',
-    'ended',
+    'completed',
     'replayed',
     'open_mandate_spent',
     'budget_exceeded',

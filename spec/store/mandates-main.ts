@@ -35,7 +35,7 @@ async function pay(claim: MandateClaim): Promise<boolean> {
   const offered = terms(randomUUID(), { mandate: mandateText(claim) });
   const command = { terms: offered, owner: randomUUID(), leaseMs: LEASE_MS };
   const answer = await insist(() => store.ledger.reserve(command));
-  return answer.kind === 'run';
+  return answer.kind === 'granted';
 }
 
 async function call(claim: MandateClaim): Promise<boolean> {

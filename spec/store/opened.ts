@@ -23,7 +23,7 @@ export function opened(open: OpenStore) {
   const store = (): Store => opening ?? assert.fail('not open');
   const reserved = async (): Promise<PaymentRecord> => {
     const answer = await store().ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
-    return answer.kind === 'run' ? answer.record : assert.fail(answer.kind);
+    return answer.kind === 'granted' ? answer.record : assert.fail(answer.kind);
   };
   return { store, reserved };
 }

@@ -48,7 +48,7 @@ export function redisBed(): RedisBed {
     },
     async reserved(wanted = terms()) {
       const answer = await ready().store.ledger.reserve({ terms: wanted, owner: randomUUID(), leaseMs: LEASE_MS });
-      return answer.kind === 'run' ? answer.record : assert.fail(answer.kind);
+      return answer.kind === 'granted' ? answer.record : assert.fail(answer.kind);
     },
   };
 }

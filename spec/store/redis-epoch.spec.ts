@@ -47,7 +47,7 @@ const flush = async () => {
 const WAYS: Readonly<Record<'paid' | 'free', (store: Store, claim: MandateClaim) => Promise<string>>> = {
   paid: async ({ ledger }, claim) => {
     const answer = refused(await reserveWith(ledger, claim));
-    return answer === 'run' ? 'reserved' : answer;
+    return answer === 'granted' ? 'reserved' : answer;
   },
   free: async ({ mandates }, claim) => {
     const used = await mandates.reserve(randomUUID(), claim);

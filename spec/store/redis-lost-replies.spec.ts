@@ -136,7 +136,10 @@ describe('a command whose answer is lost, sent again', () => {
     const wanted = { terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS };
     await over.lost(() => over.store.ledger.reserve(wanted));
     const again = await over.store.ledger.reserve(wanted);
-    assert.partialDeepStrictEqual(again, { kind: 'run', record: { owner: wanted.owner, fence: 1, state: 'reserved' } });
+    assert.partialDeepStrictEqual(again, {
+      kind: 'granted',
+      record: { owner: wanted.owner, fence: 1, state: 'reserved' },
+    });
   });
 
   it('takes a lease over once', async () => {
@@ -144,7 +147,7 @@ describe('a command whose answer is lost, sent again', () => {
     await bed.store.ledger.note({ ...holder(record), leaseMs: 0 });
     const wanted = { terms: record, owner: randomUUID(), leaseMs: LEASE_MS };
     await over.lost(() => over.store.ledger.reserve(wanted));
-    assert.partialDeepStrictEqual(await over.store.ledger.reserve(wanted), { kind: 'run', record: { fence: 2 } });
+    assert.partialDeepStrictEqual(await over.store.ledger.reserve(wanted), { kind: 'granted', record: { fence: 2 } });
   });
 
   it('renews a lease and nothing else', async () => {

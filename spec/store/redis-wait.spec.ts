@@ -33,7 +33,7 @@ async function own(t: TestContext, replicas?: number, log?: string[]): Promise<S
 
 async function reserved(one: Store = store): Promise<PaymentRecord> {
   const answer = await one.ledger.reserve({ terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS });
-  return answer.kind === 'run' ? answer.record : assert.fail(answer.kind);
+  return answer.kind === 'granted' ? answer.record : assert.fail(answer.kind);
 }
 
 async function settling(): Promise<PaymentRecord> {
@@ -93,9 +93,9 @@ describe('a primary with two replicas', () => {
       await assert.rejects(store.ledger.reserve(taking), StoreError);
       await assert.rejects(store.ledger.reserve(taking), StoreError);
       // Nothing was sent for this one, and nothing will be before it is `settling`.
-      assert.equal((await store.ledger.reserve(again(waiting))).kind, 'run');
+      assert.equal((await store.ledger.reserve(again(waiting))).kind, 'granted');
     });
-    assert.partialDeepStrictEqual(await store.ledger.reserve(taking), { kind: 'run', record: { fence: 2 } });
+    assert.partialDeepStrictEqual(await store.ledger.reserve(taking), { kind: 'granted', record: { fence: 2 } });
   });
 
   it('a refusal needs no replica', async () => {

@@ -38,11 +38,11 @@ describe('the epoch of a register in SQLite', () => {
   it('begins with the file and stays: checkouts from before are refused, open mandates are not', async () => {
     const store = open();
     const openMandate = [{ ...useOf('o', {}), age: 3_600 }];
-    assert.equal(await used(store, claimOf(undefined, { age: 0, open: openMandate })), 'run');
+    assert.equal(await used(store, claimOf(undefined, { age: 0, open: openMandate })), 'granted');
     assert.equal(await used(store, aged(0.001)), 'replayed');
     await store.close();
     const later = open(NOW + 5_000);
-    assert.equal(await used(later, aged(5)), 'run');
+    assert.equal(await used(later, aged(5)), 'granted');
     assert.equal(await used(later, aged(5.001)), 'replayed');
     await later.close();
   });
@@ -50,14 +50,14 @@ describe('the epoch of a register in SQLite', () => {
   it('begins anew with a new file: what was used in one that was deleted is refused, free or paid', async () => {
     const store = open();
     const claim = aged(0);
-    assert.equal(await used(store, claim), 'run');
+    assert.equal(await used(store, claim), 'granted');
     await store.close();
     for (const name of [path, `${path}-wal`, `${path}-shm`]) rmSync(name, { force: true });
     const fresh = open(NOW + 1_000);
     const later = { ...claim, age: 1 };
     assert.equal(await used(fresh, later), 'replayed');
     assert.deepEqual(await fresh.mandates.reserve('free', later), { kind: 'refused', reason: 'replayed' });
-    assert.equal(await used(fresh, aged(0)), 'run');
+    assert.equal(await used(fresh, aged(0)), 'granted');
     await fresh.close();
   });
 
@@ -74,7 +74,7 @@ describe('the epoch of a register in SQLite', () => {
       await used(later, claimOf(undefined, { age: 0, open: [{ ...useOf('o'), age: 2 }] })),
       'open_mandate_spent',
     );
-    assert.equal(await used(later, aged(0)), 'run');
+    assert.equal(await used(later, aged(0)), 'granted');
     await later.close();
   });
 
@@ -88,7 +88,7 @@ describe('the epoch of a register in SQLite', () => {
     it(`is that of a register that forgot nothing in a file of the last release with ${what}`, async () => {
       releasedFile(fill);
       const store = open();
-      assert.equal(await used(store, aged(3_600)), 'run');
+      assert.equal(await used(store, aged(3_600)), 'granted');
       await store.close();
     });
 

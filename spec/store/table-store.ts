@@ -74,7 +74,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
         return found !== undefined && found.until > now() ? found.reason : undefined;
       });
       const allowed = admitted(taken, before, (claim) => reserveUses(uses, claim, now()));
-      if (allowed.changed && allowed.answer.kind === 'run') noteToken(tokens, command, now());
+      if (allowed.changed && allowed.answer.kind === 'granted') noteToken(tokens, command, now());
       return settle(payId, allowed);
     },
     advance: async (command) => settle(command.payId, advance(records.get(command.payId), command, now()), command),

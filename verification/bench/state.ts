@@ -41,7 +41,7 @@ try {
 async function sale(ledger: PaymentLedger): Promise<void> {
   const offered = terms();
   const reserved = await ledger.reserve({ terms: offered, owner: randomUUID(), leaseMs: 7_000 });
-  if (reserved.kind !== 'run') throw new Error(`reserved: ${reserved.kind}`);
+  if (reserved.kind !== 'granted') throw new Error(`reserved: ${reserved.kind}`);
   let { record } = reserved;
   const told = receipt(offered.receiptId, offered.requestId);
   for (const to of ['settling', 'settled', 'delivered'] as const) {

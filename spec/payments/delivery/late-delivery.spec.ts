@@ -25,7 +25,7 @@ describe('an answer that went out while somebody else took its record over', () 
     later(8_000);
     const terms = first.record;
     const taken = await till.ledger.reserve({ terms, owner: randomUUID(), leaseMs: 600_000 });
-    assert.equal(taken.kind, 'run');
+    assert.equal(taken.kind, 'granted');
     await assert.rejects(desk().delivered(first.record, facts(first)), /fenced/, 'and the log is told');
     assert.equal(await state(), 'settled');
   });

@@ -22,18 +22,18 @@ describe('a record that was reserved with a key', () => {
           record,
           changed: false,
         });
-      assert.equal(reserve(record, asked(key), NOW).answer.kind, 'run');
+      assert.equal(reserve(record, asked(key), NOW).answer.kind, 'granted');
     });
     it(`${state}: whose first call had none is run by anyone, and gets no key by that`, () => {
       const { answer } = reserve(inState(state, { leaseUntil: 0 }), asked(key), NOW);
-      assert.equal(answer.kind, 'run');
+      assert.equal(answer.kind, 'granted');
       assert.equal(answer.record.keyDigest, undefined);
     });
   }
   it('another purchase, and an end, are told before it', () => {
     const otherBind = ask('other', { bind: sha256('something else') });
-    assert.equal(reserve(guarded('settled'), otherBind, NOW).answer.kind, 'used');
-    assert.equal(reserve(inState('delivered', { keyDigest: key }), asked(), NOW).answer.kind, 'ended');
+    assert.equal(reserve(guarded('settled'), otherBind, NOW).answer.kind, 'conflict');
+    assert.equal(reserve(inState('delivered', { keyDigest: key }), asked(), NOW).answer.kind, 'completed');
   });
   it('is kept with the first reservation', () => {
     assert.equal(reserve(undefined, asked(key), NOW).record?.keyDigest, key);
@@ -59,16 +59,16 @@ describe('a record that was reserved with a token', () => {
           changed: false,
         });
       for (const own of [asked(token), asked(token, { keyDigest: sha256('key') })])
-        assert.equal(reserve(record, own, NOW).answer.kind, 'run');
+        assert.equal(reserve(record, own, NOW).answer.kind, 'granted');
     });
     it(`${state}: first wins, a token that is shown later replaces nothing`, () => {
       const { answer } = reserve(inState(state, { leaseUntil: 0 }), { ...asked(token), token: issued }, NOW);
-      assert.ok(answer.kind === 'run');
+      assert.ok(answer.kind === 'granted');
       assert.equal(answer.record.tokenDigest, undefined);
     });
     it(`${state}: an old token still opens what it paid for`, () => {
       const old = { ...asked(token), token: { kind: 'worthless' } as const };
-      assert.equal(reserve(guarded(state), old, NOW).answer.kind, 'run');
+      assert.equal(reserve(guarded(state), old, NOW).answer.kind, 'granted');
     });
   }
   it('is made by a token of ours, or by terms that were a record', () => {

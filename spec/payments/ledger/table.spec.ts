@@ -64,7 +64,7 @@ describe('the table of payment states', () => {
 describe('reserving an authorization', () => {
   it('the first caller runs it, under fence 1', () => {
     const { answer, record } = reserve(undefined, ask('buyer'), NOW);
-    assert.equal(answer.kind, 'run');
+    assert.equal(answer.kind, 'granted');
     assert.equal(record?.state, 'reserved');
     assert.equal(record?.fence, 1);
     assert.equal(record?.leaseUntil, NOW + LEASE_MS);
@@ -74,7 +74,7 @@ describe('reserving an authorization', () => {
     const record = inState('undelivered', { leaseUntil: 0 });
     const later = ask('other', { requestId: 'req_later' });
     const { answer } = reserve(record, later, NOW);
-    assert.equal(answer.kind, 'run');
+    assert.equal(answer.kind, 'granted');
     assert.equal(answer.record.requestId, record.requestId);
     assert.equal(answer.record.receiptId, record.receiptId);
   });
@@ -89,23 +89,27 @@ describe('reserving an authorization', () => {
   for (const state of STATES) {
     it(`${state}: an authorization that bought something else is used`, () => {
       const { answer, changed } = reserve(inState(state), ask('other', { bind: sha256('something else') }), NOW);
-      assert.equal(answer.kind, 'used');
+      assert.equal(answer.kind, 'conflict');
       assert.equal(changed, false);
     });
     const open = !isFinal(state);
     it(`${state}: somebody else is told ${open ? 'how long the lease still lasts' : 'that it ended'}`, () => {
       const { answer } = reserve(inState(state), ask('other'), NOW + 1);
-      if (open) assert.partialDeepStrictEqual(answer, { kind: 'busy', leaseLeftMs: LEASE_MS - 1 });
-      else assert.equal(answer.kind, 'ended');
+      if (open) assert.partialDeepStrictEqual(answer, { kind: 'in_flight', leaseLeftMs: LEASE_MS - 1 });
+      else assert.equal(answer.kind, 'completed');
     });
     if (!open) continue;
     it(`${state}: the same owner runs it again and nothing changes`, () => {
       const record = inState(state);
-      assert.deepEqual(reserve(record, ask('buyer'), NOW), { answer: { kind: 'run', record }, record, changed: false });
+      assert.deepEqual(reserve(record, ask('buyer'), NOW), {
+        answer: { kind: 'granted', record },
+        record,
+        changed: false,
+      });
     });
     it(`${state}: whose lease ended is taken over in that state, under the next fence`, () => {
       const { answer } = reserve(inState(state), ask('other'), NOW + LEASE_MS);
-      assert.equal(answer.kind, 'run');
+      assert.equal(answer.kind, 'granted');
       assert.equal(answer.record.state, state);
       assert.equal(answer.record.owner, 'other');
       assert.equal(answer.record.fence, 2);

@@ -25,7 +25,7 @@ describe('leases', () => {
   };
   const reserve = async (owner: string): Promise<PaymentRecord> => {
     const reservation = await till.ledger.reserve({ terms: till.terms, owner, leaseMs: LEASE_MS });
-    assert.ok(reservation.kind === 'run', `${owner} got ${reservation.kind}`);
+    assert.ok(reservation.kind === 'granted', `${owner} got ${reservation.kind}`);
     return reservation.record;
   };
   const reservation = async (): Promise<string> =>
@@ -51,7 +51,7 @@ describe('leases', () => {
   it('an attempt that lives keeps its record for as long as it works', async () => {
     leases.hold(await reserve('first'), HOUR_MS);
     await pass(60_000);
-    assert.equal(await reservation(), 'busy');
+    assert.equal(await reservation(), 'in_flight');
     assert.ok(
       ((await record())?.leaseUntil ?? 0) >= till.clock + LEASE_MS - 2 * RENEW_EVERY_MS,
       'and a death is found within seconds',
@@ -65,7 +65,7 @@ describe('leases', () => {
       await pass(Math.floor(seed.between(1, RENEW_EVERY_MS)));
       const stillMs = Math.floor(seed.between(1, STALL_MS));
       till.clock += stillMs;
-      assert.equal(await reservation(), 'busy', `after ${stillMs} ms in stall ${stall}`);
+      assert.equal(await reservation(), 'in_flight', `after ${stillMs} ms in stall ${stall}`);
       // What was due meanwhile is done first.
       await time.pass(stillMs);
     }
@@ -92,7 +92,7 @@ describe('leases', () => {
     lease.drop();
     lease.drop();
     await pass(LEASE_MS);
-    assert.equal(await reservation(), 'run');
+    assert.equal(await reservation(), 'granted');
   });
 
   it('a lease that was given up is not woken', async () => {
@@ -101,7 +101,7 @@ describe('leases', () => {
     await till.ledger.note({ payId: held.payId, owner: held.owner, fence: held.fence, step: 's', leaseMs: 0 });
     await pass(3_000);
     assert.equal((await record())?.leaseUntil, 0);
-    assert.equal(await reservation(), 'run');
+    assert.equal(await reservation(), 'granted');
   });
 
   it('an attempt that is younger than the time between two renewals needs none', async () => {
@@ -121,9 +121,9 @@ describe('leases', () => {
   it('no bug can hold a record for ever: renewals end at the bound', async () => {
     leases.hold(await reserve('first'), 20_000);
     await pass(20_000);
-    assert.equal(await reservation(), 'busy');
+    assert.equal(await reservation(), 'in_flight');
     await pass(LEASE_MS + 2_000);
-    assert.equal(await reservation(), 'run');
+    assert.equal(await reservation(), 'granted');
   });
 
   it('survives a store that is silent for less than the lease', async () => {
@@ -137,7 +137,7 @@ describe('leases', () => {
     await pass(2_400);
     away = false;
     await pass(30_000);
-    assert.equal(await reservation(), 'busy');
+    assert.equal(await reservation(), 'in_flight');
   });
 
   it('survives two seconds in which its process stands still, whenever they begin', async () => {
@@ -145,7 +145,7 @@ describe('leases', () => {
     for (let begin = 0; begin < RENEW_EVERY_MS; begin += 50) {
       await pass(RENEW_EVERY_MS + begin);
       till.clock += 2_000;
-      assert.equal(await reservation(), 'busy', `${begin} ms after a renewal`);
+      assert.equal(await reservation(), 'in_flight', `${begin} ms after a renewal`);
       await pass(50);
     }
   });
@@ -177,9 +177,9 @@ describe('leases', () => {
     till.clock -= HOUR_MS;
     const asked = { terms: till.terms, owner: 'second', leaseMs: LEASE_MS, longestMs: LEASE_MS };
     const busy = await till.ledger.reserve(asked);
-    assert.ok(busy.kind === 'busy' && busy.leaseLeftMs === LEASE_MS);
+    assert.ok(busy.kind === 'in_flight' && busy.leaseLeftMs === LEASE_MS);
     till.clock += LEASE_MS;
-    assert.equal((await till.ledger.reserve(asked)).kind, 'run');
+    assert.equal((await till.ledger.reserve(asked)).kind, 'granted');
   });
 
   it('a process that ends gives everything up at once, whatever the store says', async () => {

@@ -27,7 +27,7 @@ describe('a ledger that is sealed', () => {
   const left = async (at: 'reserved' | 'settling', keys: SealingKeys): Promise<PaymentRecord> => {
     const ledger = withKeys(keys);
     const reservation = await ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
-    assert.ok(reservation.kind === 'run');
+    assert.ok(reservation.kind === 'granted');
     if (at === 'settling') {
       const facts = { transaction: HASH, rawTransaction: '0x02f8' };
       const written = await ledger.advance(move(reservation.record, 'settling', { leaseMs: LEASE_MS, facts }));

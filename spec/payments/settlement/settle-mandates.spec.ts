@@ -34,7 +34,7 @@ describe('a purchase with a mandate', () => {
     for (const units of [100, 40]) {
       const terms = another(`${units}`);
       const answer = await till.ledger.reserve({ terms, owner: 'probe', leaseMs: LEASE_MS });
-      if (answer.kind !== 'run') continue;
+      if (answer.kind !== 'granted') continue;
       await till.ledger.discard({ payId: terms.payId, owner: 'probe', fence: 1, step: 'probe' }, []);
       return units;
     }

@@ -27,7 +27,7 @@ describe('money that was taken', () => {
   const begun = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> => {
     const asked = { terms: terms(undefined, changes), owner: 'buyer', leaseMs: LEASE_MS };
     const reserved = await ledger.reserve(asked);
-    assert.equal(reserved.kind, 'run');
+    assert.equal(reserved.kind, 'granted');
     return done(await ledger.advance(move(reserved.record, 'settling')));
   };
   const sell = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> =>

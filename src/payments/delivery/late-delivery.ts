@@ -30,14 +30,14 @@ export async function retake(
   for (let look = 0; look < LOOKS; look += 1) {
     const claim = ledger.reserve({ terms, owner, leaseMs: LEASE_MS, longestMs: LEASE_MS });
     const reservation = await claim.catch(() => undefined);
-    if (reservation === undefined || reservation.kind === 'busy') {
+    if (reservation === undefined || reservation.kind === 'in_flight') {
       await time.sleep(PAUSE_MS);
       continue;
     }
     // The store lost the record, and knows the mandate or a refusal.
     if (reservation.kind === 'mandate' || reservation.kind === 'refused') return undefined;
     const { record } = reservation;
-    if (reservation.kind !== 'run') return { kind: 'over', state: record.state };
+    if (reservation.kind !== 'granted') return { kind: 'over', state: record.state };
     if (DELIVERING_STATES.includes(record.state)) return { kind: 'held', record };
     // The store lost it: what began anew here is nobody's.
     if (record.state === 'reserved') await ledger.discard(fencingToken(record), []);

@@ -148,19 +148,19 @@ export type NewToken =
   | { readonly kind: 'issued'; readonly id: string; readonly forMs: number };
 
 /**
- * `run`: the caller owns the record now (new, its own again, or taken over after the lease ended) and finds its state in it.
- * `busy`: somebody else works on it. `used`: the authorization bought something else. `ended`: nothing is left to do, since `endedMs`
+ * `granted`: the caller owns the record now (new, its own again, or taken over after the lease ended) and finds its state in it.
+ * `in_flight`: another attempt works on it. `conflict`: the authorization bought something else. `completed`: nothing is left to do, since `endedMs`
  * milliseconds.
  * `guarded`: there is something left, but only for a call with the secret that came first.
  * `mandate`: there was no record, and the mandate cannot be used; nothing was written.
  * `refused`: there was no record, and the provider refused this very proof before; nothing was written.
  */
 export type Reservation =
-  | { readonly kind: 'run'; readonly record: PaymentRecord }
-  | { readonly kind: 'busy'; readonly record: PaymentRecord; readonly leaseLeftMs: number }
-  | { readonly kind: 'used'; readonly record: PaymentRecord }
+  | { readonly kind: 'granted'; readonly record: PaymentRecord }
+  | { readonly kind: 'in_flight'; readonly record: PaymentRecord; readonly leaseLeftMs: number }
+  | { readonly kind: 'conflict'; readonly record: PaymentRecord }
   | { readonly kind: 'guarded'; readonly record: PaymentRecord }
-  | { readonly kind: 'ended'; readonly record: PaymentRecord; readonly endedMs: number }
+  | { readonly kind: 'completed'; readonly record: PaymentRecord; readonly endedMs: number }
   | { readonly kind: 'mandate'; readonly reason: UseRefusal }
   | { readonly kind: 'refused'; readonly reason: string };
 

@@ -49,13 +49,13 @@ export function reserve(
   assertLease(command.longestMs ?? 0);
   const terms = assertTerms(command.terms);
   if (record === undefined) return running(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now));
-  if (record.bind !== terms.bind) return standing({ kind: 'used', record });
-  if (isFinal(record.state)) return standing({ kind: 'ended', record, endedMs: now - record.changedAt });
+  if (record.bind !== terms.bind) return standing({ kind: 'conflict', record });
+  if (isFinal(record.state)) return standing({ kind: 'completed', record, endedMs: now - record.changedAt });
   if (!opens(record, terms)) return standing({ kind: 'guarded', record });
   const live = record.leaseUntil > now;
   const lease = { ...leased(now, command.leaseMs, 0), changedAt: now };
   if (record.owner === command.owner)
-    return live ? standing({ kind: 'run', record }) : running({ ...record, ...lease });
+    return live ? standing({ kind: 'granted', record }) : running({ ...record, ...lease });
   if (live) return busy(record, now, command.longestMs);
   return running({
     ...record,
@@ -225,15 +225,15 @@ function known(facts: PaymentFacts): PaymentFacts {
 
 function running(record: PaymentRecord): Outcome<Reservation> {
   const kept = assertRecord(record);
-  return { answer: { kind: 'run', record: kept }, record: kept, changed: true };
+  return { answer: { kind: 'granted', record: kept }, record: kept, changed: true };
 }
 
 /** A clock that went back must not lock a record for as long as it went: such a lease begins again, at its full length. */
 function busy(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
   const leaseLeftMs = record.leaseUntil - now;
-  if (longestMs === undefined || leaseLeftMs <= longestMs) return standing({ kind: 'busy', record, leaseLeftMs });
+  if (longestMs === undefined || leaseLeftMs <= longestMs) return standing({ kind: 'in_flight', record, leaseLeftMs });
   const cut = assertRecord({ ...record, ...leased(now, longestMs, 0) });
-  return { answer: { kind: 'busy', record: cut, leaseLeftMs: longestMs }, record: cut, changed: true };
+  return { answer: { kind: 'in_flight', record: cut, leaseLeftMs: longestMs }, record: cut, changed: true };
 }
 
 function standing(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>): Outcome<Reservation> {

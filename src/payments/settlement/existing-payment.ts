@@ -14,7 +14,7 @@ export const CLOCK_GRAIN_MS = 2;
  */
 export async function answerExisting(
   ledger: Pick<PaymentLedger, 'kept'>,
-  reservation: Exclude<Reservation, { kind: 'run' }>,
+  reservation: Exclude<Reservation, { kind: 'granted' }>,
   { keyDigest, tokenDigest }: Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'>,
   call: { readonly joined: boolean; readonly waitedMs: number },
 ): Promise<SettlementResult> {
@@ -26,17 +26,17 @@ export async function answerExisting(
   const isBuyer = hasKey || hasToken;
   const wasHere = (endedMs: number): boolean => call.joined || call.waitedMs - endedMs > CLOCK_GRAIN_MS;
   switch (kind) {
-    case 'busy':
+    case 'in_flight':
       // A proof that came without a secret joins nothing: it is public, so the answer would be any onlooker's.
       return isBuyer ? { kind: 'in_flight', leaseLeftMs: reservation.leaseLeftMs } : { kind: 'in_flight', alone: true };
-    case 'used':
+    case 'conflict':
       return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
     case 'guarded':
       // It is being worked on, or it waits for its buyer; without the secret this call is neither's.
       return record.state === 'undelivered'
         ? { kind: 'spent', state: record.state, guarded: true, record }
         : { kind: 'in_flight', alone: true };
-    case 'ended':
+    case 'completed':
       return ended(ledger, record, isBuyer, wasHere(reservation.endedMs));
   }
 }

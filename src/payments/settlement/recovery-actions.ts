@@ -82,7 +82,7 @@ async function takeOver(
   found: PaymentState,
 ): Promise<PaymentRecord | undefined> {
   const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS, longestMs: LEASE_MS });
-  if (reservation.kind !== 'run') return undefined;
+  if (reservation.kind !== 'granted') return undefined;
   const { record } = reservation;
   if (record.state === found) return record;
   await ledger.note({ ...fencingToken(record), leaseMs: 0 });

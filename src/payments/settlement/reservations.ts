@@ -23,7 +23,7 @@ export function createReservations(
   let asked = 0;
   const giveBack = async (command: Reserve): Promise<void> => {
     const answer = await persist(() => ledger.reserve(command), time, PATIENT_PAUSES_MS);
-    if (answer.kind !== 'run') return;
+    if (answer.kind !== 'granted') return;
     const { record } = answer;
     if (record.state === 'reserved') await ledger.discard(fencingToken(record), []);
     else await ledger.note({ ...fencingToken(record), leaseMs: 0 });

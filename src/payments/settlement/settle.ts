@@ -106,7 +106,7 @@ class SettlementAttempt {
       ...(proof === undefined ? {} : { proof }),
       ...(token === undefined ? {} : { token }),
     });
-    if (reservation.kind !== 'run') return answerExisting(this.#ledger, reservation, terms, { joined, waitedMs });
+    if (reservation.kind !== 'granted') return answerExisting(this.#ledger, reservation, terms, { joined, waitedMs });
     const { record } = reservation;
     passed('reserved', record.payId);
     const lease = this.#leases.hold(record, SALE_BOUND_MS + backendTimeoutMs);

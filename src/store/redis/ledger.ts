@@ -81,7 +81,7 @@ export function redisLedger(
       };
       const reservation = reservationOf(await run(redis, RESERVE, execution));
       // Who takes an uncertain settlement over may send it: that it is `settling` must be safe first, whoever wrote it.
-      if (replicated === undefined || reservation.kind !== 'run' || reservation.record.state !== 'settling')
+      if (replicated === undefined || reservation.kind !== 'granted' || reservation.record.state !== 'settling')
         return reservation;
       return reservationOf(await runReplicated(replicated, RESERVE, execution));
     },

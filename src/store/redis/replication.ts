@@ -9,7 +9,7 @@ const WAIT_MS = 100;
 /** With so few a failover loses nothing that was acknowledged; with one replica its loss would stop the sales. */
 export const REPLICAS_TO_WAIT = 2;
 /** Kinds of replies under which something was written. */
-const WROTE: ReadonlySet<unknown> = new Set(['done', 'run', 'reserved', 'first', 'again']);
+const WROTE: ReadonlySet<unknown> = new Set(['done', 'granted', 'reserved', 'first', 'again']);
 /** The server did not execute it: it does not know the script, or another node has the key. */
 const NOT_RUN = /^(NOSCRIPT|MOVED|ASK)\b/;
 

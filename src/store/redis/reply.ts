@@ -36,13 +36,13 @@ export function reservationOf(reply: unknown): Reservation {
   if (kind === 'refused') return { kind, reason: String(clock) };
   const record = recordOf(flat);
   switch (kind) {
-    case 'run':
-    case 'used':
+    case 'granted':
+    case 'conflict':
     case 'guarded':
       return { kind, record };
-    case 'ended':
+    case 'completed':
       return { kind, record, endedMs: Number(clock) - record.changedAt };
-    case 'busy':
+    case 'in_flight':
       return { kind, record, leaseLeftMs: record.leaseUntil - Number(clock) };
     default:
       throw new LedgerCorruption('unknown reply to a reservation');

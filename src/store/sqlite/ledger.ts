@@ -64,7 +64,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
           const outcome = reserve(record, command, now, shownFor(command, now));
           const taken = unlessRefused(outcome, record, command, (proof) => refusals.reason(proof, now));
           const allowed = admitted(taken, record, (claim) => reserveUses(register, claim, now));
-          if (allowed.changed && allowed.answer.kind === 'run') noteToken(command, now);
+          if (allowed.changed && allowed.answer.kind === 'granted') noteToken(command, now);
           return allowed;
         },
         (now) => {

@@ -7,7 +7,7 @@ function byOwnClock(ledger: PaymentLedger, { redis, keys }: Engine): PaymentLedg
     ...ledger,
     async reserve(command) {
       const reservation = await ledger.reserve(command);
-      if (reservation.kind !== 'busy' || reservation.record.leaseUntil > Date.now()) return reservation;
+      if (reservation.kind !== 'in_flight' || reservation.record.leaseUntil > Date.now()) return reservation;
       await redis.hset(keys.payment(command.terms.payId), 'leaseUntil', '0');
       return ledger.reserve(command);
     },

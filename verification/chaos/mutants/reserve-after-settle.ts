@@ -14,7 +14,7 @@ function late(ledger: PaymentLedger): PaymentLedger {
   };
   const writeDown = async (record: PaymentRecord, command: Advance): Promise<void> => {
     const reservation = await ledger.reserve({ terms: record, owner: record.owner, leaseMs: command.leaseMs });
-    if (reservation.kind !== 'run') return;
+    if (reservation.kind !== 'granted') return;
     const { owner, fence } = reservation.record;
     const held = { ...command, owner, fence };
     await ledger.advance({ ...held, step: `${command.step}-begun`, to: 'settling', facts: {}, events: [] });

@@ -28,7 +28,7 @@ export function ledgerPort(
     reserve: (command) =>
       ask('reserve', () => {
         const reservation = store.reserve(command, skewMs);
-        if (reservation.kind === 'run') onHold(reservation.record.owner);
+        if (reservation.kind === 'granted') onHold(reservation.record.owner);
         return reservation;
       }),
     advance: (command) => ask(`advance ${command.to}`, () => store.advance(command)),

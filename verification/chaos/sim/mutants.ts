@@ -220,7 +220,7 @@ function withoutReason({ facts, ...command }: Note): Note {
 
 async function unguarded(ledger: PaymentLedger, command: Parameters<PaymentLedger['reserve']>[0]) {
   const reservation = await ledger.reserve(command);
-  if (reservation.kind !== 'ended') return reservation;
+  if (reservation.kind !== 'completed') return reservation;
   const { keyDigest: _key, tokenDigest: _token, ...record } = reservation.record;
   const { keyDigest, tokenDigest } = command.terms;
   return {

@@ -69,7 +69,7 @@ export class SimStore {
       return found !== undefined && found.until > now ? found.reason : undefined;
     });
     const allowed = admitted(taken, before, (claim) => this.uses.reserve(claim, now));
-    if (allowed.changed && allowed.answer.kind === 'run') noteToken(this.#tokens, command, now);
+    if (allowed.changed && allowed.answer.kind === 'granted') noteToken(this.#tokens, command, now);
     return this.#settle(payId, allowed);
   }
 

@@ -27,7 +27,7 @@ local function claim(fields)
   note_token()
   -- Time takes the records away, but not their entries in the work list.
   redis.call('ZREMRANGEBYSCORE', open, '-inf', whole(now - plan.workRetentionMs))
-  return answer('run', now, key)
+  return answer('granted', now, key)
 end
 
 if record == nil then
@@ -53,8 +53,8 @@ if record == nil then
 end
 
 plan.terms.validBefore = record.validBefore
-if record.bind ~= plan.terms.bind then return answer('used', now, key) end
-if not listed(plan.openStates, record.state) then return answer('ended', now, key) end
+if record.bind ~= plan.terms.bind then return answer('conflict', now, key) end
+if not listed(plan.openStates, record.state) then return answer('completed', now, key) end
 local secret = record.keyDigest and 'keyDigest' or 'tokenDigest'
 if record[secret] ~= nil and record[secret] ~= plan.terms[secret] then return answer('guarded', now, key) end
 
@@ -63,7 +63,7 @@ if record.owner == plan.owner then
   if lease_until > now then
     -- Changes nothing, but gives a WAIT on this connection something to wait for.
     if plan.again then redis.call('HSET', key, 'owner', plan.owner) end
-    return answer('run', now, key)
+    return answer('granted', now, key)
   end
   return claim({})
 end
@@ -74,7 +74,7 @@ if lease_until > now then
     save(key, cut)
     list_work(open, plan.payId, cut.dueAt)
   end
-  return answer('busy', now, key)
+  return answer('in_flight', now, key)
 end
 
 local tries = tonumber(record.tries)
