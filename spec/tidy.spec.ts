@@ -157,6 +157,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/http',
     'server/load-shedding',
     'server/rate-limit',
+    'time',
   ],
   pipeline: [
     'backend',
@@ -173,15 +174,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'resources',
     'server/http',
   ],
-  adapters: [
-    'json',
-    'mandates/ap2/token',
-    'payments/settlement',
-    'payments/x402/wire',
-    'pipeline',
-    'resources',
-    'server/http',
-  ],
+  adapters: ['json', 'mandates/ap2/token', 'payments/settlement', 'payments/x402/wire', 'pipeline', 'server/http'],
   'adapters/http': ['adapters', 'backend', 'errors', 'json', 'payments/x402/wire', 'pipeline', 'server/http'],
   'config/document': [
     'backend',
@@ -237,8 +230,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'payments/x402/wire',
     'pipeline',
     'resources',
-    'server/http',
     'store/port',
+    'time',
   ],
   'adapters/a2a': [
     'adapters',
@@ -291,6 +284,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/rate-limit',
     'sidecar',
     'store/port',
+    'time',
   ],
   'telemetry/traces': ['backend', 'payments', 'pipeline', 'pipeline/middleware', 'problems', 'server/http'],
   'telemetry/log': ['errors', 'pipeline', 'pipeline/middleware', 'server/http', 'telemetry/health', 'telemetry/traces'],

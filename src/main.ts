@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
-import { exitWith } from './cli/exit-code.ts';
-import { UsageError } from './cli/usage-error.ts';
+import { exitWith, UsageError } from './cli/exit-code.ts';
 
 const USAGE = `acg <command> [--config FILE]
 

@@ -5,10 +5,8 @@ import { AgentCard } from '@a2a-js/sdk';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { agentCard } from '../../src/adapters/a2a/agent-card.ts';
 import { toolsListResult } from '../../src/adapters/mcp/tools.ts';
-import { signDocument } from '../../src/crypto/detached-signature.ts';
-import { readSigningKey } from '../../src/crypto/signing-key.ts';
-import { isObject } from '../../src/json/object.ts';
-import type { Json, JsonObject } from '../../src/json/types.ts';
+import { readSigningKey, signDocument } from '../../src/crypto/signing-key.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import type { ListedResource } from '../../src/resources/listing.ts';
 import { schemaOf } from './a2a/post.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { Deadline } from '../../src/backend/deadline.ts';
+import { Deadline } from '../../src/backend/backend-exchange.ts';
 
 describe('the deadline of an exchange', () => {
   let now = 0;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { SocketPoolQueue } from '../../src/backend/socket-pool-queue.ts';
+import { SocketPoolQueue } from '../../src/backend/connection-pool.ts';
 
 type Step = 'come' | 'finish' | 'give up';
 

@@ -1,4 +1,4 @@
-import type { ClaimRecord, LockRecord, OpenEnd, SessionEnd, Standing } from '../../src/checkouts/claim-record.ts';
+import type { ClaimRecord, LockRecord, OpenEnd, SessionEnd, Standing } from '../../src/checkouts/claim-table.ts';
 
 /** The store's clock, milliseconds. */
 export const NOW = 1_000_000;

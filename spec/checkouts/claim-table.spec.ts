@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Standing } from '../../src/checkouts/claim-record.ts';
 import {
   claimCheckout,
   finishCheckout,
   type Outcome,
   releaseCheckout,
+  type Standing,
   unknownCheckout,
 } from '../../src/checkouts/claim-table.ts';
 import type { Claim, Claimed, Hold } from '../../src/checkouts/claims.ts';

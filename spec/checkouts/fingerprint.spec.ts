@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { fingerprintOf } from '../../src/checkouts/fingerprint.ts';
+import { fingerprintOf } from '../../src/checkouts/names.ts';
 import { parseStrictJson } from '../../src/json/strict.ts';
 
 const SECRET = Buffer.from('a secret of a test, long enough for it');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { CheckoutClaims, Unknown } from '../../src/checkouts/claims.ts';
-import { settleWindowMs } from '../../src/checkouts/lease.ts';
+import { settleWindowMs } from '../../src/checkouts/taking.ts';
 import { type Bed, bytesOf, COMPLETE, openBed, said, TIMEOUT_MS } from './bed.ts';
 
 const CANCEL = { ...COMPLETE, operation: 'cancelCheckoutSession' as const };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { settleWindowMs } from '../../src/checkouts/lease.ts';
+import { settleWindowMs } from '../../src/checkouts/taking.ts';
 import { type Bed, COMPLETE, openBed, said, TIMEOUT_MS } from './bed.ts';
 
 const OTHER_KEY = { ...COMPLETE, key: 'key-2' };

@@ -1,13 +1,15 @@
-import type { ClaimRecord, LockRecord, Standing } from '../../src/checkouts/claim-record.ts';
 import {
+  type ClaimRecord,
   claimCheckout,
   finishCheckout,
+  type LockRecord,
   type Outcome,
   releaseCheckout,
+  type Standing,
   unknownCheckout,
 } from '../../src/checkouts/claim-table.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
-import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from '../../src/checkouts/owner-record.ts';
+import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from '../../src/checkouts/sessions.ts';
 
 /** The port over the pure table. `now`: the store's clock, milliseconds. */
 export function tableClaims(now: () => number): CheckoutClaims {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { decided, readDecision } from '../../src/cli/decide.ts';
-import { UsageError } from '../../src/cli/usage-error.ts';
-import { RETRY_WINDOW_MS } from '../../src/payments/ledger/retention.ts';
-import { leaveToOperator } from '../../src/payments/settlement/recovery-actions.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
+import { RETRY_WINDOW_MS } from '../../src/payments/ledger/transitions.ts';
+import { leaveToOperator } from '../../src/payments/settlement/reconciler.ts';
 import { HASH } from '../payments/settlement/scripted-rail.ts';
 import { tillOfEachTest } from '../payments/settlement/till.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import express from 'express';
-import { listenAt } from '../../src/cli/listen-at.ts';
+import { listenAt } from '../../src/cli/serve.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 
 /** A listener on a system that answers so. */

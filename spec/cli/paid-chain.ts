@@ -1,8 +1,7 @@
 import { encodeFunctionData, type Hex, type PrivateKeyAccount } from 'viem';
 import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
-import { replayKey } from '../../src/payments/x402/wire/payid.ts';
-import type { Proof } from '../../src/payments/x402/wire/rail.ts';
-import type { Eip3009Authorization } from '../../src/payments/x402/wire/types.ts';
+import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';
+import type { Eip3009Authorization, Proof } from '../../src/payments/x402/wire/types.ts';
 import { chainActors } from '../payments/x402/chain/chain-actors.ts';
 import {
   authorize,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { processSettings } from '../../src/cli/process-settings.ts';
+import { processSettings } from '../../src/cli/serve.ts';
 import { ended } from '../support/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { freePorts } from '../support/ports.ts';

@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from 'node:test';
 import express from 'express';
 import { mountPublicRoutes } from '../../src/app/public-routes.ts';
 import { readSigningKey } from '../../src/crypto/signing-key.ts';
-import { checkoutKeysOf } from '../../src/mandates/ap2/trust/own-keys.ts';
+import { checkoutKeysOf } from '../../src/mandates/ap2/trust/settings.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { type Changes, load } from '../config/document/document.ts';
 import { asking, CHECKOUT_PEM, jwk, pem } from '../config/sections/ap2.ts';

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey, createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { signDocument } from '../../src/crypto/detached-signature.ts';
-import { keySet } from '../../src/crypto/key-set.ts';
-import { readSigningKey, type SigningKey } from '../../src/crypto/signing-key.ts';
+import { keySet, readSigningKey, type SigningKey, signDocument } from '../../src/crypto/signing-key.ts';
 
 const pkcs8 = { type: 'pkcs8', format: 'pem' } as const;
 const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' });

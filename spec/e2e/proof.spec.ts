@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { refusalSentence } from '../../src/payments/settlement/refusal-words.ts';
+import { refusalSentence } from '../../src/pipeline/steps/payment-required.ts';
 import { eventsUntil } from '../support/books.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { privateKeyToAddress } from 'viem/accounts';
-import { replayKey } from '../../src/payments/x402/wire/payid.ts';
+import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';
 import { eventually } from '../support/books.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { INPUT, message, TOOL, tool } from '../telemetry/callers.ts';

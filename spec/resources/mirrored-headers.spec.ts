@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { disagreeing } from '../../src/adapters/mcp/mirrored-headers.ts';
+import { disagreeing } from '../../src/adapters/mcp/parse-request.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { mirroredParameters, mirrorFaults } from '../../src/resources/mirrored-headers.ts';
 

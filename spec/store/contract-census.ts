@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN } from '../../src/payments/ledger/delivery-progress.ts';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
+import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN } from '../../src/payments/ledger/payment-receipt.ts';
 import { holder, keptAnswer, move } from '../payments/ledger/samples.ts';
 import { done } from './contract-ledger.ts';
 import { clockPast, type OpenStore, opened } from './opened.ts';

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { receiptId } from '../../src/receipts/id.ts';
 import { listsOf } from '../../src/receipts/lists.ts';
-import type { Receipt, ReceiptBook, ReceiptPayment, ReceiptQuery } from '../../src/receipts/receipt.ts';
+import {
+  type Receipt,
+  type ReceiptBook,
+  type ReceiptPayment,
+  type ReceiptQuery,
+  receiptId,
+} from '../../src/receipts/receipt.ts';
 import { TRIMMED_AT_ONCE } from '../../src/store/port/store.ts';
 import { holder, move, PAYMENT, receipt, sha256, TRANSACTION } from '../payments/ledger/samples.ts';
 import { LEASE_MS, LIMITS, type OpenStore, opened } from './opened.ts';

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
 import { isFinal, TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
-import { receiptId } from '../../src/receipts/id.ts';
+import { receiptId } from '../../src/receipts/receipt.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/schema.ts';
 import { holder, keptAnswer, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';

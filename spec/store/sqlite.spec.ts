@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
 import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
-import { RECORD_RETENTION_MS } from '../../src/payments/ledger/retention.ts';
+import { RECORD_RETENTION_MS } from '../../src/payments/ledger/transitions.ts';
 import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { event, holder, keptAnswer, move, receipt, recordIn, sha256, terms } from '../payments/ledger/samples.ts';

@@ -4,9 +4,17 @@ import type { RegisterEpoch } from '../../src/mandates/register/register.ts';
 import { finishUses, reserveUses } from '../../src/mandates/register/register-table.ts';
 import { countOpen } from '../../src/payments/ledger/census.ts';
 import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord, Reserve } from '../../src/payments/ledger/ledger.ts';
-import { admitted, endedUses } from '../../src/payments/ledger/mandate-use.ts';
 import { refusalEnds, unlessRefused } from '../../src/payments/ledger/refusals.ts';
-import { advance, discard, note, type Outcome, renew, reserve } from '../../src/payments/ledger/table.ts';
+import {
+  admitted,
+  advance,
+  discard,
+  endedUses,
+  note,
+  type Outcome,
+  renew,
+  reserve,
+} from '../../src/payments/ledger/table.ts';
 import { DECLINED, type TaskClaims } from '../../src/payments/settlement/task-claims.ts';
 import { listsOf, type ReceiptList } from '../../src/receipts/lists.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import http from 'node:http';
-import { inTime } from '../../src/time/in-time.ts';
+import { inTime } from '../../src/time/time.ts';
 
 /** A stream of events as a client sees it. */
 export interface StreamClient {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { UNDELIVERED_CAUSES } from '../../src/telemetry/metrics/undelivered-cause.ts';
+import { UNDELIVERED_CAUSES } from '../../src/telemetry/metrics/payment-metrics.ts';
 import { eventually } from '../support/books.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { scrape } from './scrape.ts';

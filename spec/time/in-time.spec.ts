@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { inTime } from '../../src/time/in-time.ts';
+import { inTime } from '../../src/time/time.ts';
 import { standStill } from '../support/stand-still.ts';
 
 const DUE_MS = 50;

@@ -2,7 +2,7 @@ import type { TrimmedReceipts } from '../receipts/receipt.ts';
 import type { Store } from '../store/port/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { inTime } from '../time/in-time.ts';
+import { inTime } from '../time/time.ts';
 
 /** Between two rounds, milliseconds. */
 const EVERY_MS = 60_000;

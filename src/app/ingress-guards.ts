@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { Express, RequestHandler } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import { countUnlessPaid, rateLimit } from '../pipeline/middleware/rate-limit.ts';
@@ -8,6 +8,16 @@ import { createTokenBuckets } from '../server/rate-limit/token-buckets.ts';
 import { type Exposure, watchBypass } from '../sidecar/bypass.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
+
+/** Express without what agents do not need: no banner, no computed ETags, no nested queries; paths are what they say. */
+export function plainExpress(app: Express): Express {
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', false);
+  app.enable('strict routing');
+  app.enable('case sensitive routing');
+  return app;
+}
 
 /** What keeps strangers within bounds, before and beside the calls. */
 export interface IngressGuards {

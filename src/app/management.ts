@@ -2,13 +2,13 @@ import express, { type Express } from 'express';
 import { GatewayError } from '../errors.ts';
 import { errorHandler, type FailureListener } from '../pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../server/http/framing.ts';
-import { allowOnly } from '../server/http/methods.ts';
 import { identify } from '../server/http/request-id.ts';
 import { sendJson } from '../server/http/respond.ts';
-import { plainExpress } from '../server/listener/plain-express.ts';
+import { allowOnly } from '../server/http/target.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { plainExpress } from './ingress-guards.ts';
 
 const DRAINED = JSON.stringify({ status: 'drained' });
 

@@ -1,9 +1,8 @@
 import type { GatewayConfig } from '../config/document/config.ts';
-import { createIssuedCheckouts } from '../mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../mandates/ap2/checkout/checkout-mint.ts';
 import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
 import { createKeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
-import { checkoutKeysOf } from '../mandates/ap2/trust/own-keys.ts';
-import type { Ap2Config } from '../mandates/ap2/trust/settings.ts';
+import { type Ap2Config, checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
 import { createChallenger } from '../mandates/ap2/verify/challenge.ts';
 import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
 import { createMandateVerifier } from '../mandates/ap2/verify/verify.ts';

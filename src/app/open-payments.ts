@@ -7,25 +7,28 @@ import type { MandateService } from '../mandates/mandate-service.ts';
 import type { DeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
 import { type Deliverable, fetchForBuyer } from '../payments/delivery/redelivery.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
-import { type BuyerTokens, createBuyerTokens } from '../payments/pricing/buyer-token.ts';
-import { openTokenKeys, type SharedSecrets } from '../payments/pricing/token-keys.ts';
+import {
+  type BuyerTokens,
+  createBuyerTokens,
+  openTokenKeys,
+  type SharedSecrets,
+} from '../payments/pricing/buyer-token.ts';
 import { createFindEarlier, type EarlierScope, type FindEarlier } from '../payments/settlement/earlier-purchase.ts';
 import { joining } from '../payments/settlement/join.ts';
-import { createLeases } from '../payments/settlement/leases.ts';
 import { createReconciler } from '../payments/settlement/reconciler.ts';
+import { createLeases } from '../payments/settlement/reservations.ts';
 import { createSettler, type SettlementParts } from '../payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../payments/settlement/store-loss.ts';
-import { storedMethod } from '../payments/settlement/stored-request.ts';
-import { createUnprovenSignatures } from '../payments/settlement/unproven-signatures.ts';
-import { createProofVerifier } from '../payments/settlement/verifier.ts';
+import { storedMethod } from '../payments/settlement/stored-purchase.ts';
+import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
+import { trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
 import { settle } from '../pipeline/middleware/settle.ts';
-import { trackInFlight } from '../pipeline/middleware/track-in-flight.ts';
 import { verify } from '../pipeline/middleware/verify.ts';
+import { isRetrySafe } from '../pipeline/steps/backend-failed.ts';
 import { backendOfRemoved, type RemovedBackend } from '../pipeline/steps/collecting.ts';
-import { isRetrySafe } from '../pipeline/steps/retry-safety.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { type ClientOf, wideNetwork } from '../server/rate-limit/client-address.ts';

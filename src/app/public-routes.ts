@@ -1,15 +1,13 @@
 import type { Express } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { KEY_SET_PATH, keySet } from '../crypto/key-set.ts';
-import { type PublicJwk, readSigningKey } from '../crypto/signing-key.ts';
-import { checkoutKeysOf } from '../mandates/ap2/trust/own-keys.ts';
+import { KEY_SET_PATH, keySet, type PublicJwk, readSigningKey } from '../crypto/signing-key.ts';
+import { checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import type { AdapterHealths } from '../resources/discovery.ts';
 import { mirroredParameters } from '../resources/mirrored-headers.ts';
 import { staticDocument as staticBytes } from '../resources/static-document.ts';
-import { allowOnly } from '../server/http/methods.ts';
-import { published } from '../server/http/publish.ts';
-import { staticDocument } from '../server/http/respond.ts';
+import { published, staticDocument } from '../server/http/respond.ts';
+import { allowOnly } from '../server/http/target.ts';
 
 /** What anyone may read: bytes made at start. */
 export function mountPublicRoutes(

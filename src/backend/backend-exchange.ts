@@ -1,11 +1,9 @@
+import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { AnswerBody } from './answer-body.ts';
 import { type Connection, SocketUser } from './backend-socket.ts';
 import { type Health, Unanswered } from './circuit-breaker.ts';
-import type { ConnectionPool } from './connection-pool.ts';
-import { Deadline, READER_HOLD_MS } from './deadline.ts';
+import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
 import { SlowReader, type SlowReaders } from './slow-readers.ts';
-import type { SocketPoolQueue } from './socket-pool-queue.ts';
 import {
   type BackendAnswer,
   BackendError,
@@ -14,6 +12,109 @@ import {
   type ExchangeLimits,
   type ReceivedHeaders,
 } from './types.ts';
+
+/** How much of an answer waits here for a slow reader before the merchant is asked to wait, bytes. */
+const BODY_BUFFER_BYTES = 65_536;
+
+/** Where an answer's bytes come from. */
+interface BodySource {
+  /** The reader has room again. */
+  resume(): void;
+  /** The reader destroyed the body: nobody wants the rest. */
+  abandon(): void;
+}
+
+/**
+ * The body of an answer, with backpressure. A failure that comes before anybody listens for errors is kept until the body is
+ * read: the head is handed over asynchronously, and an answer may break off before its reader exists.
+ */
+class AnswerBody extends Readable {
+  readonly #source: BodySource;
+  #failure: BackendError | undefined;
+
+  constructor(source: BodySource) {
+    super({ highWaterMark: BODY_BUFFER_BYTES });
+    this.#source = source;
+  }
+
+  /** Takes a chunk. False: no more until `resume`. */
+  accept(chunk: Buffer): boolean {
+    return this.push(chunk);
+  }
+
+  complete(): void {
+    this.push(null);
+  }
+
+  fail(error: BackendError): void {
+    if (this.listenerCount('error') > 0) this.destroy(error);
+    else this.#failure = error;
+  }
+
+  override read(size?: number): unknown {
+    // Not null: a reader has come, this is not the stream filling its own buffer.
+    if (this.#failure !== undefined && this.readableFlowing !== null && this.readableLength === 0)
+      this.destroy(this.#failure);
+    return super.read(size);
+  }
+
+  override _read(): void {
+    this.#source.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#source.abandon();
+    callback(error);
+  }
+}
+
+/** How long a reader may hold an answer back, all in all, milliseconds. */
+const READER_HOLD_MS = 60_000;
+
+/** What is left of each side's time, milliseconds. */
+interface Turns {
+  readonly merchant: number;
+  readonly reader: number;
+}
+
+/**
+ * The deadline of an exchange, running from construction. It is the merchant's: while the reader holds the answer back the clock stands
+ * still, so that an agent on a slow line cannot make a merchant late whom it has paid. The reader has a clock of his own for that.
+ */
+export class Deadline {
+  readonly #late: () => void;
+  readonly #left: { merchant: number; reader: number };
+  #turn: keyof Turns = 'merchant';
+  #since = performance.now();
+  #timer: NodeJS.Timeout;
+
+  /** `late` is called when either clock runs out. */
+  constructor(left: Turns, late: () => void) {
+    this.#late = late;
+    this.#left = { ...left };
+    this.#timer = setTimeout(late, left.merchant);
+  }
+
+  /** Whose clock runs. */
+  get turn(): keyof Turns {
+    return this.#turn;
+  }
+
+  /** Stops the clock that runs and starts that of the other side. */
+  handOver(): void {
+    clearTimeout(this.#timer);
+    const now = performance.now();
+    this.#left[this.#turn] -= now - this.#since;
+    this.#since = now;
+    this.#turn = this.#turn === 'merchant' ? 'reader' : 'merchant';
+    this.#timer = setTimeout(this.#late, Math.max(1, this.#left[this.#turn]));
+  }
+
+  /** Nobody is late any more. */
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
 
 /** How a connection ends under a request, as undici and the operating system say it. */
 const RESET_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);

@@ -1,16 +1,20 @@
 import type { Time } from '../time/time.ts';
 import { isRefusal } from './claim-table.ts';
 import type { CheckoutClaims, Claim, Claimed, Hold, Unknown } from './claims.ts';
-import type { Ending } from './ending.ts';
 import type { ClaimWatch, FinalAnswer, KeyedEnd, ReadBack, Work } from './idempotency.ts';
-import { settleWindowMs, unknownKeepMs } from './lease.ts';
 import type { KeyedOperation } from './operations.ts';
-import { retryAfterS } from './retry-after.ts';
-import type { AnswerSeal } from './sealed-answer.ts';
 import type { Opened } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
 import { passed } from './steps.ts';
-import { type Taken, take } from './taking.ts';
+import {
+  type AnswerSeal,
+  type Ending,
+  retryAfterS,
+  settleWindowMs,
+  type Taken,
+  take,
+  unknownKeepMs,
+} from './taking.ts';
 
 /** One call on its way through the machine. */
 export interface Run<Failure> {

@@ -2,18 +2,22 @@ import { randomBytes } from 'node:crypto';
 import type { Time } from '../time/time.ts';
 import { createAttempts, type Run } from './attempts.ts';
 import type { CheckoutClaims, Claim, Claimed } from './claims.ts';
-import { createEnding } from './ending.ts';
-import { fingerprintOf } from './fingerprint.ts';
 import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from './idempotency.ts';
-import { leaseFor, unknownKeepMs } from './lease.ts';
-import { type CallNames, namesOf } from './names.ts';
+import { type CallNames, fingerprintOf, namesOf } from './names.ts';
 import type { KeyedOperation } from './operations.ts';
-import { retryAfterS } from './retry-after.ts';
-import { createAnswerSeal } from './sealed-answer.ts';
 import type { Sessions } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
 import { passed } from './steps.ts';
-import { type Taken, take, tell } from './taking.ts';
+import {
+  createAnswerSeal,
+  createEnding,
+  leaseFor,
+  retryAfterS,
+  type Taken,
+  take,
+  tell,
+  unknownKeepMs,
+} from './taking.ts';
 
 /** What the machine works with. */
 interface IdempotencyOptions {

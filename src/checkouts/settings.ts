@@ -1,4 +1,4 @@
-import type { SealingKeys } from '../crypto/key-ring.ts';
+import type { SealingKeys } from '../crypto/seal.ts';
 import type { Operation } from './operations.ts';
 
 /** Who may call. A claim belongs to a client, not to a token: tokens are changed while claims are open (acp 8 and 12.1). */
@@ -68,3 +68,8 @@ export type AcpConfig = { readonly mountPath: string } & (
   | { readonly enabled: false }
   | ({ readonly enabled: true } & AcpSettings)
 );
+
+/** Longest wait for the merchant of all operations, milliseconds. */
+export function longestTimeoutMs({ operations }: Pick<AcpBackend, 'operations'>): number {
+  return Math.max(...Object.values(operations).map(({ timeoutMs }) => timeoutMs));
+}

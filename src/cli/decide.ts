@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '../config/load.ts';
 import type { EventDraft } from '../events/event.ts';
-import { fencingToken } from '../payments/ledger/fencing-token.ts';
-import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
+import { fencingToken, type PaymentLedger, type PaymentRecord } from '../payments/ledger/ledger.ts';
 import { receiptOf } from '../payments/ledger/payment-receipt.ts';
 import { openStore } from '../store/open.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './exit-code.ts';
 
 /** What an operator says of a payment that nothing else can decide. */
 interface Decision {

@@ -1,5 +1,12 @@
 import { ConfigError } from '../problems/problem.ts';
-import { UsageError } from './usage-error.ts';
+
+/** The command line asks for something that does not exist; the message says what. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UsageError';
+  }
+}
 
 /**
  * Runs a command and makes what became of it the exit code of the process: what the command gives, 64 for wrong usage, 78 for a wrong

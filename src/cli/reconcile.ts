@@ -1,11 +1,10 @@
 import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
-import { RECORD_RETENTION_MS } from '../payments/ledger/retention.ts';
+import { RECORD_RETENTION_MS } from '../payments/ledger/transitions.ts';
 import { checkAsset } from '../payments/x402/chain/asset-check.ts';
 import { type Head, readHead } from '../payments/x402/chain/chain-answers.ts';
 import { type Price, receiptFromChain } from '../payments/x402/chain/chain-receipt.ts';
-import { firstBlockSince, quantity } from '../payments/x402/chain/log-range.ts';
-import { type ChainPayment, paymentsTo } from '../payments/x402/chain/payment-logs.ts';
+import { type ChainPayment, firstBlockSince, paymentsTo, quantity } from '../payments/x402/chain/payment-logs.ts';
 import { createRpc, type Rpc } from '../payments/x402/chain/rpc.ts';
 import { AssetMismatch } from '../payments/x402/create-rail.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
@@ -13,7 +12,7 @@ import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/port/store.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './exit-code.ts';
 
 /** How far back without `--since`: as long as receipts can be found by their request. Seconds. */
 const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;

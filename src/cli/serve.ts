@@ -1,16 +1,66 @@
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
 import { createGateway, type Gateway } from '../app/gateway.ts';
 import { openTracing } from '../app/open-tracing.ts';
-import { longestTimeoutMs } from '../checkouts/longest-timeout.ts';
+import { longestTimeoutMs } from '../checkouts/settings.ts';
 import { configWarnings, loadConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
 import { frontsSummary, storeLossSummary } from '../config/summary.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
+import { ProblemList } from '../problems/problem.ts';
 import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
 import { openStore } from '../store/open.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
-import { listenAt } from './listen-at.ts';
-import { processSettings } from './process-settings.ts';
+
+/** What the system says of an address, and which of its two settings is to blame. */
+const FAULTS: Readonly<Record<string, readonly [setting: 'host' | 'port', why: string]>> = {
+  EADDRINUSE: ['port', 'is taken by another process'],
+  EACCES: ['port', 'may not be opened by this user'],
+  EADDRNOTAVAIL: ['host', 'is no address of this machine'],
+};
+
+/** Starts to listen where that section of the configuration says.  @throws Error that names the setting and the address */
+export async function listenAt(
+  listener: Pick<Listener, 'listen'>,
+  section: 'server' | 'management',
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<AddressInfo> {
+  try {
+    return await listener.listen(host, port);
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+    const fault = FAULTS[code];
+    if (fault === undefined) throw cause;
+    const [setting, why] = fault;
+    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    throw new Error(`${section}.${setting}: ${address} ${why} (${code})`, { cause });
+  }
+}
+
+/** New calls are still served this long after the drain began, seconds, unless GATEWAY_DRAIN_SECONDS says otherwise. */
+const DEFAULT_DRAIN_SECONDS = 5;
+const MAX_DRAIN_SECONDS = 600;
+const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
+
+/** What belongs to the process and not to the merchant: from the environment only. */
+interface ProcessSettings {
+  readonly logLevel: string;
+  readonly drainSeconds: number;
+}
+
+/** @throws ConfigError that names the variable and what would be right */
+export function processSettings(env: Readonly<Record<string, string | undefined>>): ProcessSettings {
+  const problems = new ProblemList();
+  const logLevel = env['LOG_LEVEL'] ?? 'info';
+  if (!LEVELS.includes(logLevel)) problems.add('LOG_LEVEL', `must be one of ${LEVELS.join(', ')}`);
+  const drain = env['GATEWAY_DRAIN_SECONDS'] ?? String(DEFAULT_DRAIN_SECONDS);
+  const drainSeconds = /^\d+(\.\d+)?$/.test(drain) ? Number(drain) : Number.NaN;
+  if (!(drainSeconds <= MAX_DRAIN_SECONDS))
+    problems.add('GATEWAY_DRAIN_SECONDS', `must be a number of seconds from 0 to ${MAX_DRAIN_SECONDS}`);
+  problems.throwIfAny();
+  return { logLevel, drainSeconds };
+}
 
 /** Running calls may take this long after the listener closed, milliseconds. */
 const FINISH_MS = 30_000;

@@ -1,12 +1,11 @@
 import { ProblemList } from '../problems/problem.ts';
-import { publishedPatternWarnings } from '../resources/published-patterns.ts';
+import { publishedPatternWarnings } from '../resources/check.ts';
 import { deriveConfig } from './derive.ts';
 import type { GatewayConfig } from './document/config.ts';
 import type { ConfigDocument } from './document/document.ts';
 import { configPath, type Environment, parseConfigText, readConfigFile } from './document/read.ts';
-import { STRONG_TOKEN_LENGTH } from './document/strong-token.ts';
-import { environmentOverrides } from './environment.ts';
-import { expand } from './expand.ts';
+import { STRONG_TOKEN_LENGTH } from './document/secret-uses.ts';
+import { environmentOverrides, expand } from './expand.ts';
 import { checkoutWarnings } from './sections/acp-warnings.ts';
 import { MAKE_A_KEY, SEALING_KEYS } from './sections/sealing.ts';
 import { validateDocument } from './validate.ts';

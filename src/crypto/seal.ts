@@ -8,7 +8,7 @@ export interface SealingKey {
 }
 
 /** What sealed bytes belong to: they open nowhere else. */
-export type SealContext = readonly (string | number)[];
+type SealContext = readonly (string | number)[];
 
 /*
  * Form (1), length of the key id (1), key id, nonce (12), tag (16), ciphertext.
@@ -49,7 +49,7 @@ export function keyIdOf(sealed: Uint8Array): string | undefined {
 }
 
 /** The bytes that were sealed. @throws Error when it was with another key, for something else, or they were changed */
-export function unseal(sealed: Uint8Array, { id, key }: SealingKey, context: SealContext): Buffer {
+function unseal(sealed: Uint8Array, { id, key }: SealingKey, context: SealContext): Buffer {
   const [form = 0, length = 0] = sealed;
   const nonceAt = HEAD_BYTES + length;
   const tagAt = nonceAt + NONCE_BYTES;
@@ -64,4 +64,54 @@ export function unseal(sealed: Uint8Array, { id, key }: SealingKey, context: Sea
 /** What is authenticated beside the ciphertext. As JSON, so that no two contexts read alike. */
 function bound(form: number, keyId: string, context: SealContext): Buffer {
   return Buffer.from(JSON.stringify([form, keyId, ...context]), 'utf8');
+}
+
+/** One key or more: the first seals, all of them open. */
+export type SealingKeys = readonly [SealingKey, ...SealingKey[]];
+
+/** Hides what is stored from whoever reads the store. */
+export interface KeyRing {
+  seal(body: Uint8Array, context: SealContext): Buffer;
+  /** Undefined when it cannot be opened, whyever. */
+  open(sealed: Uint8Array, context: SealContext): Buffer | undefined;
+}
+
+/**
+ * The first key seals, all of them open. To change keys without a gap every gateway first gets the new one at the last place, and then
+ * at the first. `deflate`: whether what is large is compressed before.
+ */
+export function createKeyRing(keys: SealingKeys, options: { readonly deflate?: boolean } = {}): KeyRing {
+  const [first] = keys;
+  const byId = new Map(keys.map((key) => [key.id, key]));
+  return {
+    seal: (body, context) => seal(body, first, context, options),
+    open(sealed, context) {
+      const key = byId.get(keyIdOf(sealed) ?? '');
+      if (key === undefined) return undefined;
+      try {
+        return unseal(sealed, key, context);
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+/** Before the base64url of sealed bytes. JSON and hexadecimal text never begin like this. */
+const MARK = 'sealed:1:';
+
+/** Whether a text is sealed, so that what was stored without keys is still read as it is. */
+export function isSealed(text: string): boolean {
+  return text.startsWith(MARK);
+}
+
+/** The text sealed; one that is sealed already stays as it is. */
+export function sealText(ring: KeyRing, text: string, context: SealContext): string {
+  return isSealed(text) ? text : MARK + ring.seal(Buffer.from(text, 'utf8'), context).toString('base64url');
+}
+
+/** The text that was sealed, or a text that never was; undefined when it cannot be opened, as without a ring. */
+export function openText(ring: KeyRing | undefined, text: string, context: SealContext): string | undefined {
+  if (!isSealed(text)) return text;
+  return ring?.open(Buffer.from(text.slice(MARK.length), 'base64url'), context)?.toString('utf8');
 }

@@ -1,5 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { canonicalJson } from '../json/canonical.ts';
+import type { Json } from '../json/types.ts';
 
 /** The public half of a P-256 key (RFC 7517, RFC 7518 section 6.2), ready to be published. */
 export interface PublicJwk {
@@ -66,4 +67,29 @@ function publicJwkOf(key: KeyObject): PublicJwk {
   // RFC 7638: the required members in the order of their names, which is the canonical form.
   const kid = createHash('sha256').update(canonicalJson(members)).digest('base64url');
   return { ...members, kid, use: 'sig', alg: 'ES256' };
+}
+
+/** A JWS in the flattened serialization without its payload (RFC 7515, appendix F): the document itself is the payload. */
+interface DetachedSignature {
+  readonly protected: string;
+  readonly signature: string;
+}
+
+/** Signs the canonical form (RFC 8785) of a document. `keySetUrl` tells a reader where the public key is. */
+export function signDocument(document: Json, key: SigningKey, keySetUrl: string): DetachedSignature {
+  const header = { alg: key.publicJwk.alg, kid: key.publicJwk.kid, typ: 'JOSE', jku: keySetUrl };
+  const head = encoded(JSON.stringify(header));
+  return { protected: head, signature: key.sign(`${head}.${encoded(canonicalJson(document))}`) };
+}
+
+function encoded(text: string): string {
+  return Buffer.from(text, 'utf8').toString('base64url');
+}
+
+/** Where it is published. */
+export const KEY_SET_PATH = '/.well-known/jwks.json';
+
+/** A JWK Set (RFC 7517, section 5): what anyone needs to check what these keys signed. */
+export function keySet(keys: readonly PublicJwk[]): { readonly keys: readonly PublicJwk[] } {
+  return { keys };
 }

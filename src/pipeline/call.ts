@@ -1,6 +1,6 @@
 import type { Response } from 'express';
-import type { BackendAnswer, BackendError, BackendRequest, HeldConnection } from '../backend/types.ts';
-import type { GatewayError } from '../errors.ts';
+import { type BackendAnswer, BackendError, type BackendRequest, type HeldConnection } from '../backend/types.ts';
+import { ERRORS, type GatewayError } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { Journal } from '../events/journal.ts';
 import type { JsonObject } from '../json/types.ts';
@@ -9,16 +9,15 @@ import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/model/verd
 import type { CarriedMandate } from '../mandates/ap2/token/envelope.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import type { ShownToken } from '../payments/pricing/buyer-token.ts';
-import type { Lease } from '../payments/settlement/leases.ts';
+import type { Lease } from '../payments/settlement/reservations.ts';
 import type { ClaimEnd } from '../payments/settlement/task-claims.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import type { Challenge } from '../payments/x402/wire/challenge.ts';
 import type { Agreed } from '../payments/x402/wire/offers.ts';
-import type { Proof } from '../payments/x402/wire/rail.ts';
-import type { PaymentResponse } from '../payments/x402/wire/types.ts';
+import type { PaymentResponse, Proof } from '../payments/x402/wire/types.ts';
 import type { ReceiptAuthorization } from '../receipts/receipt.ts';
 import type { Resource } from '../resources/resource.ts';
-import { noteOutcome, noteReason } from '../server/http/access-record.ts';
+import { accessRecordOf, noteOutcome, noteReason, type Outcome } from '../server/http/access-record.ts';
 
 /** What only one payment may buy: it belongs to the first whose proof was verified. */
 export interface Exclusive {
@@ -226,4 +225,42 @@ export function callAt<S extends Stage>(res: Response, ...stages: readonly S[]):
   if (call === undefined || !stages.includes(call.stage as S))
     throw new Error(`layer order: expected a call at ${stages.join(' or ')}, found ${call?.stage ?? 'none'}`);
   return call as CallAt<S>;
+}
+
+/** What became of a request that is over. Undefined: it was no call, and nothing was refused. */
+export function outcomeOf(res: Pick<Response, 'locals' | 'writableFinished'>): Outcome | undefined {
+  const account = accessRecordOf(res);
+  if (account === undefined || res.writableFinished) return account?.outcome;
+  const { outcome, relaying, channel } = account;
+  if (relaying === undefined) return outcome ?? (channel === undefined ? undefined : 'client_gone');
+  // A relay that did not get to its end: either side may have broken it off.
+  const { errored } = relaying;
+  const byCaller = errored === null || (errored instanceof BackendError && errored.reason === 'aborted');
+  return byCaller ? 'client_gone' : 'BACKEND_ERROR';
+}
+
+/** Whether somebody on this side of the caller failed. */
+export function isFailure(outcome: Outcome | undefined): boolean {
+  return outcome !== undefined && outcome in ERRORS && ERRORS[outcome as keyof typeof ERRORS].status >= 500;
+}
+
+/**
+ * The id of a resource that exists and is exposed on the caller's channel; what a caller merely names is not. Of a checkout: its
+ * operation.
+ */
+export function resourceIn(res: Response): string | undefined {
+  const call = currentCall(res);
+  if (call === undefined) return accessRecordOf(res)?.operation;
+  return call.stage === 'received' ? undefined : call.resource.id;
+}
+
+/** What every answer to a call that may reach the merchant says of its payment and of its mandate. */
+export function annotationsOfFunded({
+  funding,
+  authorization,
+}: Pick<FundedCall, 'funding' | 'authorization'>): PaymentAnnotations {
+  return {
+    ...(funding.kind === 'paid' ? { payment: funding.response } : {}),
+    ...(authorization?.receipt === undefined ? {} : { mandateReceipt: authorization.receipt }),
+  };
 }

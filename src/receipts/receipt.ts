@@ -1,5 +1,20 @@
+import { uuidv7 } from '../events/call-id.ts';
 import type { Channel } from '../events/event.ts';
 import type { ReceiptList } from './lists.ts';
+
+/**
+ * A receipt id: `receipt_` + UUIDv7, so that ids sort by time and a receipt's id alone is its place in the book.
+ * @param random 16 bytes; given where the same receipt must get the same id again
+ */
+export function receiptId(nowMs: number = Date.now(), random?: Uint8Array): string {
+  return `receipt_${uuidv7(nowMs, random)}`;
+}
+
+/** What stands before every receipt id of this moment or later, and behind every earlier one. */
+export function receiptIdsBefore(ms: number): string {
+  const hex = Math.max(0, ms).toString(16).padStart(12, '0');
+  return `receipt_${hex.slice(0, 8)}-${hex.slice(8)}`;
+}
 
 /**
  * The money part of a receipt. `amount` in display units; `externalReference` is the transaction hash, empty when unconfirmed.
@@ -111,4 +126,14 @@ export interface ReceiptBook {
   trimmed(): TrimmedReceipts;
   /** The oldest and the newest id that were ever dropped for the bounds: what lies between and is not in the book may have been there. */
   trimmedRange(): Promise<{ readonly from: string; readonly to: string } | undefined>;
+}
+
+/** What a receipt says of its call. */
+type CallFacts = Pick<Receipt, 'requestId' | 'resourceId' | 'protocol' | 'backendStatus' | 'durationMs'> &
+  Partial<Pick<Receipt, 'authorization' | 'metadata'>>;
+
+/** The receipt of a call that has just been delivered and that cost nothing here. */
+export function unpaidReceipt({ requestId, resourceId, protocol, ...facts }: CallFacts): Receipt {
+  const now = new Date().toISOString();
+  return { id: receiptId(), requestId, resourceId, protocol, at: now, delivered: true, deliveredAt: now, ...facts };
 }

@@ -1,9 +1,6 @@
-import { isObject } from '../json/object.ts';
-import type { Json, JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
-import type { ResourceFault } from './schemas/fault.ts';
-import { MIRROR_KEYWORD } from './schemas/keywords.ts';
-import { subschemas } from './schemas/subschemas.ts';
+import { MIRROR_KEYWORD, type ResourceFault, subschemas } from './schemas/keywords.ts';
 
 /** An argument that MCP clients repeat in a header (2026-07-28, "Custom Headers from Tool Parameters"). */
 export interface MirroredParameter {

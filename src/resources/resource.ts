@@ -2,7 +2,7 @@ import type { BackendRequest } from '../backend/types.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { Json, JsonObject } from '../json/types.ts';
-import type { Pricing } from '../payments/pricing/price.ts';
+import type { Pricing } from '../payments/pricing/amount.ts';
 import type { ResourceConfig } from './settings.ts';
 
 /** An input that passed the schema, with the backend request it leads to; or every problem found (at most 20). */

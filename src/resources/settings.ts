@@ -1,7 +1,7 @@
 import type { BackendRequest } from '../backend/types.ts';
 import type { Channel } from '../events/event.ts';
 import type { JsonObject } from '../json/types.ts';
-import type { Pricing } from '../payments/pricing/price.ts';
+import type { Pricing } from '../payments/pricing/amount.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 
 /** What the published documents are made from. */

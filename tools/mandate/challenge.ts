@@ -1,5 +1,4 @@
-import { isObject } from '../../src/json/object.ts';
-import type { Json, JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { named, readJson } from './files.ts';
 import type { Item, Merchant } from './maker/constraints.ts';
 import { hashOf } from './maker/tokens.ts';

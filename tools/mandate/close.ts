@@ -1,4 +1,4 @@
-import { UsageError } from '../../src/cli/usage-error.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
 import { keccak256 } from '../../src/crypto/keccak.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
 import { type Content, closedCheckout, closedPayment } from './maker/contents.ts';

@@ -1,4 +1,4 @@
-import { UsageError } from '../../src/cli/usage-error.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
 import type { Closed } from './close.ts';
 import { FREQUENCIES } from './maker/constraints.ts';
 import { type OptionName, type Options, readOptions } from './options.ts';

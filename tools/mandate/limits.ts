@@ -1,4 +1,4 @@
-import { UsageError } from '../../src/cli/usage-error.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
 import type { ReadChallenge } from './challenge.ts';
 import {
   allowedInstruments,

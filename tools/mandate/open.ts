@@ -1,5 +1,5 @@
-import { UsageError } from '../../src/cli/usage-error.ts';
-import { isObject } from '../../src/json/object.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
+import { isObject } from '../../src/json/types.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
 import { named, readJson, writeNew } from './files.ts';
 import { limitsOf } from './limits.ts';

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { UsageError } from '../../src/cli/usage-error.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
 
 /** What the command line may say of a mandate; each command takes some of it. */
 const OPTIONS = {

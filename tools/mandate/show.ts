@@ -1,6 +1,5 @@
-import { UsageError } from '../../src/cli/usage-error.ts';
-import { isObject } from '../../src/json/object.ts';
-import type { Json } from '../../src/json/types.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
+import { isObject, type Json } from '../../src/json/types.ts';
 import { readText } from './files.ts';
 import { hashOf } from './maker/tokens.ts';
 import type { Options } from './options.ts';

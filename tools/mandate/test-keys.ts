@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { readSigningKey, type SigningKey } from '../../src/crypto/signing-key.ts';
-import { isObject } from '../../src/json/object.ts';
+import { isObject } from '../../src/json/types.ts';
 import { readJson, readText, writeNew } from './files.ts';
 import type { Options } from './options.ts';
 

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { UsageError } from '../../src/cli/usage-error.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
 
 const VECTORS_USAGE = `acg vectors ap2 FILE [--redis URL]: presents AP2 mandates to the verifier, case by case
 

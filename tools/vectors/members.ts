@@ -1,5 +1,4 @@
-import { isObject } from '../../src/json/object.ts';
-import type { Json, JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 
 /** An object of a file with a name for it, so that whoever wrote the file finds what is wrong. */
 export class Members {

@@ -9,9 +9,8 @@ import { type CheckoutShop, openCheckoutShop, rightHeaders } from '../../spec/ad
 import { checkoutClaim, holdOf, LONG_MS } from '../../spec/store/checkout-samples.ts';
 import { startRedis } from '../../spec/support/redis.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
-import { fingerprintOf } from '../../src/checkouts/fingerprint.ts';
-import { namesOf } from '../../src/checkouts/names.ts';
-import { createAnswerSeal } from '../../src/checkouts/sealed-answer.ts';
+import { fingerprintOf, namesOf } from '../../src/checkouts/names.ts';
+import { createAnswerSeal } from '../../src/checkouts/taking.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { openStore } from '../../src/store/open.ts';
 import { percentile } from './numbers.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { MAX_SEALED_BYTES } from '../../../src/adapters/a2a/sealed-task.ts';
+import { MAX_SEALED_BYTES } from '../../../src/adapters/a2a/parked-task.ts';
 import { decode } from '../../e2e/proofs.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { deliveredData } from '../../../src/adapters/a2a/delivered.ts';
+import { deliveredData } from '../../../src/adapters/a2a/response-writer.ts';
 import { readContent } from '../../../src/adapters/json-rpc/answer-content.ts';
 
 const JSON_TYPE = 'application/json';

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parkedTasks, WAITS_MS } from '../../../src/adapters/a2a/parked-task.ts';
-import { keyIdOf, MAX_SEALED_BYTES, openTask, sealTask, taskKey } from '../../../src/adapters/a2a/sealed-task.ts';
+import {
+  keyIdOf,
+  MAX_SEALED_BYTES,
+  openTask,
+  parkedTasks,
+  sealTask,
+  taskKey,
+  WAITS_MS,
+} from '../../../src/adapters/a2a/parked-task.ts';
 import type { TaskClaims } from '../../../src/payments/settlement/task-claims.ts';
 
 const CALL = { contextId: 'c', resourceId: 'market_report', input: { city: 'Berlin', nested: { list: [1, 'ü'] } } };

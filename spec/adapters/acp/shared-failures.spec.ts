@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { asAcpError } from '../../../src/adapters/acp/failure.ts';
+import { asAcpError } from '../../../src/adapters/acp/error.ts';
 import { GatewayError } from '../../../src/errors.ts';
 import { assertEnvelope } from '../../e2e/ask.ts';
 import { exchange, head } from '../../server/http/raw.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { checkoutKeysOf } from '../../../src/mandates/ap2/trust/own-keys.ts';
+import { checkoutKeysOf } from '../../../src/mandates/ap2/trust/settings.ts';
 import { problems } from '../document/document.ts';
 import type { Row } from '../refusals.ts';
 import { asking, CHECKOUT_PEM, issuers, jwk, keyed, PROVIDER, pem, publicHalf, refuses } from './ap2.ts';

@@ -4,7 +4,7 @@
  * units when its open mandate was seen before, 8 when nothing was.
  */
 import { verify as verifySignature } from 'node:crypto';
-import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import { signJwt } from '../../../tools/mandate/maker/tokens.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { hashed } from '../../support/ap2/oracle.ts';

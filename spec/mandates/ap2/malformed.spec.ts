@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isObject } from '../../../src/json/object.ts';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
 import type { Content } from '../../../tools/mandate/maker/contents.ts';
 import { changed, type Hand } from '../../support/ap2/hands.ts';
 import type { Wishes } from '../../support/ap2/wishes.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Frequency } from '../../../src/mandates/ap2/constraints/recurrence.ts';
+import type { Frequency } from '../../../src/mandates/ap2/constraints/payment-constraints.ts';
 import { finishUses, reserveUses } from '../../../src/mandates/register/register-table.ts';
 import { amountRange, budget, lineItems, recurrence, reference } from '../../../tools/mandate/maker/constraints.ts';
 import { closedCheckout, openMandate, VCT } from '../../../tools/mandate/maker/contents.ts';

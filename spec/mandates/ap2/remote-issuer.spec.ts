@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import { createTrustedIssuers, type IssuerTrust } from '../../../src/mandates/ap2/trust/issuers.ts';
 import { createKeyFetcher, type KeyFetcher } from '../../../src/mandates/ap2/trust/key-fetch.ts';
 import { createMandateVerifier } from '../../../src/mandates/ap2/verify/verify.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import express, { type RequestHandler, Router } from 'express';
-import { authenticate } from '../../../src/operator/api/authenticate.ts';
+import { authenticate } from '../../../src/operator/api/routes.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';

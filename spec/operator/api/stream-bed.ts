@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { after, before } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import express from 'express';
+import { plainExpress } from '../../../src/app/ingress-guards.ts';
 import { GatewayError } from '../../../src/errors.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import { operatorRoutes } from '../../../src/operator/api/routes.ts';
@@ -11,7 +12,6 @@ import { type EventStream, openEventStream } from '../../../src/operator/api/str
 import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
 import { identify } from '../../../src/server/http/request-id.ts';
 import { createListener } from '../../../src/server/listener/listen.ts';
-import { plainExpress } from '../../../src/server/listener/plain-express.ts';
 import { createLifecycle, type Lifecycle } from '../../../src/sidecar/lifecycle.ts';
 import { type Store, StoreError } from '../../../src/store/port/store.ts';
 import { openRedisStore } from '../../../src/store/redis/open.ts';

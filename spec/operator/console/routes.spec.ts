@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { CONSOLE_FILES } from '../../../src/operator/console/files.ts';
+import { CONSOLE_FILES } from '../../../src/operator/console/routes.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
 import { startMerchant } from '../../support/merchant.ts';
 import { openShop, type Shop } from '../../support/shop.ts';

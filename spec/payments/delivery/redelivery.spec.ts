@@ -4,7 +4,7 @@ import { type BackendConnection, createExchange } from '../../../src/backend/exc
 import type { BackendRequest, HeldConnection } from '../../../src/backend/types.ts';
 import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
-import { storedRequest } from '../../../src/payments/settlement/stored-request.ts';
+import { storedRequest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import { type Merchant, startMerchant } from '../../support/merchant.ts';
 import { freshTerms, tillOfEachTest } from '../settlement/till.ts';

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { MAX_PAUSE_MS } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { expiresAt, RECORD_RETENTION_MS } from '../../../src/payments/ledger/retention.ts';
 import { advance, note, renew, reserve } from '../../../src/payments/ledger/table.ts';
-import { isFinal, TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
+import { expiresAt, isFinal, RECORD_RETENTION_MS, TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import { ask, holder, inState, LEASE_MS, move, NOW, terms } from './samples.ts';
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];

@@ -13,8 +13,7 @@ import type {
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
 import { isFinal } from '../../../src/payments/ledger/transitions.ts';
-import { receiptId } from '../../../src/receipts/id.ts';
-import type { Receipt, ReceiptPayment } from '../../../src/receipts/receipt.ts';
+import { type Receipt, type ReceiptPayment, receiptId } from '../../../src/receipts/receipt.ts';
 
 export const TRANSACTION = `0x${'ab'.repeat(32)}`;
 

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createBuyerTokens } from '../../../src/payments/pricing/buyer-token.ts';
-import { openTokenKeys, type SharedSecrets, type TokenKeys } from '../../../src/payments/pricing/token-keys.ts';
+import {
+  createBuyerTokens,
+  openTokenKeys,
+  type SharedSecrets,
+  type TokenKeys,
+} from '../../../src/payments/pricing/buyer-token.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { keyOf, SCOPE } from '../settlement/tokens.ts';

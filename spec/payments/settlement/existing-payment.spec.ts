@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { KeptAnswer, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { keyDigest } from '../../../src/payments/settlement/merchant-key.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
+import { keyDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { EXPIRED } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { createLeases, LEASE_MS, type Leases, RENEW_EVERY_MS } from '../../../src/payments/settlement/leases.ts';
+import { createLeases, LEASE_MS, type Leases, RENEW_EVERY_MS } from '../../../src/payments/settlement/reservations.ts';
 import { seedOf } from '../../../verification/chaos/seed.ts';
 import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
 import { virtualTime } from './virtual-time.ts';

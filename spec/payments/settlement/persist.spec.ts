@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { persist } from '../../../src/payments/settlement/persist.ts';
+import { persist } from '../../../src/payments/settlement/retry-policy.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { skippedTime } from './virtual-time.ts';
 

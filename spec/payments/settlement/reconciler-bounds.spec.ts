@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { fencingToken } from '../../../src/payments/ledger/fencing-token.ts';
-import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { LEASE_MS } from '../../../src/payments/settlement/leases.ts';
+import { fencingToken, type PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
 import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { LEASE_MS } from '../../../src/payments/settlement/leases.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';

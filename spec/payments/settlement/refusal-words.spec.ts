@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { refusalSentence } from '../../../src/payments/settlement/refusal-words.ts';
+import { refusalSentence } from '../../../src/pipeline/steps/payment-required.ts';
 
 describe('what a buyer is told about a refusal', () => {
   it('the token, and what would be right', () => {

@@ -78,7 +78,7 @@ describe('the doors of a 402, in the sources', () => {
     assert.deepEqual(using(/SafeToRechallenge\.refusedBefore\(/), ['src/payments/settlement/existing-payment.ts']);
     assert.deepEqual(using(/SafeToRechallenge\.refused\(/), [
       'src/payments/settlement/existing-payment.ts',
-      'src/payments/settlement/record-outcome.ts',
+      'src/payments/settlement/settlement-writes.ts',
     ]);
   });
 

@@ -1,5 +1,5 @@
 import type { RailVerdict, Reading, Settlement } from '../../../src/payments/rail.ts';
-import type { PaymentRail } from '../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 
 /** A transaction hash. */
 export const HASH = `0x${'ab'.repeat(32)}`;

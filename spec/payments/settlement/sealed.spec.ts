@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { createKeyRing, type SealingKeys } from '../../../src/crypto/key-ring.ts';
-import { isSealed } from '../../../src/crypto/sealed-text.ts';
+import { createKeyRing, isSealed, type SealingKeys } from '../../../src/crypto/seal.ts';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { sealedLedger } from '../../../src/payments/ledger/sealed-ledger.ts';
 import { keptAnswer, move } from '../ledger/samples.ts';

@@ -4,7 +4,7 @@ import type { RailVerdict, Reading } from '../../../src/payments/rail.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
 import type { Settler } from '../../../src/payments/settlement/settle.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/settlement-slots.ts';
+import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/slots.ts';
 import { PAID } from './scripted-rail.ts';
 import { freshTerms, tillOfEachTest } from './till.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';

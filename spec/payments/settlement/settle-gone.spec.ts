@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { joining } from '../../../src/payments/settlement/join.ts';
-import { proofDigest } from '../../../src/payments/x402/verify/proof-digest.ts';
-import type { Proof } from '../../../src/payments/x402/wire/rail.ts';
+import { proofDigest } from '../../../src/payments/x402/verify/verify.ts';
+import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { PAID } from './scripted-rail.ts';
 import { tillOfEachTest } from './till.ts';
 import { virtualTime } from './virtual-time.ts';

@@ -3,7 +3,7 @@ import { beforeEach, describe, it } from 'node:test';
 import type { MandateClaim } from '../../../src/mandates/register/register.ts';
 import type { PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
-import { LEASE_MS } from '../../../src/payments/settlement/leases.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { claimOf, mandateText, useOf } from '../../mandates/register/register-map.ts';
 import { reconcilerBench } from './reconciler-bench.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { keyDigest } from '../../../src/payments/settlement/merchant-key.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
+import { keyDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { stepsOf } from '../steps.ts';

@@ -7,7 +7,7 @@ import {
   PAYER_WAITERS,
   type SettlementSlots,
   SLOT_WAIT_MS,
-} from '../../../src/payments/settlement/settlement-slots.ts';
+} from '../../../src/payments/settlement/slots.ts';
 import { PEER_CONNECTIONS } from '../../../src/payments/x402/chain/http-json.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 

@@ -9,13 +9,12 @@ import {
   type DeliveryRecorder,
 } from '../../../src/payments/delivery/delivery-recorder.ts';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import type { Lease } from '../../../src/payments/settlement/leases.ts';
+import type { Lease } from '../../../src/payments/settlement/reservations.ts';
 import { createSettler } from '../../../src/payments/settlement/settle.ts';
 import type { Paid, SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
-import { storedProof } from '../../../src/payments/settlement/stored-proof.ts';
-import type { Proof } from '../../../src/payments/x402/wire/rail.ts';
-import type { PaymentRequirements } from '../../../src/payments/x402/wire/types.ts';
+import { storedProof } from '../../../src/payments/settlement/stored-purchase.ts';
+import type { PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { type Store, StoreError } from '../../../src/store/port/store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';

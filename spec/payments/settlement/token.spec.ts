@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { keyDigest, tokenDigest, tokenId } from '../../../src/payments/settlement/merchant-key.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
+import { keyDigest, tokenDigest, tokenId } from '../../../src/payments/settlement/stored-purchase.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { freshTerms, KEEP_ANSWER_MS, tillOfEachTest } from './till.ts';
 

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import {
-  createUnprovenSignatures,
-  type UnprovenSignatures,
-} from '../../../src/payments/settlement/unproven-signatures.ts';
+import { createUnprovenSignatures, type UnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
 import type { ProvenVerdict, Unproven } from '../../../src/payments/x402/verify/verify.ts';
 import { freshAccount, genuineProof, termsFor } from '../x402/signing.ts';
 import { rest, virtualTime } from './virtual-time.ts';

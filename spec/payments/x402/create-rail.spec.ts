@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { AssetMismatch, createRail } from '../../../src/payments/x402/create-rail.ts';
-import { RECOVERY_ENGINES } from '../../../src/payments/x402/evm/recover.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import { RECOVERY_ENGINES } from '../../../src/payments/x402/evm/signature.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';

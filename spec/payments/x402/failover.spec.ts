@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
 import { type Facilitator, startFacilitator } from '../../support/facilitator.ts';
 import {
   type HostileFacilitator,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { PrivateKeyAccount } from 'viem';
 import type { Settlement } from '../../../src/payments/rail.ts';
-import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
 import {
   type HostileFacilitator,
   INVENTED_TRANSACTION,

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import { domainSeparator } from '../../../src/payments/x402/evm/domain.ts';
-import { prepareRecovery } from '../../../src/payments/x402/evm/recover.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/signature.ts';
+import { domainSeparator } from '../../../src/payments/x402/evm/typed-data.ts';
 import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import { requirementsFor } from '../../../src/payments/x402/wire/offer.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
-import type { Proof } from '../../../src/payments/x402/wire/rail.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import type {
   Eip3009Authorization,
   PaymentPayload,
   PaymentRequirements,
+  Proof,
 } from '../../../src/payments/x402/wire/types.ts';
 
 /** Payers of the tests, with viem as the independent signer. Fresh keys only. */

@@ -5,7 +5,7 @@ import { privateKeyToAddress } from 'viem/accounts';
 import { createChain } from '../../../src/payments/x402/chain/chain.ts';
 import { createRpc } from '../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
-import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
 import { startFaultyNode } from './faulty-node.ts';
 import { openStage, type Stage, settleThrough } from './stage.ts';
 

@@ -4,9 +4,8 @@ import { describe, it } from 'node:test';
 import { BackendError, type Exchange } from '../../../src/backend/types.ts';
 import type { GatewayError } from '../../../src/errors.ts';
 import type { DeliveryRecorder } from '../../../src/payments/delivery/delivery-recorder.ts';
-import type { FundedCall } from '../../../src/pipeline/call.ts';
+import { annotationsOfFunded, type FundedCall } from '../../../src/pipeline/call.ts';
 import { forward } from '../../../src/pipeline/middleware/forward.ts';
-import { annotationsOfFunded } from '../../../src/pipeline/steps/payment-annotations.ts';
 import { free } from './mandate-desk.ts';
 
 const ANSWER = { status: 200, headers: {}, body: Readable.from([]) };

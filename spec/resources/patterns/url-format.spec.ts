@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 import fc from 'fast-check';
-import { urlTest } from '../../../src/resources/patterns/url-format.ts';
+import { urlTest } from '../../../src/resources/patterns/formats.ts';
 
 const RUNS = 200_000;
 /** In which two of the signs that decide often meet. */

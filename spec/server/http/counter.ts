@@ -1,11 +1,11 @@
 import { promisify } from 'node:util';
 import express, { type RequestHandler } from 'express';
+import { plainExpress } from '../../../src/app/ingress-guards.ts';
 import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../../../src/server/http/framing.ts';
 import { identify } from '../../../src/server/http/request-id.ts';
 import { sendJson } from '../../../src/server/http/respond.ts';
 import { createListener, type ListenerParts } from '../../../src/server/listener/listen.ts';
-import { plainExpress } from '../../../src/server/listener/plain-express.ts';
 
 /** A listener like the gateway's, with nothing behind it but what a test puts there. */
 export interface Counter {

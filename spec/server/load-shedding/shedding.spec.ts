@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createShedding, type ShedReason } from '../../../src/server/load-shedding/shedding.ts';
+import { createShedding, type ShedReason } from '../../../src/server/load-shedding/load-shedder.ts';
 
 const LIMIT = 20;
 

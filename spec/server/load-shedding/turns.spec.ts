@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Turns } from '../../../src/server/load-shedding/turns.ts';
+import { Turns } from '../../../src/server/load-shedding/event-loop-lag.ts';
 
 describe('the turns of the event loop', () => {
   it('last from the first call after a pause to where the turn ends', async () => {

@@ -1,6 +1,5 @@
 import type { Operation } from '../../../src/checkouts/operations.ts';
-import { isObject } from '../../../src/json/object.ts';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
 import { type CartItem, documentOf, type Session, SOLD_OUT } from './session.ts';
 
 /** What the merchant says: a status and a document, a session or an Error. */

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { isObject } from '../../../src/json/object.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import { isObject, type JsonObject } from '../../../src/json/types.ts';
 import type { Said } from './desk.ts';
 
 /** How the sample merchant misbehaves for one call. `acts`: whether it does first what it was asked to do. */

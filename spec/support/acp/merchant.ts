@@ -3,8 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
-import { isObject } from '../../../src/json/object.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import { isObject, type JsonObject } from '../../../src/json/types.ts';
 import { openDesk } from './desk.ts';
 import { behave, type Fault, sendDocument } from './faults.ts';
 import type { Session } from './session.ts';

@@ -1,5 +1,5 @@
 import type { ChainCache } from '../../../src/mandates/ap2/chain/cache.ts';
-import { createIssuedCheckouts, type IssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts, type IssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
 import type { Purchase } from '../../../src/mandates/ap2/model/purchase.ts';
 import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';

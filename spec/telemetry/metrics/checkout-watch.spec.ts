@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createLog } from '../../../src/telemetry/log/log.ts';
-import { MAX_POINTERS } from '../../../src/telemetry/metrics/checkout-metrics.ts';
-import { type CheckoutWatch, watchCheckouts } from '../../../src/telemetry/metrics/checkout-watch.ts';
+import { type CheckoutWatch, MAX_POINTERS, watchCheckouts } from '../../../src/telemetry/metrics/checkout-metrics.ts';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { seriesIn } from '../scrape.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { EventDraft } from '../../../src/events/event.ts';
-import { undeliveredCause } from '../../../src/telemetry/metrics/undelivered-cause.ts';
+import { undeliveredCause } from '../../../src/telemetry/metrics/payment-metrics.ts';
 import { event, receipt } from '../../payments/ledger/samples.ts';
 
 const failed = (reason?: string): EventDraft => ({

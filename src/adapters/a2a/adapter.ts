@@ -1,12 +1,12 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { SharedSecrets } from '../../payments/pricing/token-keys.ts';
+import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
 import { type ReceivedCall, receiveCall } from '../../pipeline/call.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
-import { clientGone } from '../../server/http/client-gone.ts';
 import { readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import { clientGone } from '../../server/http/respond.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';

@@ -1,9 +1,8 @@
-import { isObject } from '../../json/object.ts';
-import type { Json, JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { CarriedMandate } from '../../mandates/ap2/token/envelope.ts';
 import type { CarriedProof } from '../../payments/settlement/verifier.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
-import { isJsonType } from '../../server/http/media-type.ts';
+import { isJsonType } from '../../server/http/headers.ts';
 import { memberMandate, memberProof, oneMandate, oneProof } from '../extract-credentials.ts';
 import { badParams, type Refusal } from './refusal.ts';
 import { PAYMENT_PAYLOAD, PAYMENT_STATUS } from './x402-keys.ts';

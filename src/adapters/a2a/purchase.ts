@@ -3,9 +3,8 @@ import type { JsonObject } from '../../json/types.ts';
 import type { Exclusive } from '../../pipeline/call.ts';
 import { withoutReserved } from '../../resources/prepare.ts';
 import type { FollowUp, Order } from './message.ts';
-import { authorizationOf, isDeclined, type ParkedTask, type ParkedTasks } from './parked-task.ts';
+import { authorizationOf, isDeclined, type ParkedTask, type ParkedTasks, type WaitingCall } from './parked-task.ts';
 import { badParams, type Refusal } from './refusal.ts';
-import type { WaitingCall } from './sealed-task.ts';
 import { newTask, type TaskNames } from './task.ts';
 
 /** What a message buys, and how its task goes on when nothing is delivered. */

@@ -1,8 +1,6 @@
-import { isObject } from '../../json/object.ts';
-import type { Json } from '../../json/types.ts';
+import { isObject, type Json } from '../../json/types.ts';
 import type { HeaderReading } from '../../server/http/headers.ts';
-import { PARSE_ERROR, type RpcId } from '../json-rpc/message.ts';
-import { readBody } from '../json-rpc/read.ts';
+import { PARSE_ERROR, type RpcId, readBody } from '../json-rpc/message.ts';
 import { type CarriedInHeaders, readSendMessage, type SendMessage } from './message.ts';
 import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
 

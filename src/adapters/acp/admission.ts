@@ -1,7 +1,7 @@
 import type { Response } from 'express';
-import type { Shedding } from '../../server/load-shedding/shedding.ts';
+import type { Shedding } from '../../server/load-shedding/load-shedder.ts';
 import type { Slots } from '../../server/load-shedding/slots.ts';
-import { busy } from './failure.ts';
+import { busy } from './error.ts';
 
 /** What decides whether a call may come in. */
 interface AdmissionParts {

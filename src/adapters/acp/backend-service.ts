@@ -1,16 +1,67 @@
 import type { Exchange } from '../../backend/types.ts';
-import type { AttemptEnd } from '../../checkouts/idempotency.ts';
-import type { Operation } from '../../checkouts/operations.ts';
+import type { AttemptEnd, ReadBack } from '../../checkouts/idempotency.ts';
+import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';
-import { callBackend } from './backend-call.ts';
-import type { OperationHeaders } from './backend-headers.ts';
-import type { BackendWatch } from './backend-watch.ts';
+import type { Contradiction, DocumentFault } from './backend-answer.ts';
+import { callBackend, type OperationHeaders } from './backend-call.ts';
 import type { CheckoutCall, MerchantSide } from './call.ts';
 import { AcpError } from './error.ts';
 import { type CheckoutEventParts, openCheckoutEvents } from './events.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
-import { readBackOf, readsBack } from './read-back.ts';
 import { compileAnswerSchemas } from './schemas.ts';
+import { validatorOf } from './validation/validator.ts';
+
+/** A document of the merchant's that was refused: where it is wrong, and nothing of what stands in it. */
+export interface InvalidDocument extends DocumentFault {
+  readonly operation: Operation;
+  readonly requestId: string;
+  readonly callId: string;
+}
+
+/** A document that was passed on although it contradicts itself or the call. */
+export interface ContradictoryDocument {
+  readonly operation: Operation;
+  readonly requestId: string;
+  readonly callId: string;
+  readonly contradiction: Contradiction;
+}
+
+/** Told of what the merchant does. */
+interface BackendWatch {
+  /** An exchange begins; the result is called when it is over. */
+  exchanging(): () => void;
+  invalidDocument(found: InvalidDocument): void;
+  contradiction(found: ContradictoryDocument): void;
+}
+
+/** The operations that move money or end a session, and the status that tells they happened (acp 12.5). */
+const DONE_AT: Readonly<Partial<Record<Operation, string>>> = {
+  completeCheckoutSession: 'completed',
+  cancelCheckoutSession: 'canceled',
+};
+/** The merchant is at the session. */
+const BUSY: ReadonlySet<unknown> = new Set(['in_progress', 'complete_in_progress']);
+
+/** Whether the session tells what became of an operation. */
+function readsBack(operation: Operation): boolean {
+  return DONE_AT[operation] !== undefined;
+}
+
+/**
+ * What a session that was read tells of an operation whose end is unknown. A completed one without its order cannot be given as the
+ * answer of a complete, and is as good as not read.
+ */
+function readBackOf(operation: Operation, read: Outcome): ReadBack {
+  if (read.kind !== 'document') return { kind: 'unreadable' };
+  const { document, body } = read;
+  const { status } = document;
+  if (BUSY.has(status)) return { kind: 'in_progress' };
+  if (status !== DONE_AT[operation]) return { kind: 'not_happened' };
+  const complete = operation === 'completeCheckoutSession';
+  if (complete && validatorOf('strict', 'CheckoutSessionWithOrder')(document) !== undefined)
+    return { kind: 'unreadable' };
+  return { kind: 'happened', answer: { status: OPERATION_RULES[operation].success, body } };
+}
 
 /** What the merchant's side works with. */
 interface BackendServiceParts extends CheckoutEventParts {

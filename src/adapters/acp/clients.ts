@@ -1,11 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { AcpClient } from '../../checkouts/settings.ts';
-import { ownersOf } from '../../server/http/bearer.ts';
-import { readHeader } from '../../server/http/headers.ts';
+import { ownersOf, readHeader } from '../../server/http/headers.ts';
 import { clientNetwork } from '../../server/rate-limit/client-address.ts';
 import { countFailedAttempts, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
-import { AcpError } from './error.ts';
-import { retryAfter } from './failure.ts';
+import { AcpError, retryAfter } from './error.ts';
 
 /** RFC 6750, 2.1, with exactly one space, and a token of at most 512 characters. */
 const BEARER = /^Bearer ([!-~]{1,512})$/i;

@@ -1,8 +1,7 @@
 import type { AttemptEnd, KeyedEnd } from '../../checkouts/idempotency.ts';
 import type { Access } from '../../checkouts/sessions.ts';
 import type { Delivered } from './call.ts';
-import { AcpError } from './error.ts';
-import { busy, retryAfter } from './failure.ts';
+import { AcpError, busy, retryAfter } from './error.ts';
 
 /**
  * For whom a session does not exist it is missed in the same words as one that the merchant does not have (contract 7.3).

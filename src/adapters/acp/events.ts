@@ -2,9 +2,8 @@ import { isRefusal } from '../../checkouts/claim-table.ts';
 import type { EventType } from '../../events/event.ts';
 import { type EventFacts, type EventSink, openJournal } from '../../events/journal.ts';
 import type { JsonObject } from '../../json/types.ts';
-import type { Receipt } from '../../receipts/receipt.ts';
-import { unpaidReceipt } from '../../receipts/unpaid.ts';
-import { elapsedMs } from '../../server/http/elapsed.ts';
+import { type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
+import { elapsedMs } from '../../time/time.ts';
 import type { CheckoutCall, Delivered } from './call.ts';
 import type { Outcome } from './outcome.ts';
 

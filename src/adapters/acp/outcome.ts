@@ -1,12 +1,10 @@
 import type { Unknown } from '../../checkouts/claims.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
-import { isObject } from '../../json/object.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
-import type { JsonObject } from '../../json/types.ts';
-import { checkDocument, type DocumentFault } from './backend-answer.ts';
+import { isObject, type JsonObject } from '../../json/types.ts';
+import { CONTRADICTION_PLACES, type Contradiction, checkDocument, type DocumentFault } from './backend-answer.ts';
 import type { BackendReply } from './backend-call.ts';
 import { AcpError } from './error.ts';
-import { CONTRADICTION_PLACES, type Contradiction } from './semantics.ts';
 import { validatorOf } from './validation/validator.ts';
 
 /** Why the merchant's side failed, in the closed words of `backend.failed` (contract 1.2 and 6). */

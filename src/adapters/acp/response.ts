@@ -1,13 +1,11 @@
 import type { Response } from 'express';
 import type { FinalAnswer } from '../../checkouts/idempotency.ts';
-import { isObject } from '../../json/object.ts';
-import type { Json } from '../../json/types.ts';
+import { isObject, type Json } from '../../json/types.ts';
 import { noteOutcome, type Outcome } from '../../server/http/access-record.ts';
 import { sendText } from '../../server/http/respond.ts';
 import type { Delivered } from './call.ts';
 import { ACP_ERRORS, type AcpError, type AcpErrorName } from './error.ts';
-import { legibleKeyOf } from './head.ts';
-import { callerRequestIdOf } from './request-id.ts';
+import { callerRequestIdOf, legibleKeyOf } from './request.ts';
 
 const JSON_HEAD = { 'content-type': 'application/json' } as const;
 

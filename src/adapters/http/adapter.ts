@@ -3,9 +3,9 @@ import { GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../json/types.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import { readJsonBody } from '../../server/http/body.ts';
-import { clientGone } from '../../server/http/client-gone.ts';
 import { singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import { clientGone } from '../../server/http/respond.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { httpResponseWriter } from './response-writer.ts';
 

@@ -1,8 +1,7 @@
 import { type BackendAnswer, BackendError } from '../../backend/types.ts';
 import type { Json } from '../../json/types.ts';
 import type { Relayed } from '../../pipeline/call.ts';
-import { isEncoded } from '../../server/http/content-coding.ts';
-import { isJsonType } from '../../server/http/media-type.ts';
+import { isEncoded, isJsonType } from '../../server/http/headers.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 
 /** Largest answer of the merchant that is carried inside a JSON-RPC message, bytes (contract 3, response size). */

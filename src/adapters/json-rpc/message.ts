@@ -1,5 +1,5 @@
-import { isObject } from '../../json/object.ts';
-import type { Json } from '../../json/types.ts';
+import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { isObject, type Json } from '../../json/types.ts';
 
 /** The id of a JSON-RPC 2.0 request. It is echoed with its JSON type, and 0 is as good as any other. */
 export type RpcId = string | number;
@@ -28,7 +28,28 @@ export function errorText(id: RpcId | null, { code, message, data }: RpcError): 
 }
 
 /** The id of a body that could be parsed and not be accepted, or null. Numbers beyond a double's exact range are not what was sent. */
-export function idOf(document: Json | undefined): RpcId | null {
+function idOf(document: Json | undefined): RpcId | null {
   const id = isObject(document) ? document['id'] : undefined;
   return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
+}
+
+/** A body as JSON, or why it is none; `id` is what could be read of it all the same. */
+type BodyReading =
+  | { readonly ok: true; readonly value: Json }
+  | {
+      readonly ok: false;
+      readonly id: RpcId | null;
+      readonly code: typeof PARSE_ERROR | typeof INVALID_REQUEST;
+      readonly message: string;
+    };
+
+/** Parses a body. What is JSON, but says two things at once or more than can be held, is refused as a request. */
+export function readBody(bytes: Uint8Array): BodyReading {
+  try {
+    return { ok: true, value: parseStrictJson(bytes) };
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    const code = error.reason === 'malformed_json' ? PARSE_ERROR : INVALID_REQUEST;
+    return { ok: false, id: idOf(error.document), code, message: error.message };
+  }
 }

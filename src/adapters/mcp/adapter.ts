@@ -1,15 +1,14 @@
 import type { RequestHandler, Response } from 'express';
-import { isObject } from '../../json/object.ts';
-import type { Json } from '../../json/types.ts';
+import { isObject, type Json } from '../../json/types.ts';
 import { invokeUrl } from '../../payments/x402/wire/offer.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
-import { clientGone } from '../../server/http/client-gone.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import { clientGone } from '../../server/http/respond.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 import {
   carriedKey,
@@ -23,10 +22,8 @@ import {
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
-import { disagreeing } from './mirrored-headers.ts';
-import { badParams, type McpRequest, mismatch, readMessage } from './parse-request.ts';
-import { mcpResponseWriter } from './response-writer.ts';
-import { resultWriter } from './result.ts';
+import { badParams, disagreeing, type McpRequest, mismatch, readMessage } from './parse-request.ts';
+import { mcpResponseWriter, resultWriter } from './response-writer.ts';
 import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
 
 /** What the adapter is made of. */

@@ -1,19 +1,104 @@
 import type { Response } from 'express';
 import { errorEnvelope } from '../../errors.ts';
+import { isObject, type Json } from '../../json/types.ts';
 import { withError } from '../../payments/x402/wire/challenge.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { Resource } from '../../resources/resource.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
-import { MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
+import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { errorText, INVALID_PARAMS, type RpcId, resultText } from '../json-rpc/message.ts';
-import { deliveryMember, mandateReceiptMember, paidMember, requestIdMember } from '../json-rpc/metadata.ts';
+import {
+  deliveryMember,
+  type Members,
+  mandateReceiptMember,
+  paidMember,
+  requestIdMember,
+} from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
-import { deliveredContent, schemaValue } from './delivered.ts';
-import type { Era } from './eras.ts';
-import { type ToolResult, textBlock } from './result.ts';
+import { type Era, META_SERVER_INFO } from './eras.ts';
+import type { ServerInfo } from './tools.ts';
+
+/** A result of `tools/call` whose members are JSON text already. */
+interface ToolResult {
+  /** Content blocks, each as JSON text. */
+  readonly content: readonly string[];
+  readonly structured?: string;
+  readonly isError?: boolean;
+  /** Of `_meta`. */
+  readonly meta: Members;
+}
+
+/** Writes results of `tools/call` in the form of one era. */
+export function resultWriter(era: Era, server: ServerInfo): (result: ToolResult) => string {
+  const modern = era === 'modern';
+  const info = modern ? `,${JSON.stringify(META_SERVER_INFO)}:${JSON.stringify(server)}` : '';
+  const head = modern ? '{"resultType":"complete","content":[' : '{"content":[';
+  return ({ content, structured, isError = false, meta }) => {
+    const members = Object.entries(meta).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
+    const body = structured === undefined ? '' : `,"structuredContent":${structured}`;
+    const error = isError ? ',"isError":true' : '';
+    return `${head}${content.join(',')}]${body}${error},"_meta":{${members.join(',')}${info}}}`;
+  };
+}
+
+/** A text block. */
+function textBlock(text: string): string {
+  return `{"type":"text","text":${JSON.stringify(text)}}`;
+}
+
+/** What the merchant delivered, as content and structured content. */
+function deliveredContent(
+  content: AnswerContent,
+  era: Era,
+  resourceUrl: string,
+): Pick<ToolResult, 'content' | 'structured'> {
+  switch (content.kind) {
+    case 'json': {
+      const { text, value } = content;
+      // A string is what it says, everything else is its JSON.
+      return {
+        content: [textBlock(typeof value === 'string' ? value : text)],
+        structured: structured(text, isObject(value), era),
+      };
+    }
+    case 'text':
+      return { content: [textBlock(content.text)], structured: structured(JSON.stringify(content.text), false, era) };
+    case 'empty':
+      return { content: [textBlock('')], structured: structured('null', false, era) };
+    case 'bytes':
+      // Bytes are not said twice: base64 in structured content would only double them.
+      return { content: [bytesBlock(content, resourceUrl)] };
+  }
+}
+
+/** The value that an output schema is held against; undefined for bytes, which no schema describes. */
+function schemaValue(content: AnswerContent): Json | undefined {
+  if (content.kind === 'json') return content.value;
+  if (content.kind === 'text') return content.text;
+  return content.kind === 'empty' ? null : undefined;
+}
+
+/** The legacy era knows objects only. */
+function structured(text: string, isRecord: boolean, era: Era): string {
+  return isRecord || era === 'modern' ? text : `{"value":${text}}`;
+}
+
+const MEDIA = /^(image|audio)\//i;
+
+function bytesBlock(
+  { base64, mediaType, contentEncoding }: Extract<AnswerContent, { kind: 'bytes' }>,
+  uri: string,
+): string {
+  const mimeType = mediaType.split(';')[0]?.trim() ?? mediaType;
+  const type = MEDIA.exec(mimeType)?.[1]?.toLowerCase();
+  if (type !== undefined && contentEncoding === undefined) return JSON.stringify({ type, data: base64, mimeType });
+  const encoding =
+    contentEncoding === undefined ? {} : { _meta: { 'agent-commerce/contentEncoding': contentEncoding } };
+  return JSON.stringify({ type: 'resource', resource: { uri, mimeType, blob: base64, ...encoding } });
+}
 
 /** One `tools/call` as its answer needs it. */
-export interface ToolCall {
+interface ToolCall {
   readonly id: RpcId;
   readonly era: Era;
   readonly requestId: string;

@@ -1,9 +1,7 @@
-import { isObject } from '../../json/object.ts';
-import type { Json, JsonObject } from '../../json/types.ts';
-import type { ListedResource } from '../../resources/listing.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
+import { sameValue } from '../../resources/schemas/keywords.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
-import { sameValue } from '../../resources/schemas/subschemas.ts';
-import { asksForMandate, describedWithPrice } from '../description.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
 
 /** How long a client may go by the list, milliseconds. Resources change only when the gateway is started again. */

@@ -1,5 +1,8 @@
 import type { ProblemList } from '../../problems/problem.ts';
 
+/** Shortest token that draws no warning, characters. Callers of the checkout need it wherever they can come from outside (acp 13.7). */
+export const STRONG_TOKEN_LENGTH = 16;
+
 /** 32 bytes as base64 or base64url. */
 const KEY_TEXT = /^[A-Za-z0-9+/_-]{43}=?$/;
 

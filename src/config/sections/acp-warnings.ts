@@ -1,7 +1,7 @@
-import { longestTimeoutMs } from '../../checkouts/longest-timeout.ts';
+import { longestTimeoutMs } from '../../checkouts/settings.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import { isLoopbackUrl } from '../document/endpoints.ts';
-import { STRONG_TOKEN_LENGTH } from '../document/strong-token.ts';
+import { STRONG_TOKEN_LENGTH } from '../document/secret-uses.ts';
 import { OLD_SEALING_KEYS, SEALING_KEYS } from './sealing.ts';
 
 /** Longest wait for the merchant that the usual shutdown outlasts, milliseconds: of its 30 s, 5 are for writing down what came. */

@@ -1,16 +1,166 @@
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
-import type { AcpConfig, AcpDiscoverySettings } from '../../checkouts/settings.ts';
+import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../checkouts/operations.ts';
+import type {
+  AcpBackend,
+  AcpClient,
+  AcpConfig,
+  AcpDiscoverySettings,
+  IdempotencySettings,
+} from '../../checkouts/settings.ts';
 import type { SealingKey } from '../../crypto/seal.ts';
-import type { ProblemList } from '../../problems/problem.ts';
-import type { ConfigDocument } from '../document/document.ts';
+import { memberPath, type ProblemList } from '../../problems/problem.ts';
+import { readTemplate } from '../../resources/url-template.ts';
+import type { AcpDocument, ConfigDocument, HeaderMap } from '../document/document.ts';
 import { publicUrlFault } from '../document/endpoints.ts';
-import { SecretUses } from '../document/secret-uses.ts';
-import { acpBackend } from './acp-backend.ts';
-import { acpClients } from './acp-clients.ts';
-import { acpIdempotency } from './acp-idempotency.ts';
-import type { BackendBase } from './backend.ts';
+import { SecretUses, STRONG_TOKEN_LENGTH } from '../document/secret-uses.ts';
+import { type BackendBase, backendBase, lowerHeaders } from './backend.ts';
+import { checkoutRing, OLD_SEALING_KEYS, sealingKeys } from './sealing.ts';
 
 const ACP = schema.properties.protocols.properties.acp.properties;
+const IDEMPOTENCY = ACP.idempotency.properties;
+const IDEMPOTENCY_AT = 'protocols.acp.idempotency';
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** `idempotency`: undefined when the secret or the keys are missing; problems tell how to make them. `sealing`: the ring of the storage. */
+function acpIdempotency(
+  {
+    idempotency: document = {},
+    sessionDays = ACP.sessionDays.default,
+  }: Pick<AcpDocument, 'idempotency' | 'sessionDays'>,
+  sealing: readonly SealingKey[],
+  uses: SecretUses,
+  problems: ProblemList,
+): IdempotencySettings | undefined {
+  const { secret, keys, retentionHours, merchant, sessionLock } = document;
+  if (secret === undefined) problems.add(`${IDEMPOTENCY_AT}.secret`, `is missing: ${IDEMPOTENCY.secret.description}`);
+  else uses.note(`${IDEMPOTENCY_AT}.secret`, secret);
+  const ring = checkoutRing(sealing, sealingKeys(keys ?? [], OLD_SEALING_KEYS, problems), uses, problems);
+  if (secret === undefined || ring === undefined) return undefined;
+  return {
+    retentionMs: (retentionHours ?? IDEMPOTENCY.retentionHours.default) * HOUR_MS,
+    sessionKeepMs: sessionDays * DAY_MS,
+    secret: Buffer.from(secret),
+    keys: ring,
+    merchant: merchant ?? 'derived-key',
+    sessionLock: sessionLock ?? IDEMPOTENCY.sessionLock.default,
+  };
+}
+
+const AUTH_AT = 'protocols.acp.auth';
+/** The caller's id where there is one token and no list (acp 8). */
+const ONLY_CLIENT = 'default';
+
+/**
+ * `auth`: who may call. Problems tell of missing, short and repeated tokens: one token is one caller, else a claim could belong to two.
+ * `trial`: short tokens are let pass.
+ */
+function acpClients(
+  auth: AcpDocument['auth'],
+  trial: boolean,
+  uses: SecretUses,
+  problems: ProblemList,
+): readonly AcpClient[] {
+  const { token = '', clients } = auth ?? {};
+  if (token !== '' && clients !== undefined)
+    problems.add(AUTH_AT, 'must have exactly one of token and clients; ACP_TOKEN in the environment sets token');
+  if (token === '' && clients === undefined)
+    problems.add(AUTH_AT, `is missing: { token: "\${ACP_TOKEN}" }, or clients: a list of { id, tokens }`);
+  if (clients === undefined) {
+    if (token !== '') checkToken(`${AUTH_AT}.token`, token, trial, uses, problems);
+    return [{ id: ONLY_CLIENT, tokens: [token] }];
+  }
+  const ids = new Set<string>();
+  return clients.map(({ id, tokens }, index) => {
+    const at = memberPath(`${AUTH_AT}.clients`, index);
+    if (ids.has(id)) problems.add(`${at}.id`, 'is there already; one client is one entry');
+    ids.add(id);
+    // The place of the next token may be empty between two changes.
+    const given = tokens.filter((one) => one !== '');
+    if (given.length === 0) problems.add(`${at}.tokens`, 'must have a token that is not empty');
+    for (const [place, one] of tokens.entries())
+      if (one !== '') checkToken(memberPath(`${at}.tokens`, place), one, trial, uses, problems);
+    return { id, tokens: given };
+  });
+}
+
+function checkToken(path: string, token: string, trial: boolean, uses: SecretUses, problems: ProblemList): void {
+  if (!trial && token.length < STRONG_TOKEN_LENGTH)
+    problems.add(
+      path,
+      `must have at least ${STRONG_TOKEN_LENGTH} characters; make it with: openssl rand -hex 32. Only a shop on this machine ` +
+        'alone may have a shorter one: publicBaseUrl on loopback, storage.sqlite, and no public network',
+    );
+  uses.note(path, token);
+}
+
+const BACKEND_AT = 'protocols.acp.backend';
+/** Headers that a checkout call sets itself, besides those that no backend may be given (acp 13.3). */
+const OWN_HEADERS: readonly string[] = ['accept', 'api-version', 'request-id', 'signature', 'timestamp', 'x-attempt'];
+
+type Operations = AcpBackend['operations'];
+
+/** `backend`: what is not said is that of the shop's own backend. `baseUrl` has passed the rules of `fields.ts`. */
+function acpBackend(document: AcpDocument['backend'] = {}, shop: BackendBase, problems: ProblemList): AcpBackend {
+  const { baseUrl, headers, operations = {} } = document;
+  const { origin, pathPrefix } = baseUrl === undefined ? shop : backendBase(baseUrl);
+  const operation = (id: Operation) => {
+    const { path = OPERATION_RULES[id].path, timeoutMs = OPERATION_RULES[id].timeoutMs } = operations[id] ?? {};
+    const fault = pathFault(id, path);
+    if (fault !== undefined) problems.add(`${BACKEND_AT}.operations.${id}.path`, fault);
+    return { path: pathPrefix + path, timeoutMs };
+  };
+  const derived: Operations = {
+    createCheckoutSession: operation('createCheckoutSession'),
+    updateCheckoutSession: operation('updateCheckoutSession'),
+    getCheckoutSession: operation('getCheckoutSession'),
+    completeCheckoutSession: operation('completeCheckoutSession'),
+    cancelCheckoutSession: operation('cancelCheckoutSession'),
+  };
+  checkDifferent(derived, problems);
+  const { scopesByClient = false } = document;
+  return { origin, headers: headersOf(headers, shop, problems), operations: derived, scopesByClient };
+}
+
+function pathFault(id: Operation, path: string): string | undefined {
+  const reading = readTemplate(path);
+  if (!reading.ok) return reading.message;
+  const places = reading.template.parameters.map((name) => `{${name}}`);
+  const wanted = OPERATION_RULES[id].path.includes(SESSION_PLACE);
+  const sound = wanted ? places.join() === SESSION_PLACE : places.length === 0;
+  if (sound) return undefined;
+  return wanted
+    ? `must have ${SESSION_PLACE} once, and no other {…}: there the session's id goes`
+    : 'must have no {…}: there is no session yet';
+}
+
+/** An operation that reaches another one's handler would complete what was to be canceled. */
+function checkDifferent(operations: Operations, problems: ProblemList): void {
+  const seen = new Map<string, Operation>();
+  for (const id of OPERATIONS) {
+    const call = `${OPERATION_RULES[id].method} ${operations[id].path}`;
+    const other = seen.get(call);
+    if (other !== undefined)
+      problems.add(
+        `${BACKEND_AT}.operations.${id}.path`,
+        `must differ from that of ${other}: the merchant could not tell them apart`,
+      );
+    else seen.set(call, id);
+  }
+}
+
+function headersOf(own: HeaderMap | undefined, shop: BackendBase, problems: ProblemList): HeaderMap {
+  const headers = own === undefined ? shop.headers : lowerHeaders(own, `${BACKEND_AT}.headers`, problems);
+  const taken = OWN_HEADERS.filter((name) => Object.hasOwn(headers, name)).join(', ');
+  if (taken === '') return headers;
+  const message =
+    own === undefined
+      ? `is missing: backend.headers has ${taken}, which a checkout call says itself; list the headers for it here`
+      : `must not have ${taken}: a checkout call says that itself`;
+  problems.add(`${BACKEND_AT}.headers`, message);
+  return headers;
+}
+
 const AT = 'protocols.acp';
 
 /** What the checkout adapter is derived from besides its own section. */

@@ -1,4 +1,5 @@
-import { X509Certificate } from 'node:crypto';
+import { type KeyObject, X509Certificate } from 'node:crypto';
+import type { PublicJwk } from '../../crypto/signing-key.ts';
 import { isDidKey, keysOfDidKey } from '../../mandates/ap2/trust/did-key.ts';
 import { didWebUrl, isDidWeb } from '../../mandates/ap2/trust/did-web.ts';
 import { type IssuerSettings, type KeySource, roleOf } from '../../mandates/ap2/trust/issuer.ts';
@@ -7,7 +8,28 @@ import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { IssuerDocument } from '../document/document.ts';
 import { hostKind, readHttpUrl } from '../document/endpoints.ts';
 import { readBoundedFile } from '../document/read.ts';
-import type { KeyUses } from './ap2-keys.ts';
+
+/**
+ * Every key that the configuration names, by its coordinates and not by its id. A key has one use: a key that signs checkouts roots no
+ * mandate, and the key of one issuer roots none of another (ap2 7.5).
+ */
+export class KeyUses {
+  readonly #paths = new Map<string, string>();
+  readonly #problems: ProblemList;
+
+  constructor(problems: ProblemList) {
+    this.#problems = problems;
+  }
+
+  /** Notes a key at a path; a problem when it has a use already. */
+  note(path: string, key: KeyObject | Pick<PublicJwk, 'crv' | 'x' | 'y'>): void {
+    const { crv, x, y = '' } = 'x' in key ? key : key.export({ format: 'jwk' });
+    const name = `${crv} ${x} ${y}`;
+    const other = this.#paths.get(name);
+    if (other !== undefined) this.#problems.add(path, `must not be the key of ${other}: a key is for one use`);
+    else this.#paths.set(name, path);
+  }
+}
 
 /** Largest file of root certificates, bytes. */
 const MAX_ROOTS_BYTES = 262_144;

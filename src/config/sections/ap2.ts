@@ -6,8 +6,7 @@ import { readJwk } from '../../mandates/ap2/trust/static-keys.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { Ap2Document, ConfigDocument } from '../document/document.ts';
-import { deriveIssuers } from './ap2-issuers.ts';
-import { KeyUses } from './ap2-keys.ts';
+import { deriveIssuers, KeyUses } from './ap2-issuers.ts';
 import type { PriceAsset } from './pricing.ts';
 
 const AT = 'authorization.ap2';

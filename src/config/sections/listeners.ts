@@ -1,9 +1,19 @@
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { ProblemList } from '../../problems/problem.ts';
+import type { Rate } from '../../server/rate-limit/token-buckets.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';
 import { deriveA2a } from './a2a.ts';
 import { type AcpSurroundings, deriveAcp } from './acp.ts';
+
+const RATE = schema.properties.limits.properties.rate.properties;
+
+/** `limits.rate`: undefined when it is not there, which switches the rate limit off. A burst is two seconds' worth unless it is said. */
+export function deriveRate(limits: ConfigDocument['limits']): Rate | undefined {
+  if (limits?.rate === undefined) return undefined;
+  const { perSecond = RATE.perSecond.default, burst = 2 * perSecond } = limits.rate;
+  return { perSecond, burst };
+}
 
 const SERVER = schema.properties.server.properties;
 const MANAGEMENT = schema.properties.management.properties;

@@ -1,5 +1,4 @@
-import { AmountError, parseAmount } from '../../payments/pricing/amount.ts';
-import type { Pricing } from '../../payments/pricing/price.ts';
+import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/amount.ts';
 import type { ProblemList } from '../../problems/problem.ts';
 import type { ResourceDocument, X402Document } from '../document/document.ts';
 

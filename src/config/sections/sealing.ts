@@ -1,5 +1,4 @@
-import type { SealingKeys } from '../../crypto/key-ring.ts';
-import type { SealingKey } from '../../crypto/seal.ts';
+import type { SealingKey, SealingKeys } from '../../crypto/seal.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { SealingKeyDocument } from '../document/document.ts';
 import { SecretUses } from '../document/secret-uses.ts';

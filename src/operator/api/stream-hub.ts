@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EventEntry, EventFeed, EventStretch, EventTail } from '../../events/event.ts';
 import { BEGINNING, comparePositions } from '../../events/position.ts';
-import { framesOf } from './stream-frames.ts';
-import type { StreamReader } from './stream-reader.ts';
+import { framesOf, type StreamReader } from './stream-reader.ts';
 
 /** Entries of one read. */
 export const READ_ENTRIES = 500;

@@ -1,7 +1,58 @@
+import { readFileSync } from 'node:fs';
 import { type RequestHandler, Router } from 'express';
-import { allowOnly } from '../../server/http/methods.ts';
+import type { StaticDocument } from '../../resources/resource.ts';
+import { staticText } from '../../resources/static-document.ts';
 import { staticDocument } from '../../server/http/respond.ts';
-import { CONSOLE_FILES } from './files.ts';
+import { allowOnly } from '../../server/http/target.ts';
+
+/** A file of the console as it is served. */
+interface ConsoleFile {
+  readonly path: string;
+  readonly mediaType: string;
+  readonly document: StaticDocument;
+}
+
+const STYLE = 'text/css; charset=utf-8';
+const SCRIPT = 'text/javascript; charset=utf-8';
+
+/** Everything that is served; what is not listed here is not reachable. One call a file, in the spelling that the bundle inlines. */
+export const CONSOLE_FILES: readonly ConsoleFile[] = [
+  page('text/html; charset=utf-8', readFileSync(new URL('./console.html', import.meta.url), 'utf8')),
+  file('base.css', STYLE, readFileSync(new URL('./base.css', import.meta.url), 'utf8')),
+  file('page.css', STYLE, readFileSync(new URL('./page.css', import.meta.url), 'utf8')),
+  file('tables.css', STYLE, readFileSync(new URL('./tables.css', import.meta.url), 'utf8')),
+  file('narrow.css', STYLE, readFileSync(new URL('./narrow.css', import.meta.url), 'utf8')),
+  file('sign-in.css', STYLE, readFileSync(new URL('./sign-in.css', import.meta.url), 'utf8')),
+  file('dialogs.css', STYLE, readFileSync(new URL('./dialogs.css', import.meta.url), 'utf8')),
+  file('icon.svg', 'image/svg+xml', readFileSync(new URL('./icon.svg', import.meta.url), 'utf8')),
+  file('books.js', SCRIPT, readFileSync(new URL('./books.js', import.meta.url), 'utf8')),
+  file('calls-view.js', SCRIPT, readFileSync(new URL('./calls-view.js', import.meta.url), 'utf8')),
+  file('calls.js', SCRIPT, readFileSync(new URL('./calls.js', import.meta.url), 'utf8')),
+  file('console.js', SCRIPT, readFileSync(new URL('./console.js', import.meta.url), 'utf8')),
+  file('details-view.js', SCRIPT, readFileSync(new URL('./details-view.js', import.meta.url), 'utf8')),
+  file('dom.js', SCRIPT, readFileSync(new URL('./dom.js', import.meta.url), 'utf8')),
+  file('feed.js', SCRIPT, readFileSync(new URL('./feed.js', import.meta.url), 'utf8')),
+  file('figures-view.js', SCRIPT, readFileSync(new URL('./figures-view.js', import.meta.url), 'utf8')),
+  file('gateway.js', SCRIPT, readFileSync(new URL('./gateway.js', import.meta.url), 'utf8')),
+  file('money.js', SCRIPT, readFileSync(new URL('./money.js', import.meta.url), 'utf8')),
+  file('owed-view.js', SCRIPT, readFileSync(new URL('./owed-view.js', import.meta.url), 'utf8')),
+  file('owed.js', SCRIPT, readFileSync(new URL('./owed.js', import.meta.url), 'utf8')),
+  file('readiness-view.js', SCRIPT, readFileSync(new URL('./readiness-view.js', import.meta.url), 'utf8')),
+  file('refund-view.js', SCRIPT, readFileSync(new URL('./refund-view.js', import.meta.url), 'utf8')),
+  file('revenue-view.js', SCRIPT, readFileSync(new URL('./revenue-view.js', import.meta.url), 'utf8')),
+  file('session.js', SCRIPT, readFileSync(new URL('./session.js', import.meta.url), 'utf8')),
+  file('takings.js', SCRIPT, readFileSync(new URL('./takings.js', import.meta.url), 'utf8')),
+  file('watch.js', SCRIPT, readFileSync(new URL('./watch.js', import.meta.url), 'utf8')),
+  file('words.js', SCRIPT, readFileSync(new URL('./words.js', import.meta.url), 'utf8')),
+];
+
+function page(mediaType: string, text: string): ConsoleFile {
+  return { path: '/console', mediaType, document: staticText(text) };
+}
+
+function file(name: string, mediaType: string, text: string): ConsoleFile {
+  return { path: `/console/${name}`, mediaType, document: staticText(text) };
+}
 
 /**
  * What the page may do: load these files, and ask the gateway it came from. No script or style in the markup, nothing of another

@@ -1,11 +1,10 @@
 import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
-import { classify } from '../../backend/outcome.ts';
-import { type BackendAnswer, BackendError, type BackendFailure, type Exchange } from '../../backend/types.ts';
-import { isSealed } from '../../crypto/sealed-text.ts';
+import { type BackendAnswer, BackendError, type BackendFailure, classify, type Exchange } from '../../backend/types.ts';
+import { isSealed } from '../../crypto/seal.ts';
 import type { Journal } from '../../events/journal.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
 import type { Paid } from '../settlement/settlement-request.ts';
-import { readStoredRequest } from '../settlement/stored-request.ts';
+import { readStoredRequest } from '../settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../settlement/terms.ts';
 import type { DeliveryRecorder } from './delivery-recorder.ts';
 

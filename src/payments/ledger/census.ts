@@ -1,5 +1,5 @@
-import { ANSWER_KEPT } from './delivery-progress.ts';
 import type { PaymentState } from './ledger.ts';
+import { ANSWER_KEPT } from './payment-receipt.ts';
 
 /** How many payments are looked at one by one; of more than these only the sum is known. */
 export const CENSUS_LIMIT = 1_000;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Channel, EventDraft } from '../../events/event.ts';
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
@@ -101,7 +102,7 @@ export interface PaymentRecord extends PaymentTerms {
  * Of an answer to the buyer. `begun`: bytes of it may have left; when its process is dead, that is all that is known. `ended`: its process
  * lived to say that it was not sent completely.
  */
-export type Sending = 'begun' | 'ended';
+type Sending = 'begun' | 'ended';
 
 /** Largest body of an answer that is kept, bytes (contract 4.4). */
 export const MAX_KEPT_BYTES = 262_144;
@@ -242,4 +243,9 @@ export interface PaymentLedger {
   kept(payId: string): Promise<KeptAnswer | undefined>;
   /** Records whose `dueAt` has come, the longest overdue first. */
   due(limit: number): Promise<readonly PaymentRecord[]>;
+}
+
+/** A command token for whoever holds this record: a retried write carries the same one and changes nothing twice. */
+export function fencingToken(record: PaymentRecord): Holder {
+  return { payId: record.payId, owner: record.owner, fence: record.fence, step: randomUUID() };
 }

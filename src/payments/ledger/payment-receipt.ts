@@ -1,7 +1,29 @@
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
-import type { Receipt, ReceiptAuthorization, ReceiptPayment } from '../../receipts/receipt.ts';
-import { ANSWER_KEPT } from './delivery-progress.ts';
+import { type Receipt, type ReceiptAuthorization, type ReceiptPayment, receiptId } from '../../receipts/receipt.ts';
 import type { PaymentRecord, PaymentTerms } from './ledger.ts';
+
+/** The largest moment that an id can hold, milliseconds. */
+const LATEST_MS = 2 ** 48 - 1;
+
+/**
+ * The id of a payment's receipt. It follows from the authorization alone, so whoever meets the payment, the call that was paid, a later one
+ * after the store was lost, or a search through the chain, writes the same receipt, in whatever order they come. Ids still sort by time:
+ * clients let an authorization live as long as the offer asks, so that long before its end it was signed.
+ * @param payId replay key, SHA-256 hex
+ * @param validBefore of the authorization, Unix seconds
+ * @param lifeSeconds `maxTimeoutSeconds` of the offer
+ */
+export function paymentReceiptId(payId: string, validBefore: number, lifeSeconds: number): string {
+  const signedMs = Math.max(0, validBefore - lifeSeconds) * 1_000;
+  return receiptId(Math.min(signedMs, LATEST_MS), Buffer.from(payId, 'hex').subarray(0, 16));
+}
+
+/** `reason` of an undelivered record whose request certainly never reached the merchant: any method may be sent again. */
+export const REQUEST_NOT_WRITTEN = 'request_not_written';
+/** Its opposite, from the moment the request may leave. */
+export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
+/** The merchant answered, the answer is kept: nothing need be sent again. */
+export const ANSWER_KEPT = 'answer_kept';
 
 /** How far the delivery of a paid call came. `failure` is the error code the buyer was given. */
 export interface Delivery {

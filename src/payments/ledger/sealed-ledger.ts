@@ -1,5 +1,4 @@
-import type { KeyRing } from '../../crypto/key-ring.ts';
-import { openText, sealText } from '../../crypto/sealed-text.ts';
+import { type KeyRing, openText, sealText } from '../../crypto/seal.ts';
 import { assertKeeping } from './invariants.ts';
 import {
   type Advanced,

@@ -1,3 +1,15 @@
+/** What a call costs. */
+export type Pricing =
+  | { readonly type: 'free' }
+  | {
+      readonly type: 'fixed';
+      /** Display units, as configured. */
+      readonly amount: string;
+      readonly currency: string;
+      /** Base units. */
+      readonly units: bigint;
+    };
+
 /** Exact money: decimal strings in display units outside, `bigint` base units inside, never a float. */
 
 /** Longest amount text that is read, characters: 78 digits of 2^256, a point, and room for trailing zeros. */

@@ -1,17 +1,22 @@
 import type { BackendRequest } from '../../backend/types.ts';
-import { isSealed } from '../../crypto/sealed-text.ts';
+import { isSealed } from '../../crypto/seal.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
 import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
 import type { BuyerTokens } from '../pricing/buyer-token.ts';
+import { decodeProof } from '../x402/wire/header-codec.ts';
 import { invokeUrl } from '../x402/wire/offer.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
-import { replayKey } from '../x402/wire/payid.ts';
-import { decodeProof } from '../x402/wire/proof-codec.ts';
+import { replayKey } from '../x402/wire/payload-schema.ts';
 import type { PaymentRequirements } from '../x402/wire/types.ts';
-import { keyDigest, tokenDigest } from './merchant-key.ts';
-import { clearRequirements, readStoredProof, unreadable } from './stored-proof.ts';
-import { readStoredRequest } from './stored-request.ts';
+import {
+  clearRequirements,
+  keyDigest,
+  readStoredProof,
+  readStoredRequest,
+  tokenDigest,
+  unreadable,
+} from './stored-purchase.ts';
 import { whatIsBought } from './terms.ts';
 import type { CarriedProof } from './verifier.ts';
 

@@ -1,20 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { HeldConnection } from '../../backend/types.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { fencingToken } from '../ledger/fencing-token.ts';
-import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
+import { fencingToken, type PaymentLedger, type PaymentRecord } from '../ledger/ledger.ts';
 import type { Refusal } from '../ledger/refusals.ts';
 import type { RailVerdict, Settled, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
-import type { PaymentRail } from '../x402/wire/rail.ts';
-import { beginSettling, orUncertain } from './begin-settling.ts';
-import { answerExisting } from './existing-payment.ts';
-import { LEASE_MS, type Leases } from './leases.ts';
-import { windowEndMs } from './patience.ts';
-import { closeSettlement, type LedgerContext, leaveUncertain } from './record-outcome.ts';
-import { rememberedRefusal } from './remembered-refusal.ts';
-import { createReservations, type Reservations } from './reservations.ts';
-import { resumeDelivery } from './resume-delivery.ts';
+import type { PaymentRail } from '../x402/wire/types.ts';
+import { tooLate } from '../x402/wire/window.ts';
+import { answerExisting, isUnderOtherMandate, rememberedRefusal, resumeDelivery } from './existing-payment.ts';
+import { createReservations, LEASE_MS, type Leases, type Reservations } from './reservations.ts';
+import { windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import {
   NEVER_ANEW,
@@ -22,12 +17,17 @@ import {
   type SettlementRequest,
   type SettlementResult,
 } from './settlement-request.ts';
-import { createSettlementSlots, type SettlementSlots } from './settlement-slots.ts';
+import {
+  beginSettling,
+  closeSettlement,
+  type LedgerContext,
+  leaveUncertain,
+  orUncertain,
+  writeAhead,
+} from './settlement-writes.ts';
+import { createSettlementSlots, type SettlementSlots } from './slots.ts';
 import { claimed, markFor, type StoreLossParts } from './store-loss.ts';
-import { readStoredProof, recallForChain, UNREADABLE, unreadable } from './stored-proof.ts';
-import { tooLate } from './too-late.ts';
-import { isUnderOtherMandate } from './under-other-mandate.ts';
-import { writeAhead } from './write-ahead.ts';
+import { readStoredProof, recallForChain, UNREADABLE, unreadable } from './stored-purchase.ts';
 
 /** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
 const SALE_BOUND_MS = 205_000;

@@ -13,7 +13,7 @@ interface SlotBounds {
 }
 
 /** Places that holders share: nobody takes more than his part, and who waits for his own does not stand in the way of others. */
-export interface Slots {
+interface Slots {
   /**
    * Runs a step in a place of its own: at once or in turn. `crowded` runs instead when none came free in time, or when too many of this
    * holder wait already.
@@ -72,4 +72,28 @@ export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds
       }
     },
   };
+}
+
+/**
+ * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that it takes a dozen wallets whose
+ * settlements hang to fill the house.
+ */
+export const PAYER_SETTLEMENTS = 8;
+/** Calls of one payer that wait for one of its own places. */
+export const PAYER_WAITERS = 8;
+/** Settlements under way in this process. Fewer than the connections to a peer, which readiness and earlier payments need too. */
+export const ALL_SETTLEMENTS = 112;
+/** How long a call waits for a place, milliseconds: as long as a copy waits for its original, and more than a block of most networks. */
+export const SLOT_WAIT_MS = 3_000;
+
+/**
+ * Bounds what payers with slow settlements can hold of a peer's connections. A place stands in the name of its payer, so
+ * only proofs that were verified may take one: else anybody could take the places of anybody.
+ */
+export type SettlementSlots = Slots;
+
+export function createSettlementSlots(time?: Time): SettlementSlots {
+  const bounds = { each: PAYER_SETTLEMENTS, eachWaiting: PAYER_WAITERS, all: ALL_SETTLEMENTS, waitMs: SLOT_WAIT_MS };
+  const places = createSlots(bounds, time);
+  return { within: (payer, step, crowded) => places.within(payer.toLowerCase(), step, crowded) };
 }

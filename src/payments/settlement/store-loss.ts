@@ -1,7 +1,7 @@
 import type { PaymentFacts, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
-import { RETRY_WINDOW_MS } from '../ledger/retention.ts';
+import { RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import type { Settled, SettlementHistory } from '../rail.ts';
-import type { PaymentRail } from '../x402/wire/rail.ts';
+import type { PaymentRail } from '../x402/wire/types.ts';
 import type { SettlementRequest } from './settlement-request.ts';
 
 /**

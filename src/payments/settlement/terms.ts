@@ -4,13 +4,11 @@ import type { Channel } from '../../events/event.ts';
 import { canonicalJson } from '../../json/canonical.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { NewToken, PaymentTerms } from '../ledger/ledger.ts';
-import { paymentReceiptId } from '../ledger/receipt-id.ts';
+import { paymentReceiptId } from '../ledger/payment-receipt.ts';
 import type { ShownToken } from '../pricing/buyer-token.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
-import type { Proof } from '../x402/wire/rail.ts';
-import { keyDigest, tokenDigest, tokenId } from './merchant-key.ts';
-import { storedProof } from './stored-proof.ts';
-import { storedRequest } from './stored-request.ts';
+import type { Proof } from '../x402/wire/types.ts';
+import { keyDigest, storedProof, storedRequest, tokenDigest, tokenId } from './stored-purchase.ts';
 
 /** What is fixed about a purchase when its authorization is reserved for the first time. */
 export function paymentTerms(

@@ -1,16 +1,15 @@
 import { type AssetDifference, checkAsset } from './chain/asset-check.ts';
 import { type Chain, createChain } from './chain/chain.ts';
 import { watchChain } from './chain/chain-health.ts';
-import { rememberCode } from './chain/payer-code.ts';
 import { createRpc, type Rpc } from './chain/rpc.ts';
-import { createWalletSignatures } from './chain/wallet-signature.ts';
-import { prepareRecovery, type RecoveryEngine } from './evm/recover.ts';
+import { createWalletSignatures, rememberCode } from './chain/wallet-signature.ts';
+import { prepareRecovery, type RecoveryEngine } from './evm/signature.ts';
 import { createRemoteRail } from './facilitator/remote-rail.ts';
 import { createLocalRail } from './local/local-rail.ts';
 import { trustingOnly, withoutWrongClock } from './verify/trust.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
-import type { PaymentRail } from './wire/rail.ts';
 import type { X402Config } from './wire/settings.ts';
+import type { PaymentRail } from './wire/types.ts';
 
 /** The configured rail, open, with the local verification that stands in front of it. */
 export interface X402Rail extends PaymentRail {

@@ -2,14 +2,11 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import { passed } from '../../payments/steps.ts';
-import type { Receipt } from '../../receipts/receipt.ts';
-import { unpaidReceipt } from '../../receipts/unpaid.ts';
-import { elapsedMs } from '../../server/http/elapsed.ts';
-import { type AnsweredCall, callAt } from '../call.ts';
-import { backendFailed, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
+import { type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
+import { elapsedMs } from '../../time/time.ts';
+import { type AnsweredCall, annotationsOfFunded, callAt } from '../call.ts';
+import { backendFailed, isRetrySafe, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
 import { captureAnswer, readOn } from '../steps/capture-answer.ts';
-import { annotationsOfFunded } from '../steps/payment-annotations.ts';
-import { isRetrySafe } from '../steps/retry-safety.ts';
 
 /** `metadata.backendErrorCode` of a paid call whose answer came and was not sent. */
 const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: 'GATEWAY_BUSY' } as const;

@@ -2,8 +2,7 @@ import type { ErrorRequestHandler } from 'express';
 import { asGatewayError, GatewayError } from '../../errors.ts';
 import { type CallIds, idsOf } from '../../server/http/request-id.ts';
 import { sendError } from '../../server/http/respond.ts';
-import { type Call, currentCall, type PaymentAnnotations } from '../call.ts';
-import { annotationsOfFunded } from '../steps/payment-annotations.ts';
+import { annotationsOfFunded, type Call, currentCall, type PaymentAnnotations } from '../call.ts';
 
 /** What the log may know of a failure, in whichever protocol's words it is answered. */
 export type Failure = Pick<GatewayError, 'status' | 'message' | 'cause'> & { readonly code: string };

@@ -1,7 +1,6 @@
 import type { RequestHandler, Response } from 'express';
 import { backendHeaders } from '../../backend/header-policy.ts';
-import { classify } from '../../backend/outcome.ts';
-import { BackendError, type BackendRequest, type Exchange } from '../../backend/types.ts';
+import { BackendError, type BackendRequest, classify, type Exchange } from '../../backend/types.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import { backendIdempotencyKey } from '../../payments/settlement/terms.ts';
 import { passed } from '../../payments/steps.ts';

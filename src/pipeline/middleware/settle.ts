@@ -7,15 +7,14 @@ import type { Settler } from '../../payments/settlement/settle.ts';
 import type { Paid, PostponedFor, SettlementResult } from '../../payments/settlement/settlement-request.ts';
 import type { ClaimEnd } from '../../payments/settlement/task-claims.ts';
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
-import { proofDigest } from '../../payments/x402/verify/proof-digest.ts';
+import { proofDigest } from '../../payments/x402/verify/verify.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/offers.ts';
-import { elapsedMs } from '../../server/http/elapsed.ts';
+import { elapsedMs } from '../../time/time.ts';
 import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '../call.ts';
-import { paidAndNot } from '../steps/backend-failed.ts';
+import { isRetrySafe, paidAndNot, retryUntil } from '../steps/backend-failed.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
 import { notCollected } from '../steps/collecting.ts';
 import { offerOf, requirePayment } from '../steps/payment-required.ts';
-import { isRetrySafe, retryUntil } from '../steps/retry-safety.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 import { failedForMandate, mandateOf, usedMandate } from './mandate-of-sale.ts';
 

@@ -6,11 +6,30 @@ import { NEVER_ANEW } from '../../payments/settlement/settlement-request.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
 import type { Offers } from '../../payments/x402/wire/offers.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
-import { advanceCall, callAt } from '../call.ts';
+import { advanceCall, callAt, type PreparedCall } from '../call.ts';
 import { notCollected } from '../steps/collecting.ts';
-import { oneKey } from '../steps/one-key.ts';
 import { offerOf, requirePayment } from '../steps/payment-required.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
+
+/** 1 to 255 printable ASCII characters (contract 4.4). */
+const KEY = /^[\x20-\x7e]{1,255}$/;
+
+/** The one key of a paid call: the header's, or the payment-identifier of its proof. @throws GatewayError INPUT_INVALID */
+export function oneKey(header: PreparedCall['idempotencyKey'], identifier: string | undefined): string | undefined {
+  if (header === undefined) return identifier;
+  if (typeof header !== 'string' || !KEY.test(header))
+    throw refused(
+      'idempotency_key_malformed',
+      'Idempotency-Key must come once, with 1 to 255 printable ASCII characters.',
+    );
+  if (identifier !== undefined && identifier !== header)
+    throw refused('idempotency_keys_differ', 'Idempotency-Key and the payment-identifier of the proof must be equal.');
+  return header;
+}
+
+function refused(reason: string, message: string): GatewayError {
+  return new GatewayError('INPUT_INVALID', { message, details: { reason } });
+}
 
 /** Checks the proof locally, cheap checks first (contract 4.2, steps 1 to 4). Nothing is written and no money moves. */
 export function verify(

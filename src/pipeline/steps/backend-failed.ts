@@ -1,10 +1,24 @@
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
+import { RETRY_WINDOW_MS } from '../../payments/ledger/transitions.ts';
 import { paymentDetails } from '../../payments/x402/wire/offers.ts';
-import { elapsedMs } from '../../server/http/elapsed.ts';
+import type { Resource } from '../../resources/resource.ts';
+import { elapsedMs } from '../../time/time.ts';
 import type { FundedCall } from '../call.ts';
-import { isRetrySafe, retryUntil } from './retry-safety.ts';
+
+/** Whether the merchant may be sent this resource's request a second time (contract 4.3, row "undelivered"). */
+export function isRetrySafe(resource: {
+  readonly backend: Pick<Resource['backend'], 'method' | 'idempotent'>;
+}): boolean {
+  const { method, idempotent } = resource.backend;
+  return idempotent || method === 'GET' || method === 'PUT' || method === 'DELETE';
+}
+
+/** Until when the same proof can collect what it paid for, ISO 8601. */
+export function retryUntil(record: PaymentRecord): string {
+  return new Date((record.settledAt ?? record.changedAt) + RETRY_WINDOW_MS).toISOString();
+}
 
 /** Why nothing can be delivered, in the words of contract 1.2. */
 interface BackendFailed {

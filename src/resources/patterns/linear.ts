@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { MATCH_BUDGET } from './budget.ts';
+import { MATCH_BUDGET, spendSteps } from './budget.ts';
 import { type PatternNode, PatternRefusal, readPattern } from './syntax.ts';
 
 /**
@@ -32,7 +32,7 @@ interface LinearPattern {
 }
 
 /** What patterns run on is not there. Its message says what to do. */
-export class LinearEngineMissing extends Error {}
+class LinearEngineMissing extends Error {}
 
 let proven = false;
 
@@ -237,4 +237,17 @@ function isAnchored(node: PatternNode, anchor: '^' | '$'): boolean {
     case 'one':
       return false;
   }
+}
+
+/** What the validator calls in the place of `RegExp`: linear, within the budget of the document.  @throws PatternRefusal */
+export function linearRegExp(pattern: string): { test(text: string): boolean; toString(): string } {
+  const { test, cost } = compilePattern(pattern);
+  return {
+    test(text) {
+      spendSteps(cost(text.length));
+      return test(text);
+    },
+    // The validator tells compiled patterns apart by their text.
+    toString: () => pattern,
+  };
 }

@@ -3,10 +3,9 @@ import { canonicalJson } from '../../json/canonical.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
 import { memberPath } from '../../problems/problem.ts';
 import { FORMATS } from '../patterns/formats.ts';
-import { linearRegExp } from '../patterns/linear-regexp.ts';
+import { linearRegExp } from '../patterns/linear.ts';
 import { MAX_MATCHED_LENGTH } from './closed-objects.ts';
-import type { ResourceFault } from './fault.ts';
-import { MIRROR_KEYWORD } from './keywords.ts';
+import { MIRROR_KEYWORD, type ResourceFault } from './keywords.ts';
 
 /** A string under a pattern or a format was too long to be tried. Thrown, because "no match" would let `not` accept it. */
 export class MatchLengthError extends Error {}

@@ -1,7 +1,6 @@
-import { isObject } from '../../json/object.ts';
-import type { Json, JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { compilePattern } from '../patterns/linear.ts';
-import { sameValue, withSubschemas } from './subschemas.ts';
+import { sameValue, withSubschemas } from './keywords.ts';
 
 /** Longest string that a pattern or a format is tried on, characters. */
 export const MAX_MATCHED_LENGTH = 4_096;

@@ -1,12 +1,17 @@
-import { isObject } from '../../json/object.ts';
-import type { Json, JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { nearest } from '../../problems/nearest.ts';
 import { memberPath } from '../../problems/problem.ts';
 import { patternFault } from '../patterns/linear.ts';
 import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
-import type { ResourceFault } from './fault.ts';
-import { IN_PLACE, KEYWORDS, type KeywordPlace } from './keywords.ts';
-import { resolveReference, type Subschema, subschemas } from './subschemas.ts';
+import {
+  IN_PLACE,
+  KEYWORDS,
+  type KeywordPlace,
+  type ResourceFault,
+  resolveReference,
+  type Subschema,
+  subschemas,
+} from './keywords.ts';
 import { textFault } from './text.ts';
 
 /** Schemas in one schema, references followed: bounds what one validation can cost. */

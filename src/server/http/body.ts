@@ -2,10 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import type { Json } from '../../json/types.ts';
-import { isEncoded } from './content-coding.ts';
 import { trailersRefused } from './framing.ts';
-import { readHeader } from './headers.ts';
-import { isJsonType } from './media-type.ts';
+import { isEncoded, isJsonType, readHeader } from './headers.ts';
 
 /** Largest request body, bytes on the wire (specification 8). */
 export const MAX_BODY_BYTES = 262_144;

@@ -1,4 +1,41 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+
+/** Whether a `content-encoding` says that the bytes are something else than the media type has it. `identity` is none (RFC 9110, 8.4). */
+export function isEncoded(contentEncoding: string | readonly string[] | undefined): boolean {
+  return contentEncoding !== undefined && String(contentEncoding).toLowerCase() !== 'identity';
+}
+
+const JSON_TYPE = /^(?:application\/json|[\w.-]+\/[\w.+-]+\+json)\s*(?:;|$)/i;
+
+/** Whether a media type, with or without parameters, is `application/json` or a `+json` type. */
+export function isJsonType(mediaType: string): boolean {
+  return JSON_TYPE.test(mediaType);
+}
+
+/** A bearer token that is accepted, and whose it is. */
+interface KnownToken<Owner> {
+  readonly token: string;
+  readonly owner: Owner;
+}
+
+/**
+ * Whose token it is; undefined for none and for an unknown one. Tokens are compared as digests, in constant time, with every known one.
+ */
+export function ownersOf<Owner>(known: readonly KnownToken<Owner>[]): (token: string | undefined) => Owner | undefined {
+  const digests = known.map(({ token, owner }) => ({ expected: digest(token), owner }));
+  return function ownerOf(token) {
+    const presented = digest(token ?? '');
+    let found: Owner | undefined;
+    // No early exit: the time must not tell which of the tokens came close.
+    for (const { expected, owner } of digests) found = timingSafeEqual(presented, expected) ? owner : found;
+    return token === undefined ? undefined : found;
+  };
+}
+
+function digest(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
 
 /** A header as the caller sent it. Node joins most repeated headers with a comma, which must not pass for one value. */
 export type HeaderReading =

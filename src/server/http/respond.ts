@@ -64,3 +64,36 @@ function matches(ifNoneMatch: string | undefined, etag: string): boolean {
     return candidate === '*' || candidate === etag;
   });
 }
+
+/** How long readers may go by a document, seconds (contract 7.2). */
+const MAX_AGE_S = 300;
+
+/** Serves a document that strangers read and keep: bytes made at start, to be asked for again after `maxAgeS`, five minutes unless given. */
+export function published(
+  { bytes, etag }: StaticDocument,
+  startedAt: Date,
+  maxAgeS: number = MAX_AGE_S,
+): RequestHandler {
+  const lastModified = startedAt.toUTCString();
+  const cacheControl = `public, max-age=${maxAgeS}`;
+  return function publishedDocument(req, res) {
+    res.setHeader('etag', etag);
+    res.setHeader('last-modified', lastModified);
+    res.setHeader('cache-control', cacheControl);
+    if (req.fresh) {
+      res.writeHead(304);
+      res.end();
+      return;
+    }
+    sendJson(res, 200, bytes);
+  };
+}
+
+/** Aborted when the connection closes before the answer was sent. */
+export function clientGone(res: Response): AbortSignal {
+  const leaving = new AbortController();
+  res.once('close', () => {
+    if (!res.writableFinished) leaving.abort();
+  });
+  return leaving.signal;
+}

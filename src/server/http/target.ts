@@ -1,3 +1,6 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+
 /** What stands before the path in a target of absolute form (RFC 9112, 3.2.2), and the host in it. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i;
 
@@ -27,4 +30,40 @@ export function rawPath(target: string): string {
 export function belowMount(mountPath: string, path: string): string | undefined {
   if (!path.startsWith(mountPath)) return undefined;
   return path.length === mountPath.length || path[mountPath.length] === '/' ? path.slice(mountPath.length) : undefined;
+}
+
+const ENCODED_SLASH = /%2f/i;
+
+/**
+ * The router decodes before it matches, so an encoded slash would look like a part of an id: no route has one. `except`: a mount whose
+ * adapter matches raw paths, and whose ids may have slashes.
+ */
+export function refuseEncodedSlash(except?: string): RequestHandler {
+  return function encodedSlash(req, _res, next) {
+    const matched = except !== undefined && belowMount(except, rawPath(req.url)) !== undefined;
+    if (!matched && ENCODED_SLASH.test(req.path)) throw new GatewayError('NOT_FOUND');
+    next();
+  };
+}
+
+/** Ends a known path: whatever method comes this far is not served there. */
+export function allowOnly(...methods: readonly string[]): RequestHandler {
+  const allow = methods.join(', ');
+  return function methodNotAllowed() {
+    throw new GatewayError('METHOD_NOT_ALLOWED', { message: `This route serves ${allow}.`, headers: { allow } });
+  };
+}
+
+/**
+ * Enters a router only for these paths and those below them. A router in which nothing matches hands a request on in a later turn of
+ * the event loop: every call that passed one on its way would wait for a turn, the longer the busier the process is, and would be
+ * counted as in flight only then.
+ */
+export function belowPath(paths: readonly string[], router: RequestHandler): RequestHandler {
+  return function belowLayer(req, res, next) {
+    const { path } = req;
+    if (paths.some((above) => path.startsWith(above) && (path.length === above.length || path[above.length] === '/')))
+      router(req, res, next);
+    else next();
+  };
 }

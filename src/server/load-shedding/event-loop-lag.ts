@@ -1,5 +1,51 @@
 import { performance } from 'node:perf_hooks';
-import type { Turns } from './turns.ts';
+
+/**
+ * Measures the turns of the event loop in which calls come in. All requests of a turn were waiting when it began, so its length is how
+ * long one waits before anything is done for it; a call that is worked on in eight turns waits eight times. One `setImmediate` marks
+ * where such a turn ends; turns in which nobody comes cost nothing and count for nothing.
+ */
+export class Turns {
+  readonly #now: () => number;
+  #began = 0;
+  #open = false;
+  #came = false;
+  #ms = 0;
+  #count = 0;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** A call came in. */
+  came(): void {
+    this.#came = true;
+    if (this.#open) return;
+    this.#open = true;
+    this.#began = this.#now();
+    setImmediate(this.#next);
+  }
+
+  /** The mean length of those that ended since it was last asked, milliseconds; 0 when there was none. */
+  take(): number {
+    const mean = this.#count === 0 ? 0 : this.#ms / this.#count;
+    this.#ms = 0;
+    this.#count = 0;
+    return mean;
+  }
+
+  readonly #next = (): void => {
+    const now = this.#now();
+    this.#ms += now - this.#began;
+    this.#count += 1;
+    // The next turn is seen from its beginning, and not from the first call in it: what runs before delays calls as well.
+    this.#open = this.#came;
+    if (!this.#came) return;
+    this.#came = false;
+    this.#began = now;
+    setImmediate(this.#next);
+  };
+}
 
 /** How the event loop did since the last reading. */
 export interface EventLoopLag {

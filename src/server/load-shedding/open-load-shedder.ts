@@ -1,10 +1,8 @@
 import type { IdPrefixes } from '../http/request-id.ts';
-import { type EventLoopLag, readEventLoopLag } from './event-loop-lag.ts';
-import { createLoadShedder, type LoadShedder } from './load-shedder.ts';
+import { type EventLoopLag, readEventLoopLag, Turns } from './event-loop-lag.ts';
+import { createLoadShedder, createShedding, type LoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
 import { JUDGE_MS, OverloadDetector } from './overload-detector.ts';
-import { createShedding, type Shedding, type ShedReason } from './shedding.ts';
 import { createSlots, type Slots } from './slots.ts';
-import { Turns } from './turns.ts';
 
 /** How often what was shed is told, milliseconds: a line for each call would cost more than its refusal. */
 const REPORT_MS = 1_000;

@@ -1,3 +1,22 @@
+import type { TrimmedReceipts } from '../../receipts/receipt.ts';
+
+/** Counts what one process drops from the book of receipts. */
+export interface TrimCount {
+  add(trimmed: Partial<TrimmedReceipts>): void;
+  inAll(): TrimmedReceipts;
+}
+
+export function trimCount(): TrimCount {
+  let [byLength, byAge] = [0, 0];
+  return {
+    add({ length = 0, age = 0 }) {
+      byLength += length;
+      byAge += age;
+    },
+    inAll: () => ({ length: byLength, age: byAge }),
+  };
+}
+
 /** Most entries that one page looks at, so that a filter which matches nothing cannot read a whole ring of a million. */
 const MAX_SCANNED = 20_000;
 /** Entries fetched at once while a filter is searched for. */

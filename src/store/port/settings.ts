@@ -1,4 +1,4 @@
-import type { SealingKeys } from '../../crypto/key-ring.ts';
+import type { SealingKeys } from '../../crypto/seal.ts';
 
 /** A server by name or address and port. */
 export interface RedisNode {

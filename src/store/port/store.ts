@@ -3,7 +3,7 @@ import type { EventFeed } from '../../events/event.ts';
 import type { MandateRegister } from '../../mandates/register/register.ts';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
-import type { SharedSecrets } from '../../payments/pricing/token-keys.ts';
+import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
 

@@ -1,4 +1,4 @@
-import { inTime } from '../../time/in-time.ts';
+import { inTime } from '../../time/time.ts';
 import { StoreError } from '../port/store.ts';
 
 /** After this long without an answer a command has failed with an unknown outcome, milliseconds. */

@@ -1,30 +1,114 @@
 import { SWEPT_AT_ONCE } from '../../mandates/register/register-table.ts';
 import {
   assertFacts,
+  assertKeeping,
   assertLease,
   assertNewToken,
   assertPause,
   assertTerms,
+  LedgerCorruption,
   REQUIRED,
 } from '../../payments/ledger/invariants.ts';
-import type { Advance, Advanced, Note, PaymentLedger, PaymentState } from '../../payments/ledger/ledger.ts';
-import { ENDS_USES } from '../../payments/ledger/mandate-use.ts';
+import type {
+  Advance,
+  Advanced,
+  Keeping,
+  KeptAnswer,
+  Note,
+  PaymentLedger,
+  PaymentRecord,
+  PaymentState,
+} from '../../payments/ledger/ledger.ts';
 import { MAX_REFUSALS, SWEPT_REFUSALS } from '../../payments/ledger/refusals.ts';
-import { RECORD_RETENTION_MS, retentionOf, WORK_RETENTION_MS } from '../../payments/ledger/retention.ts';
-import { FORGOTTEN_IN } from '../../payments/ledger/table.ts';
-import { DELIVERING_STATES, isFinal, notableIn, OPEN_STATES, sourcesOf } from '../../payments/ledger/transitions.ts';
+import { ENDS_USES, FORGOTTEN_IN } from '../../payments/ledger/table.ts';
+import {
+  DELIVERING_STATES,
+  isFinal,
+  notableIn,
+  OPEN_STATES,
+  RECORD_RETENTION_MS,
+  retentionOf,
+  sourcesOf,
+  WORK_RETENTION_MS,
+} from '../../payments/ledger/transitions.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import { eventJson } from '../port/event-json.ts';
+import type { TrimCount } from '../port/page.ts';
 import { type StoreLimits, TRIMMED_AT_ONCE } from '../port/store.ts';
-import type { TrimCount } from '../port/trim-count.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
-import { keptForm, keptFrom } from './kept.ts';
 import { bookKeys, type RedisKeys, registerKeys } from './keys.ts';
 import { runReplicated } from './replication.ts';
-import { advancedOf, parts, reservationOf, standingOf, trimmedIn } from './reply.ts';
-import { DISCARD, RENEW, RESERVE, run, WRITE } from './script.ts';
-import { dueRecords, readRecord } from './work-list.ts';
+import { advancedOf, parts, recordFrom, reservationOf, standingOf, trimmedIn } from './reply.ts';
+import { DISCARD, DUE, FORGET, RENEW, RESERVE, run, WRITE } from './script.ts';
+
+/** Between the head, which is JSON of one line, and the body as it came. */
+const SEPARATOR = Buffer.from('\n');
+
+/** What write.lua is told of an answer to keep, and its bytes beside the plan. @throws RangeError a bug of the caller */
+function keptForm(keeping: Keeping): { readonly keepMs: number; readonly bytes: Buffer } {
+  assertKeeping(keeping);
+  const { answer, forMs } = keeping;
+  const { status, headers, body } = answer;
+  return { keepMs: forMs, bytes: Buffer.concat([Buffer.from(JSON.stringify({ status, headers })), SEPARATOR, body]) };
+}
+
+/** An answer as it was kept, its body byte for byte. @throws LedgerCorruption */
+function keptFrom(bytes: Buffer): KeptAnswer {
+  const end = bytes.indexOf(SEPARATOR);
+  if (end < 0) throw new LedgerCorruption('the kept answer has no head');
+  const { status, headers } = headOf(bytes.toString('utf8', 0, end));
+  return { status, headers, body: new Uint8Array(bytes.subarray(end + SEPARATOR.length)) };
+}
+
+/** @throws LedgerCorruption */
+function headOf(json: string): Pick<KeptAnswer, 'status' | 'headers'> {
+  try {
+    return JSON.parse(json) as Pick<KeptAnswer, 'status' | 'headers'>;
+  } catch {
+    throw new LedgerCorruption('the head of the kept answer is no JSON');
+  }
+}
+
+/** One record as it is stored, or undefined. @throws LedgerCorruption, StoreError */
+async function readRecord(redis: RedisClient, keys: RedisKeys, payId: string): Promise<PaymentRecord | undefined> {
+  const fields = Object.entries(await answered(redis.hgetall(keys.payment(payId))));
+  return fields.length === 0 ? undefined : recordFrom(fields);
+}
+
+/**
+ * Records whose `dueAt` has come on the store's clock, the longest overdue first. A damaged record is passed over, so that it cannot
+ * stop the work on all others; who asks for it by its id hears of it. @throws StoreError
+ */
+async function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
+  const found = new Map<string, PaymentRecord>();
+  for (let passed = 0; found.size < limit; ) {
+    const [clock, listed] = parts(await run(redis, DUE, { keys: [keys.open], plan: { offset: passed, limit } }));
+    const ids = parts(listed).map(String);
+    const entries = await Promise.all(ids.map((payId) => workAt(redis, keys, payId)));
+    for (const entry of entries) {
+      if (entry !== 'gone') passed += 1;
+      // Between the two reads somebody may have begun to work on it.
+      if (typeof entry === 'object' && entry.dueAt <= Number(clock) && found.size < limit)
+        found.set(entry.payId, entry);
+    }
+    if (ids.length < limit) break;
+  }
+  return [...found.values()];
+}
+
+/** Time takes the records away, but not their entries in the list: those go as they are met. */
+async function workAt(redis: RedisClient, keys: RedisKeys, payId: string): Promise<PaymentRecord | 'damaged' | 'gone'> {
+  try {
+    const record = await readRecord(redis, keys, payId);
+    if (record !== undefined) return record;
+  } catch (thrown) {
+    if (thrown instanceof LedgerCorruption) return 'damaged';
+    throw thrown;
+  }
+  await run(redis, FORGET, { keys: [keys.payment(payId), keys.open], plan: { payId } });
+  return 'gone';
+}
 
 /**
  * The ledger in Redis: each write is one script, and each script knows the table only as the lists it is given. `replicated`: a

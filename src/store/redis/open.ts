@@ -1,22 +1,20 @@
 import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
+import { trimCount } from '../port/page.ts';
 import type { RedisSettings } from '../port/settings.ts';
 import type { Store, StoreLimits } from '../port/store.ts';
-import { trimCount } from '../port/trim-count.ts';
 import { redisCensus } from './census.ts';
 import { redisCheckouts } from './checkouts.ts';
 import type { RedisClient } from './client.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';
-import { type EpochWatch, watchEpoch } from './epoch-watch.ts';
 import { redisFeed } from './feed.ts';
-import { redisHealth, writable } from './health.ts';
+import { type EpochWatch, redisHealth, watchEpoch, writable } from './health.ts';
 import { type RedisKeys, redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
 import { type RedisReceipts, redisReceipts } from './receipts.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
-import { redisSecrets } from './secrets.ts';
-import { reportWeaknesses } from './setup.ts';
+import { redisSecrets, reportWeaknesses } from './setup.ts';
 import { redisTaskClaims } from './task-claims.ts';
 
 /**

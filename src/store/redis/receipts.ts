@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Receipt, ReceiptBook } from '../../receipts/receipt.ts';
-import type { Entry } from '../port/page.ts';
+import type { Entry, TrimCount } from '../port/page.ts';
 import { indexFor, parseReceipt, type ReceiptIndex, receiptPage } from '../port/receipt-json.ts';
 import { type StoreLimits, TRIMMED_AT_ONCE } from '../port/store.ts';
-import type { TrimCount } from '../port/trim-count.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { bookKeys, type RedisKeys } from './keys.ts';

@@ -1,13 +1,15 @@
-import type { ClaimRecord, LockRecord, Standing } from '../../checkouts/claim-record.ts';
 import {
+  type ClaimRecord,
   claimCheckout,
   finishCheckout,
+  type LockRecord,
   type Outcome,
   releaseCheckout,
+  type Standing,
   unknownCheckout,
 } from '../../checkouts/claim-table.ts';
 import type { CheckoutClaims } from '../../checkouts/claims.ts';
-import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from '../../checkouts/owner-record.ts';
+import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from '../../checkouts/sessions.ts';
 import {
   assertCheckoutClaim,
   assertHold,

@@ -1,10 +1,38 @@
-import type { CommerceEvent, EventDraft, EventEntry, EventFeed, EventStretch } from '../../events/event.ts';
+import {
+  type CommerceEvent,
+  type EventDraft,
+  type EventEntry,
+  type EventFeed,
+  type EventStretch,
+  type EventTail,
+  TAIL_WAIT_MS,
+} from '../../events/event.ts';
 import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
 import { eventJson, eventPage, parseEvent } from '../port/event-json.ts';
 import type { Entry } from '../port/page.ts';
-import type { StoreLimits } from '../port/store.ts';
+import { StoreError, type StoreLimits } from '../port/store.ts';
 import type { Database } from './database.ts';
-import { sqliteTail } from './tail.ts';
+
+/** How often the file is looked at for what another process wrote, milliseconds. Writes of this one are noticed at once. */
+const LOOK_EVERY_MS = 1_000;
+
+/** Follows the ring: woken by every commit of this process. */
+function sqliteTail(database: Database, after: EventFeed['after']): EventTail {
+  const closing = new AbortController();
+  return {
+    async read(position, count) {
+      const deadline = performance.now() + TAIL_WAIT_MS;
+      for (;;) {
+        if (closing.signal.aborted) throw new StoreError(new Error('the tail is closed'), false);
+        const stretch = await after(position, count);
+        const leftMs = deadline - performance.now();
+        if (stretch.entries.length > 0 || stretch.standing === 'ahead' || leftMs <= 0) return stretch;
+        await database.nextCommit(Math.min(leftMs, LOOK_EVERY_MS), closing.signal);
+      }
+    },
+    close: () => closing.abort(),
+  };
+}
 
 const ID = /^evt_(\d+)-(\d+)$/;
 

@@ -1,17 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
+import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
+import { trimCount } from '../port/page.ts';
 import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../port/store.ts';
-import { trimCount } from '../port/trim-count.ts';
 import { sqliteCensus } from './census.ts';
 import { sqliteCheckouts } from './checkouts.ts';
 import { type Database, openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
-import { sqliteMandates } from './mandates.ts';
+import { registerRows, sqliteMandates } from './mandates.ts';
 import { receiptRows, sqliteReceipts } from './receipts.ts';
-import { registerRows } from './register.ts';
-import { sqliteSecrets } from './secrets.ts';
 import { sqliteTaskClaims } from './task-claims.ts';
+
+/** Shared values as rows: a file has one process at a time, and its successor finds what it wrote. */
+function sqliteSecrets(database: Database): SharedSecrets {
+  const insert = database.db.prepare('INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING');
+  const select = database.db.prepare('SELECT value FROM secrets WHERE name = ?');
+  return {
+    agree: (name, candidate) =>
+      database.write(() => {
+        insert.run(name, candidate);
+        return String(select.get(name)?.['value']);
+      }),
+  };
+}
 
 /**
  * Opens the embedded store for one process. `path` is a file, whose directory is created, or `:memory:`. `now` is the store's

@@ -1,9 +1,7 @@
-import { receiptIdsBefore } from '../../receipts/id.ts';
-import type { Receipt, ReceiptBook } from '../../receipts/receipt.ts';
-import type { Entry } from '../port/page.ts';
+import { type Receipt, type ReceiptBook, receiptIdsBefore } from '../../receipts/receipt.ts';
+import type { Entry, TrimCount } from '../port/page.ts';
 import { indexFor, parseReceipt, type ReceiptIndex, receiptPage } from '../port/receipt-json.ts';
 import { type StoreLimits, TRIMMED_AT_ONCE } from '../port/store.ts';
-import type { TrimCount } from '../port/trim-count.ts';
 import type { Database } from './database.ts';
 
 /** Writes inside a transaction that somebody else opened, and drops the oldest delivered ones over the bound once for all of them. */

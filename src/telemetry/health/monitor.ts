@@ -1,4 +1,4 @@
-import { inTime } from '../../time/in-time.ts';
+import { inTime } from '../../time/time.ts';
 import { type CheckState, type Observation, observe, type ReadinessCheck, renderCheck, UNSEEN } from './readiness.ts';
 
 /** Between two rounds of looks, milliseconds. */

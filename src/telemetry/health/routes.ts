@@ -1,6 +1,6 @@
 import { Router } from 'express';
-import { allowOnly } from '../../server/http/methods.ts';
 import { sendJson } from '../../server/http/respond.ts';
+import { allowOnly } from '../../server/http/target.ts';
 import type { Monitor } from './monitor.ts';
 
 const ALIVE = JSON.stringify({ status: 'ok' });

@@ -1,5 +1,5 @@
 import type { IssuerTrust } from '../../mandates/ap2/trust/issuers.ts';
-import type { PaymentRail } from '../../payments/x402/wire/rail.ts';
+import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import type { Store } from '../../store/port/store.ts';
 import type { Watched } from './monitor.ts';
 

@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { pinoHttp } from 'pino-http';
 import type { GatewayError } from '../../errors.ts';
-import { isFailure, outcomeOf, resourceIn } from '../../pipeline/call-outcome.ts';
+import { isFailure, outcomeOf, resourceIn } from '../../pipeline/call.ts';
 import type { Failure } from '../../pipeline/middleware/error-handler.ts';
 import { accessRecordOf } from '../../server/http/access-record.ts';
 import { type CallIds, callIdOf } from '../../server/http/request-id.ts';

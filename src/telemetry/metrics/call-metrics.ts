@@ -1,8 +1,9 @@
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { outcomeOf, resourceIn } from '../../pipeline/call-outcome.ts';
+import { outcomeOf, resourceIn } from '../../pipeline/call.ts';
 import type { StepName, StepWatch } from '../../pipeline/middleware/timed.ts';
 import { type AccessRecord, accessRecordOf } from '../../server/http/access-record.ts';
+import type { Tracing } from '../traces/tracing.ts';
 import type { Duration, Durations } from './durations.ts';
 
 /** Counts calls and takes their time. */
@@ -94,4 +95,30 @@ function enter(account: AccessRecord, clock: Duration, front: Duration, now: num
   else layer.took(now - layerSince);
   account.layer = clock;
   account.layerSince = now;
+}
+
+/** Everybody who is told of requests, as one. */
+export interface Watch {
+  opened(): void;
+  closed(req: Request, res: Response): void;
+  layer(name: StepName): StepWatch;
+}
+
+/** Metrics always, traces where somebody collects them. */
+export function watchOver(calls: CallMetrics, { entered, closed }: Tracing): Watch {
+  return {
+    opened: () => calls.opened(),
+    closed(req, res) {
+      calls.closed(res);
+      closed(req, res);
+    },
+    layer(name) {
+      const clock = calls.watch(name);
+      if (entered === undefined) return clock;
+      return function watched(res) {
+        clock(res);
+        entered(res, name);
+      };
+    },
+  };
 }

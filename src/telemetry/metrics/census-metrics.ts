@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
-import { inTime } from '../../time/in-time.ts';
+import { inTime } from '../../time/time.ts';
 
 /** Between two counts, milliseconds: however many ask, the store is asked once. */
 const COUNT_EVERY_MS = 5_000;

@@ -1,5 +1,7 @@
+import { Counter, type Registry } from 'prom-client';
+
 /** Upper bounds of the buckets, from a lookup in memory to the longest settlement, seconds. */
-export const SECONDS = [
+const SECONDS = [
   0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ] as const;
 
@@ -63,4 +65,39 @@ class Buckets implements Duration {
     });
     return [...lines, `${name}_sum{${label}} ${this.#sum}`, `${name}_count{${label}} ${count}`];
   }
+}
+
+/** Wraps one question to somebody else: the same, but for the time that is taken. */
+type Timed = <Asked extends readonly unknown[], Answer>(
+  operation: string,
+  ask: (...asked: Asked) => Promise<Answer>,
+) => (...asked: Asked) => Promise<Answer>;
+
+/** A histogram `<name>_seconds` of all answers and a counter `<name>_failures_total` of those that were none. */
+export function stopwatch(
+  registry: Registry,
+  durations: Durations,
+  name: string,
+  said: { readonly time: string; readonly failures: string },
+): Timed {
+  const registers = [registry];
+  const labelNames = ['operation'] as const;
+  const time = durations.histogram(`${name}_seconds`, said.time, 'operation');
+  const failures = new Counter({ name: `${name}_failures_total`, help: said.failures, labelNames, registers });
+  return (operation, ask) => {
+    const duration = time(operation);
+    const failed = failures.labels(operation);
+    failed.inc(0);
+    return async (...asked) => {
+      const since = performance.now();
+      try {
+        return await ask(...asked);
+      } catch (thrown) {
+        failed.inc();
+        throw thrown;
+      } finally {
+        duration.took(performance.now() - since);
+      }
+    };
+  };
 }

@@ -1,12 +1,27 @@
-import { Counter, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import { type CallMetrics, callMetrics } from './call-metrics.ts';
 import { censusMetrics } from './census-metrics.ts';
 import { type CheckoutMetrics, checkoutMetrics } from './checkout-metrics.ts';
 import { createDurations } from './durations.ts';
-import { type PaymentMetrics, paymentMetrics } from './payment-metrics.ts';
-import { processMetrics } from './process-metrics.ts';
-import type { PricedIn } from './revenue.ts';
+import { type PaymentMetrics, type PricedIn, paymentMetrics } from './payment-metrics.ts';
+
+/** Between two looks at the delay of the event loop, milliseconds. */
+const EVENT_LOOP_LOOK_MS = 20;
+
+let registry: Registry | undefined;
+
+/**
+ * CPU, memory, garbage collection, event loop and descriptors, under the names that everybody's dashboards know. One registry a
+ * process, whatever the number of gateways in it: the observers behind it cannot be stopped. They keep no process alive.
+ */
+function processMetrics(): Registry {
+  if (registry === undefined) {
+    registry = new Registry();
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_LOOK_MS });
+  }
+  return registry;
+}
 
 /** What should have been kept and was not, each with a line in the log. */
 type Dropped = 'event' | 'receipt' | 'delivery';

@@ -1,6 +1,6 @@
 import type { ChainState } from '../../payments/rail.ts';
 import { CHAIN_FAULTS } from '../../payments/rail.ts';
-import type { PaymentRail } from '../../payments/x402/wire/rail.ts';
+import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Shows at `/metrics` what a rail knows of itself beside its calls. */

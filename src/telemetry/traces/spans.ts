@@ -13,8 +13,7 @@ import {
 import type { Request, Response } from 'express';
 import { traceIdOf, validTracestate } from '../../backend/trace-context.ts';
 import { PAYMENT_CHANNEL } from '../../payments/steps.ts';
-import { advanceCall, currentCall } from '../../pipeline/call.ts';
-import { isFailure, outcomeOf, resourceIn } from '../../pipeline/call-outcome.ts';
+import { advanceCall, currentCall, isFailure, outcomeOf, resourceIn } from '../../pipeline/call.ts';
 import type { StepName } from '../../pipeline/middleware/timed.ts';
 import { accessRecordOf } from '../../server/http/access-record.ts';
 import { requestIdOf } from '../../server/http/request-id.ts';

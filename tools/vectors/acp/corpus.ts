@@ -1,6 +1,5 @@
 import { DOCUMENT_NAMES, type DocumentName } from '../../../src/adapters/acp/validation/types.ts';
-import { isObject } from '../../../src/json/object.ts';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
 import { readJson } from '../json-file.ts';
 import { Members } from '../members.ts';
 

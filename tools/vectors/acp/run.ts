@@ -1,4 +1,4 @@
-import { RELAXED } from '../../../src/adapters/acp/validation/relaxations.ts';
+import { RELAXED } from '../../../src/adapters/acp/validation/engine.ts';
 import { REQUEST_NAMES } from '../../../src/adapters/acp/validation/types.ts';
 import { validatorOf } from '../../../src/adapters/acp/validation/validator.ts';
 import { type CorpusCase, readCorpus } from './corpus.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ERRORS } from '../../../src/errors.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
-import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import { REASONS, type Reason } from '../../../src/mandates/ap2/model/reasons.ts';
 import { createTrustedIssuers } from '../../../src/mandates/ap2/trust/issuers.ts';
 import { createMandateVerifier, type MandateVerifier } from '../../../src/mandates/ap2/verify/verify.ts';

@@ -6,7 +6,7 @@ import { createBuyer } from '../../../spec/support/buyer.ts';
 import { askPrice } from '../../../spec/support/purchase.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { startWorld } from '../../../spec/support/world.ts';
-import { LEASE_MS } from '../../../src/payments/settlement/leases.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import { SLOW_KINDS, startSlow } from '../availability/slow.ts';
 import { attack, proven, times } from '../catalogue.ts';
 import { formOf } from '../forms.ts';

@@ -3,7 +3,7 @@ import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { after, before, describe, mock } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
-import { authenticate } from '../../../src/operator/api/authenticate.ts';
+import { authenticate } from '../../../src/operator/api/routes.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { attack, times } from '../catalogue.ts';
 import { formOf } from '../forms.ts';

@@ -8,7 +8,7 @@ import { chainActors } from '../../../spec/payments/x402/chain/chain-actors.ts';
 import { termsFor } from '../../../spec/payments/x402/signing.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { openShop } from '../../../spec/support/shop.ts';
-import type { Proof } from '../../../src/payments/x402/wire/rail.ts';
+import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { attack, proven } from '../catalogue.ts';
 import { ALL_FRONTS, FRONTS, type Front, type Order, order, type Seen } from './fronts.ts';
 

@@ -8,9 +8,9 @@ import {
   RESOURCE_URL,
   termsFor,
 } from '../../../spec/payments/x402/signing.ts';
-import { prepareRecovery } from '../../../src/payments/x402/evm/recover.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/signature.ts';
 import { createExaminer, type ExaminerDeps } from '../../../src/payments/x402/verify/verify.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { PaymentPayload } from '../../../src/payments/x402/wire/types.ts';
 import { attack } from '../catalogue.ts';
 

@@ -5,13 +5,12 @@ import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/paym
 import { fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
-import { createLeases } from '../../../src/payments/settlement/leases.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
+import { createLeases } from '../../../src/payments/settlement/reservations.ts';
 import { createSettler } from '../../../src/payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
-import { createUnprovenSignatures } from '../../../src/payments/settlement/unproven-signatures.ts';
-import { createProofVerifier } from '../../../src/payments/settlement/verifier.ts';
-import type { PaymentRail } from '../../../src/payments/x402/wire/rail.ts';
+import { createProofVerifier, createUnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
+import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { Call, ResponseWriter } from '../../../src/pipeline/call.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
 import { deliver } from '../../../src/pipeline/middleware/deliver.ts';
@@ -19,7 +18,7 @@ import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts'
 import { forward } from '../../../src/pipeline/middleware/forward.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { verify } from '../../../src/pipeline/middleware/verify.ts';
-import { isRetrySafe } from '../../../src/pipeline/steps/retry-safety.ts';
+import { isRetrySafe } from '../../../src/pipeline/steps/backend-failed.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import { simDesk } from './mandate.ts';
 import type { Process } from './process.ts';

@@ -5,7 +5,7 @@ import type { MandateService } from '../../../src/mandates/mandate-service.ts';
 import type { MandateClaim } from '../../../src/mandates/register/register.ts';
 import { finishUses, type OpenMandateState, reserveUses } from '../../../src/mandates/register/register-table.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { endedUses } from '../../../src/payments/ledger/mandate-use.ts';
+import { endedUses } from '../../../src/payments/ledger/table.ts';
 import type { BuyerPlan, Purchase } from './buyer.ts';
 import type { Reply } from './front.ts';
 

@@ -1,5 +1,5 @@
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import type { PaymentRail } from '../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { ResponseWriter } from '../../../src/pipeline/call.ts';
 import type { SimChain } from './chain.ts';
 import type { Table } from './store.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
 import type { Settlement } from '../../../src/payments/rail.ts';
-import type { PaymentRail } from '../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import { transactionOf } from './chain.ts';
 import type { Mutant } from './mutant.ts';
 

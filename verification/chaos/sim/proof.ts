@@ -1,9 +1,8 @@
 import type { BuyerTokens } from '../../../src/payments/pricing/buyer-token.ts';
 import type { Candidate, Examination } from '../../../src/payments/x402/verify/verify.ts';
+import { encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
-import { replayKey } from '../../../src/payments/x402/wire/payid.ts';
-import { BUYER_TOKEN } from '../../../src/payments/x402/wire/payload-schema.ts';
-import { encodeProof } from '../../../src/payments/x402/wire/proof-codec.ts';
+import { BUYER_TOKEN, replayKey } from '../../../src/payments/x402/wire/payload-schema.ts';
 import { invalidWindow } from '../../../src/payments/x402/wire/window.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import type { Setting } from './setting.ts';

@@ -1,5 +1,5 @@
 import type { RailVerdict, Reading, Settlement, SettlementHistory } from '../../../src/payments/rail.ts';
-import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
 import { type SimChain, transactionOf } from './chain.ts';
 import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';

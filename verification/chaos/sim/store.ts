@@ -11,9 +11,9 @@ import type {
   Reservation,
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
-import { admitted } from '../../../src/payments/ledger/mandate-use.ts';
 import { type Refusal, refusalEnds, unlessRefused } from '../../../src/payments/ledger/refusals.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
+import { admitted } from '../../../src/payments/ledger/table.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { SimUses } from './mandate.ts';
 

@@ -1,5 +1,5 @@
 import type { EventDraft } from '../../../src/events/event.ts';
-import { keyDigest, tokenDigest } from '../../../src/payments/settlement/merchant-key.ts';
+import { keyDigest, tokenDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import type { BuyerPlan } from './buyer.ts';
 import { SimChain } from './chain.ts';

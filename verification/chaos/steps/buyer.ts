@@ -5,7 +5,7 @@ import { LOCAL_CHAIN_ID } from '../../../spec/support/anvil.ts';
 import { askPrice } from '../../../spec/support/purchase.ts';
 import { cancelCall } from '../../../spec/world/authorization.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
-import { replayKey } from '../../../src/payments/x402/wire/payid.ts';
+import { replayKey } from '../../../src/payments/x402/wire/payload-schema.ts';
 import type { Ground } from './ground.ts';
 import type { Site } from './site.ts';
 

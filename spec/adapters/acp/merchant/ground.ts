@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { createBackendService } from '../../../../src/adapters/acp/backend-service.ts';
-import type { ContradictoryDocument, InvalidDocument } from '../../../../src/adapters/acp/backend-watch.ts';
+import {
+  type ContradictoryDocument,
+  createBackendService,
+  type InvalidDocument,
+} from '../../../../src/adapters/acp/backend-service.ts';
 import type { CheckoutCall, Visit } from '../../../../src/adapters/acp/call.ts';
 import { type BackendConnection, createExchange } from '../../../../src/backend/exchange.ts';
 import type { FinalAnswer } from '../../../../src/checkouts/idempotency.ts';

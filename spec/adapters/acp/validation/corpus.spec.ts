@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { RELAXED } from '../../../../src/adapters/acp/validation/relaxations.ts';
+import { RELAXED } from '../../../../src/adapters/acp/validation/engine.ts';
 import { BUILDS, REQUEST_NAMES } from '../../../../src/adapters/acp/validation/types.ts';
 import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import { readCorpus } from '../../../../tools/vectors/acp/corpus.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { relaxed } from '../../../../src/adapters/acp/validation/relaxations.ts';
+import { relaxed } from '../../../../src/adapters/acp/validation/engine.ts';
 import { BUILDS, type Build, type DocumentName } from '../../../../src/adapters/acp/validation/types.ts';
 import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Json } from '../../../../src/json/types.ts';

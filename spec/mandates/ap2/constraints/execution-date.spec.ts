@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { readMoment } from '../../../../src/mandates/ap2/constraints/execution-date.ts';
+import { readMoment } from '../../../../src/mandates/ap2/constraints/payment-mandate.ts';
 import { refusalOf } from '../refusal.ts';
 
 const at = (text: string) => Date.parse(text);

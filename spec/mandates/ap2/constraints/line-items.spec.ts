@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { CartLine } from '../../../../src/mandates/ap2/checkout/checkout-claims.ts';
-import { assignable, MAX_REQUIREMENTS, type Requirement } from '../../../../src/mandates/ap2/constraints/line-items.ts';
+import {
+  assignable,
+  MAX_REQUIREMENTS,
+  type Requirement,
+} from '../../../../src/mandates/ap2/constraints/checkout-constraints.ts';
 import { Refused } from '../../../../src/mandates/ap2/model/reasons.ts';
 
 function wants(items: string, quantity = 1): Requirement {

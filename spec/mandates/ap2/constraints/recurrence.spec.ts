@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Frequency, periodStart } from '../../../../src/mandates/ap2/constraints/recurrence.ts';
+import { type Frequency, periodStart } from '../../../../src/mandates/ap2/constraints/payment-constraints.ts';
 
 /** A moment, and when the period began that it lies in. */
 const PERIODS: readonly (readonly [Frequency, string, string])[] = [

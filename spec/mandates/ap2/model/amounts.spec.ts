@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { minorUnits, minorUnitsOfNumber } from '../../../../src/mandates/ap2/model/amounts.ts';
+import { minorUnits, minorUnitsOfNumber } from '../../../../src/mandates/ap2/model/purchase.ts';
 
 describe('minor units (ap2 7.3)', () => {
   const TEXTS: readonly (readonly [text: string, exponent: number, units: number | undefined])[] = [

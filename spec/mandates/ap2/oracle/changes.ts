@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { compactVerify, importJWK } from 'jose';
-import { createCheckoutCheck } from '../../../../src/mandates/ap2/checkout/checkout.ts';
-import { createCheckoutKeys } from '../../../../src/mandates/ap2/checkout/checkout-key.ts';
-import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createCheckoutCheck, createCheckoutKeys } from '../../../../src/mandates/ap2/checkout/checkout.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import { type Chance, chanceOf } from '../../../../verification/chaos/sim/chance.ts';
 import { publishedJwk } from '../../../support/ap2/keys.ts';
 import type { Mint } from '../../../support/ap2/mint.ts';

@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { KeysById } from '../../../../src/mandates/ap2/trust/issuer.ts';
-import { keysOfJwks } from '../../../../src/mandates/ap2/trust/jwks.ts';
-import { createRemoteKeys, KeysUnavailable, type RemoteKeys } from '../../../../src/mandates/ap2/trust/jwks-cache.ts';
+import {
+  createRemoteKeys,
+  KeysUnavailable,
+  keysOfJwks,
+  type RemoteKeys,
+} from '../../../../src/mandates/ap2/trust/jwks.ts';
 import { issuerKey } from './issuer-keys.ts';
 
 const MINUTE = 60_000;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash, verify } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { readSigningKey } from '../../../../src/crypto/signing-key.ts';
-import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import { createChallenger } from '../../../../src/mandates/ap2/verify/challenge.ts';
 import { createReceiptSigner } from '../../../../src/mandates/ap2/verify/receipt.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/open.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/issued-checkouts.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import type { MandateVerdict, RefusedMandate } from '../../../../src/mandates/ap2/model/verdict.ts';
 import { createMandateVerifier } from '../../../../src/mandates/ap2/verify/verify.ts';
 import { withClaims, withMandate } from '../../../support/ap2/hands.ts';

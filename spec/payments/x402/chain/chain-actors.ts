@@ -1,7 +1,7 @@
 import { encodeFunctionData, type Hex, parseSignature } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import { transferCall } from '../../../../src/payments/x402/evm/calldata.ts';
-import type { Proof } from '../../../../src/payments/x402/wire/rail.ts';
+import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { ChainAccess } from '../../../support/chain.ts';
 import { TOKEN_ABI } from '../../../support/contracts.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, sign, type Terms } from '../signing.ts';

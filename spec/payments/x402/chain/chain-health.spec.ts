@@ -7,7 +7,7 @@ import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts'
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
 import { trustingOnly, withoutWrongClock } from '../../../../src/payments/x402/verify/trust.ts';
 import type { Candidate, Examination } from '../../../../src/payments/x402/verify/verify.ts';
-import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import { type SilentNode, startSilentNode } from '../../../support/silent-node.ts';
 import { openStage, type Stage, settleThrough } from '../stage.ts';
 

@@ -5,7 +5,7 @@ import { checkAsset } from '../../../../src/payments/x402/chain/asset-check.ts';
 import { type Chain, createChain, type EvidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
-import type { Proof } from '../../../../src/payments/x402/wire/rail.ts';
+import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../support/chain.ts';
 import { CONTRACTS, MULTICALL3_ADDRESS } from '../../../support/contracts.ts';
 import { type Fault, startFaultyNode } from '../faulty-node.ts';

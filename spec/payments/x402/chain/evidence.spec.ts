@@ -9,7 +9,7 @@ import {
   paymentsIn,
   topic,
 } from '../../../../src/payments/x402/chain/evidence.ts';
-import { firstBlockSince, fromBlocks, MAX_BLOCKS_BACK } from '../../../../src/payments/x402/chain/log-range.ts';
+import { firstBlockSince, fromBlocks, MAX_BLOCKS_BACK } from '../../../../src/payments/x402/chain/payment-logs.ts';
 import { freshAddress } from '../signing.ts';
 
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');

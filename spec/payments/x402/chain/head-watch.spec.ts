@@ -7,7 +7,7 @@ import {
   REGULAR_HEADS,
   STALL_MS,
   watchHeads,
-} from '../../../../src/payments/x402/chain/head-watch.ts';
+} from '../../../../src/payments/x402/chain/chain-health.ts';
 
 /** Between two looks, milliseconds. */
 const LOOK_MS = 2_000;

@@ -5,7 +5,7 @@ import {
   CODE_TTL_MS,
   NO_CODE_TTL_MS,
   rememberCode,
-} from '../../../../src/payments/x402/chain/payer-code.ts';
+} from '../../../../src/payments/x402/chain/wallet-signature.ts';
 
 /** A chain that answers when told to. */
 function chain() {

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { encodeAbiParameters, erc6492SignatureValidatorByteCode, hashTypedData, parseAbiParameters } from 'viem';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
-import { createWalletSignatures, type WalletSignatures } from '../../../../src/payments/x402/chain/wallet-signature.ts';
-import { WALLET_VALIDATOR } from '../../../../src/payments/x402/chain/wallet-validator.ts';
+import {
+  createWalletSignatures,
+  WALLET_VALIDATOR,
+  type WalletSignatures,
+} from '../../../../src/payments/x402/chain/wallet-signature.ts';
 import type { Eip3009Authorization } from '../../../../src/payments/x402/wire/types.ts';
 import { decode } from '../../../e2e/proofs.ts';
 import { type Chain, startChain } from '../../../support/chain.ts';

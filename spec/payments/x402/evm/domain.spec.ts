@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { domainSeparator as viemSeparator } from 'viem';
-import { domainSeparator } from '../../../../src/payments/x402/evm/domain.ts';
+import { domainSeparator } from '../../../../src/payments/x402/evm/typed-data.ts';
 
 const USDC = [
   [

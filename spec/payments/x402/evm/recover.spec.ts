@@ -3,9 +3,12 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { hashTypedData, recoverAddress } from 'viem';
 import { bytesHex } from '../../../../src/payments/x402/evm/abi-words.ts';
-import { prepareRecovery, RECOVERY_ENGINES } from '../../../../src/payments/x402/evm/recover.ts';
-import { readAccountSignature } from '../../../../src/payments/x402/evm/signature.ts';
-import { authorizationDigest } from '../../../../src/payments/x402/evm/typed-data-digest.ts';
+import {
+  prepareRecovery,
+  RECOVERY_ENGINES,
+  readAccountSignature,
+} from '../../../../src/payments/x402/evm/signature.ts';
+import { authorizationDigest } from '../../../../src/payments/x402/evm/typed-data.ts';
 import type { Eip3009Authorization } from '../../../../src/payments/x402/wire/types.ts';
 import { freshAccount, freshAddress, sign, termsFor, typedData } from '../signing.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
-import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import { type Chain as LocalChain, startChain } from '../../../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../../../support/facilitator.ts';
 import {

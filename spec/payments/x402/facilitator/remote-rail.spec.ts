@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { type Chain, createChain } from '../../../../src/payments/x402/chain/chain.ts';
 import { createRpc } from '../../../../src/payments/x402/chain/rpc.ts';
-import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import {
   type HostileFacilitator,
   INVENTED_TRANSACTION,

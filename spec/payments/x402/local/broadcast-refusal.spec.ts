@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
-import { type Exclusion, exclusionOf, isKnown } from '../../../../src/payments/x402/local/broadcast-refusal.ts';
+import { type Exclusion, exclusionOf, isKnown } from '../../../../src/payments/x402/local/sent-transactions.ts';
 
 const refusal = (message: string): RpcRefusal => new RpcRefusal('eth_sendRawTransaction', -32_000, message, false);
 

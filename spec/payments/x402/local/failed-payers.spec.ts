@@ -4,7 +4,7 @@ import {
   createFailedPayers,
   FAILED_PAYER_PAUSE_MS,
   FAILED_PAYERS,
-} from '../../../../src/payments/x402/local/failed-payers.ts';
+} from '../../../../src/payments/x402/local/local-rail.ts';
 
 describe('payers whose transfer has failed', () => {
   it('pause from their last failure on, however their address is spelled', () => {

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Chain, createChain } from '../../../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
-import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../support/chain.ts';
 import type { ChainActors } from '../chain/chain-actors.ts';
 import { startFaultyNode } from '../faulty-node.ts';

@@ -5,7 +5,7 @@ import { type Hex, keccak256 } from 'viem';
 import type { Chain } from '../../../../src/payments/x402/chain/chain.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
-import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/rail.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../support/chain.ts';
 import type { ChainActors } from '../chain/chain-actors.ts';
 import { freshAccount, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';

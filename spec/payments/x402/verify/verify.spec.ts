@@ -3,9 +3,9 @@ import { describe, it } from 'node:test';
 import { hashTypedData } from 'viem';
 import type { RailVerdict } from '../../../../src/payments/rail.ts';
 import type { WalletSignatures, WalletVerdict } from '../../../../src/payments/x402/chain/wallet-signature.ts';
-import { prepareRecovery } from '../../../../src/payments/x402/evm/recover.ts';
+import { prepareRecovery } from '../../../../src/payments/x402/evm/signature.ts';
 import { createExaminer, type ExaminerDeps } from '../../../../src/payments/x402/verify/verify.ts';
-import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/proof-codec.ts';
+import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
 import type { Eip3009Authorization, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import {
   freshAccount,

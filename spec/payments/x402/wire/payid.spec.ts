@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { prepareRecovery } from '../../../../src/payments/x402/evm/recover.ts';
+import { prepareRecovery } from '../../../../src/payments/x402/evm/signature.ts';
 import { createExaminer } from '../../../../src/payments/x402/verify/verify.ts';
-import { replayKey } from '../../../../src/payments/x402/wire/payid.ts';
-import { decodeProof } from '../../../../src/payments/x402/wire/proof-codec.ts';
+import { decodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
+import { replayKey } from '../../../../src/payments/x402/wire/payload-schema.ts';
 import type { PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import { freshAccount, NOBODY_TO_ASK, offerFor, payloadFor, RESOURCE_URL, termsFor } from '../signing.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { decodeProof, encodeProof, MAX_PROOF_BYTES } from '../../../../src/payments/x402/wire/proof-codec.ts';
+import { decodeProof, encodeProof, MAX_PROOF_BYTES } from '../../../../src/payments/x402/wire/header-codec.ts';
 import type { PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import { freshAccount, payloadFor, RESOURCE_URL, termsFor } from '../signing.ts';
 

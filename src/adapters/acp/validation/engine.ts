@@ -1,10 +1,78 @@
 import { _, Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
+import { canonicalJson } from '../../../json/canonical.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { FORMATS } from '../../../resources/patterns/formats.ts';
-import { linearRegExp } from '../../../resources/patterns/linear-regexp.ts';
-import { hasEqualItems } from './equal-items.ts';
-import { relaxed } from './relaxations.ts';
+import { linearRegExp } from '../../../resources/patterns/linear.ts';
 import { SCHEMA_FILES } from './schemas.ts';
 import type { Build } from './types.ts';
+
+/** Whether two items are equal as JSON, in one pass: comparing every pair takes seconds for what fits in one body. */
+function hasEqualItems(items: readonly Json[]): boolean {
+  return new Set(items.map((item) => canonicalJson(item))).size < items.length;
+}
+
+/** One place of the published schemas where callers may do what the official schema forbids. */
+interface Relaxation {
+  readonly file: string;
+  /** Members that lead to the place. */
+  readonly at: readonly string[];
+  /** Keywords that do not hold there. */
+  readonly without?: readonly string[];
+  /** Members that are added there. */
+  readonly and?: JsonObject;
+}
+
+/** Why a request that the official schema refuses is accepted (acp 11). The first three are tags of labelled documents (acp 14). */
+const RELAXATIONS = {
+  /** The RFC calls the list documentation, and an unusable trace must not stop a cancellation. */
+  extensible_enum: {
+    file: 'request.schema.json',
+    at: ['$defs', 'IntentTrace', 'properties', 'reason_code'],
+    without: ['enum'],
+  },
+  /** Servers must ignore a capability that they do not know. */
+  rfc_ignore_unknown_capability: {
+    file: 'capabilities.schema.json',
+    at: ['$defs', 'InterventionCapabilities', 'properties', 'supported', 'items'],
+    without: ['enum'],
+  },
+  /** Invalid only because both forms of the list match it. */
+  empty_extensions: {
+    file: 'capabilities.schema.json',
+    at: ['$defs', 'Capabilities', 'properties', 'extensions'],
+    without: ['minItems'],
+  },
+  /** The snapshot forgot it, and agents send it. */
+  item_quantity: {
+    file: 'common.schema.json',
+    at: ['$defs', 'Item', 'properties'],
+    and: { quantity: { type: 'integer', minimum: 1 } },
+  },
+} as const satisfies Record<string, Relaxation>;
+type RelaxationName = keyof typeof RELAXATIONS;
+
+/** What each build takes beyond the official schema. */
+export const RELAXED: Readonly<Record<Build, readonly RelaxationName[]>> = {
+  strict: [],
+  wire: ['extensible_enum', 'rfc_ignore_unknown_capability', 'empty_extensions'],
+  'wire-quantity': ['extensible_enum', 'rfc_ignore_unknown_capability', 'empty_extensions', 'item_quantity'],
+};
+
+/** One published schema as this build has it; the schema itself stays as it is. @throws Error where a place is not in the schema any more */
+export function relaxed(file: string, schema: JsonObject, build: Build): JsonObject {
+  const relaxations: readonly Relaxation[] = RELAXED[build].map((name) => RELAXATIONS[name]);
+  return relaxations.filter((one) => one.file === file).reduce((result, one) => changed(result, one, one.at), schema);
+}
+
+function changed(node: Json | undefined, relaxation: Relaxation, at: readonly string[]): JsonObject {
+  const { file, without = [], and = {} } = relaxation;
+  if (!isObject(node)) throw new Error(`${file} has no ${relaxation.at.join('/')} to relax`);
+  const [name, ...rest] = at;
+  if (name !== undefined) return { ...node, [name]: changed(node[name], relaxation, rest) };
+  const missing = without.find((keyword) => node[keyword] === undefined);
+  if (missing !== undefined) throw new Error(`${file} has no ${missing} at ${relaxation.at.join('/')} to relax`);
+  return { ...Object.fromEntries(Object.entries(node).filter(([keyword]) => !without.includes(keyword))), ...and };
+}
 
 /** Documents come from callers: their texts are matched in linear time, within the budget of the document. */
 const MATCHING = {

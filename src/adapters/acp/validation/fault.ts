@@ -1,6 +1,5 @@
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import { isObject } from '../../../json/object.ts';
-import type { Json } from '../../../json/types.ts';
+import { isObject, type Json } from '../../../json/types.ts';
 import type { Fault } from './types.ts';
 
 /** Longest path, characters. */

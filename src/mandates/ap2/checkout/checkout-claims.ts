@@ -1,5 +1,4 @@
-import { isObject } from '../../../json/object.ts';
-import type { Json, JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
 
 /** The profile of checkouts; its claims are the schema of ap2 7.2. */

@@ -1,16 +1,32 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { SigningKey } from '../../../crypto/signing-key.ts';
 import type { JsonObject } from '../../../json/types.ts';
-import { minorUnits } from '../model/amounts.ts';
-import { inputHash } from '../model/input-hash.ts';
+import { RecentMap } from '../../../time/recent-map.ts';
 import type { Ap2Profile } from '../model/profile.ts';
-import type { Purchase } from '../model/purchase.ts';
-import { createCompactSigner } from '../token/compact-signer.ts';
+import { inputHash, minorUnits, type Purchase } from '../model/purchase.ts';
+import { createCompactSigner } from '../token/jws.ts';
 import { CHECKOUT_PROFILE, NO_PAYMENT } from './checkout-claims.ts';
-import type { IssuedCheckouts } from './issued-checkouts.ts';
+
+/** Most checkouts that are remembered (ap2 16). */
+const MAX_MINTED = 10_000;
+
+/** The checkouts that this process signed itself, by their hash: nobody has to check its own signature. */
+export interface IssuedCheckouts {
+  /** Notes a checkout; it counts until `exp`, unix seconds. */
+  add(hash: string, exp: number): void;
+  has(hash: string, now: number): boolean;
+}
+
+export function createIssuedCheckouts(): IssuedCheckouts {
+  const ends = new RecentMap<number>(MAX_MINTED);
+  return {
+    add: (hash, exp) => ends.add(hash, exp),
+    has: (hash, now) => now < (ends.use(hash) ?? 0),
+  };
+}
 
 /** A checkout to be handed out. */
-export interface Checkout {
+interface Checkout {
   readonly jwt: string;
   /** base64url of SHA-256 over the ASCII of `jwt`. */
   readonly hash: string;

@@ -1,9 +1,123 @@
-import type { JsonObject } from '../../../json/types.ts';
-import type { CheckoutClaims } from '../checkout/checkout-claims.ts';
+import type { Json, JsonObject } from '../../../json/types.ts';
+import type { CartLine, CheckoutClaims } from '../checkout/checkout-claims.ts';
+import { identity, list, object, text, whole } from '../model/readers.ts';
 import { Refused } from '../model/reasons.ts';
 import { checkHas, named, readConstraints } from './constraints.ts';
-import { assignable, readRequirements } from './line-items.ts';
-import { readMerchants } from './merchants.ts';
+import { readMerchants } from './payment-mandate.ts';
+
+/** So many of any of these. */
+export interface Requirement {
+  /** Ids of the items that were shown; what was withheld is acceptable to nobody. */
+  readonly acceptable: ReadonlySet<string>;
+  readonly quantity: number;
+}
+
+/** Requirements, and lines of a cart. Beyond it, or so many of one, a constraint is not decided here: deciding has to stay cheap. */
+export const MAX_REQUIREMENTS = 32;
+const MAX_QUANTITY = 1_000;
+
+/** @throws Refused claims_invalid, constraint_unresolved for what is too large */
+function readRequirements(items: Json | undefined): readonly Requirement[] {
+  const entries = list(items);
+  if (entries.length === 0) throw new Refused('claims_invalid');
+  const requirements = entries.map(requirementOf);
+  if (requirements.length > MAX_REQUIREMENTS || requirements.some(({ quantity }) => quantity > MAX_QUANTITY))
+    throw new Refused('constraint_unresolved');
+  return requirements;
+}
+
+function requirementOf(entry: Json): Requirement {
+  const { id, acceptable_items, quantity } = object(entry);
+  identity(id);
+  const acceptable = list(acceptable_items).map((item) => {
+    const shown = object(item);
+    text(shown['title']);
+    return identity(shown['id']);
+  });
+  return { acceptable: new Set(acceptable), quantity: whole(quantity, 1) };
+}
+
+/**
+ * Whether every required piece is a piece of the cart and every piece of the cart is required, none of them twice: a perfect assignment,
+ * which is a flow from requirements to lines that fills both sides (ap2 2.2). An empty list of acceptable items accepts nothing.
+ * @throws Refused constraint_unresolved for a cart of too many lines
+ */
+export function assignable(requirements: readonly Requirement[], cart: readonly CartLine[]): boolean {
+  const required = total(requirements);
+  if (required !== total(cart)) return false;
+  if (cart.length > MAX_REQUIREMENTS) throw new Refused('constraint_unresolved');
+  const flow = new Flow(requirements, cart);
+  let assigned = 0;
+  for (const [index, { quantity }] of requirements.entries())
+    for (let wanted = quantity; wanted > 0; ) {
+      const pushed = flow.assign(index, wanted);
+      // No way to place it, whatever is moved: no other order of placing finds one either.
+      if (pushed === 0) return false;
+      wanted -= pushed;
+      assigned += pushed;
+    }
+  return assigned === required;
+}
+
+function total(entries: readonly { readonly quantity: number }[]): number {
+  return entries.reduce((sum, { quantity }) => sum + quantity, 0);
+}
+
+/** Ford and Fulkerson on two sides: pieces are placed, and placed otherwise where that makes room. */
+class Flow {
+  readonly #requirements: readonly Requirement[];
+  readonly #cart: readonly CartLine[];
+  /** Pieces of a line that are not given away yet. */
+  readonly #free: number[];
+  /** Pieces of each line that each requirement has. */
+  readonly #given: number[][];
+
+  constructor(requirements: readonly Requirement[], cart: readonly CartLine[]) {
+    this.#requirements = requirements;
+    this.#cart = cart;
+    this.#free = cart.map(({ quantity }) => quantity);
+    this.#given = requirements.map(() => cart.map(() => 0));
+  }
+
+  /** Gives a requirement up to so many pieces. Returns how many; 0: there is no way to give it one. */
+  assign(requirement: number, wanted: number): number {
+    return this.#find(requirement, wanted, new Set());
+  }
+
+  #find(requirement: number, wanted: number, seen: Set<number>): number {
+    for (const [line, { itemId }] of this.#cart.entries()) {
+      if (seen.has(line) || this.#requirements[requirement]?.acceptable.has(itemId) !== true) continue;
+      seen.add(line);
+      const pushed = this.#take(line, wanted, seen);
+      if (pushed === 0) continue;
+      this.#give(requirement, line, pushed);
+      return pushed;
+    }
+    return 0;
+  }
+
+  /** Makes room for up to so many pieces on a line: what is free, or what another requirement can get elsewhere. */
+  #take(line: number, wanted: number, seen: Set<number>): number {
+    const free = Math.min(this.#free[line] ?? 0, wanted);
+    if (free > 0) {
+      this.#free[line] = (this.#free[line] ?? 0) - free;
+      return free;
+    }
+    for (const [other, given] of this.#given.entries()) {
+      const held = Math.min(given[line] ?? 0, wanted);
+      const moved = held === 0 ? 0 : this.#find(other, held, seen);
+      if (moved === 0) continue;
+      this.#give(other, line, -moved);
+      return moved;
+    }
+    return 0;
+  }
+
+  #give(requirement: number, line: number, pieces: number): void {
+    const given = this.#given[requirement];
+    if (given !== undefined) given[line] = (given[line] ?? 0) + pieces;
+  }
+}
 
 /** What the checkout is held against. */
 type CheckoutRule = (checkout: CheckoutClaims) => boolean;

@@ -1,22 +1,44 @@
 import { keccak256 } from '../../../crypto/keccak.ts';
-import type { JsonObject } from '../../../json/types.ts';
+import { canonicalJson } from '../../../json/canonical.ts';
+import type { Json, JsonObject } from '../../../json/types.ts';
 import type { Recurrence } from '../../register/register.ts';
 import type { Segment, VerifiedChain } from '../chain/chain.ts';
 import type { Ap2Profile } from '../model/profile.ts';
 import type { Purchase } from '../model/purchase.ts';
 import { object } from '../model/readers.ts';
 import { Refused } from '../model/reasons.ts';
-import { checkEmbeddedDefaults } from './embedded-defaults.ts';
-import { checkInstrument } from './instrument.ts';
 import {
   budgetUnits,
   type NamedRule,
+  periodStart,
   REFERENCE,
   readPaymentConstraints,
   readReferences,
 } from './payment-constraints.ts';
-import { type PaymentMandate, readPaymentMandate } from './payment-mandate.ts';
-import { periodStart } from './recurrence.ts';
+import { checkInstrument, type PaymentMandate, readPaymentMandate } from './payment-mandate.ts';
+
+/** Members of a closed payment mandate that an open one may fix (ap2 2.1). */
+const PRESETS = [
+  'transaction_id',
+  'payee',
+  'payment_amount',
+  'payment_instrument',
+  'pisp',
+  'execution_date',
+  'risk_data',
+] as const;
+
+/** What the open mandate fixed is in the closed one just so. @throws Refused preset_mismatch */
+function checkEmbeddedDefaults(open: JsonObject, closed: JsonObject): void {
+  for (const name of PRESETS) {
+    const preset = open[name];
+    if (preset !== undefined && !same(preset, closed[name])) throw new Refused('preset_mismatch');
+  }
+}
+
+function same(preset: Json, value: Json | undefined): boolean {
+  return value !== undefined && canonicalJson(preset) === canonicalJson(value);
+}
 
 /** What a payment mandate is held against. */
 export interface PaymentSubject {

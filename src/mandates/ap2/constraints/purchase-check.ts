@@ -1,8 +1,7 @@
 import { type CheckoutClaims, type CommerceClaims, NO_PAYMENT } from '../checkout/checkout-claims.ts';
 import { unitsOf } from '../checkout/checkout-mint.ts';
-import { inputHash } from '../model/input-hash.ts';
 import type { Ap2Profile } from '../model/profile.ts';
-import type { Purchase, PurchasePayment } from '../model/purchase.ts';
+import { inputHash, type Purchase, type PurchasePayment } from '../model/purchase.ts';
 import { Refused } from '../model/reasons.ts';
 
 /**

@@ -1,10 +1,27 @@
 import { isUtf8 } from 'node:buffer';
-import { isObject } from '../../../json/object.ts';
 import { parseStrictJson } from '../../../json/strict.ts';
-import type { Json, JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
-import { decodeBase64url } from './base64url.ts';
-import { hasFirstVersionMember } from './first-version.ts';
+import { decodeBase64url } from './jws.ts';
+
+/** Members that only documents of AP2 v0.1 have: its intent, cart and payment mandates (ap2 2.3). */
+const FIRST_VERSION: ReadonlySet<string> = new Set([
+  'natural_language_description',
+  'intent_expiry',
+  'merchant_authorization',
+  'payment_mandate_contents',
+  'user_authorization',
+  'ap2.mandates.IntentMandate',
+  'ap2.mandates.CartMandate',
+  'ap2.mandates.PaymentMandate',
+]);
+
+/** Whether an envelope, or a document that it carries as an object, is one of AP2 v0.1. It is recognised and never read. */
+function hasFirstVersionMember(envelope: JsonObject): boolean {
+  return [envelope, envelope['payload'], envelope['payment_mandate']].some(
+    (document) => isObject(document) && Object.keys(document).some((name) => FIRST_VERSION.has(name)),
+  );
+}
 
 /**
  * How the caller's protocol carried a mandate (ap2 7.1): not at all, once as text, in a form that no mandate can have, or in places
@@ -18,7 +35,7 @@ export type CarriedMandate =
   | { readonly kind: 'conflicting' };
 
 /** The two presentations of an envelope, not yet looked at. */
-export interface Envelope {
+interface Envelope {
   readonly checkout: string;
   readonly payment: string | undefined;
 }

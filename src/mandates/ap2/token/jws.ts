@@ -1,7 +1,39 @@
-import { isObject } from '../../../json/object.ts';
+import type { SigningKey } from '../../../crypto/signing-key.ts';
 import { JsonError, parseStrictJson } from '../../../json/strict.ts';
-import type { Json, JsonObject } from '../../../json/types.ts';
-import { decodeBase64url } from './base64url.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import { Refused } from '../model/reasons.ts';
+
+const SPELLING = /^[A-Za-z0-9_-]*$/;
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/**
+ * Reads the one spelling that base64url has for some bytes (RFC 4648, section 5, without padding): its own alphabet, no length that no
+ * bytes have, and zeros in the bits that are left over. `Buffer.from` takes padding, line breaks, the other alphabet and any rest, so
+ * that one token would have many names (ap2 7.6, step 2). Undefined for anything else.
+ */
+export function decodeBase64url(text: string): Buffer | undefined {
+  const rest = text.length % 4;
+  if (rest === 1 || !SPELLING.test(text)) return undefined;
+  if (rest !== 0) {
+    const unused = rest === 2 ? 0b1111 : 0b11;
+    if ((ALPHABET.indexOf(text.charAt(text.length - 1)) & unused) !== 0) return undefined;
+  }
+  return Buffer.from(text, 'base64url');
+}
+
+/** Signs claims as a compact JWS (RFC 7515, section 7.1) of one `typ`: the head is the same in all of them. */
+export function createCompactSigner(typ: string, key: SigningKey): (claims: JsonObject) => string {
+  const { alg, kid } = key.publicJwk;
+  const head = encoded(JSON.stringify({ alg, typ, kid }));
+  return function signed(claims) {
+    const input = `${head}.${encoded(JSON.stringify(claims))}`;
+    return `${input}.${key.sign(input)}`;
+  };
+}
+
+function encoded(text: string): string {
+  return Buffer.from(text, 'utf8').toString('base64url');
+}
 
 /** Deepest nesting of the parts of a token, and of one disclosure (ap2 7.6, step 5). */
 export const MAX_TOKEN_DEPTH = 16;
@@ -48,4 +80,29 @@ export function readTokenJson(bytes: Uint8Array | undefined): JsonReading {
   } catch (error) {
     return { kind: error instanceof JsonError && error.reason === 'number_out_of_range' ? 'inexact' : 'illegible' };
   }
+}
+
+/** Where in a chain a token stands; its `typ` must agree (ap2 3). */
+type Position = 'root' | 'handed_on' | 'closing';
+
+/** Roots as they are met in practice, and hops in the spelling of the SDK and of the draft. */
+const TYPES: Readonly<Record<Position, ReadonlySet<unknown>>> = {
+  root: new Set(['dc+sd-jwt', 'vc+sd-jwt', 'sd+jwt', 'example+sd-jwt']),
+  handed_on: new Set(['kb+sd-jwt+kb', 'kb-sd-jwt+kb']),
+  closing: new Set(['kb+sd-jwt', 'kb-sd-jwt']),
+};
+
+/**
+ * Opens the token of a segment (ap2 7.6, step 5). Keys in the header (`jwk`, `jku`, `x5u`) are ignored.
+ * @throws Refused
+ */
+export function openToken(jwt: string, position: Position, algorithms: ReadonlySet<unknown>): Token {
+  const reading = readToken(jwt);
+  if (!reading.ok) throw new Refused(reading.reason);
+  const { alg, typ, crit, b64 } = reading.token.header;
+  // RFC 7515, section 4.1.11: extensions that are not understood. None is, and `b64` would change what was signed.
+  if (crit !== undefined || b64 !== undefined) throw new Refused('unsupported_algorithm');
+  if (!algorithms.has(alg)) throw new Refused('unsupported_algorithm');
+  if (!TYPES[position].has(typ)) throw new Refused('unexpected_typ');
+  return reading.token;
 }

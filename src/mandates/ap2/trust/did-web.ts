@@ -1,8 +1,7 @@
-import { isObject } from '../../../json/object.ts';
-import type { Json, JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import { readMultikey } from './did-key.ts';
 import type { KeysById } from './issuer.ts';
 import { oneForEachId, UselessKeys } from './jwks.ts';
-import { readMultikey } from './multibase.ts';
 import { readJwk } from './static-keys.ts';
 
 const PREFIX = 'did:web:';

@@ -1,7 +1,6 @@
 import { keysOfDidDocument } from './did-web.ts';
 import type { IssuerSettings, KeySource } from './issuer.ts';
-import { keysOfJwks } from './jwks.ts';
-import { createRemoteKeys, KeysUnavailable, type RemoteKeys } from './jwks-cache.ts';
+import { createRemoteKeys, KeysUnavailable, keysOfJwks, type RemoteKeys } from './jwks.ts';
 import type { KeyFetcher } from './key-fetch.ts';
 import type { FoundKey, KeyChoice, TrustedIssuers, VerificationKey } from './trust.ts';
 import { createChainKeys } from './x5c.ts';

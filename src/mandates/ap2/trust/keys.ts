@@ -1,8 +1,7 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
-import { isObject } from '../../../json/object.ts';
-import type { Json, JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
-import { decodeBase64url } from '../token/base64url.ts';
+import { decodeBase64url } from '../token/jws.ts';
 import type { Algorithm, VerificationKey } from './trust.ts';
 
 /** A public key, or what is wrong with the text of one. The message never quotes it. */

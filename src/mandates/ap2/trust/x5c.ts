@@ -1,10 +1,90 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import type { Json } from '../../../json/types.ts';
 import { RecentMap } from '../../../time/recent-map.ts';
-import { pathLength } from './basic-constraints.ts';
-import { isUnderstood, maySign } from './certificate-limits.ts';
 import { readPublicKey } from './keys.ts';
 import type { VerificationKey } from './trust.ts';
+
+/** The extension's object identifier, 2.5.29.19, as it stands in a certificate. */
+const BASIC_CONSTRAINTS = Buffer.from([0x06, 0x03, 0x55, 0x1d, 0x13]);
+const CRITICAL = Buffer.from([0x01, 0x01, 0xff]);
+const OCTETS = 0x04;
+const SEQUENCE = 0x30;
+const INTEGER = 0x02;
+
+/**
+ * How many authorities may stand between this certificate and a leaf (RFC 5280, 4.2.1.9): infinite where nothing is said, and -1 for what
+ * cannot be read. `node:crypto` says whether a certificate is an authority, and not this. `der` is a certificate that was parsed already.
+ */
+export function pathLength(der: Buffer): number {
+  const at = der.indexOf(BASIC_CONSTRAINTS);
+  if (at < 0) return Number.POSITIVE_INFINITY;
+  let rest = after(der.subarray(at + BASIC_CONSTRAINTS.length), CRITICAL);
+  if (rest[0] !== OCTETS || rest[2] !== SEQUENCE) return -1;
+  rest = after(rest.subarray(4, 4 + (rest[3] ?? 0)), CRITICAL);
+  if (rest.length === 0) return Number.POSITIVE_INFINITY;
+  return rest[0] === INTEGER && rest.length === 3 ? (rest[2] ?? -1) : -1;
+}
+
+/** `TRUE` as DER has it: of an extension that is critical, and of an authority. */
+function after(bytes: Buffer, prefix: Buffer): Buffer {
+  return bytes.subarray(0, prefix.length).equals(prefix) ? bytes.subarray(prefix.length) : bytes;
+}
+
+/**
+ * Limits of certificates (RFC 5280, 4.2) that `node:crypto` does not apply: it checks signatures, names and dates alone. They are looked
+ * for in the bytes. What looks like a limit by chance refuses a certificate, and nothing by chance lets one pass. `der`: a certificate
+ * that was parsed already.
+ */
+
+/** The object identifiers of extensions, 2.5.29, without their last byte. */
+const EXTENSION = Buffer.from([0x06, 0x03, 0x55, 0x1d]);
+const KEY_USAGE = 0x0f;
+const NAMES = 0x11;
+const BASIC_CONSTRAINTS_ID = 0x13;
+const NAME_CONSTRAINTS = 0x1e;
+/** `TRUE`, and the octet string with the extension itself. */
+const CRITICAL_OCTETS = Buffer.from([0x01, 0x01, 0xff, 0x04]);
+const BITS = 0x03;
+const DIGITAL_SIGNATURE = 0x80;
+
+const UNDERSTOOD: ReadonlySet<number | undefined> = new Set([KEY_USAGE, NAMES, BASIC_CONSTRAINTS_ID]);
+
+/**
+ * Whether a certificate has no limit that nobody here applies: no extension is critical but those that are looked at, and an authority is
+ * not bound to names (4.2.1.10), critical or not.
+ */
+export function isUnderstood(der: Buffer): boolean {
+  const critical = places(der, CRITICAL_OCTETS).map((at) => extensionAt(der, at - EXTENSION.length - 1));
+  return critical.every((extension) => UNDERSTOOD.has(extension)) && extensions(der, NAME_CONSTRAINTS).length === 0;
+}
+
+/** Whether the key of a leaf may sign (4.2.1.3): it may where nothing is said. */
+export function maySign(der: Buffer): boolean {
+  return extensions(der, KEY_USAGE).every((at) => {
+    const said = der.subarray(at, at + CRITICAL_OCTETS.length).equals(CRITICAL_OCTETS)
+      ? at + CRITICAL_OCTETS.length - 1
+      : at;
+    // An octet string, in it a bit string, in it how many bits are left over, and the bits.
+    return der[said] === OCTETS && der[said + 2] === BITS && ((der[said + 5] ?? 0) & DIGITAL_SIGNATURE) !== 0;
+  });
+}
+
+/** Which extension has its name here; undefined for none. */
+function extensionAt(der: Buffer, at: number): number | undefined {
+  return at >= 0 && der.subarray(at, at + EXTENSION.length).equals(EXTENSION) ? der[at + EXTENSION.length] : undefined;
+}
+
+/** Where each extension of that name goes on behind its name. */
+function extensions(der: Buffer, last: number): readonly number[] {
+  const name = Buffer.concat([EXTENSION, Buffer.from([last])]);
+  return places(der, name).map((at) => at + name.length);
+}
+
+function places(der: Buffer, bytes: Buffer): readonly number[] {
+  const found: number[] = [];
+  for (let at = der.indexOf(bytes); at >= 0; at = der.indexOf(bytes, at + 1)) found.push(at);
+  return found;
+}
 
 /** Most certificates in the head of a token, and the longest of them, characters. */
 const MAX_CHAIN = 4;

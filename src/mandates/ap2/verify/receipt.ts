@@ -1,7 +1,7 @@
 import type { SigningKey } from '../../../crypto/signing-key.ts';
 import { REASONS, type Reason } from '../model/reasons.ts';
 import type { MandateReference } from '../model/verdict.ts';
-import { createCompactSigner } from '../token/compact-signer.ts';
+import { createCompactSigner } from '../token/jws.ts';
 
 /** What was sold under a mandate. */
 interface OrderFacts {

@@ -1,12 +1,12 @@
 import type { PublicJwk } from '../../../crypto/signing-key.ts';
+import type { MandateClaim, OpenMandateUse } from '../../register/register.ts';
 import type { ChainCache } from '../chain/cache.ts';
-import type { VerifiedChain } from '../chain/chain.ts';
+import type { Segment, VerifiedChain } from '../chain/chain.ts';
 import { createChainVerifier } from '../chain/verify-chain.ts';
-import { createCheckoutCheck } from '../checkout/checkout.ts';
-import { createCheckoutKeys } from '../checkout/checkout-key.ts';
-import type { IssuedCheckouts } from '../checkout/issued-checkouts.ts';
+import { type CheckedCheckout, createCheckoutCheck, createCheckoutKeys } from '../checkout/checkout.ts';
+import type { IssuedCheckouts } from '../checkout/checkout-mint.ts';
 import { checkCheckoutConstraints } from '../constraints/checkout-constraints.ts';
-import { checkPayment, type PaymentSubject } from '../constraints/payment-check.ts';
+import { type Allowance, checkPayment, type PaymentSubject } from '../constraints/payment-check.ts';
 import { checkPurchase } from '../constraints/purchase-check.ts';
 import type { Ap2Profile } from '../model/profile.ts';
 import type { Purchase } from '../model/purchase.ts';
@@ -16,7 +16,69 @@ import type { AcceptedMandate, MandateReference, MandateVerdict, RefusedMandate 
 import { type CarriedMandate, readEnvelope } from '../token/envelope.ts';
 import { referenceOf } from '../token/segments.ts';
 import type { TrustedIssuers } from '../trust/trust.ts';
-import { claimOf, type PaidUnder } from './claim.ts';
+
+/**
+ * Beyond the last moment that a mandate can be accepted its uses are remembered a while: clocks of replicas differ, and a call that was
+ * checked in time may wait before it reserves.
+ */
+const REMEMBERED_SECONDS = 600;
+
+/** A payment mandate that was found right, with what its open mandates allow, root first. */
+interface PaidUnder {
+  readonly chain: VerifiedChain;
+  readonly allowances: readonly Allowance[];
+}
+
+/**
+ * What an accepted presentation uses up (ap2 7.3, ap2 10): its closed mandates and its checkout once, each of its open mandates once or
+ * as often as the payment mandate allows. `at`: unix seconds, with their fraction: ages are never less than they are, so that what was made
+ * before a register was born does not seem younger.
+ */
+function claimOf(
+  checkout: VerifiedChain,
+  { claims: { jti, exp, signedAt } }: CheckedCheckout,
+  paid: PaidUnder | undefined,
+  { clockSkewSeconds }: Ap2Profile,
+  at: number,
+): MandateClaim {
+  const closed = paid === undefined ? [checkout.closed.id] : [checkout.closed.id, paid.chain.closed.id];
+  // No token stands in both chains: an open payment mandate holds the hash of a checkout segment, so neither can be inside the other.
+  const open = [
+    ...checkout.open.map((open, index) => useOf(open, sharedAllowance(paid, index), clockSkewSeconds, at)),
+    ...(paid?.chain.open ?? []).map((open, index) => useOf(open, paid?.allowances[index], clockSkewSeconds, at)),
+  ];
+  return {
+    at: Math.floor(at),
+    age: at - signedAt,
+    // One token may close both, as two mandates of which each presentation shows one.
+    once: [...new Set(closed.map((id) => `m:${id}`)), `j:${jti}`],
+    // The end of the checkout, not the earliest end of all: with other disclosures (issuer_jwt_hash) one closed mandate may stand under
+    // open mandates that end at other times, and its checkout ends for all of them.
+    onceUntil: exp + clockSkewSeconds + REMEMBERED_SECONDS,
+    open,
+  };
+}
+
+/**
+ * An open checkout mandate shares the allowance of the open payment mandate that stands beside it: the root's with the root, the sub-agent's
+ * with the sub-agent's, and the last one's where the payment chain is shorter.
+ */
+function sharedAllowance(paid: PaidUnder | undefined, index: number): Allowance {
+  return paid?.allowances[Math.min(index, paid.allowances.length - 1)];
+}
+
+function useOf(open: Segment, recurrence: Allowance, skew: number, at: number): OpenMandateUse {
+  const ends = [open.claims['exp'], open.mandate?.['exp']].filter((end) => typeof end === 'number');
+  // Steps 8 and 10 demand one: without it nothing could ever forget this mandate.
+  if (ends.length === 0) throw new Refused('claims_invalid');
+  return { id: open.id, age: ageOf(open, at), until: Math.min(...ends) + skew + REMEMBERED_SECONDS, recurrence };
+}
+
+/** Since its token was signed. Who signs without a time may say it in what was signed. */
+function ageOf({ claims, mandate }: Segment, at: number): number | undefined {
+  const made = claims['iat'] ?? mandate?.['iat'];
+  return typeof made === 'number' ? at - made : undefined;
+}
 
 interface MandateVerifierParts {
   readonly profile: Ap2Profile;

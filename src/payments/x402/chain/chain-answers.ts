@@ -1,5 +1,4 @@
-import { isObject } from '../../../json/object.ts';
-import type { Json, JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import type { Log, TransactionReceipt } from './evidence.ts';
 
 /** Parsers of what a chain node answers. All hex comes out in lower case; anything of another shape throws. */

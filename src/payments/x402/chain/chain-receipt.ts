@@ -1,8 +1,8 @@
 import { getAddress } from 'viem/utils';
 import type { Receipt } from '../../../receipts/receipt.ts';
-import { paymentReceiptId } from '../../ledger/receipt-id.ts';
+import { paymentReceiptId } from '../../ledger/payment-receipt.ts';
 import { formatAmount } from '../../pricing/amount.ts';
-import { replayKey } from '../wire/payid.ts';
+import { replayKey } from '../wire/payload-schema.ts';
 import type { X402Config } from '../wire/settings.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
 import type { ChainPayment } from './payment-logs.ts';

@@ -9,7 +9,7 @@ import {
   type TransactionReceipt,
   topic,
 } from './evidence.ts';
-import { fromBlocks } from './log-range.ts';
+import { fromBlocks } from './payment-logs.ts';
 import type { Rpc } from './rpc.ts';
 
 /** Longest time for one reading, milliseconds: all its calls together. */

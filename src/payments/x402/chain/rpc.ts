@@ -1,5 +1,4 @@
-import { isObject } from '../../../json/object.ts';
-import type { Json, JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { createJsonPeer } from './http-json.ts';
 
 /** Largest answer of a chain node that is read, bytes: a receipt of a full batch fits many times. */

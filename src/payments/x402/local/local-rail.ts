@@ -1,18 +1,73 @@
+import { isObject } from '../../../json/types.ts';
 import type { RailFault, RailVerdict, Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
-import { readSent } from '../chain/chain-answers.ts';
-import { confirmPayment } from '../chain/confirm.ts';
-import { evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
+import { isTransactionHash, readQuantity, readSent, UnreadableAnswer } from '../chain/chain-answers.ts';
+import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { marked, markOf, transferCall } from '../evm/calldata.ts';
-import type { PaymentRail, Proof } from '../wire/rail.ts';
+import { authorizationStateCall, marked, markOf, transferCall } from '../evm/calldata.ts';
 import type { X402Config } from '../wire/settings.ts';
-import type { PaymentRequirements } from '../wire/types.ts';
-import { createFailedPayers } from './failed-payers.ts';
-import { isOutrun } from './outrun.ts';
+import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
 import { createRelayer, type Sending } from './relayer.ts';
 import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
 import { type Simulation, simulate } from './simulation.ts';
+
+/** How long nothing is sent for a payer after a transfer of his failed in a block, milliseconds. */
+export const FAILED_PAYER_PAUSE_MS = 30_000;
+/** Most payers remembered; who failed longest ago is forgotten first. */
+export const FAILED_PAYERS = 1_000;
+
+/**
+ * Payers whose last transfer failed in a block although it had passed its simulation. That costs the relayer gas, and it is the payer's
+ * doing: his balance, his cancellation or the code of his wallet changed in between. So he waits before he can do it again.
+ */
+interface FailedPayers {
+  add(payer: string): void;
+  has(payer: string): boolean;
+}
+
+/** @param now Milliseconds of a monotonic clock. */
+export function createFailedPayers(now: () => number = () => performance.now()): FailedPayers {
+  const failedAt = new Map<string, number>();
+  return {
+    add(payer) {
+      const key = payer.toLowerCase();
+      // Deleted first, so that the map stays in the order of time.
+      failedAt.delete(key);
+      failedAt.set(key, now());
+      const [oldest] = failedAt.keys();
+      if (failedAt.size > FAILED_PAYERS && oldest !== undefined) failedAt.delete(oldest);
+    },
+    has(payer) {
+      const at = failedAt.get(payer.toLowerCase());
+      return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
+    },
+  };
+}
+
+/** A number of an account that was meant to carry an authorization. */
+interface OutrunQuestion {
+  readonly account: string;
+  readonly number: number;
+  readonly asset: string;
+  readonly from: string;
+  readonly nonce: string;
+}
+
+/**
+ * Whether another transaction took the number: it is used up in a block in which the authorization is still unspent. Both are read of one
+ * block by its hash, because behind a balancer two answers may come from two nodes.
+ * @throws when the node does not answer, or knows no reading by hash
+ */
+async function isOutrun(rpc: Rpc, { account, number, asset, from, nonce }: OutrunQuestion): Promise<boolean> {
+  const block = await rpc.call('eth_getBlockByNumber', ['latest', false]);
+  const blockHash = isObject(block) ? block['hash'] : undefined;
+  if (!isTransactionHash(blockHash)) throw new UnreadableAnswer('block hash');
+  const [count, state] = await Promise.all([
+    rpc.call('eth_getTransactionCount', [account, { blockHash }]),
+    rpc.call('eth_call', [{ to: asset, data: authorizationStateCall(from, nonce) }, { blockHash }]),
+  ]);
+  return readQuantity(count, 'transaction count') > BigInt(number) && readQuantity(state, 'authorization state') === 0n;
+}
 
 /** Longest time from the call to an outcome, milliseconds (contract 4.2). */
 const LOCAL_SETTLE_DEADLINE_MS = 60_000;

@@ -3,9 +3,8 @@ import type { SignedTransaction } from '../../rail.ts';
 import { readHead, readQuantity } from '../chain/chain-answers.ts';
 import { type Rpc, RpcRefusal } from '../chain/rpc.ts';
 import { bytesHex, hexBytes } from '../evm/abi-words.ts';
-import { type Exclusion, exclusionOf, isKnown } from './broadcast-refusal.ts';
 import type { RelayerFunds } from './relayer-funds.ts';
-import { createSentTransactions } from './sent-transactions.ts';
+import { createSentTransactions, type Exclusion, exclusionOf, isKnown } from './sent-transactions.ts';
 
 /** Offered to the block producer when the node has no opinion, wei. */
 const DEFAULT_TIP_WEI = 1_000_000_000n;

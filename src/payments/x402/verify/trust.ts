@@ -1,6 +1,6 @@
 import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { ChainHealth } from '../chain/chain-health.ts';
-import type { PaymentRail } from '../wire/rail.ts';
+import type { PaymentRail } from '../wire/types.ts';
 import type { Candidate, Examination } from './verify.ts';
 
 /** What is still done while a chain's node, or our clock, is known to be wrong: what was begun stays open, and nothing new is begun. */

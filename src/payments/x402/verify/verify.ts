@@ -1,15 +1,37 @@
+import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { WalletSignatures } from '../chain/wallet-signature.ts';
 import { bytesHex } from '../evm/abi-words.ts';
-import type { Recover } from '../evm/recover.ts';
-import { ACCOUNT_SIGNATURE_BYTES, readAccountSignature } from '../evm/signature.ts';
-import { authorizationDigest } from '../evm/typed-data-digest.ts';
-import { replayKey } from '../wire/payid.ts';
-import type { DecodedProof } from '../wire/payload-schema.ts';
-import type { PaymentRail, Proof } from '../wire/rail.ts';
+import { ACCOUNT_SIGNATURE_BYTES, type Recover, readAccountSignature } from '../evm/signature.ts';
+import { authorizationDigest } from '../evm/typed-data.ts';
+import { type DecodedProof, replayKey } from '../wire/payload-schema.ts';
 import type { X402Config } from '../wire/settings.ts';
-import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, PaymentRequirements } from '../wire/types.ts';
+import type {
+  EchoedRequirements,
+  Eip3009Authorization,
+  PaymentPayload,
+  PaymentRail,
+  PaymentRequirements,
+  Proof,
+} from '../wire/types.ts';
 import { invalidWindow, type WindowReason } from '../wire/window.ts';
+
+/** 132 bits of a digest, base64url: enough that nobody finds a second proof for it, and short where thousands are remembered. */
+const DIGEST_CHARACTERS = 22;
+
+/**
+ * What tells one signed authorization from another with the same replay key: all that is signed, and the signature in one spelling. A copy
+ * whose signature was replaced, or that says another window, is another proof: what is known of the one says nothing of the other.
+ */
+export function proofDigest({ payId, payload }: Proof): string {
+  const { signature, authorization } = payload.payload;
+  const { to, value, validAfter, validBefore } = authorization;
+  const spelled = readAccountSignature(signature)?.canonical ?? signature.toLowerCase();
+  return createHash('sha256')
+    .update([payId, to.toLowerCase(), value, validAfter, validBefore, spelled].join('|'))
+    .digest('base64url')
+    .slice(0, DIGEST_CHARACTERS);
+}
 
 /** The first cheap check that failed, in the order of contract 4.2: step 1 `offer`, step 2 `terms`, step 3 `window`. */
 type ProofRefusal =

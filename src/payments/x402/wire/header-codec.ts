@@ -1,3 +1,8 @@
+import { JsonError, parseStrictJson } from '../../../json/strict.ts';
+import type { Json } from '../../../json/types.ts';
+import { type DecodedProof, readPaymentPayload } from './payload-schema.ts';
+import type { PaymentPayload, PaymentResponse } from './types.ts';
+
 /** Header values of the HTTP transport: JSON as standard base64 with padding (x402 2.1). */
 
 const ALPHABET = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -21,4 +26,50 @@ export function decodeHeader(value: string): Uint8Array | undefined {
   const bytes = Buffer.from(value, 'base64');
   const padded = bytes.toString('base64');
   return value === padded || value === padded.replace(/=+$/, '') ? bytes : undefined;
+}
+
+/** Longest PAYMENT-SIGNATURE value that is read, bytes (contract 3). */
+export const MAX_PROOF_BYTES = 8_192;
+
+/** Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema, in this order (contract 4.2, step 1). */
+export function decodeProof(header: string): DecodedProof {
+  // Characters outside base64 are refused below, so characters are bytes here.
+  const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);
+  const document = bytes === undefined ? undefined : parse(bytes);
+  return document === undefined ? { kind: 'unreadable', reason: 'invalid_payload' } : readPaymentPayload(document);
+}
+
+/** A payload that a channel carries as an object (MCP, A2A), as the header value that `decodeProof` reads. */
+export function encodeProof(payload: Json | PaymentPayload): string {
+  return encodeHeader(payload);
+}
+
+function parse(bytes: Uint8Array): Json | undefined {
+  try {
+    return parseStrictJson(bytes);
+  } catch (error) {
+    if (error instanceof JsonError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Field by field, so that nothing a facilitator
+ * said can slip into an answer of ours.
+ */
+export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
+  const { success, transaction, network, status, provider, amount, currency } = response;
+  const { payer, receiptId, requestId, errorReason } = response;
+  return {
+    ...{ success, transaction, network, status, provider, amount, currency },
+    ...(payer === undefined ? {} : { payer }),
+    ...(receiptId === undefined ? {} : { receiptId }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(errorReason === undefined ? {} : { errorReason }),
+  };
+}
+
+/** The same as header. */
+export function encodePaymentResponse(response: PaymentResponse): string {
+  return encodeHeader(paymentResponseDocument(response));
 }

@@ -1,5 +1,5 @@
+import type { Pricing } from '../../pricing/amount.ts';
 import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
-import type { Pricing } from '../../pricing/price.ts';
 import { encodeHeader } from './header-codec.ts';
 import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';

@@ -1,7 +1,7 @@
 import type { PaymentDetails } from '../../../errors.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
+import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens } from '../../pricing/buyer-token.ts';
-import type { Pricing } from '../../pricing/price.ts';
 import { type ChallengeTemplate, challengeFor } from './challenge.ts';
 import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './offer.ts';
 import type { PaymentRequirements, PaymentResponse } from './types.ts';

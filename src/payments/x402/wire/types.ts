@@ -1,3 +1,5 @@
+import type * as rails from '../../rail.ts';
+
 /**
  * The JSON shapes of x402 v2 (x402 2), scheme `exact` on EVM with EIP-3009.
  * Amounts are decimal strings in base units, times decimal strings in Unix seconds.
@@ -70,3 +72,9 @@ export interface PaymentResponse {
 export const PAYMENT_SIGNATURE = 'payment-signature';
 export const PAYMENT_REQUIRED = 'payment-required';
 export const PAYMENT_RESPONSE = 'payment-response';
+
+/** A proof of x402 that passed the local checks. */
+export type Proof = rails.Proof<PaymentPayload>;
+
+/** A way money moves for what x402 signs. */
+export type PaymentRail = rails.PaymentRail<PaymentPayload, PaymentRequirements>;

@@ -1,3 +1,4 @@
+import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Eip3009Authorization } from './types.ts';
 
 /** How far an authorization may begin in the future: clocks differ, and the chain's lags. */
@@ -24,4 +25,16 @@ export function invalidWindow(
   const tooSoon = ends < BigInt(now + VALID_BEFORE_MARGIN_SECONDS);
   const tooLate = ends > BigInt(now + maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS);
   return tooSoon || tooLate ? 'invalid_exact_evm_payload_authorization_valid_before' : undefined;
+}
+
+/**
+ * The window once more, on the clock that all processes share: a copy of this proof may have been told that its time is over and that
+ * a new one is wanted, so an attempt that was slow to come here must not begin after that.
+ */
+export function tooLate({
+  reservedAt,
+  validBefore,
+}: Pick<PaymentRecord, 'reservedAt' | 'validBefore'>): WindowReason | undefined {
+  const inTime = Math.floor(reservedAt / 1_000) + VALID_BEFORE_MARGIN_SECONDS <= validBefore;
+  return inTime ? undefined : 'invalid_exact_evm_payload_authorization_valid_before';
 }

@@ -1,5 +1,4 @@
-import { isObject } from '../../../../../src/json/object.ts';
-import type { Json, JsonObject } from '../../../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../../../src/json/types.ts';
 import { type Path, pathsOf, valueAt, withValue } from '../random/mutate.ts';
 
 /** One change of one place of our schemas. */

@@ -1,5 +1,4 @@
-import { isObject } from '../../../../../src/json/object.ts';
-import type { Json, JsonObject } from '../../../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../../../src/json/types.ts';
 import type { Chance } from '../../../../../verification/chaos/sim/chance.ts';
 
 /** How often an optional member is there, and how long lists get. */

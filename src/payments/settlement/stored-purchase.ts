@@ -1,8 +1,17 @@
-import { isSealed } from '../../crypto/sealed-text.ts';
+import { createHash } from 'node:crypto';
+import type { BackendRequest } from '../../backend/types.ts';
+import { isSealed } from '../../crypto/seal.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
-import type { Proof } from '../x402/wire/rail.ts';
-import type { PaymentPayload, PaymentRequirements } from '../x402/wire/types.ts';
-import { UnreadableRecord } from './unreadable-record.ts';
+import type { PaymentPayload, PaymentRequirements, Proof } from '../x402/wire/types.ts';
+
+/** A field of a record is sealed with a key that is not here. Who meets it leaves the record to the chain, its buyer or the operator. */
+class UnreadableRecord extends Error {
+  /** @param field Of the record; never its content. */
+  constructor(field: 'proof' | 'backendRequest') {
+    super(`${field} is sealed with a key that is not in storage.sealing.keys`);
+    this.name = 'UnreadableRecord';
+  }
+}
 
 /** What a record says was bought and with which authorization. */
 interface StoredPurchase {
@@ -88,4 +97,61 @@ export function clearRequirements({ network, asset, payee, units }: PaymentRecor
     maxTimeoutSeconds: LONGEST_OFFER_SECONDS,
     extra: {},
   };
+}
+
+/** What a record keeps of the request to the merchant. Body as base64. */
+interface StoredRequest {
+  readonly method: BackendRequest['method'];
+  readonly path: string;
+  readonly contentType?: string | undefined;
+  readonly body?: string | undefined;
+}
+
+/** Configured headers stay out: they may hold the merchant's secrets and are added again from the configuration. */
+export function storedRequest({ method, path, headers, body }: BackendRequest): string {
+  return JSON.stringify({
+    method,
+    path,
+    contentType: headers['content-type'],
+    body: body === undefined ? undefined : Buffer.from(body).toString('base64'),
+  } satisfies StoredRequest);
+}
+
+/** The method of the request that was paid for; undefined: it is sealed with a key that is not here. */
+export function storedMethod(stored: string): BackendRequest['method'] | undefined {
+  return isSealed(stored) ? undefined : readStoredRequest(stored, {}).method;
+}
+
+/**
+ * The request that was paid for, with the headers that are configured now.
+ * @throws UnreadableRecord
+ */
+export function readStoredRequest(stored: string, configured: Readonly<Record<string, string>>): BackendRequest {
+  if (isSealed(stored)) throw new UnreadableRecord('backendRequest');
+  // Written by this gateway from a request that it had built.
+  const { method, path, contentType, body } = JSON.parse(stored) as StoredRequest;
+  return {
+    method,
+    path,
+    headers: { ...configured, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
+    body: body === undefined ? undefined : Buffer.from(body, 'base64'),
+  };
+}
+
+/**
+ * What the ledger keeps of a caller's idempotency key (contract 4.4): SHA-256 hex over payId and key. The proof becomes public with
+ * its transaction, the key never does, so it alone tells the buyer from an onlooker; therefore it is not kept in clear.
+ */
+export function keyDigest(payId: string, key: string): string {
+  return createHash('sha256').update(`${payId}\0${key}`).digest('hex');
+}
+
+/** What the ledger keeps of the token that came with the proof (contract 4.5): SHA-256 hex, never equal to the digest of a key. */
+export function tokenDigest(payId: string, token: string): string {
+  return createHash('sha256').update(`token\0${payId}\0${token}`).digest('hex');
+}
+
+/** What tells that two purchases showed one token: SHA-256 hex over the token alone. */
+export function tokenId(token: string): string {
+  return createHash('sha256').update(`token id\0${token}`).digest('hex');
 }

@@ -1,7 +1,9 @@
-import type { IncomingMessage } from 'node:http';
-import { ACP_VERSION } from '../../checkouts/operations.ts';
-import { isEncoded } from '../../server/http/content-coding.ts';
-import { readHeader } from '../../server/http/headers.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ACP_VERSION, type Operation } from '../../checkouts/operations.ts';
+import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import type { Json } from '../../json/types.ts';
+import { readBytes } from '../../server/http/body.ts';
+import { isEncoded, readHeader } from '../../server/http/headers.ts';
 import { AcpError } from './error.ts';
 
 /** The headers of a checkout call that decide whether it is served (acp 2.1). */
@@ -69,4 +71,50 @@ function isJsonInUtf8(mediaType: string): boolean {
   return [...parameters.matchAll(PARAMETERS)].every(
     ([, name = '', value = '']) => name.toLowerCase() !== 'charset' || UTF8.test(value),
   );
+}
+
+/** Longest echo, characters. */
+const MAX_ECHO = 128;
+const PRINTABLE = /^[ -~]+$/;
+
+/**
+ * The caller's own id of the request, as it is echoed and told to the merchant (acp 2.1): never an error, and never the name of
+ * anything here. Undefined when there is none that can be echoed.
+ */
+export function callerRequestIdOf(req: IncomingMessage): string | undefined {
+  const given = readHeader(req, 'request-id');
+  if (given.kind !== 'single' || !PRINTABLE.test(given.value)) return undefined;
+  return given.value.slice(0, MAX_ECHO).trimEnd();
+}
+
+/** A body as it came, and the JSON in it. */
+interface CheckoutBody {
+  /** Undefined where there is none: reading, and a bare cancel. */
+  readonly bytes: Uint8Array | undefined;
+  readonly value: Json;
+}
+
+const NOTHING: CheckoutBody = { bytes: undefined, value: {} };
+
+/**
+ * Reads what an operation is given. The bytes are kept as they came, for the merchant (acp 13.2); that is only safe because no
+ * parser can read them in two ways. `contentType`: what `checkMediaType` found.
+ * @throws AcpError invalid_json; GatewayError of `readBytes`
+ */
+export async function readBody(
+  { operation, contentType }: { readonly operation: Operation; readonly contentType: string | undefined },
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<CheckoutBody> {
+  if (operation === 'getCheckoutSession') return NOTHING;
+  const bytes = await readBytes(req, res, contentType === undefined);
+  if (bytes.length === 0 && operation === 'cancelCheckoutSession') return NOTHING;
+  if (bytes.length === 0)
+    throw new AcpError('invalid_json', { message: 'The body is empty; it must be a JSON object.' });
+  try {
+    return { bytes, value: parseStrictJson(bytes) };
+  } catch (thrown) {
+    if (!(thrown instanceof JsonError)) throw thrown;
+    throw new AcpError('invalid_json', { message: thrown.message });
+  }
 }

@@ -1,14 +1,17 @@
 import type { Journal } from '../../events/journal.ts';
 import type { Time } from '../../time/time.ts';
-import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN } from '../ledger/delivery-progress.ts';
-import { fencingToken } from '../ledger/fencing-token.ts';
-import type { Advanced, PaymentFacts, PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
-import { receiptOf } from '../ledger/payment-receipt.ts';
-import type { Settled, Settlement, Withdrawn, Worthless } from '../rail.ts';
+import {
+  type Advanced,
+  fencingToken,
+  type PaymentFacts,
+  type PaymentLedger,
+  type PaymentRecord,
+} from '../ledger/ledger.ts';
+import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN, receiptOf } from '../ledger/payment-receipt.ts';
+import type { Settled, Settlement, SignedTransaction, Withdrawn, Worthless } from '../rail.ts';
 import { passed } from '../steps.ts';
-import { LEASE_MS } from './leases.ts';
-import { lookAgainMs, windowEndMs } from './patience.ts';
-import { persist } from './persist.ts';
+import { LEASE_MS } from './reservations.ts';
+import { lookAgainMs, persist, windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import type { SettlementMade, SettlementRequest, Uncertain } from './settlement-request.ts';
 
@@ -149,4 +152,63 @@ class Unwritten extends Error {
     });
     this.name = 'Unwritten';
   }
+}
+
+/**
+ * The write before anything is sent, and then what it is for. When the write may stand although nobody confirmed it, a reconciler may
+ * settle what this call did not: then the outcome is open. `verified`: whether the rail was asked and said yes, which is an event.
+ * @throws when the store is silent and nothing was written
+ */
+export async function beginSettling(
+  books: LedgerContext,
+  { journal }: Pick<SettlementRequest, 'journal'>,
+  record: PaymentRecord,
+  verified: boolean,
+  then: (settling: PaymentRecord) => Promise<SettlementMade>,
+): Promise<SettlementMade> {
+  const earlier = journal.take();
+  if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
+  const events = [...earlier, ...journal.take()];
+  const step = { ...fencingToken(record), to: 'settling', leaseMs: LEASE_MS, events } as const;
+  const settling = await persist(() => books.ledger.advance(step), books.time);
+  if (settling.kind === 'done') {
+    passed('settling', record.payId);
+    return orUncertain(books, settling.record, () => then(settling.record));
+  }
+  journal.putBack(earlier);
+  if (settling.kind === 'unwritten') {
+    if (settling.mayStand) return leaveUncertain(books, record, settling.cause);
+    throw settling.cause;
+  }
+  if (settling.kind === 'illegal') throw new Error(`illegal transition ${settling.state} -> settling`);
+  return { kind: 'in_flight' };
+}
+
+/** Once a settlement may have begun, whatever fails leaves its outcome open: it is never an error of this call alone. */
+export async function orUncertain(
+  books: LedgerContext,
+  record: PaymentRecord,
+  step: () => Promise<SettlementMade>,
+): Promise<SettlementMade> {
+  try {
+    return await step();
+  } catch (cause) {
+    return leaveUncertain(books, record, cause);
+  }
+}
+
+/**
+ * Keeps a signed transaction before it is sent, so that whoever takes over can find it. The result throws when it could not be kept:
+ * then nothing may be sent.
+ */
+export function writeAhead(
+  ledger: Pick<PaymentLedger, 'note'>,
+  record: PaymentRecord,
+): (transaction: SignedTransaction) => Promise<void> {
+  return async ({ hash, raw }) => {
+    const facts = { transaction: hash, rawTransaction: raw };
+    const noted = await ledger.note({ ...fencingToken(record), facts, leaseMs: LEASE_MS });
+    if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
+    passed('signed', record.payId);
+  };
 }
