@@ -6,11 +6,36 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
+import express from 'express';
 import { stringify } from 'yaml';
-import { processSettings } from '../../src/cli/serve.ts';
+import { listenAt, processSettings } from '../../src/cli/serve.ts';
+import { createListener } from '../../src/server/listener/listen.ts';
 import { ended } from '../support/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { freePorts } from '../support/ports.ts';
+
+/** A listener on a system that answers so. */
+function refusing(code: string) {
+  return { listen: () => Promise.reject(Object.assign(new Error(`listen ${code}`), { code })) };
+}
+
+describe('an address that cannot be listened on', () => {
+  it('of another machine names the host', async () => {
+    const listener = createListener({ app: express(), onRefused: () => undefined });
+    await assert.rejects(listenAt(listener, 'server', { host: '203.0.113.1', port: 8402 }), {
+      message: 'server.host: 203.0.113.1:8402 is no address of this machine (EADDRNOTAVAIL)',
+    });
+  });
+
+  const REFUSALS = [
+    ['EADDRINUSE', '::1', 'management.port: [::1]:80 is taken by another process (EADDRINUSE)'],
+    ['EACCES', '0.0.0.0', 'management.port: 0.0.0.0:80 may not be opened by this user (EACCES)'],
+    ['EMFILE', '0.0.0.0', 'listen EMFILE'],
+  ] as const;
+  for (const [code, host, message] of REFUSALS)
+    it(`${code} on ${host} is told as "${message}"`, () =>
+      assert.rejects(listenAt(refusing(code), 'management', { host, port: 80 }), { message }));
+});
 
 const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
 

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
+import {
+  keyIdOf,
+  MAX_SEALED_BYTES,
+  openTask,
+  parkedTasks,
+  sealTask,
+  taskKey,
+  WAITS_MS,
+} from '../../../src/adapters/a2a/parked-task.ts';
+import type { TaskClaims } from '../../../src/payments/settlement/task-claims.ts';
 import { decode } from '../../e2e/proofs.ts';
 import { createBuyer } from '../../support/buyer.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
@@ -21,6 +31,136 @@ import {
   X402_URI,
   x402Of,
 } from './post.ts';
+
+const CALL = { contextId: 'c', resourceId: 'market_report', input: { city: 'Berlin', nested: { list: [1, 'ü'] } } };
+const KEY = taskKey('a secret that processes share');
+const NOW = 1_800_000_000_000;
+const sealed = (call = CALL, until = NOW + 1_000): string => sealTask(call, until, KEY) ?? assert.fail('too large');
+const NO_CLAIMS: TaskClaims = {
+  holder: async () => undefined,
+  claim: async () => true,
+  end: async () => undefined,
+  decline: async () => true,
+};
+
+describe('the id of a task that waits', () => {
+  it('says what was ordered to who has the key, and nothing to anybody else', () => {
+    const id = sealed();
+    assert.match(id, /^[A-Za-z0-9_-]+$/);
+    assert.deepEqual(openTask(id, NOW, KEY)?.call, CALL);
+    assert.equal(openTask(id, NOW, taskKey('another secret')), undefined);
+    assert.ok(!Buffer.from(id, 'base64url').toString('latin1').includes('Berlin'));
+    assert.ok(keyIdOf(id)?.equals(KEY.id));
+  });
+
+  it('is another one each time, each with a name of its own', () => {
+    const ids = Array.from({ length: 50 }, () => sealed());
+    assert.equal(new Set(ids).size, 50);
+    assert.equal(new Set(ids.map((id) => openTask(id, NOW, KEY)?.name)).size, 50);
+    assert.equal(openTask(ids[0] ?? '', NOW, KEY)?.name, openTask(ids[0] ?? '', NOW, KEY)?.name);
+  });
+
+  it('counts to the last millisecond of its time', () => {
+    const id = sealed(CALL, NOW);
+    assert.notEqual(openTask(id, NOW - 1, KEY), undefined);
+    assert.equal(openTask(id, NOW, KEY), undefined);
+  });
+
+  it('is none when any bit of it is another', () => {
+    const bytes = Buffer.from(sealed(), 'base64url');
+    for (let at = 0; at < bytes.length; at += 1) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      assert.equal(openTask(changed.toString('base64url'), NOW, KEY), undefined, `byte ${at}`);
+    }
+  });
+
+  it('has one spelling: another would be the same task under another name', () => {
+    // Until the last character has unused bits.
+    const id = Array.from({ length: 3 }, (_, n) => sealed({ ...CALL, contextId: 'c'.repeat(n + 1) })).find(
+      (one) => one.length % 4 !== 0,
+    );
+    assert.ok(id !== undefined);
+    const last = String.fromCharCode(id.charCodeAt(id.length - 1) + 1);
+    for (const other of [`${id}=`, `${id}==`, `${id} `, `${id}A`, id.slice(0, -1), `${id.slice(0, -1)}${last}`, ''])
+      assert.equal(openTask(other, NOW, KEY), undefined, other);
+    assert.equal(openTask('x'.repeat(100_000), NOW, KEY), undefined);
+  });
+
+  it('has a bound, and a larger call has none', () => {
+    const frame = JSON.stringify([NOW, CALL.contextId, CALL.resourceId, { text: '' }]);
+    const text = 'a'.repeat(MAX_SEALED_BYTES - frame.length);
+    const largest = sealTask({ ...CALL, input: { text } }, NOW, KEY);
+    assert.ok(largest !== undefined && largest.length <= 5_600, `${largest?.length}`);
+    assert.equal(sealTask({ ...CALL, input: { text: `${text}a` } }, NOW, KEY), undefined);
+  });
+});
+
+describe('the secret under which ids are sealed', () => {
+  /** A store that several processes share. */
+  const shared = () => {
+    const values = new Map<string, string>();
+    let away = false;
+    return {
+      values,
+      fail: (now: boolean) => {
+        away = now;
+      },
+      agree: async (name: string, candidate: string) => {
+        if (away) throw new Error('away');
+        if (!values.has(name)) values.set(name, candidate);
+        return values.get(name) ?? candidate;
+      },
+    };
+  };
+
+  it('is one for all processes, and a task of one is found by the others', async () => {
+    const store = shared();
+    const [one, other] = [parkedTasks(NO_CLAIMS, store), parkedTasks(NO_CLAIMS, store)];
+    const id = (await one.wait(CALL)) ?? assert.fail('not waiting');
+    assert.deepEqual((await other.find(id))?.call, CALL);
+    assert.equal(store.values.size, 1);
+  });
+
+  it('that the store lost is given back to it, or agreed upon anew', async () => {
+    let now = NOW;
+    const store = shared();
+    const [one, other] = [parkedTasks(NO_CLAIMS, store, () => now), parkedTasks(NO_CLAIMS, store, () => now)];
+    await one.wait(CALL);
+    await other.wait(CALL);
+    store.values.clear();
+    now += 60_000;
+    const id = (await one.wait(CALL)) ?? assert.fail('not waiting');
+    assert.deepEqual((await other.find(id))?.call, CALL);
+    // Another process was there first, with a secret of its own.
+    store.values.clear();
+    const third = parkedTasks(NO_CLAIMS, store, () => now);
+    const fresh = (await third.wait(CALL)) ?? assert.fail('not waiting');
+    now += 2_000;
+    assert.deepEqual((await one.find(fresh))?.call, CALL, 'an unknown key is asked for');
+  });
+
+  it('stays good while the store is away; a process that never reached it asks for money in the plain flow', async () => {
+    let now = NOW;
+    const store = shared();
+    const [one, late] = [parkedTasks(NO_CLAIMS, store, () => now), parkedTasks(NO_CLAIMS, store, () => now)];
+    await one.wait(CALL);
+    store.fail(true);
+    now += 60_000;
+    assert.notEqual(await one.wait(CALL), undefined);
+    assert.equal(await late.wait(CALL), undefined);
+  });
+
+  it('opens nothing after the time of a task', async () => {
+    let now = NOW;
+    const tasks = parkedTasks(NO_CLAIMS, shared(), () => now);
+    const id = (await tasks.wait(CALL)) ?? assert.fail('not waiting');
+    now += WAITS_MS - 1;
+    assert.notEqual(await tasks.find(id), undefined);
+    now += 1;
+    assert.equal(await tasks.find(id), undefined);
+  });
+});
 
 const PRICE_UNITS = 10_000n;
 const CITY = { city: 'Berlin' };

@@ -1,10 +1,218 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
-import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { beforeEach, describe, it } from 'node:test';
+import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { createLeases, LEASE_MS, type Leases, RENEW_EVERY_MS } from '../../../src/payments/settlement/reservations.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
+import { seedOf } from '../../../verification/chaos/seed.ts';
 import { PAID } from './scripted-rail.ts';
-import { tillOfEachTest } from './till.ts';
-import { rest } from './virtual-time.ts';
+import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
+import { rest, virtualTime } from './virtual-time.ts';
+
+const HOUR_MS = 3_600_000;
+const STALLS = Number(process.env['STALLS'] ?? 2_000);
+const STALL_MS = 2_000;
+
+describe('leases', () => {
+  const till = tillOfEachTest();
+  const { broken, record } = till;
+  let time: ReturnType<typeof virtualTime>;
+  let leases: Leases;
+
+  /** Both clocks run together; a process that is paused is one whose time stands while the store's goes on. */
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 100) {
+      till.clock += Math.min(left, 100);
+      await time.pass(Math.min(left, 100));
+    }
+  };
+  const reserve = async (owner: string): Promise<PaymentRecord> => {
+    const reservation = await till.ledger.reserve({ terms: till.terms, owner, leaseMs: LEASE_MS });
+    assert.ok(reservation.kind === 'granted', `${owner} got ${reservation.kind}`);
+    return reservation.record;
+  };
+  const reservation = async (): Promise<string> =>
+    (await till.ledger.reserve({ terms: till.terms, owner: 'somebody else', leaseMs: LEASE_MS })).kind;
+  const counting = (): { readonly ledger: PaymentLedger; renewals: number } => {
+    const counted = {
+      renewals: 0,
+      ledger: broken({
+        renew: (claim, leaseMs) => {
+          counted.renewals += 1;
+          return till.ledger.renew(claim, leaseMs);
+        },
+      }),
+    };
+    return counted;
+  };
+
+  beforeEach(() => {
+    time = virtualTime();
+    leases = createLeases(broken({}), time);
+  });
+
+  it('an attempt that lives keeps its record for as long as it works', async () => {
+    leases.hold(await reserve('first'), HOUR_MS);
+    await pass(60_000);
+    assert.equal(await reservation(), 'in_flight');
+    assert.ok(
+      ((await record())?.leaseUntil ?? 0) >= till.clock + LEASE_MS - 2 * RENEW_EVERY_MS,
+      'and a death is found within seconds',
+    );
+  });
+
+  it(`survives ${STALLS} stalls of its process of up to two seconds, wherever between the renewals they begin`, async () => {
+    leases.hold(await reserve('first'), Number.POSITIVE_INFINITY);
+    const seed = seedOf('stalls');
+    for (let stall = 0; stall < STALLS; stall += 1) {
+      await pass(Math.floor(seed.between(1, RENEW_EVERY_MS)));
+      const stillMs = Math.floor(seed.between(1, STALL_MS));
+      till.clock += stillMs;
+      assert.equal(await reservation(), 'in_flight', `after ${stillMs} ms in stall ${stall}`);
+      // What was due meanwhile is done first.
+      await time.pass(stillMs);
+    }
+    assert.equal((await record())?.owner, 'first');
+  });
+
+  it('a process that stands still loses it, and does not win it back', async () => {
+    leases.hold(await reserve('first'), HOUR_MS);
+    await pass(10_000);
+    till.clock += LEASE_MS;
+    await reserve('second');
+    await pass(30_000);
+    assert.equal((await record())?.owner, 'second');
+    assert.ok(
+      (await record())?.fence === 2 && ((await record())?.leaseUntil ?? 0) < till.clock,
+      'nobody renews for it',
+    );
+    assert.equal(time.sleepers(), 0, 'nothing runs any more');
+  });
+
+  it('is not renewed after it was dropped', async () => {
+    const lease = leases.hold(await reserve('first'), HOUR_MS);
+    await pass(3_000);
+    lease.drop();
+    lease.drop();
+    await pass(LEASE_MS);
+    assert.equal(await reservation(), 'granted');
+  });
+
+  it('a lease that was given up is not woken', async () => {
+    const held = await reserve('first');
+    leases.hold(held, HOUR_MS);
+    await till.ledger.note({ payId: held.payId, owner: held.owner, fence: held.fence, step: 's', leaseMs: 0 });
+    await pass(3_000);
+    assert.equal((await record())?.leaseUntil, 0);
+    assert.equal(await reservation(), 'granted');
+  });
+
+  it('an attempt that is younger than the time between two renewals needs none', async () => {
+    const counted = counting();
+    const shared = createLeases(counted.ledger, time);
+    const held = await reserve('first');
+    shared.hold(held, HOUR_MS);
+    await pass(RENEW_EVERY_MS / 2);
+    shared.hold(held, HOUR_MS).drop();
+    shared.hold(held, HOUR_MS);
+    await pass(RENEW_EVERY_MS / 2);
+    assert.equal(counted.renewals, 1, 'the older one only');
+    await pass(RENEW_EVERY_MS);
+    assert.equal(counted.renewals, 3);
+  });
+
+  it('no bug can hold a record for ever: renewals end at the bound', async () => {
+    leases.hold(await reserve('first'), 20_000);
+    await pass(20_000);
+    assert.equal(await reservation(), 'in_flight');
+    await pass(LEASE_MS + 2_000);
+    assert.equal(await reservation(), 'granted');
+  });
+
+  it('survives a store that is silent for less than the lease', async () => {
+    let away = false;
+    const ledger = broken({
+      renew: (claim, leaseMs) => (away ? till.silent() : till.ledger.renew(claim, leaseMs)),
+    });
+    createLeases(ledger, time).hold(await reserve('first'), HOUR_MS);
+    await pass(4_000);
+    away = true;
+    await pass(2_400);
+    away = false;
+    await pass(30_000);
+    assert.equal(await reservation(), 'in_flight');
+  });
+
+  it('survives two seconds in which its process stands still, whenever they begin', async () => {
+    leases.hold(await reserve('first'), HOUR_MS);
+    for (let begin = 0; begin < RENEW_EVERY_MS; begin += 50) {
+      await pass(RENEW_EVERY_MS + begin);
+      till.clock += 2_000;
+      assert.equal(await reservation(), 'in_flight', `${begin} ms after a renewal`);
+      await pass(50);
+    }
+  });
+
+  it('a renewal that hangs holds up no other one, and is not sent a second time meanwhile', async () => {
+    const asked: string[] = [];
+    const hung = broken({
+      renew: (claim, leaseMs) => {
+        asked.push(claim.payId);
+        return claim.payId === till.terms.payId
+          ? new Promise<boolean>(() => undefined)
+          : till.ledger.renew(claim, leaseMs);
+      },
+    });
+    const shared = createLeases(hung, time);
+    const stuck = await reserve('first');
+    shared.hold(stuck, HOUR_MS);
+    till.terms = freshTerms();
+    const other = await reserve('first');
+    shared.hold(other, HOUR_MS);
+    till.terms = { ...till.terms, payId: stuck.payId };
+    await pass(10 * RENEW_EVERY_MS);
+    assert.equal(asked.filter((payId) => payId === stuck.payId).length, 1);
+    assert.ok(asked.filter((payId) => payId === other.payId).length > 5);
+  });
+
+  it('of a store whose clock went back is cut to its length', async () => {
+    await reserve('first');
+    till.clock -= HOUR_MS;
+    const asked = { terms: till.terms, owner: 'second', leaseMs: LEASE_MS, longestMs: LEASE_MS };
+    const busy = await till.ledger.reserve(asked);
+    assert.ok(busy.kind === 'in_flight' && busy.leaseLeftMs === LEASE_MS);
+    till.clock += LEASE_MS;
+    assert.equal((await till.ledger.reserve(asked)).kind, 'granted');
+  });
+
+  it('a process that ends gives everything up at once, whatever the store says', async () => {
+    leases.hold(await reserve('first'), HOUR_MS);
+    await leases.releaseAll();
+    assert.equal((await record())?.leaseUntil, 0);
+    const mute = createLeases(broken({ note: till.silent }), time);
+    mute.hold(await reserve('second'), HOUR_MS);
+    await mute.releaseAll();
+    await pass(LEASE_MS);
+    assert.ok(((await record())?.leaseUntil ?? 0) <= till.clock, 'and what could not be given up ends by itself');
+  });
+
+  it('one timer serves all leases of a process, and starts again after all were dropped', async () => {
+    const counted = counting();
+    const shared = createLeases(counted.ledger, time);
+    const held = await reserve('first');
+    const drops = Array.from({ length: 50 }, () => shared.hold(held, HOUR_MS));
+    assert.equal(time.sleepers(), 1);
+    await pass(4_000);
+    assert.ok(counted.renewals > 0);
+    for (const { drop } of drops) drop();
+    await pass(4_000);
+    assert.equal(time.sleepers(), 0);
+    till.clock = NOON_MS;
+    const before = counted.renewals;
+    shared.hold(held, HOUR_MS);
+    await pass(4_000);
+    assert.ok(counted.renewals > before);
+  });
+});
 
 describe('a reservation that the store never answered', () => {
   const till = tillOfEachTest();

@@ -8,7 +8,20 @@ import type { Challenge } from '../../../src/payments/x402/wire/challenge.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
 import type { PreparedCall, ResponseWriter } from '../../../src/pipeline/call.ts';
-import { requirePayment } from '../../../src/pipeline/steps/payment-required.ts';
+import { refusalSentence, requirePayment } from '../../../src/pipeline/steps/payment-required.ts';
+
+describe('what a buyer is told about a refusal', () => {
+  it('the token, and what would be right', () => {
+    assert.equal(
+      refusalSentence('invalid_scheme'),
+      'The payment proof was refused: invalid_scheme (scheme must be exact).',
+    );
+  });
+  it('of a reason that we do not know, the token alone', () => {
+    assert.equal(refusalSentence('sanctioned_payer'), 'The payment proof was refused: sanctioned_payer.');
+    assert.equal(refusalSentence('constructor'), 'The payment proof was refused: constructor.');
+  });
+});
 
 const challenge = (said: string): Challenge => ({
   body: said,

@@ -99,7 +99,7 @@ describe('one proof, brought as often as anybody likes', () => {
   proven('X1', 'spec/e2e/one-payment.spec.ts', 'nine spellings of one base64 text: one is accepted');
   proven(
     'X1',
-    'spec/payments/x402/wire/proof-codec.spec.ts',
+    'spec/payments/x402/wire/header-codec.spec.ts',
     'answers anything with a verdict, never with an exception',
   );
   proven(

@@ -1,9 +1,200 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { describe, it } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import { keysOfJwks, UselessKeys } from '../../../../src/mandates/ap2/trust/jwks.ts';
+import type { KeysById } from '../../../../src/mandates/ap2/trust/issuer.ts';
+import {
+  createRemoteKeys,
+  KeysUnavailable,
+  keysOfJwks,
+  type RemoteKeys,
+  UselessKeys,
+} from '../../../../src/mandates/ap2/trust/jwks.ts';
 import { issuerKey, leakedKey } from './issuer-keys.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const FIRST = keysOfJwks({ keys: [issuerKey('one').jwk] });
+const SECOND = keysOfJwks({ keys: [issuerKey('one').jwk, issuerKey('two').jwk] });
+
+/** An issuer whose answers the test gives, and a clock that it moves. */
+class World {
+  readonly keys: RemoteKeys;
+  fetches = 0;
+  now = 1_000;
+  /** What a fetch finds: keys, a fault, or nothing yet. */
+  answer: KeysById | Error | Promise<KeysById>;
+
+  constructor(t: TestContext, answer: World['answer']) {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    this.answer = answer;
+    this.keys = createRemoteKeys(
+      async () => {
+        this.fetches += 1;
+        if (this.answer instanceof Error) throw this.answer;
+        return this.answer;
+      },
+      () => this.now,
+    );
+    t.after(() => this.keys.close());
+  }
+
+  /** Time in which nothing runs, as in a process that was stopped. */
+  sleep(ms: number): void {
+    this.now += ms;
+  }
+
+  /** Time in which the timers run. */
+  async live(t: TestContext, ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += 30_000) {
+      this.now += 30_000;
+      t.mock.timers.tick(30_000);
+      await turn();
+    }
+  }
+
+  async found(): Promise<string> {
+    return (await this.keys.check()).found;
+  }
+}
+
+describe('the keys of a remote issuer', () => {
+  it('are fetched before anybody asks, and then answer at once', async (t) => {
+    const world = new World(t, FIRST);
+    assert.equal(await world.found(), 'fresh');
+    assert.equal(world.keys.find('one'), FIRST.get('one'));
+    assert.equal(world.fetches, 1);
+  });
+
+  it('whoever comes before them waits for the one fetch that is under way', async (t) => {
+    const { promise, resolve } = Promise.withResolvers<KeysById>();
+    const world = new World(t, promise);
+    const waiting = Array.from({ length: 50 }, () => world.keys.find('one'));
+    resolve(FIRST);
+    assert.deepEqual(new Set(await Promise.all(waiting)), new Set([FIRST.get('one')]));
+    assert.equal(world.fetches, 1);
+  });
+
+  it('an unknown id has them fetched again, once in 30 s, for all who want one', async (t) => {
+    const world = new World(t, FIRST);
+    await world.found();
+    assert.equal(world.keys.find('two'), undefined, 'they have just come');
+    world.sleep(30_000);
+    world.answer = SECOND;
+    const both = [world.keys.find('two'), world.keys.find('three')];
+    assert.equal(world.fetches, 2);
+    assert.deepEqual(await Promise.all(both), [SECOND.get('two'), undefined]);
+    world.sleep(29_999);
+    assert.equal(world.keys.find('three'), undefined);
+    assert.equal(world.fetches, 2);
+    world.sleep(1);
+    assert.equal(await world.keys.find('three'), undefined);
+    assert.equal(world.fetches, 3);
+  });
+
+  it('an unknown id is no fault of ours when the issuer is away meanwhile', async (t) => {
+    const world = new World(t, FIRST);
+    await world.found();
+    world.sleep(30_000);
+    world.answer = new Error('away');
+    assert.equal(await world.keys.find('two'), undefined);
+    assert.equal(world.keys.find('one'), FIRST.get('one'), 'what is known stays known');
+    world.sleep(29_999);
+    assert.equal(world.keys.find('two'), undefined);
+    assert.equal(world.fetches, 2, 'a failed look counts as one');
+  });
+
+  it('a known id has them fetched again only when they are old, once in 30 s', async (t) => {
+    const world = new World(t, FIRST);
+    await world.found();
+    world.sleep(30_000);
+    assert.equal(world.keys.find('one'), FIRST.get('one'));
+    assert.equal(world.fetches, 1, 'they are not old');
+    world.sleep(10 * MINUTE);
+    world.answer = new Error('away');
+    for (let call = 0; call < 3; call += 1) {
+      assert.equal(world.keys.find('one'), FIRST.get('one'));
+      await turn();
+    }
+    assert.equal(world.fetches, 2, 'the issuer is not asked with every call while it is away');
+  });
+
+  it('are tried again in the background when they never came', async (t) => {
+    const world = new World(t, new Error('away'));
+    assert.equal(await world.found(), 'none');
+    world.answer = FIRST;
+    await world.live(t, 30_000);
+    assert.equal(await world.found(), 'fresh');
+  });
+
+  it('are kept new in the background: no call meets old ones', async (t) => {
+    const world = new World(t, FIRST);
+    await world.found();
+    await world.live(t, HOUR);
+    assert.equal(await world.found(), 'fresh');
+    assert.ok(world.fetches > 6 && world.fetches <= 9, `${world.fetches} fetches in an hour`);
+    world.answer = SECOND;
+    await world.live(t, 9 * MINUTE);
+    assert.equal(world.keys.find('two'), SECOND.get('two'));
+    assert.equal(world.keys.find('one'), SECOND.get('one'), 'a key that was replaced is gone');
+  });
+
+  it('old ones serve for a day while the issuer is away, with a fetch every 30 s, and no longer', async (t) => {
+    const world = new World(t, FIRST);
+    await world.found();
+    world.answer = new Error('away');
+    await world.live(t, 10 * MINUTE);
+    assert.equal(await world.found(), 'stale');
+    assert.ok(world.fetches <= 6, `${world.fetches} fetches in ten minutes`);
+    assert.match(String((await world.keys.check()).cause), /away/);
+    await world.live(t, 24 * HOUR - 11 * MINUTE);
+    assert.equal(world.keys.find('one'), FIRST.get('one'));
+    await world.live(t, MINUTE);
+    assert.equal(await world.found(), 'none');
+    assert.throws(() => world.keys.find('one'), KeysUnavailable);
+    world.answer = SECOND;
+    await world.live(t, 30_000);
+    assert.deepEqual(await world.keys.check(), { found: 'fresh', cause: undefined });
+    assert.equal(world.keys.find('one'), SECOND.get('one'));
+  });
+
+  it('after a sleep the first call is answered with the old ones and has new ones fetched', async (t) => {
+    const world = new World(t, FIRST);
+    await world.found();
+    world.sleep(10 * MINUTE);
+    world.answer = SECOND;
+    assert.equal(world.keys.find('one'), FIRST.get('one'));
+    assert.equal(world.keys.find('one'), FIRST.get('one'));
+    await turn();
+    assert.equal(world.fetches, 2);
+    assert.equal(world.keys.find('one'), SECOND.get('one'));
+  });
+
+  it('nobody waits for an issuer that was never there, but every 5 s one look', async (t) => {
+    const world = new World(t, new Error('away'));
+    assert.equal(await world.found(), 'none');
+    assert.throws(
+      () => world.keys.find('one'),
+      (error) => error instanceof KeysUnavailable && /away/.test(String(error.cause)),
+    );
+    assert.equal(world.fetches, 1);
+    world.sleep(5_000);
+    await assert.rejects(async () => world.keys.find('one'), KeysUnavailable);
+    assert.equal(world.fetches, 2);
+    world.sleep(5_000);
+    world.answer = FIRST;
+    assert.equal(await world.keys.find('one'), FIRST.get('one'));
+  });
+
+  it('are fetched no more once they are closed', async (t) => {
+    const world = new World(t, FIRST);
+    await world.found();
+    world.keys.close();
+    await world.live(t, HOUR);
+    assert.equal(world.fetches, 1);
+  });
+});
 
 const { jwk } = issuerKey('one');
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' }) as JsonObject;

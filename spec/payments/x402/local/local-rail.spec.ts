@@ -4,12 +4,44 @@ import { after, before, describe, it } from 'node:test';
 import { type Hex, keccak256 } from 'viem';
 import type { Chain } from '../../../../src/payments/x402/chain/chain.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
-import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
+import {
+  createFailedPayers,
+  createLocalRail,
+  FAILED_PAYER_PAUSE_MS,
+  FAILED_PAYERS,
+} from '../../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../support/chain.ts';
 import type { ChainActors } from '../chain/chain-actors.ts';
 import { freshAccount, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';
 import { openStage, type Stage, settleThrough } from '../stage.ts';
+
+describe('payers whose transfer has failed', () => {
+  it('pause from their last failure on, however their address is spelled', () => {
+    let now = 0;
+    const failed = createFailedPayers(() => now);
+    failed.add('0xAb');
+    now = 10;
+    failed.add('0xaB');
+    for (const [at, pauses] of [
+      [FAILED_PAYER_PAUSE_MS + 9, true],
+      [FAILED_PAYER_PAUSE_MS + 10, false],
+    ] as const) {
+      now = at;
+      assert.equal(failed.has('0xAB'), pauses);
+    }
+    assert.equal(failed.has('0xcd'), false);
+  });
+
+  it('are remembered up to a bound, the latest of them', () => {
+    const failed = createFailedPayers(() => 0);
+    failed.add('again');
+    for (let n = 1; n < FAILED_PAYERS; n += 1) failed.add(`payer ${n}`);
+    failed.add('again');
+    failed.add('one more');
+    assert.deepEqual([failed.has('again'), failed.has('payer 1'), failed.has('payer 2')], [true, false, true]);
+  });
+});
 
 const HASH = /^0x[0-9a-f]{64}$/;
 const SPENT = 'invalid_exact_evm_nonce_already_used';

@@ -1,14 +1,38 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { Registry } from 'prom-client';
+import type { EventDraft } from '../../../src/events/event.ts';
 import type { PaymentLedger, PaymentRecord, PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { createDurations } from '../../../src/telemetry/metrics/durations.ts';
-import { paymentMetrics } from '../../../src/telemetry/metrics/payment-metrics.ts';
-import { LEASE_MS, move, TRANSACTION, terms } from '../../payments/ledger/samples.ts';
+import { paymentMetrics, undeliveredCause } from '../../../src/telemetry/metrics/payment-metrics.ts';
+import { event, LEASE_MS, move, receipt, TRANSACTION, terms } from '../../payments/ledger/samples.ts';
 import { done } from '../../store/contract-ledger.ts';
 import { LIMITS } from '../../store/opened.ts';
 import { seriesIn } from '../scrape.ts';
+
+const failed = (reason?: string): EventDraft => ({
+  ...event('backend.failed', 'req-1'),
+  data: { code: 'BACKEND_ERROR', ...(reason === undefined ? {} : { reason }) },
+});
+
+describe('who kept a buyer from what he paid for', () => {
+  for (const { what, code, events = [], cause } of [
+    { what: 'a merchant that answered 500', code: 'BACKEND_ERROR', events: [failed()], cause: 'merchant' },
+    { what: 'a merchant that was too slow', code: 'BACKEND_ERROR', events: [failed('timeout')], cause: 'merchant' },
+    { what: 'the end of this process', code: 'BACKEND_ERROR', events: [failed('aborted')], cause: 'gateway' },
+    { what: 'an earlier attempt that died', code: 'BACKEND_ERROR', cause: 'gateway' },
+    { what: 'no memory for the answer', code: 'GATEWAY_BUSY', cause: 'gateway' },
+    { what: 'a bug', code: 'INTERNAL_ERROR', cause: 'gateway' },
+    { what: 'a buyer who hung up', code: 'CLIENT_GONE', cause: 'client_gone' },
+    { what: 'a buyer who was not there when the answer was fetched', code: undefined, cause: 'client_gone' },
+  ])
+    it(`${what}: ${cause}`, () => {
+      const metadata = code === undefined ? { answerKept: true as const } : { backendErrorCode: code };
+      const told = receipt('receipt_00000000-0000-7000-8000-000000000001', 'req-1', { delivered: false, metadata });
+      assert.equal(undeliveredCause({ receipt: told, events }), cause);
+    });
+});
 
 const { network, asset } = terms();
 const series = (resource: string, token = asset): string =>
