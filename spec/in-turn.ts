@@ -4,8 +4,9 @@ import { describe } from 'node:test';
 let turn: Promise<unknown> = Promise.resolve();
 
 /**
- * Makes a spec a suite of its own in a process that it shares. One is loaded after the other: the runner knows by the chain of promises
- * what was registered by which suite, and modules that two of them wait for would mix up the chains.
+ * Makes a spec a suite of its own in a process that it shares. One is loaded after the other: the
+ * runner knows by the chain of promises what was registered by which suite, and modules that two of
+ * them wait for would mix up the chains.
  */
 export function inTurn(spec: string, load: () => Promise<unknown>): void {
   describe(spec, async () => {

@@ -1,7 +1,10 @@
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** What a spec needs beside the packages: a program that has to be fetched, or processes of its own, which take seconds. */
+/**
+ * What a spec needs beside the packages: a program that has to be fetched, or processes of its own,
+ * which take seconds.
+ */
 export type Need = 'redis' | 'browser' | 'kubectl' | 'processes';
 
 /** A module whose import says so. Names of packages and of Node stand as they are imported. */
@@ -19,7 +22,10 @@ const ALL: ReadonlySet<Need> = new Set(['redis', 'browser', 'kubectl', 'processe
 /** Imports, and modules that are named to be loaded or started beside the one that names them. */
 const NAMED = /(?:from\s+|import\(\s*|import\s+|new URL\(\s*|resolve\(\s*|dirname,\s*)'([^']+)'/g;
 
-/** What these specs need, by the modules that they reach. Paths are relative to the folder of the project. */
+/**
+ * What these specs need, by the modules that they reach. Paths are relative to the folder of the
+ * project.
+ */
 export function needsOf(specs: readonly string[]): ReadonlyMap<string, ReadonlySet<Need>> {
   const modules = new Map<string, readonly string[]>();
   const named = (file: string): readonly string[] => {

@@ -10,7 +10,10 @@ const MOST_TOGETHER = 15;
 /** Folders below this level share the processes of the one that they are in. */
 const DEPTH = 3;
 
-/** Specs with a process of their own: what measures time or memory, and what alone takes as long as a folder of others. */
+/**
+ * Specs with a process of their own: what measures time or memory, and what alone takes as long as
+ * a folder of others.
+ */
 const ALONE = [
   'verification/bench/**',
   'verification/chaos/**',
@@ -20,7 +23,10 @@ const ALONE = [
   'spec/mandates/ap2/{flips,mutants}.spec.ts',
 ];
 
-/** Folders whose specs start processes themselves: they come before the others, so that the last to end is a short one. */
+/**
+ * Folders whose specs start processes themselves: they come before the others, so that the last to
+ * end is a short one.
+ */
 const LONG = [
   'spec/e2e',
   'spec/store',
@@ -43,9 +49,10 @@ export interface SpecProcess {
 }
 
 /**
- * The processes of a test run. Specs of one folder share one, because the start of a process costs more than most specs
- * do; each stays a suite of its own there, so that hooks reach no other spec. Processes that keep the machine busy alternate with those that
- * mostly wait, and short ones come last.
+ * The processes of a test run. Specs of one folder share one, because the start of a process costs
+ * more than most specs do; each stays a suite of its own there, so that hooks reach no other spec.
+ * Processes that keep the machine busy alternate with those that mostly wait, and short ones come
+ * last.
  * @param specs below the project's folder, for example `spec/json/strict.spec.ts`
  */
 export function processesOf(specs: readonly string[]): SpecProcess[] {

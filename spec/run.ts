@@ -12,10 +12,11 @@ import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
 import { type Result, Tally } from './tally.ts';
 
 /**
- * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none means everything.
- * A file that failed in a run of everything runs once more, alone, and its second result counts; both are told. A skipped test is told at the
- * end: nothing is left out silently. `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and no
- * process beside it, and fetches nothing; any other run first fetches what its specs need.
+ * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none
+ * means everything. A file that failed in a run of everything runs once more, alone, and its second
+ * result counts; both are told. A skipped test is told at the end: nothing is left out silently.
+ * `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and
+ * no process beside it, and fetches nothing; any other run first fetches what its specs need.
  */
 /** What computes for longer than all others together. */
 const LONG_ALONE: ReadonlySet<string> = new Set(['spec/checkouts/sim/sim.spec.ts', 'spec/mandates/ap2/flips.spec.ts']);
@@ -37,9 +38,14 @@ const PROGRAMS: Readonly<Partial<Record<Need, string>>> = {
   browser: 'spec/support/install-chromium.ts',
   kubectl: 'spec/deploy/kubectl.ts',
 };
-/** A process that hangs must not hang the run; on two busy cores the longest takes a third of this. */
+/**
+ * A process that hangs must not hang the run; on two busy cores the longest takes a third of this.
+ */
 const PROCESS_TIMEOUT_MS = 300_000;
-/** With more failed files something is broken, not unsteady: to run them again would only hide the news for minutes. */
+/**
+ * With more failed files something is broken, not unsteady: to run them again would only hide the
+ * news for minutes.
+ */
 const MOST_AGAIN = 20;
 
 for (const need of new Set(files.flatMap((file) => [...(needs.get(file) ?? [])]))) fetchProgram(need);
@@ -73,7 +79,9 @@ function fetchProgram(need: Need): void {
   process.exit(1);
 }
 
-/** Runs a file without any other beside it; what it comes to now replaces what it came to before. */
+/**
+ * Runs a file without any other beside it; what it comes to now replaces what it came to before.
+ */
 async function onceMore(file: string): Promise<void> {
   process.stdout.write(`\n${file} failed in the whole run; once more, alone:\n`);
   const before = results.get(file);

@@ -12,8 +12,9 @@ export interface Result {
 type Ended = EventData.TestPass | EventData.TestFail;
 
 /**
- * Counts the events of the test runner by spec file. The runner tells a process after the other, the tests of a suite before the suite, and
- * not which process a test belongs to; so what was told since the last end of a suite or process belongs to that end.
+ * Counts the events of the test runner by spec file. The runner tells a process after the other,
+ * the tests of a suite before the suite, and not which process a test belongs to; so what was told
+ * since the last end of a suite or process belongs to that end.
  */
 export class Tally {
   readonly #processes: ReadonlyMap<string, readonly string[]>;
@@ -36,7 +37,10 @@ export class Tally {
     this.#closeSuite(event);
   }
 
-  /** A test or a suite that failed. A suite fails with its tests, and by itself when it cannot be loaded. */
+  /**
+   * A test or a suite that failed. A suite fails with its tests, and by itself when it cannot be
+   * loaded.
+   */
   failed(event: EventData.TestFail): void {
     const { details, name, file } = event;
     if (details.type !== 'suite' || failureTypeOf(details.error) !== 'subtestsFailed') this.#pending.failed += 1;
@@ -45,11 +49,15 @@ export class Tally {
     if (name === file) this.endOfProcess(file);
   }
 
-  /** All events of a process have been told. What no suite took belongs to each of its specs: a process that died may have lost any. */
+  /**
+   * All events of a process have been told. What no suite took belongs to each of its specs: a
+   * process that died may have lost any.
+   */
   endOfProcess(file: string | undefined): void {
     const specs = file === undefined ? undefined : this.#processes.get(file);
     if (specs === undefined) return;
-    // A shared process tells the end of each spec; what is left over then belongs to none of them alone.
+    // A shared process tells the end of each spec; what is left over then belongs to none of them
+    // alone.
     const alone = specs.length === 1;
     if (!alone && this.#pending.passed + this.#pending.failed + this.#pending.skipped.length === 0) return;
     for (const spec of specs) this.#add(spec, this.#pending);

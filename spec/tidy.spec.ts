@@ -4,8 +4,9 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 
 /**
- * The folders that a folder of src may import from. Arrows point one way: adapters and the pipeline know the domain, the domain never knows
- * them; stores implement ports that the domain owns, and only the wiring knows a store.
+ * The folders that a folder of src may import from. Arrows point one way: adapters and the pipeline
+ * know the domain, the domain never knows them; stores implement ports that the domain owns, and
+ * only the wiring knows a store.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   json: [],

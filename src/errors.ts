@@ -1,13 +1,17 @@
 import type { JsonObject } from './json/types.ts';
 
 /**
- * The closed list of failures a caller can meet (contract 1.1 and 1.2) and the one envelope that carries them.
- * Nothing else may leave the process: no framework page, no thrown message, no backend text.
+ * The closed list of failures a caller can meet (contract 1.1 and 1.2) and the one envelope that
+ * carries them. Nothing else may leave the process: no framework page, no thrown message, no
+ * backend text.
  */
 
 interface ErrorRule {
   readonly status: number;
-  /** True only if sending the *same* request again can succeed; a thrower may overrule it where contract 1.2 or 4.3 says so. */
+  /**
+   * True only if sending the *same* request again can succeed; a thrower may overrule it where
+   * contract 1.2 or 4.3 says so.
+   */
   readonly retryable: boolean;
   readonly message: string;
 }
@@ -55,7 +59,10 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** One violated rule of an input: `path` in `$.a.b[0]` form, `keyword` the JSON Schema keyword or our own token. */
+/**
+ * One violated rule of an input: `path` in `$.a.b[0]` form, `keyword` the JSON Schema keyword or
+ * our own token.
+ */
 export interface InputProblem {
   readonly path: string;
   readonly message: string;
@@ -112,7 +119,10 @@ interface ErrorOptions {
   readonly cause?: unknown;
 }
 
-/** The only error that middleware throws on purpose; anything else is a bug and is answered as INTERNAL_ERROR. */
+/**
+ * The only error that middleware throws on purpose; anything else is a bug and is answered as
+ * INTERNAL_ERROR.
+ */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -146,7 +156,10 @@ interface ErrorEnvelope {
   readonly authorization?: JsonObject;
 }
 
-/** Builds the envelope; `resourceId` only for a resource that exists and is exposed on the caller's channel. */
+/**
+ * Builds the envelope; `resourceId` only for a resource that exists and is exposed on the caller's
+ * channel.
+ */
 export function errorEnvelope(error: GatewayError, requestId: string, resourceId?: string): ErrorEnvelope {
   return {
     status: 'error',
@@ -160,7 +173,10 @@ export function errorEnvelope(error: GatewayError, requestId: string, resourceId
   };
 }
 
-/** Anything thrown becomes a GatewayError: a bug is INTERNAL_ERROR, its text stays in `cause` for the log. */
+/**
+ * Anything thrown becomes a GatewayError: a bug is INTERNAL_ERROR, its text stays in `cause` for
+ * the log.
+ */
 export function asGatewayError(thrown: unknown): GatewayError {
   return thrown instanceof GatewayError ? thrown : new GatewayError('INTERNAL_ERROR', { cause: thrown });
 }

@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** `npm run acg -- …` in a checkout: the commands for developers of agents, and every command of the gateway. */
+/**
+ * `npm run acg -- …` in a checkout: the commands for developers of agents, and every command of the
+ * gateway.
+ */
 import { exitWith } from '../src/cli/exit-code.ts';
 
 const USAGE = `acg <command>, for developers:

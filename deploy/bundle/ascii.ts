@@ -1,12 +1,16 @@
 import type { Plugin } from 'rolldown';
 import { parseSync } from 'rolldown/utils';
 
-/** One such character, and Node holds the whole bundle with two bytes for each: 9 MB more in every process. */
+/**
+ * One such character, and Node holds the whole bundle with two bytes for each: 9 MB more in every
+ * process.
+ */
 const BEYOND_ASCII = /[^\0-\x7f]/g;
 
 /**
- * Spells what `output.charset` leaves as it is: the characters of comments, which stay for their licences. Code that must keep its
- * spelling (a tagged template) only costs memory, so the build says so and goes on.
+ * Spells what `output.charset` leaves as it is: the characters of comments, which stay for their
+ * licences. Code that must keep its spelling (a tagged template) only costs memory, so the build
+ * says so and goes on.
  */
 export function asciiComments(): Plugin {
   return {

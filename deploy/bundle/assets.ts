@@ -2,10 +2,16 @@ import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import type { Plugin } from 'rolldown';
 
-/** Text files that source modules read beside themselves; `.js` is what a browser runs, never a module of the gateway. */
+/**
+ * Text files that source modules read beside themselves; `.js` is what a browser runs, never a
+ * module of the gateway.
+ */
 const TEXT_ASSETS = new Set(['.lua', '.html', '.css', '.js', '.svg', '.sql', '.txt']);
 
-/** `readFileSync(new URL('./x.lua', import.meta.url), 'utf8')`, the one spelling that the bundle understands. */
+/**
+ * `readFileSync(new URL('./x.lua', import.meta.url), 'utf8')`, the one spelling that the bundle
+ * understands.
+ */
 const TEXT_READ =
   /\breadFileSync\(\s*new URL\(\s*(['"])(\.{1,2}\/[^'"]+)\1\s*,\s*import\.meta\.url\s*,?\s*\)\s*,\s*(?:(['"])utf-?8\3|\{\s*encoding:\s*(['"])utf-?8\4\s*,?\s*\})\s*,?\s*\)/g;
 
@@ -27,8 +33,9 @@ function inlineText(code: string, file: string, watch: (path: string) => void): 
 }
 
 /**
- * Turns the text files that our modules read at start (Lua scripts, the console page) into string literals, so that
- * the bundle runs from an empty directory. A read in any other spelling stops the build: it would fail only in the image.
+ * Turns the text files that our modules read at start (Lua scripts, the console page) into string
+ * literals, so that the bundle runs from an empty directory. A read in any other spelling stops the
+ * build: it would fail only in the image.
  */
 export function textAssets(): Plugin {
   return {
@@ -50,8 +57,9 @@ export function textAssets(): Plugin {
 }
 
 /**
- * Puts the WebAssembly of tiny-secp256k1 (1.2 MB) into the bundle as base64; the package reads it from its own
- * folder otherwise. A release of the package that reads it differently stops the build.
+ * Puts the WebAssembly of tiny-secp256k1 (1.2 MB) into the bundle as base64; the package reads it
+ * from its own folder otherwise. A release of the package that reads it differently stops the
+ * build.
  */
 export function secp256k1Wasm(): Plugin {
   return {

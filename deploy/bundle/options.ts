@@ -28,8 +28,9 @@ export interface BundleOptions extends InputOptions {
 }
 
 /**
- * How the gateway becomes one file: every package, JSON schema, Lua script and the WebAssembly inside, readable (stack
- * traces keep their names), in ASCII (ascii.ts says why), no second file. `entry` and `dir` are absolute or relative to the repository.
+ * How the gateway becomes one file: every package, JSON schema, Lua script and the WebAssembly
+ * inside, readable (stack traces keep their names), in ASCII (ascii.ts says why), no second file.
+ * `entry` and `dir` are absolute or relative to the repository.
  */
 export function bundleOptions(entry: string, dir: string): BundleOptions {
   return {
@@ -37,7 +38,8 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
     input: { gateway: entry },
     platform: 'node',
     external: OPTIONAL_PACKAGES,
-    // CommonJS packages name their own folder; an ES module has no such names, and reading one would throw.
+    // CommonJS packages name their own folder; an ES module has no such names, and reading one
+    // would throw.
     transform: { define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' } },
     plugins: [
       textAssets(),

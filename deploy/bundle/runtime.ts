@@ -9,7 +9,10 @@ type Ast = ReturnType<typeof parseAst>;
 type ImportStatement = Extract<Ast['body'][number], { type: 'ImportDeclaration' }>;
 type Binding = ImportStatement['specifiers'][number];
 
-/** Optional at run time: absent from the image, loaded when an operator adds it. Callers catch its absence. */
+/**
+ * Optional at run time: absent from the image, loaded when an operator adds it. Callers catch its
+ * absence.
+ */
 export const OPTIONAL_PACKAGES = /^(secp256k1(\/.*)?|bufferutil|utf-8-validate)$/;
 
 /** Reads `>=24.15` of package.json `engines.node` as [24, 15]. */
@@ -40,7 +43,10 @@ function asConstant(binding: Binding, builtin: string): string {
   return imported === 'default' ? `const ${local} = ${builtin};` : `const { ${imported}: ${local} } = ${builtin};`;
 }
 
-/** `import fs, { a as b } from 'fs'` as constants, so that nothing is linked before the guard has run. */
+/**
+ * `import fs, { a as b } from 'fs'` as constants, so that nothing is linked before the guard has
+ * run.
+ */
 function asConstants(statement: ImportStatement, index: number): string {
   const builtin = `$builtin${index}`;
   const source = `const ${builtin} = process.getBuiltinModule(${JSON.stringify(statement.source.value)});`;
@@ -59,9 +65,10 @@ function builtinsAfterGuard(code: string, ast: Ast): string {
 }
 
 /**
- * Makes the bundle refuse an old Node with one clear line and exit code 78. A check at the top of a module is not
- * enough: static imports are linked first, so Node 20 would die on `node:sqlite` with a stack trace. Therefore the
- * built-in modules are fetched by `process.getBuiltinModule`, after the check.
+ * Makes the bundle refuse an old Node with one clear line and exit code 78. A check at the top of a
+ * module is not enough: static imports are linked first, so Node 20 would die on `node:sqlite` with
+ * a stack trace. Therefore the built-in modules are fetched by `process.getBuiltinModule`, after
+ * the check.
  */
 export function nodeGuard(least: readonly [major: number, minor: number]): Plugin {
   return {

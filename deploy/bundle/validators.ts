@@ -8,7 +8,9 @@ import { createConfigEngine } from '../../src/config/engine.ts';
 
 /** The modules that compile. */
 const COMPILED = /[\\/]src[\\/](?:adapters[\\/]acp[\\/]validation|config)[\\/]compiled\.ts$/;
-/** The code of one validator or of one build of them is a module of its own: its names are its own. */
+/**
+ * The code of one validator or of one build of them is a module of its own: its names are its own.
+ */
 const GENERATED = /[\\/]generated-([a-z-]+)\.js$/;
 
 // The package is CommonJS: the function is the export itself, or its `default`.
@@ -47,9 +49,9 @@ export { matchesSchema };
 `;
 
 /**
- * Puts the code of the validators where the gateway would otherwise compile their schemas: those of ACP at its first call, that of the
- * configuration at its start. The code comes from the engines that run from source, and spec/deploy/validators.spec.ts holds both against
- * the same documents.
+ * Puts the code of the validators where the gateway would otherwise compile their schemas: those of
+ * ACP at its first call, that of the configuration at its start. The code comes from the engines
+ * that run from source, and spec/deploy/validators.spec.ts holds both against the same documents.
  */
 export function standaloneValidators(): Plugin {
   return {

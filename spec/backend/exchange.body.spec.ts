@@ -61,7 +61,8 @@ describe('the body of an answer', () => {
     };
     await withMerchant(script, async (hop) => {
       const { body } = await hop.exchange(GET, { timeoutMs: 10_000, maxResponseBytes: 64 * MIB });
-      // Nobody reads: the merchant gets stuck as soon as the buffers of both sides and of the kernel are full.
+      // Nobody reads: the merchant gets stuck as soon as the buffers of both sides and of the
+      // kernel are full.
       for (let before = -1; before !== sent; await pause(50)) before = sent;
       assert.ok(sent < blocks / 2, `${sent} of ${blocks} blocks were taken from the merchant`);
       assert.ok(body.readableLength <= 2 * 65_536, `${body.readableLength} bytes wait for the reader`);

@@ -5,7 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { call, GET, POST, withMerchant } from './call.ts';
 import { answer, type RawRequest, type Script } from './raw-backend.ts';
 
-/** Answers the first request of the first connection, and does `then` to all others until one comes on a later connection. */
+/**
+ * Answers the first request of the first connection, and does `then` to all others until one comes
+ * on a later connection.
+ */
 function firstAnswered(then: (socket: Socket, request: RawRequest) => void): Script {
   return (socket, request) => {
     if (request.connection > 1 || request.nth === 1) answer(socket, `connection ${request.connection}`);

@@ -131,7 +131,10 @@ describe('an abort by the caller', () => {
   });
 });
 
-/** A listener that accepts nothing and whose queue is full: the kernel ignores further connections, as a dead host would. */
+/**
+ * A listener that accepts nothing and whose queue is full: the kernel ignores further connections,
+ * as a dead host would.
+ */
 async function withUnacceptingListener(test: (origin: string) => Promise<void>): Promise<void> {
   const source = `
     const { parentPort } = require('node:worker_threads');

@@ -20,7 +20,10 @@ const ALLOWED = [
   ...['::ffff:127.0.0.1', '::ffff:10.0.0.5', '64:ff9b::10.0.0.5'],
 ];
 
-/** A resolver with these addresses for every name, in the order of its questions; the last is for all that follow. */
+/**
+ * A resolver with these addresses for every name, in the order of its questions; the last is for
+ * all that follow.
+ */
 function resolver(...answers: readonly (readonly string[])[]): LookupFunction {
   let asked = 0;
   return (_name, options, callback) => {

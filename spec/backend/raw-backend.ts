@@ -100,7 +100,10 @@ function serve(socket: Socket, connection: number, deliver: (request: RawRequest
   });
 }
 
-/** Writes a complete, well-formed answer, in one piece: two small writes would wait 40 ms for each other. */
+/**
+ * Writes a complete, well-formed answer, in one piece: two small writes would wait 40 ms for each
+ * other.
+ */
 export function answer(socket: Socket, body: string | Uint8Array = 'ok', head = 'HTTP/1.1 200 OK'): void {
   socket.cork();
   socket.write(`${head}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`);

@@ -213,7 +213,8 @@ describe('a connection that is held for a call', () => {
     const ones = [await held(), await held()];
     assert.equal(await merchant.reserve(), undefined);
     assert.deepEqual(merchant.facts().refused, { breaker: 0, connect: 0, sockets: 1 });
-    // Two of four are held and one is the trials': the last one is for everybody else, one at a time.
+    // Two of four are held and one is the trials': the last one is for everybody else, one at a
+    // time.
     const waiting: Socket[] = [];
     script = (socket) => void waiting.push(socket);
     const free = [call(merchant), call(merchant)];

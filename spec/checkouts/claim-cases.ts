@@ -9,18 +9,26 @@ export const BODY = 'body';
 /** The token of every attempt that is found. */
 export const TOKEN = 4;
 export const SEALED = 'sealed';
-/** When the attempts that are found were claimed, and what was unknown before them. All differ, so that none can stand for another. */
+/**
+ * When the attempts that are found were claimed, and what was unknown before them. All differ, so
+ * that none can stand for another.
+ */
 export const BEGAN = { record: NOW - 300, lock: NOW - 200 };
 export const SINCE = { record: NOW - 600, lock: NOW - 500 };
 
-/** A record in words. `mine`: of the attempt that asks. `before`: something was unknown before it. */
+/**
+ * A record in words. `mine`: of the attempt that asks. `before`: something was unknown before it.
+ */
 export interface RecordCase {
   readonly state: 'none' | 'over' | 'running' | 'expired' | 'U' | 'D';
   readonly mine: boolean;
   readonly before: boolean;
 }
 
-/** A lock in words. `off`: the operation has none. `before`: whose attempts were unknown before it, or are in U. */
+/**
+ * A lock in words. `off`: the operation has none. `before`: whose attempts were unknown before it,
+ * or are in U.
+ */
 export interface LockCase {
   readonly state: 'off' | 'none' | 'over' | 'running' | 'expired' | 'U';
   readonly holder: 'mine' | 'this key' | 'another key';

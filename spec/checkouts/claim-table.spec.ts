@@ -241,7 +241,10 @@ describe('the table of claims', () => {
   });
 });
 
-/** The state of the record after an end of its own attempt, and what is said. Expired attempts end like running ones. */
+/**
+ * The state of the record after an end of its own attempt, and what is said. Expired attempts end
+ * like running ones.
+ */
 function endOf({ state, mine, before }: RecordCase, how: string): readonly [string, boolean] {
   const release = how === 'release';
   if (state === 'none' || state === 'over') return [release ? 'none' : how === 'unknown' ? 'U' : 'D', true];

@@ -8,7 +8,10 @@ import { type Bed, bytesOf, COMPLETE, openBed, said, TIMEOUT_MS } from './bed.ts
 const LEASE_MS = TIMEOUT_MS + 3_000;
 const never = <T>(): Promise<T> => new Promise(() => undefined);
 
-/** Where a gateway dies, and what is left of it: how it reaches the store, and what the merchant does meanwhile. */
+/**
+ * Where a gateway dies, and what is left of it: how it reaches the store, and what the merchant
+ * does meanwhile.
+ */
 const DEATHS: readonly {
   readonly at: string;
   readonly ordered: boolean;

@@ -1,7 +1,11 @@
 import type { Unknown } from '../../src/checkouts/claims.ts';
 import type { AttemptEnd, FinalAnswer, KeyedCall, ReadBack, Work } from '../../src/checkouts/idempotency.ts';
 
-/** What a merchant does with one POST. `refusal`: the session stands in the way. `declined`: the request itself does. `lost`: nobody ever hears how it ended, as if the gateway had died meanwhile. */
+/**
+ * What a merchant does with one POST. `refusal`: the session stands in the way. `declined`: the
+ * request itself does. `lost`: nobody ever hears how it ended, as if the gateway had died
+ * meanwhile.
+ */
 export interface Turn {
   readonly acts: boolean;
   readonly says: 'answer' | 'refusal' | 'declined' | 'not_executed' | 'lost' | { readonly unknown: Unknown };
@@ -18,14 +22,20 @@ export interface Heard {
   readonly number: number;
 }
 
-/** A merchant that looks at no key: whoever asks twice gets two orders. Reading a session tells the truth. */
+/**
+ * A merchant that looks at no key: whoever asks twice gets two orders. Reading a session tells the
+ * truth.
+ */
 export interface ScriptedMerchant {
   readonly heard: readonly Heard[];
   readonly reads: () => number;
   readonly orders: (sessionId: string) => number;
   /** What the next POSTs meet; afterwards all of them are done and answered. */
   next(...turns: readonly Turn[]): void;
-  /** What the next readings of a session say instead of the truth, and how long they take, milliseconds. */
+  /**
+   * What the next readings of a session say instead of the truth, and how long they take,
+   * milliseconds.
+   */
   nextReads(...reads: readonly { readonly says?: 'unreadable' | 'in_progress'; readonly tookMs?: number }[]): void;
   work(call: KeyedCall): Work<string>;
 }

@@ -78,7 +78,8 @@ describe('acg reconcile --from-chain', () => {
     assert.deepEqual([dry.code, keys(dry.receipts)], [0, [...paid.keys()]], dry.errors);
     assert.deepEqual(await bookOf(sqlite), []);
 
-    // One of them the book still knows, under another id; one was delivered, and its receipt dropped for the bounds.
+    // One of them the book still knows, under another id; one was delivered, and its receipt
+    // dropped for the bounds.
     const known = [...paid.keys()].at(-1);
     const remembered = dry.receipts.find(({ payment }) => payment?.replayKey === known) ?? assert.fail('not found');
     const [inLedger = ''] = paid.keys();

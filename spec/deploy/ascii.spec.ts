@@ -7,7 +7,9 @@ import { after, describe, it } from 'node:test';
 import { build } from 'rolldown';
 import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
 
-/** Every place where a letter may stand: names, text, templates, patterns, comments that are kept. */
+/**
+ * Every place where a letter may stand: names, text, templates, patterns, comments that are kept.
+ */
 const LETTERS = `
 /*! Licence of Jörg Größe … 🎉 */
 /** The names in {…}. */

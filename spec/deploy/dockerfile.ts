@@ -29,8 +29,9 @@ export function stages(all: readonly Instruction[]): readonly (readonly Instruct
 }
 
 /**
- * Whether the build context contains `path`, by the rules of .dockerignore: the last matching line wins, a line matches a
- * path or a parent of it, `*` stands for one path segment. Throws on `**`, which this reader does not know.
+ * Whether the build context contains `path`, by the rules of .dockerignore: the last matching line
+ * wins, a line matches a path or a parent of it, `*` stands for one path segment. Throws on `**`,
+ * which this reader does not know.
  */
 export function inContext(dockerignore: string, path: string): boolean {
   const segments = path.split('/');

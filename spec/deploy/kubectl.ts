@@ -1,6 +1,7 @@
 /**
- * A kubectl that renders kustomize: the one on PATH when it is new enough, else one unpacked into `.cache/kubectl` from
- * Debian unstable. Changes nothing on the machine and needs no root. As a script it prepares the cache and prints the path.
+ * A kubectl that renders kustomize: the one on PATH when it is new enough, else one unpacked into
+ * `.cache/kubectl` from Debian unstable. Changes nothing on the machine and needs no root. As a
+ * script it prepares the cache and prints the path.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +10,10 @@ import { fileURLToPath } from 'node:url';
 
 /** kustomize components with label targets, and native sidecars in the merge schema. */
 const LEAST_MINOR = 32;
-/** `deb [options] uri suite components`, from a mirror: what an installation leaves of its disc is none. */
+/**
+ * `deb [options] uri suite components`, from a mirror: what an installation leaves of its disc is
+ * none.
+ */
 const ONE_LINE_SOURCE = /^deb\s+(?:\[([^\]]*)\]\s+)?(https?:\S+)\s+\S+\s+(\S.*?)\s*$/;
 const CACHE = fileURLToPath(new URL('../../.cache/kubectl', import.meta.url));
 const UNPACKED = join(CACHE, 'root/usr/bin/kubectl');
@@ -19,7 +23,9 @@ const APT_TIMEOUT_MS = 180_000;
 const RENDER_TIMEOUT_MS = 30_000;
 const RENDER_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Minor version of a kubectl 1.x, or undefined when the program is absent or says something else. */
+/**
+ * Minor version of a kubectl 1.x, or undefined when the program is absent or says something else.
+ */
 function minorOf(program: string): number | undefined {
   const { status, stdout } = spawnSync(program, ['version', '--client', '-o', 'json'], {
     encoding: 'utf8',
@@ -34,7 +40,10 @@ function newEnough(program: string): boolean {
   return (minorOf(program) ?? 0) >= LEAST_MINOR;
 }
 
-/** The first source of the machine's own, for the suite `sid`: the same mirror, the same key. Reads and writes deb822. */
+/**
+ * The first source of the machine's own, for the suite `sid`: the same mirror, the same key. Reads
+ * and writes deb822.
+ */
 export function unstableSource(debianSources: string): string {
   const lines = debianSources.split('\n').filter((line) => !line.startsWith('#'));
   const oneLine = lines.map((line) => ONE_LINE_SOURCE.exec(line)).find((source) => source !== null);
@@ -97,7 +106,10 @@ function unpackFromUnstable(): void {
   for (const directory of ['lists', 'cache', archive]) rmSync(join(CACHE, directory), { recursive: true, force: true });
 }
 
-/** Path of a kubectl that is new enough. Throws an Error of one line when there is none and none can be had. */
+/**
+ * Path of a kubectl that is new enough. Throws an Error of one line when there is none and none can
+ * be had.
+ */
 export function kubectl(): string {
   if (newEnough('kubectl')) return 'kubectl';
   if (existsSync(UNPACKED) && newEnough(UNPACKED)) return UNPACKED;

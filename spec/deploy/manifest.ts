@@ -1,6 +1,9 @@
 import { parseAllDocuments } from 'yaml';
 
-/** The parts of Kubernetes objects that the deployment specs speak about; everything else stays unread. */
+/**
+ * The parts of Kubernetes objects that the deployment specs speak about; everything else stays
+ * unread.
+ */
 export interface HttpGet {
   readonly path: string;
   readonly port: number | string;
@@ -90,7 +93,10 @@ export function manifests(stream: string): readonly Manifest[] {
   });
 }
 
-/** The one object of that kind and name (a generated name's hash suffix left out). Throws unless there is exactly one. */
+/**
+ * The one object of that kind and name (a generated name's hash suffix left out). Throws unless
+ * there is exactly one.
+ */
 export function pick(objects: readonly Manifest[], kind: string, name: string): Manifest {
   const found = objects.filter(
     (object) => object.kind === kind && object.metadata.name.replace(/-[0-9a-z]{10}$/, '') === name,
@@ -112,7 +118,10 @@ export function containersOf(pod: PodSpec): readonly Container[] {
   return [...(pod.initContainers ?? []), ...pod.containers];
 }
 
-/** Paths that `left` has and `right` has not, or has with another value; members that only `right` has are ignored. */
+/**
+ * Paths that `left` has and `right` has not, or has with another value; members that only `right`
+ * has are ignored.
+ */
 export function missingFrom(right: unknown, left: unknown, path = '$'): readonly string[] {
   if (typeof left !== 'object' || left === null) return left === right ? [] : [path];
   if (typeof right !== 'object' || right === null) return [path];

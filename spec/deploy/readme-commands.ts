@@ -16,8 +16,9 @@ export interface ReadmeRun {
 }
 
 /**
- * Runs the commands of an example's README as they stand, in their order and in one shell, with its `config.yaml`. `taken`: the ports of the
- * example, which may be in use where tests run; free ones take their places.
+ * Runs the commands of an example's README as they stand, in their order and in one shell, with its
+ * `config.yaml`. `taken`: the ports of the example, which may be in use where tests run; free ones
+ * take their places.
  */
 export async function readmeOf(example: string, taken: readonly string[]): Promise<ReadmeRun> {
   const directory = mkdtempSync(path.join(tmpdir(), 'acg-example-'));
@@ -29,7 +30,8 @@ export async function readmeOf(example: string, taken: readonly string[]): Promi
   const blocks = [...readFileSync(`${example}/README.md`, 'utf8').matchAll(/```sh\n([\s\S]*?)```/g)];
   assert.ok(blocks.length > 0, 'the README has commands');
   const commands = moved(blocks.map(([, block]) => block).join('\n')).replaceAll(`${example}/config.yaml`, config);
-  // Nobody routes to this gateway, so it need not wait before it ends. A group of its own: whatever is left is ended with it.
+  // Nobody routes to this gateway, so it need not wait before it ends. A group of its own: whatever
+  // is left is ended with it.
   const env = { ...process.env, GATEWAY_DRAIN_SECONDS: '0' };
   const shell = spawn('bash', ['-c', `set -e\n${commands}`], {
     env,

@@ -14,8 +14,9 @@ const OVERLAY = 'overlays/dev';
 export const GATEWAY = 'agent-commerce-gateway';
 
 /**
- * Renders the development overlay from a copy of deploy/ of its own, so that secrets made for a spec never lie in the
- * working copy. `withSecrets` runs the script that a developer runs first; secrets that a developer made are not copied.
+ * Renders the development overlay from a copy of deploy/ of its own, so that secrets made for a
+ * spec never lie in the working copy. `withSecrets` runs the script that a developer runs first;
+ * secrets that a developer made are not copied.
  */
 export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
   const copy = mkdtempSync(join(tmpdir(), 'deploy-'));

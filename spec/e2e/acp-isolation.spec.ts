@@ -32,7 +32,9 @@ const SHOPS = {
 type ShopName = keyof typeof SHOPS;
 const SCOPED: ShopName = 'two clients, of a merchant that keeps them apart';
 
-/** What a caller is told of a session that the owner opened, and whether the merchant hears of it. */
+/**
+ * What a caller is told of a session that the owner opened, and whether the merchant hears of it.
+ */
 type Verdict = 'served' | 'absent' | 'unauthorized';
 const VERDICTS: readonly (readonly [shop: ShopName, remembered: boolean, caller: Caller, verdict: Verdict])[] = [
   ['two clients', true, 'owner', 'served'],
@@ -87,7 +89,10 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     await redis?.stop();
   });
 
-  /** Answers 404 for a session that was opened for another client, as the merchant of the second shop promises. */
+  /**
+   * Answers 404 for a session that was opened for another client, as the merchant of the second
+   * shop promises.
+   */
   function keepsApart(request: IncomingMessage, response: ServerResponse): boolean {
     const owner = openedFor.get(/^\/checkout_sessions\/([^/]+)/.exec(request.url ?? '')?.[1] ?? '');
     if (owner === undefined || owner === request.headers['agent-commerce-client']) return false;
@@ -110,7 +115,8 @@ describe('a checkout session of one client, through two replicas on one Redis', 
   };
   const open = async (name: ShopName): Promise<string> => {
     const id = String(documentIn(await ask(name, 'owner', { body: CART }), 201)['id']);
-    // Of the other shops the merchant would serve every client: there the gateway alone keeps them apart.
+    // Of the other shops the merchant would serve every client: there the gateway alone keeps them
+    // apart.
     if (name === SCOPED) openedFor.set(id, 'assistant');
     return id;
   };

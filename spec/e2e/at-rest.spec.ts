@@ -26,7 +26,10 @@ interface Searched {
 
 const WAITING = 'the call that waits';
 
-/** Buys, is answered again, leaves an unpaid call waiting, and collects all that the store has of it by then. */
+/**
+ * Buys, is answered again, leaves an unpaid call waiting, and collects all that the store has of it
+ * by then.
+ */
 async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<Searched> {
   const folder = mkdtempSync(join(tmpdir(), 'acg-at-rest-'));
   // What is compressed could not be searched.

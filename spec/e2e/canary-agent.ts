@@ -23,7 +23,10 @@ export const CANARIES = {
   "a secret in the merchant's failure": 'canary-in-the-merchants-failure',
   "a secret in the merchant's redirect": 'canary-in-the-merchants-redirect',
 } as const;
-/** Names that an agent makes up. He is told of them, and the path that he asks for is in the log; nobody else hears of them. */
+/**
+ * Names that an agent makes up. He is told of them, and the path that he asks for is in the log;
+ * nobody else hears of them.
+ */
 export const NAMES = {
   'the name of a resource': 'canary-as-a-resource-name-7b',
   'the name of a member': 'canary-as-a-member-name-e1',

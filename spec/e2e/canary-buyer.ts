@@ -2,7 +2,10 @@ import type { JsonObject } from '../../src/json/types.ts';
 import { OTHER_TOKEN, SEALING_KEY, SECRET, TOKEN } from '../adapters/acp/shop.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 
-/** Secrets of an assistant, of its buyer, of the shop and of its merchant, that may come out nowhere at all. */
+/**
+ * Secrets of an assistant, of its buyer, of the shop and of its merchant, that may come out nowhere
+ * at all.
+ */
 export const CANARIES = {
   "a card's token": 'canary_card_token_91fe0a',
   'the number of a card': '4000009876543210',

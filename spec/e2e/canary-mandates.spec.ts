@@ -10,7 +10,9 @@ import { everythingIn, found, type Sinks } from './canary-sinks.ts';
 import { FRONTS, type Reply } from './mandate-fronts.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
 
-/** Content of a mandate that only its verifier reads (ap2 12). None of it may appear in any output. */
+/**
+ * Content of a mandate that only its verifier reads (ap2 12). None of it may appear in any output.
+ */
 const CANARIES = {
   'a claim of the user': 'canary-user-claim-51c0',
   'risk data': 'canary-risk-data-77ab',

@@ -13,7 +13,10 @@ function document(status: number, more: object = {}): Quoting {
   };
 }
 
-/** All ways in which a merchant says something back that is no good answer, quoting what it was asked, and what the caller is told then. */
+/**
+ * All ways in which a merchant says something back that is no good answer, quoting what it was
+ * asked, and what the caller is told then.
+ */
 export const QUOTATIONS: Readonly<Record<string, readonly [say: Quoting, status: number, code: string]>> = {
   'a failure': [document(500), 502, 'processing_error'],
   'a refusal of the gateway': [document(401), 502, 'processing_error'],

@@ -1,7 +1,10 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What stands between the gateway and those it asks: honest, or somebody who quotes all he was sent in his errors. */
+/**
+ * What stands between the gateway and those it asks: honest, or somebody who quotes all he was sent
+ * in his errors.
+ */
 export interface QuotingLine {
   readonly url: string;
   /** Requests that came with these words in their head or target. */
@@ -49,7 +52,10 @@ export async function startQuotingLine(prefix: string, target: string): Promise<
   };
 }
 
-/** A merchant who puts secrets of his own where the gateway might repeat them, and keeps what he was sent. */
+/**
+ * A merchant who puts secrets of his own where the gateway might repeat them, and keeps what he was
+ * sent.
+ */
 export async function startLeakyMerchant(secrets: { readonly body: string; readonly location: string }) {
   const sent: string[] = [];
   const server = http.createServer((req, res) => {

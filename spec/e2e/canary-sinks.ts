@@ -19,7 +19,10 @@ export function found(canaries: Canaries, sinks: Sinks): readonly string[] {
   );
 }
 
-/** The ways in which a secret may be written: as it is, in JSON, percent-encoded, in hex, and in base64 at each of its three offsets. */
+/**
+ * The ways in which a secret may be written: as it is, in JSON, percent-encoded, in hex, and in
+ * base64 at each of its three offsets.
+ */
 function spellings(secret: string): ReadonlyMap<string, string> {
   const bytes = Buffer.from(secret);
   const base64 = [0, 1, 2].flatMap((before): (readonly [string, string])[] => {
@@ -41,7 +44,10 @@ function spellings(secret: string): ReadonlyMap<string, string> {
   ]);
 }
 
-/** What stands in the files of a folder and of the folders in it, byte by byte: their names and contents. */
+/**
+ * What stands in the files of a folder and of the folders in it, byte by byte: their names and
+ * contents.
+ */
 export async function filesIn(folder: string): Promise<ReadonlyMap<string, string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());

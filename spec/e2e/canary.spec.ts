@@ -10,7 +10,10 @@ import { CANARIES, canaryAgent, FRONTS, INPUT, NAMES, TOOL } from './canary-agen
 import { type QuotingLine, startLeakyMerchant, startQuotingLine } from './canary-peers.ts';
 import { everythingIn, found, type Sinks } from './canary-sinks.ts';
 
-/** Of the fields of a record that is not at an end: what the payment is finished with when the buyer does not come back. */
+/**
+ * Of the fields of a record that is not at an end: what the payment is finished with when the buyer
+ * does not come back.
+ */
 const HELD_WHILE_OPEN = /^\S+:pay:\S+ proof /;
 
 describe('planted secrets', () => {

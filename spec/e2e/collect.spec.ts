@@ -30,7 +30,9 @@ const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', (call: Call) => Post>> = {
 };
 type Front = keyof typeof FRONTS;
 
-/** The status and text of the answer, without the ids and the time that each of them has of its own. */
+/**
+ * The status and text of the answer, without the ids and the time that each of them has of its own.
+ */
 async function told(shop: Shop, front: Front, call: Call): Promise<string> {
   const [path, body, headers = {}] = FRONTS[front](call);
   const answer = await fetch(`${shop.url}${path}`, {

@@ -26,7 +26,10 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
   describe(`payers that are contracts, ${how}`, () => {
     const seesWallets = how !== 'settled by a facilitator, without a node';
     const deploys = facilitator === 'remote' && seesWallets;
-    /** A wrapper that is not needed any more: the official facilitator does not take it off, the gateway does where it asks the wallet. */
+    /**
+     * A wrapper that is not needed any more: the official facilitator does not take it off, the
+     * gateway does where it asks the wallet.
+     */
     const unwraps = !('localSignatureCheck' in overrides);
     let official: Facilitator | undefined;
     let seller: Seller;

@@ -11,7 +11,9 @@ const INPUT = { city: 'Berlin' };
 const KEY = 'a secret key of the buyer';
 const IDENTIFIER = 'identifier_of-the-buyer_0001';
 
-/** Everything of an answer that the caller can see, but for what names the request or the moment. */
+/**
+ * Everything of an answer that the caller can see, but for what names the request or the moment.
+ */
 function visible({ status, headers, bytes }: Brought): unknown {
   const own = new Set(['x-request-id', 'date', 'idempotent-replayed', 'content-length', 'transfer-encoding']);
   const shown = [...headers].filter(([name]) => !own.has(name));

@@ -69,7 +69,8 @@ for (const front of ['mcp', 'a2a'] as const)
       const order = { resourceId: 'echo', input: { a: 1 }, proof };
       const bought = await desk.send({ ...order, inside: 'whatever stands here' });
       assert.deepEqual([bought.code, bought.body], [undefined, { a: 1 }], bought.raw);
-      // The same purchase, or it would be called used: the token in its proof opens the answer again.
+      // The same purchase, or it would be called used: the token in its proof opens the answer
+      // again.
       const again = await desk.send({ ...order, inside: 'something else' });
       assert.deepEqual([again.code, again.body], [undefined, { a: 1 }], again.raw);
     });

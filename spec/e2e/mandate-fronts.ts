@@ -52,7 +52,10 @@ export type Send = (shop: Shop, order: Order) => Promise<Reply>;
 const RECEIPT = 'agent-commerce/authorizationReceipt';
 const MANDATE = 'agent-authorization';
 
-/** The three fronts; those that speak JSON-RPC carry the mandate in the input unless the header is asked for. */
+/**
+ * The three fronts; those that speak JSON-RPC carry the mandate in the input unless the header is
+ * asked for.
+ */
 export const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
   async http(shop, { resourceId, input, proof, mandate, headers = {} }) {
     const answer = await shop.invoke(resourceId, input, {

@@ -13,7 +13,10 @@ import type { Body, Reply } from './mandate-fronts.ts';
 /** A seller some of whose resources need mandates, and who makes them. */
 export interface MandateSeller extends Seller {
   readonly mint: Mint;
-  /** A mandate for what a challenge asks for, made now, by an agent that pays with the seller's buyer. */
+  /**
+   * A mandate for what a challenge asks for, made now, by an agent that pays with the seller's
+   * buyer.
+   */
   mandateFor(body: Body, wishes?: Wishes): Presentation;
   /** What a call buys, as a mandate sees it; without an id of a payer it is free. */
   purchaseOf(resourceId: string, title: string, input: object, price?: string): Purchase;

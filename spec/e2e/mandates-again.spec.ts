@@ -63,7 +63,9 @@ for (const [front, send] of Object.entries(FRONTS))
     });
   });
 
-/** The same leaf with a disclosure that nobody signed for: it has the reference of the right one. */
+/**
+ * The same leaf with a disclosure that nobody signed for: it has the reference of the right one.
+ */
 function withAnotherDisclosure({ payload }: Presentation): string {
   const added = Buffer.from(JSON.stringify(['salt', 'granted', 'everything'])).toString('base64url');
   return Buffer.from(JSON.stringify({ method: 'ap2', payload: `${payload}${added}~` })).toString('base64url');

@@ -10,7 +10,10 @@ import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-
 const TOOL = 'market_report';
 const INPUT = { city: 'Berlin' };
 const AT_ONCE = 12;
-/** To a copy of a call whose mandate it lacks: before that call is admitted, while it runs, and after it. */
+/**
+ * To a copy of a call whose mandate it lacks: before that call is admitted, while it runs, and
+ * after it.
+ */
 const MAY_BE_TOLD: ReadonlySet<string> = new Set(['AUTHORIZATION_REQUIRED', 'delivered', 'PAYMENT_REPLAYED']);
 
 describe('one mandate at two gateways that share a store', () => {

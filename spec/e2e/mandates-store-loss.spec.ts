@@ -35,7 +35,10 @@ const forget = () => onRedis((client) => client.flushall());
 const accept = () =>
   onRedis((client) => client.hset(`{acg:${seller.shop.config.merchant.id}}:ap2:epoch`, { openFrom: 0 }));
 const report = () => seller.purchaseOf(ORDER.resourceId, 'Market report', INPUT, '0.01');
-/** Signed by the user for this very purchase, and now; an open mandate would be from before the loss. */
+/**
+ * Signed by the user for this very purchase, and now; an open mandate would be from before the
+ * loss.
+ */
 const direct = (body: Body, purchase = report()): string => {
   const { checkoutJwt } = body.authorization?.required[0] ?? assert.fail(`no challenge: ${JSON.stringify(body)}`);
   const payment = purchase.payment !== undefined;
@@ -149,7 +152,10 @@ function paid({ body }: Reply): Promise<string> {
   return seller.buyer.pay(body.payment?.envelope ?? assert.fail('no offer'));
 }
 
-/** Makes a mandate for each challenge until one is accepted: the first may be from before the loss was found, or from that millisecond. */
+/**
+ * Makes a mandate for each challenge until one is accepted: the first may be from before the loss
+ * was found, or from that millisecond.
+ */
 async function soon(send: Send, first: Reply, order: (body: Body) => Parameters<Send>[1]): Promise<Reply> {
   const start = performance.now();
   let answer = await send(seller.shop, order(first.body));

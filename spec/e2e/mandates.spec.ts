@@ -125,7 +125,8 @@ for (const [front, send] of Object.entries(FRONTS))
       );
       const second = await desk.send({ ...order, mandate: mandate.header });
       assert.deepEqual([second.code, second.body.details?.['reason']], ['AUTHORIZATION_REPLAYED', 'replayed']);
-      // The id of a request is the caller's to choose, and no way to the place that another call took.
+      // The id of a request is the caller's to choose, and no way to the place that another call
+      // took.
       const named = { ...order, mandate: mandate.header, headers: { 'x-request-id': delivered.requestId } };
       assert.equal((await desk.send(named)).code, 'AUTHORIZATION_REPLAYED');
     });

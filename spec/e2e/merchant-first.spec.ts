@@ -10,7 +10,10 @@ import { bring, failure } from './bring.ts';
 import { FRONTS } from './mandate-fronts.ts';
 
 const INPUT = { city: 'Berlin' };
-/** What `held_post` may take, and so how long a call whose merchant is gone goes on trying, milliseconds. */
+/**
+ * What `held_post` may take, and so how long a call whose merchant is gone goes on trying,
+ * milliseconds.
+ */
 const TIMEOUT_MS = 1_500;
 
 describe('the merchant before the money', () => {

@@ -5,7 +5,10 @@ import { createBuyer } from '../support/buyer.ts';
 import { buy } from '../support/purchase.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 
-/** Connections that bring one proof; ACG_COPIES=700 is what an attacker opens against the 512 places of a process. */
+/**
+ * Connections that bring one proof; ACG_COPIES=700 is what an attacker opens against the 512 places
+ * of a process.
+ */
 const CONNECTIONS = Number(process.env['ACG_COPIES'] ?? 60);
 const OTHER_BUYERS = Number(process.env['ACG_BUYERS'] ?? 3);
 /** Fewer places than copies, as 512 are fewer than 700. */
@@ -65,7 +68,10 @@ describe('one proof on many connections', () => {
   });
 });
 
-/** As every client does that is told to come again in a second; a purchase that is refused for good ends the test. */
+/**
+ * As every client does that is told to come again in a second; a purchase that is refused for good
+ * ends the test.
+ */
 async function insist<T>(attempt: () => Promise<T>): Promise<T> {
   const ends = performance.now() + 30_000;
   for (;;) {

@@ -43,7 +43,8 @@ describe('one authorization is one payment', () => {
     merchant.release();
     const all = await Promise.all(answers);
     const told = all.filter(({ status }) => status !== 200);
-    // What has no place beside the other copies hears at once that the call runs, and has its answer when it asks again.
+    // What has no place beside the other copies hears at once that the call runs, and has its
+    // answer when it asks again.
     assert.ok(all.length - told.length >= 2, 'copies that wait have the answer');
     for (const one of told) replayed(one, 'in_flight');
     const later = await Promise.all(spellings.map((proof) => bring(shop, 'held', {}, { proof })));

@@ -15,7 +15,8 @@ describe('a proof is believed only when all of it is right', () => {
   let facilitator: HostileFacilitator;
   before(async () => {
     facilitator = await startHostileFacilitator('eip155:31337');
-    // This facilitator approves everything, so whatever is refused here was refused by the gateway itself.
+    // This facilitator approves everything, so whatever is refused here was refused by the gateway
+    // itself.
     seller = await openSeller({ facilitator: { mode: 'remote', url: facilitator.url } });
   });
   after(async () => {

@@ -14,7 +14,10 @@ export function named(proof: string, id: unknown): string {
   return encode({ ...decode(proof), extensions: { 'payment-identifier': { info: { required: false, id } } } });
 }
 
-/** The proof as a stranger finds it in the calldata of a block: without the buyer's token, or with `token` of a 402 that he fetched himself. */
+/**
+ * The proof as a stranger finds it in the calldata of a block: without the buyer's token, or with
+ * `token` of a 402 that he fetched himself.
+ */
 export function found(proof: string, token?: string): string {
   const { extensions: _echoed, ...payload } = decode(proof);
   return encode(
@@ -35,7 +38,10 @@ export interface Mutation {
 
 export const ABSENT = Symbol('absent');
 
-/** Puts `to` (or what it returns, when it depends on the time of the call) at a dotted path, or removes what is there. */
+/**
+ * Puts `to` (or what it returns, when it depends on the time of the call) at a dotted path, or
+ * removes what is there.
+ */
 export function mutate(payload: object, at: string, to: unknown): void {
   const names = at.split('.');
   const last = names.pop() ?? '';
@@ -142,7 +148,10 @@ export const MUTATIONS: readonly Mutation[] = [
   { field: 'signature, missing', reason: 'invalid_payload', at: 'payload.signature', to: ABSENT },
 ];
 
-/** What a payload may hold without a meaning here (the official schema tolerates it): each still buys, and none of it is sent on. */
+/**
+ * What a payload may hold without a meaning here (the official schema tolerates it): each still
+ * buys, and none of it is sent on.
+ */
 export const TOLERATED: readonly Pick<Mutation, 'field' | 'at' | 'to'>[] = [
   { field: 'resource null', at: 'resource', to: null },
   { field: 'accepted.extra null', at: 'accepted.extra', to: null },

@@ -119,7 +119,10 @@ describe('the official x402 client buys a resource', () => {
       });
 });
 
-/** A caller chose one request id for challenge and purchase, and a stranger chooses it too: the gateway's own ids tell them apart. */
+/**
+ * A caller chose one request id for challenge and purchase, and a stranger chooses it too: the
+ * gateway's own ids tell them apart.
+ */
 async function oneCallIsOne(
   shop: Shop,
   requestId: string,

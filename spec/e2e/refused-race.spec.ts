@@ -15,7 +15,10 @@ import { bring } from './bring.ts';
 const ROUNDS = Number(process.env['RACE_ROUNDS'] ?? 16);
 const AT_ONCE = 4;
 const RESOURCE = 'market_report';
-/** Until the first call has asked, until a copy waits for it, and until the facilitator has its say, milliseconds. */
+/**
+ * Until the first call has asked, until a copy waits for it, and until the facilitator has its say,
+ * milliseconds.
+ */
 const FIRST_ASKS_MS = 15;
 const COPY_LEAVES_MS = 30;
 const VERDICT_MS = 90;

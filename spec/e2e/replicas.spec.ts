@@ -46,13 +46,15 @@ describe('a gateway whose store keeps two replicas', () => {
     group.cutOff();
     const refused = await pay();
     const body = (await refused.json()) as { readonly code?: string; readonly details?: object };
-    // The write stands on the primary, so another process may go on with it: no word of "nothing moved" would be true.
+    // The write stands on the primary, so another process may go on with it: no word of "nothing
+    // moved" would be true.
     assert.equal(refused.status, 502, JSON.stringify(body));
     assert.equal(body.code, 'PAYMENT_SETTLEMENT_FAILED');
     assert.deepEqual(body.details, { settlementUncertain: true });
     assert.equal(settleCalls(), 0);
 
-    // The reconciler takes the record over, as if the lease had ended by itself, and must not send it either.
+    // The reconciler takes the record over, as if the lease had ended by itself, and must not send
+    // it either.
     const { admin } = group.primary;
     const [key = ''] = await admin.keys('*:pay:*');
     const payId = key.slice(key.lastIndexOf(':') + 1);

@@ -10,14 +10,20 @@ import { openShop, type Shop } from '../support/shop.ts';
 import { type Silence, type SilentNode, startSilentNode } from '../support/silent-node.ts';
 import { scrape } from '../telemetry/scrape.ts';
 
-/** Buyers of each kind of node: `BUYERS=300 node --test spec/e2e/silent-node.spec.ts` for the whole measurement. */
+/**
+ * Buyers of each kind of node: `BUYERS=300 node --test spec/e2e/silent-node.spec.ts` for the whole
+ * measurement.
+ */
 const BUYERS = Number(process.env['BUYERS'] ?? 8);
 /** Made side by side: a development chain answers slowly to more. */
 const BUYERS_AT_ONCE = 20;
 /** What `market_report` costs, and how much a buyer owns. */
 const PRICE_UNITS = 10_000n;
 const FUNDS = 4n * PRICE_UNITS;
-/** How long a proof is valid, seconds, and how long the silence outlives the last one of those signed before it. */
+/**
+ * How long a proof is valid, seconds, and how long the silence outlives the last one of those
+ * signed before it.
+ */
 const VALID_FOR_S = 15;
 const AFTERWARDS_MS = 4_000;
 const INPUT = { city: 'Berlin' };
@@ -64,7 +70,10 @@ describe('a node that lies by silence', { concurrency: true }, () => {
           await delay(1_000);
         }
       };
-      /** Word for word: the same proof again after whatever was answered, in as many seconds as are named, and a new one after 402 alone. */
+      /**
+       * Word for word: the same proof again after whatever was answered, in as many seconds as are
+       * named, and a new one after 402 alone.
+       */
       const buyAsTold = async (buyer: Buyer, over: () => boolean): Promise<Outcome> => {
         const statuses: number[] = [];
         for (let signed = 1; ; signed += 1) {
@@ -100,7 +109,8 @@ describe('a node that lies by silence', { concurrency: true }, () => {
         );
         const most = Math.max(...charged);
         await node.become('honest');
-        // A block after the ends of all windows: the chain makes one only when there is something to put into it.
+        // A block after the ends of all windows: the chain makes one only when there is something
+        // to put into it.
         await chain.request('evm_mine', []);
         healedAt = performance.now();
         const all = await outcomes;

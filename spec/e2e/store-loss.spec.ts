@@ -179,7 +179,8 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
             payment: { envelope: { extensions: Record<string, { info: { token: string } }> } };
           };
           const token = payment.envelope.extensions['agent-commerce-buyer']?.info.token;
-          // The same relayer may serve both; then the buyer's own proof is known by its mark, and a stranger's is not.
+          // The same relayer may serve both; then the buyer's own proof is known by its mark, and a
+          // stranger's is not.
           for (const brought of [found(proof), found(proof, token)])
             replayed(await bring(other, 'market_report', INPUT, { proof: brought }), 'used');
           assert.equal(merchant.requests.length, 0);

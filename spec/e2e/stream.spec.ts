@@ -37,8 +37,9 @@ async function ring(): Promise<readonly string[]> {
 }
 
 /**
- * Reads over a line that is cut each time when it has brought as many events as one of `cuts` says, and comes back with the last event
- * it has whole. Resolves with all it was told, once that is `wanted` events; each connection fails by itself when it falls silent.
+ * Reads over a line that is cut each time when it has brought as many events as one of `cuts` says,
+ * and comes back with the last event it has whole. Resolves with all it was told, once that is
+ * `wanted` events; each connection fails by itself when it falls silent.
  */
 async function subscriber(line: RedisLine, cuts: readonly number[], wanted: number) {
   const got: string[] = [];

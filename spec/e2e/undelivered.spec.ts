@@ -21,7 +21,10 @@ describe('a buyer who leaves while the merchant works', () => {
   });
   after(() => seller.close());
 
-  /** Sends the call, leaves once the merchant has it (or `until` says so), and lets the merchant finish. */
+  /**
+   * Sends the call, leaves once the merchant has it (or `until` says so), and lets the merchant
+   * finish.
+   */
   const leave = async (
     id: string,
     input: unknown,
@@ -49,7 +52,8 @@ describe('a buyer who leaves while the merchant works', () => {
     await until(call);
     leaving.abort();
     await gone;
-    // The gateway has seen the end of that connection when it has answered on others that were opened later.
+    // The gateway has seen the end of that connection when it has answered on others that were
+    // opened later.
     for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${shop.url}/health`)).arrayBuffer();
     merchant.release();
     return eventually(async () => {

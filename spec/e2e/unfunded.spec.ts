@@ -9,7 +9,10 @@ import { INPUT, message, TOOL, tool } from '../telemetry/callers.ts';
 import { scrape } from '../telemetry/scrape.ts';
 import { decode } from './proofs.ts';
 
-/** How long there is no gas, seconds: `SECONDS=30 node --test spec/e2e/unfunded.spec.ts` for the whole measurement. */
+/**
+ * How long there is no gas, seconds: `SECONDS=30 node --test spec/e2e/unfunded.spec.ts` for the
+ * whole measurement.
+ */
 const OUTAGE_MS = Number(process.env['SECONDS'] ?? 3) * 1_000;
 const BUYERS = 4;
 const CHANNELS = ['http', 'mcp', 'a2a'] as const;
@@ -109,7 +112,10 @@ describe('a relayer without gas under buyers', () => {
     const counts = { calls: 0, postponed: 0, delivered: 0 };
     const abandoned: string[] = [];
     let hasGas = true;
-    /** Who listens keeps the proof; who does not signs anew for each call, as the official client does. */
+    /**
+     * Who listens keeps the proof; who does not signs anew for each call, as the official client
+     * does.
+     */
     const buy = async (channel: Channel, listens: boolean): Promise<void> => {
       for (let done = false; !done; ) {
         const proof = await seller.proof(TOOL, INPUT);

@@ -5,7 +5,10 @@ import { afterEach, describe, it } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { type BypassWatch, type Exposure, podAddresses, watchBypass } from '../../src/sidecar/bypass.ts';
 
-/** Stands for the pod's own address: also loopback, but not the one that a careful merchant listens on. */
+/**
+ * Stands for the pod's own address: also loopback, but not the one that a careful merchant listens
+ * on.
+ */
 const POD = '127.0.0.2';
 
 describe('the way round the gateway', () => {

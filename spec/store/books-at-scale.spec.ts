@@ -10,7 +10,10 @@ import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { PAYMENT, receipt, sha256 } from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
 
-/** The full size: `RECEIPTS=1000000 SALES=200000 node --test spec/store/books-at-scale.spec.ts`; it prints what it measured. */
+/**
+ * The full size: `RECEIPTS=1000000 SALES=200000 node --test spec/store/books-at-scale.spec.ts`; it
+ * prints what it measured.
+ */
 const RECEIPTS = Number(process.env['RECEIPTS'] ?? 4_000);
 /** Sales past the bound of the book. */
 const SALES = Number(process.env['SALES'] ?? 2_000);
@@ -20,7 +23,10 @@ const OWED_OF_SALES = 200;
 const OWED = RECEIPTS / 1_000;
 /** As many as the queue of a gateway sends at once. */
 const BATCH = 100;
-/** Writes of one batch before the store counts as gone: a busy machine may be late for the deadline of a command. */
+/**
+ * Writes of one batch before the store counts as gone: a busy machine may be late for the deadline
+ * of a command.
+ */
 const ATTEMPTS = 20;
 const BEGAN_MS = 1_800_000_000_000;
 

@@ -49,7 +49,10 @@ export function newSubject(): Subject {
   return { requestId, offered: [terms(`${requestId}-0`, { requestId }), terms(`${requestId}-1`, { requestId })] };
 }
 
-/** Turns a drawn command into a call. `record` is what the table holds, so that all stores are sent the same tokens. */
+/**
+ * Turns a drawn command into a call. `record` is what the table holds, so that all stores are sent
+ * the same tokens.
+ */
 export function callOf(command: Command, { requestId, offered }: Subject, record: PaymentRecord | undefined): Call {
   const subject = offered[command.payment];
   const { leaseMs } = command;

@@ -1,6 +1,7 @@
 /**
- * What a claim and its end cost in Redis, beside the least that could be written: `SET NX` and `SET`. Both in turn, so that a busy machine
- * slows them alike. Prints the median of a pair, microseconds, and the ratio. Argument: how many pairs.
+ * What a claim and its end cost in Redis, beside the least that could be written: `SET NX` and
+ * `SET`. Both in turn, so that a busy machine slows them alike. Prints the median of a pair,
+ * microseconds, and the ratio. Argument: how many pairs.
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';

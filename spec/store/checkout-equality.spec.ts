@@ -26,7 +26,10 @@ const SIDE_BY_SIDE = 40;
 const ENOUGH = 20;
 const LIMITS = { eventsMaxLength: 1, receiptsMaxLength: 1 };
 const BEGAN = 1_800_000_000_000;
-/** Virtual milliseconds, far more than a round takes: what Redis deletes in real time is over before that for its scripts. */
+/**
+ * Virtual milliseconds, far more than a round takes: what Redis deletes in real time is over before
+ * that for its scripts.
+ */
 const STEP_MS = 100_003;
 const SCRIPTS = [CHECKOUT_CLAIM, CHECKOUT_FINISH, CHECKOUT_UNKNOWN, CHECKOUT_RELEASE, SESSION_OWN, SESSION_OWNERSHIP];
 
@@ -131,7 +134,9 @@ describe('claims of checkout operations in the table, in the Lua scripts and in 
   });
 });
 
-/** One sequence on its way: keys and a session of its own, and the attempts that were granted last. */
+/**
+ * One sequence on its way: keys and a session of its own, and the attempts that were granted last.
+ */
 interface Lane {
   readonly family: number;
   readonly granted: Map<number, { readonly owner: number; readonly token: number }>;

@@ -1,7 +1,8 @@
 /**
- * Claims checkout operations from a process of its own. Arguments: engine and where it is (`redis` and a URL, `sqlite` and a path), what
- * (`key`: all the same key; `session`: each a key of its own on one session), a name for both, how often. Waits for a line on stdin,
- * asks all at once, and prints how many were granted.
+ * Claims checkout operations from a process of its own. Arguments: engine and where it is (`redis`
+ * and a URL, `sqlite` and a path), what (`key`: all the same key; `session`: each a key of its own
+ * on one session), a name for both, how often. Waits for a line on stdin, asks all at once, and
+ * prints how many were granted.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

@@ -3,12 +3,21 @@ import type { Evidence, PaymentState } from '../../src/payments/ledger/ledger.ts
 import { TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
 import { type DrawnClaim, drawnClaims } from './claims.ts';
 
-/** Times that need no waiting: one that is a bug of the caller, none, one that is over at the next step, one that no test lives to see end. Milliseconds. */
+/**
+ * Times that need no waiting: one that is a bug of the caller, none, one that is over at the next
+ * step, one that no test lives to see end. Milliseconds.
+ */
 export const SPAN = { wrong: -1, none: 0, short: 1, long: 600_000 } as const;
-/** How much later the next step is, milliseconds: a short lease with a short pause behind it is over then. */
+/**
+ * How much later the next step is, milliseconds: a short lease with a short pause behind it is over
+ * then.
+ */
 export const STEP_MS = 2;
 
-/** Who writes, seen from the record: its owner, the owner before, somebody without any right, somebody from the future. */
+/**
+ * Who writes, seen from the record: its owner, the owner before, somebody without any right,
+ * somebody from the future.
+ */
 export type Writer = 'owner' | 'former' | 'stranger' | 'later';
 
 interface Sent {
@@ -45,7 +54,10 @@ export type Command =
       readonly key: 'none' | 'first' | 'other';
       readonly longestMs: number | undefined;
       readonly proof: 'none' | 'good' | 'forged';
-      /** A token of one of few, so that two payments show the same; `stale`: no new record takes it; `malformed`: a bug of the caller. */
+      /**
+       * A token of one of few, so that two payments show the same; `stale`: no new record takes it;
+       * `malformed`: a bug of the caller.
+       */
       readonly token: 'none' | 'first' | 'other' | 'stale' | 'stored' | 'malformed';
       readonly mandate: DrawnClaim | undefined;
     })
@@ -145,7 +157,10 @@ const one: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ ...held, kind: fc.constant('discard' as const), refusal }) },
 );
 
-/** Steps of a whole life, so that late states are reached in every run of the suite; chance alone seldom gets there. */
+/**
+ * Steps of a whole life, so that late states are reached in every run of the suite; chance alone
+ * seldom gets there.
+ */
 const life: fc.Arbitrary<Command[]> = fc
   .tuple(
     fc.constantFrom<readonly PaymentState[]>(

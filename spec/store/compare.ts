@@ -8,7 +8,10 @@ import type { Three, ThreeStores } from './three.ts';
 
 /** Steps between two looks at the work list, which holds the records of all sequences. */
 const LOOK_EVERY = 8;
-/** Times are this coarse where clocks differ, milliseconds: far less than a long lease, far more than a test lasts. */
+/**
+ * Times are this coarse where clocks differ, milliseconds: far less than a long lease, far more
+ * than a test lasts.
+ */
 const COARSE_MS = 200_000;
 
 /** One sequence on its way. */
@@ -31,8 +34,9 @@ interface Sending {
 type Told = { readonly answer: Answer } | { readonly thrown: string };
 
 /**
- * Runs sequences side by side over the three stores and compares after every step: answers, records, kept answers and the work list,
- * and at the end the trails. Adds what was seen to `reached`. Answers the number of calls. @throws AssertionError
+ * Runs sequences side by side over the three stores and compares after every step: answers,
+ * records, kept answers and the work list, and at the end the trails. Adds what was seen to
+ * `reached`. Answers the number of calls. @throws AssertionError
  */
 export async function compare(
   stores: ThreeStores,
@@ -127,7 +131,10 @@ async function trails({ feed, receipts }: Store) {
   };
 }
 
-/** SQLite runs on the table's own clock and must agree to the millisecond; the clock of Redis is its own. */
+/**
+ * SQLite runs on the table's own clock and must agree to the millisecond; the clock of Redis is its
+ * own.
+ */
 function same(stores: ThreeStores, { table, redis, sqlite }: Three<unknown>, what: string): void {
   assert.deepEqual(sqlite, table, `SQLite differs from the table: ${what}`);
   const began = stores.began;

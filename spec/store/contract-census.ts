@@ -6,7 +6,9 @@ import { holder, keptAnswer, move } from '../payments/ledger/samples.ts';
 import { done } from './contract-ledger.ts';
 import { clockPast, type OpenStore, opened } from './opened.ts';
 
-/** What every engine owes who watches over the shop: how many payments stand open, and in which way. */
+/**
+ * What every engine owes who watches over the shop: how many payments stand open, and in which way.
+ */
 export function censusContract(name: string, open: OpenStore): void {
   describe(`${name}: the census`, () => {
     const { store, reserved } = opened(open);

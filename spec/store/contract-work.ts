@@ -5,7 +5,10 @@ import { holder, keptAnswer, move, terms } from '../payments/ledger/samples.ts';
 import { done } from './contract-ledger.ts';
 import { clockPast, LEASE_MS, type OpenStore, opened } from './opened.ts';
 
-/** What the ledger owes who comes back: leases that are renewed, answers that are kept, the list of what is due. */
+/**
+ * What the ledger owes who comes back: leases that are renewed, answers that are kept, the list of
+ * what is due.
+ */
 export function workContract(name: string, open: OpenStore): void {
   describe(`${name}: renewing a lease`, () => {
     const { store, reserved } = opened(open);

@@ -6,7 +6,10 @@ import { commands } from './commands.ts';
 import { compare } from './compare.ts';
 import { type ThreeServers, threeServers } from './three.ts';
 
-/** Sequences that run side by side, one command of each in a step: SQLite commits them together, Redis gets them in one pipeline. */
+/**
+ * Sequences that run side by side, one command of each in a step: SQLite commits them together,
+ * Redis gets them in one pipeline.
+ */
 const SIDE_BY_SIDE = 200;
 const ROUNDS = 20;
 /** A failure is made smaller until then, milliseconds; what was found by then is told. */

@@ -44,7 +44,10 @@ function bed() {
   return { path, database, written, write, writeAndThrow, writeUncommittable, commits: () => commitsIn(path) };
 }
 
-/** Commits in the write-ahead log: frames that carry the size of the database (sqlite.org/fileformat2, 4.1). */
+/**
+ * Commits in the write-ahead log: frames that carry the size of the database
+ * (sqlite.org/fileformat2, 4.1).
+ */
 function commitsIn(path: string): number {
   const log = readFileSync(`${path}-wal`);
   const pageBytes = log.readUInt32BE(8);

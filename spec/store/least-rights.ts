@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs';
 
 const DOCUMENT = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
 
-/** What the document tells operators to allow: nothing outside the hash tag of the merchant, no command that a gateway does not send. */
+/**
+ * What the document tells operators to allow: nothing outside the hash tag of the merchant, no
+ * command that a gateway does not send.
+ */
 export function leastRights(merchantId: string): readonly string[] {
   return rightsIn('acl').map((right) => right.replace('MERCHANT', merchantId));
 }

@@ -9,7 +9,10 @@ import { REDIS_LIMITS, type RedisBed } from './redis-bed.ts';
 /** Another store of the bed's shop, over a line that can lose replies. */
 export interface LossyStore {
   readonly store: Store;
-  /** Sends a command that arrives and whose reply does not; resolves when the store is connected again. */
+  /**
+   * Sends a command that arrives and whose reply does not; resolves when the store is connected
+   * again.
+   */
   lost(send: () => Promise<unknown>): Promise<void>;
 }
 

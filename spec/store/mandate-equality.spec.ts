@@ -6,7 +6,10 @@ import { BORN_AGO_S, type DrawnClaim, drawnClaim, drawnClaims } from './claims.t
 import { type ThreeServers, threeServers } from './three.ts';
 
 const ROUNDS = 60;
-/** Families of ids that are asked for side by side, so that many sequences fit into one wait for the clock. */
+/**
+ * Families of ids that are asked for side by side, so that many sequences fit into one wait for the
+ * clock.
+ */
 const SIDE_BY_SIDE = 20;
 /** A comparison of claims that are all refused, or never, would prove nothing. */
 const ENOUGH = 20;
@@ -27,7 +30,10 @@ const asked: fc.Arbitrary<Asked> = fc.record({
   claim: drawnClaims,
 });
 
-/** Registers that always were, that began after some of the claims were made, and that were lost then. */
+/**
+ * Registers that always were, that began after some of the claims were made, and that were lost
+ * then.
+ */
 const EPOCHS = {
   always: () => ({ born: 0, openFrom: 0 }),
   first: (began) => ({ born: began - BORN_AGO_S * 1_000, openFrom: 0 }),

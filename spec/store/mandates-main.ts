@@ -1,7 +1,8 @@
 /**
- * Claims mandates from a process of its own. Arguments: engine and where it is (`redis` and a URL, `sqlite` and a path), how (`paid` or
- * `free`), what (`budget`: each a mandate of its own under one open mandate; `mandate`: all the same), a name for both, how often. Waits for a line
- * on stdin, asks all at once, and prints how many were accepted.
+ * Claims mandates from a process of its own. Arguments: engine and where it is (`redis` and a URL,
+ * `sqlite` and a path), how (`paid` or `free`), what (`budget`: each a mandate of its own under one
+ * open mandate; `mandate`: all the same), a name for both, how often. Waits for a line on stdin,
+ * asks all at once, and prints how many were accepted.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

@@ -18,7 +18,10 @@ const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
 const STATES = (Object.keys(TRANSITIONS) as PaymentState[]).filter(
   (state) => state !== 'withdrawn' && state !== 'unresolved',
 );
-/** What was released, by its digest: a step that changes afterwards would leave two kinds of files behind. */
+/**
+ * What was released, by its digest: a step that changes afterwards would leave two kinds of files
+ * behind.
+ */
 const RELEASED = ['165cbf827cef650b7e6a67115e4ae6e0bf2b783d898eca7b11f3f7a4294dfa10'];
 const RECEIPT = receiptId(NOW);
 const directory = mkdtempSync(join(tmpdir(), 'acg-migration-'));

@@ -5,8 +5,8 @@ import { createInterface } from 'node:readline';
 import { leash } from '../support/leash.ts';
 
 /**
- * How many claims each of two processes had accepted that began at once. `main`: the file that each runs; `order`: its arguments, the same
- * for both.
+ * How many claims each of two processes had accepted that began at once. `main`: the file that each
+ * runs; `order`: its arguments, the same for both.
  */
 export async function race(main: string, order: readonly string[]): Promise<readonly [number, number]> {
   // One after the other: a SQLite file is made by one process alone.

@@ -11,7 +11,10 @@ import { LEASE_MS } from './opened.ts';
 
 export const REDIS_LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 100 };
 
-/** A server of this test file, a store of the merchant `shop` on it, and a connection of the test's own beside it. */
+/**
+ * A server of this test file, a store of the merchant `shop` on it, and a connection of the test's
+ * own beside it.
+ */
 export interface RedisBed {
   readonly server: TestRedis;
   readonly redis: Redis;

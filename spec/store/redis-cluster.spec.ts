@@ -125,7 +125,8 @@ describe('a cluster', () => {
     await until(async () => (await store.check()).status === 'ok', 'the store does not reconnect');
     assert.equal((await store.feed.page({ limit: 10 })).events.length, 1);
     await admin.config('SET', 'cluster-announce-port', '0');
-    // The others hear of it with the next ping; until then they would send the next test to a line that is gone.
+    // The others hear of it with the next ping; until then they would send the next test to a line
+    // that is gone.
     await until(async () => (await namedPorts()).every((named) => named !== line.port), 'the line is still named');
   });
 

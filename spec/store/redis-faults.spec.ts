@@ -24,7 +24,10 @@ async function refusedPromptly(answer: Promise<unknown>): Promise<StoreError> {
   return error;
 }
 
-/** There is no event for it: the store reconnects on its own, and `check` is how anybody learns of that. */
+/**
+ * There is no event for it: the store reconnects on its own, and `check` is how anybody learns of
+ * that.
+ */
 async function recovered(one: Store): Promise<void> {
   for (const deadline = Date.now() + 60_000; (await one.check()).status !== 'ok'; await delay(20))
     assert.ok(Date.now() < deadline, 'did not recover');

@@ -10,7 +10,9 @@ import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/re
 import { type Sentinels, startSentinels } from '../support/redis-sentinels.ts';
 import { LEASE_MS, LIMITS } from './opened.ts';
 
-/** The sentinels need about 2 s, the client at most one pause more; the rest is for a busy machine. */
+/**
+ * The sentinels need about 2 s, the client at most one pause more; the rest is for a busy machine.
+ */
 const GAP_LIMIT_MS = 15_000;
 /** The position of no ring: whoever follows from there is answered at once. */
 const NEVER = 'evt_9999999999999999-0';

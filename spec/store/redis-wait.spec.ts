@@ -75,7 +75,8 @@ describe('a primary with two replicas', () => {
     const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
     await whileCutOff(async () => {
       await assert.rejects(store.ledger.advance(command), StoreError);
-      // The same step again changes nothing, and has to wait all the same; also over a connection that has written nothing yet.
+      // The same step again changes nothing, and has to wait all the same; also over a connection
+      // that has written nothing yet.
       await assert.rejects(store.ledger.advance(command), StoreError);
       const fresh = await own(t);
       await assert.rejects(fresh.ledger.advance(command), StoreError);
@@ -126,7 +127,8 @@ describe('a primary with two replicas', () => {
     const [call, claim] = [randomUUID(), claimOf()];
     await whileCutOff(async () => {
       await assert.rejects(store.mandates.reserve(call, claim), StoreError);
-      // It stands there already, and has to wait all the same; also over a connection that has written nothing yet.
+      // It stands there already, and has to wait all the same; also over a connection that has
+      // written nothing yet.
       await assert.rejects(store.mandates.reserve(call, claim), StoreError);
       const fresh = await own(t);
       await assert.rejects(fresh.mandates.reserve(call, claim), StoreError);
@@ -150,7 +152,8 @@ describe('a primary with two replicas', () => {
         await assert.rejects(one.checkouts.finish(holdOf(running), answer), StoreError);
         await assert.rejects(one.checkouts.own(owning), StoreError);
       }
-      // What writes nothing needs no replica, nor does an end after which the merchant is asked again.
+      // What writes nothing needs no replica, nor does an end after which the merchant is asked
+      // again.
       assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(done)), { kind: 'done' });
       assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(claim)), { kind: 'in_flight' });
       assert.equal(await store.checkouts.finish(holdOf(claim, 2), answer), false);

@@ -1,6 +1,7 @@
 /**
- * Sells into an embedded store until it is killed. Arguments: path of the database, name of the life, callers at the same time. Prints
- * one line for every write that was acknowledged, before the next one of that caller: pay id and state.
+ * Sells into an embedded store until it is killed. Arguments: path of the database, name of the
+ * life, callers at the same time. Prints one line for every write that was acknowledged, before the
+ * next one of that caller: pay id and state.
  */
 import { writeSync } from 'node:fs';
 import type { PaymentLedger, PaymentState } from '../../src/payments/ledger/ledger.ts';

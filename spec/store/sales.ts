@@ -6,7 +6,9 @@ import { useOf } from '../mandates/register/register-map.ts';
 export const WAY = ['reserved', 'settling', 'settled', 'delivered'] as const;
 export type Stage = (typeof WAY)[number];
 
-/** All that must be there in a state, and nothing more: what each change of state carried, added up. */
+/**
+ * All that must be there in a state, and nothing more: what each change of state carried, added up.
+ */
 export interface Trail {
   /** Oldest first; the last one came with the change to this state. */
   readonly events: readonly EventType[];

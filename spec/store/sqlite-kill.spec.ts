@@ -42,7 +42,10 @@ describe('the embedded store under kill -9', () => {
   });
 });
 
-/** Kills a process that sells, after `lines` acknowledged writes. What it had printed by then is read to the end. */
+/**
+ * Kills a process that sells, after `lines` acknowledged writes. What it had printed by then is
+ * read to the end.
+ */
 async function liveAndDie(path: string, life: string, lines: number, acknowledged: Map<string, Stage>): Promise<void> {
   const child = spawn(process.execPath, [SALES, path, life, `${CALLERS}`], { stdio: ['ignore', 'pipe', 'inherit'] });
   leash(child);
@@ -97,7 +100,8 @@ async function check(store: Store, path: string, acknowledged: ReadonlyMap<strin
     if (receipt === undefined) assert.equal(found, undefined);
     else assert.partialDeepStrictEqual(found, { id: record.receiptId, ...receipt });
   }
-  // What is spent and pending of the mandate that all were made under is its payments, each in its own state.
+  // What is spent and pending of the mandate that all were made under is its payments, each in its
+  // own state.
   const paid = stages.filter((stage) => WAY.indexOf(stage) >= WAY.indexOf('settled')).length;
   const { spent, pending, uses, puses } = JSON.parse(String(state));
   const open = stages.length - paid;

@@ -46,7 +46,10 @@ interface Carried {
   readonly events?: readonly EventDraft[];
 }
 
-/** The pure table over maps: what the engines are compared with. Pages know one filter, the request. `epoch`: of the register of mandates. */
+/**
+ * The pure table over maps: what the engines are compared with. Pages know one filter, the request.
+ * `epoch`: of the register of mandates.
+ */
 export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
   const records = new Map<string, PaymentRecord>();
   const uses = mapRows(epoch);

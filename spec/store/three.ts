@@ -31,7 +31,8 @@ export interface ThreeStores {
 /** Opens three empty stores, again and again over one Redis. */
 export interface ThreeServers {
   /**
-   * `epochAt`: since when their registers of mandates remember, given the moment at which the clocks begin; always, unless it is given.
+   * `epochAt`: since when their registers of mandates remember, given the moment at which the
+   * clocks begin; always, unless it is given.
    */
   open(epochAt?: (began: number) => RegisterEpoch): Promise<ThreeStores>;
   stop(): Promise<void>;
@@ -53,7 +54,8 @@ export async function threeServers(): Promise<ThreeServers> {
       await redis.hset('{acg:shop}:ap2:epoch', { ...epoch });
       let now = began;
       const table = tableStore(() => now, epoch);
-      // In memory: what reaches the disk is not compared here, and other programs that sync would slow every step.
+      // In memory: what reaches the disk is not compared here, and other programs that sync would
+      // slow every step.
       const sqlite = openSqliteStore({
         path: ':memory:',
         limits: LIMITS,

@@ -6,7 +6,10 @@ import type { Script } from '../../src/store/redis/script.ts';
 const CLOCK = "redis.call('TIME')";
 const [SECONDS, MICROSECONDS] = ['virtual:s', 'virtual:us'];
 
-/** A Redis whose scripts read the time from keys, so that it is what a test says, to the millisecond. Keys still expire in real time. */
+/**
+ * A Redis whose scripts read the time from keys, so that it is what a test says, to the
+ * millisecond. Keys still expire in real time.
+ */
 export interface VirtualRedis {
   readonly client: RedisClient;
   set(nowMs: number): Promise<void>;

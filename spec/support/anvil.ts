@@ -13,7 +13,10 @@ export const LOCAL_CHAIN_ID = 31337;
 const START_TIMEOUT_MS = 15_000;
 const STOP_GRACE_MS = 2_000;
 
-/** A running anvil without any account of its own: the well-known development keys hold nothing here. */
+/**
+ * A running anvil without any account of its own: the well-known development keys hold nothing
+ * here.
+ */
 export interface Anvil {
   readonly rpcUrl: string;
   readonly pid: number;
@@ -25,7 +28,8 @@ export async function startAnvil(): Promise<Anvil> {
   const arguments_ = ['--port', '0', '--host', '127.0.0.1', '--accounts', '0', '--auto-impersonate'];
   const child = spawn(anvilBinary(), [...arguments_, '--chain-id', String(LOCAL_CHAIN_ID)], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C reaches only the owner, who ends things in order. The leash covers the rest.
+    // A group of its own: Ctrl-C reaches only the owner, who ends things in order. The leash covers
+    // the rest.
     detached: true,
   });
   leash(child);

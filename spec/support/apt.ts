@@ -14,8 +14,8 @@ const APT_TIMEOUT_MS = 180_000;
 const LIBRARY = /^(?:lib|zlib)/;
 
 /**
- * Unpacks packages, and the libraries that they need and the machine lacks, into `work`/root. Needs no root and changes nothing
- * outside `work`. @throws Error of one line
+ * Unpacks packages, and the libraries that they need and the machine lacks, into `work`/root. Needs
+ * no root and changes nothing outside `work`. @throws Error of one line
  */
 export function unpack(work: string, packages: Packages): string {
   for (const directory of ['lists/partial', 'cache/archives/partial', 'root'])
@@ -23,7 +23,8 @@ export function unpack(work: string, packages: Packages): string {
   try {
     download(aptOf(work, 'the lists of the machine'), work, packages);
   } catch {
-    // No lists, or lists that name releases which the mirror has replaced since: fetched afresh, into a place of our own.
+    // No lists, or lists that name releases which the mirror has replaced since: fetched afresh,
+    // into a place of our own.
     const apt = aptOf(work, 'lists of its own');
     apt('apt-get', 'update');
     download(apt, work, packages);
@@ -34,7 +35,10 @@ export function unpack(work: string, packages: Packages): string {
   return root;
 }
 
-/** Runs a program of apt; its state is private, so that neither root nor a lock of the machine's is needed. */
+/**
+ * Runs a program of apt; its state is private, so that neither root nor a lock of the machine's is
+ * needed.
+ */
 type Apt = (program: 'apt-get' | 'apt-cache', ...args: readonly string[]) => string;
 
 function aptOf(work: string, lists: 'the lists of the machine' | 'lists of its own'): Apt {
@@ -48,7 +52,10 @@ function download(apt: Apt, work: string, packages: Packages): void {
   apt('apt-get', 'download', ...closure(packages, dependencies(apt, packages.names), lacking(work)));
 }
 
-/** The packages with the libraries they lead to, through libraries alone: no service, no data of a desktop. */
+/**
+ * The packages with the libraries they lead to, through libraries alone: no service, no data of a
+ * desktop.
+ */
 export function closure(
   { names, without }: Packages,
   dependencies: ReadonlyMap<string, readonly string[]>,
@@ -67,7 +74,10 @@ function dependencies(apt: Apt, names: readonly string[]): ReadonlyMap<string, r
   return dependencyTable(apt('apt-cache', 'depends', '--recurse', ...kinds.map((kind) => `--no-${kind}`), ...names));
 }
 
-/** What `apt-cache depends` prints: a package at the margin, what it depends on indented below it; `<name>` is no package. */
+/**
+ * What `apt-cache depends` prints: a package at the margin, what it depends on indented below it;
+ * `<name>` is no package.
+ */
 export function dependencyTable(printed: string): ReadonlyMap<string, readonly string[]> {
   const table = new Map<string, string[]>();
   let needed: string[] = [];

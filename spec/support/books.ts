@@ -4,7 +4,10 @@ import type { CommerceEvent } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Shop } from './shop.ts';
 
-/** Longest wait for the books to show what a caller has already seen: events of free calls come in batches. */
+/**
+ * Longest wait for the books to show what a caller has already seen: events of free calls come in
+ * batches.
+ */
 const BOOKS_DEADLINE_MS = 5_000;
 const LOOK_EVERY_MS = 15;
 

@@ -8,8 +8,9 @@ import { COMPILE_CACHE } from './compile-cache.ts';
 const FOLDER = join(import.meta.dirname, '../../.cache/bundle');
 
 /**
- * Builds the gateway as the image has it, below `.cache`. It starts in half the time that the sources take, so a run of all specs, which
- * starts some six hundred gateways, is a third shorter with it.
+ * Builds the gateway as the image has it, below `.cache`. It starts in half the time that the
+ * sources take, so a run of all specs, which starts some six hundred gateways, is a third shorter
+ * with it.
  * @returns the file
  */
 export async function bundledGateway(): Promise<string> {

@@ -22,7 +22,10 @@ export interface Buyer {
 /** What a fresh buyer owns, base units (10 of the token). */
 const DEFAULT_FUNDS_UNITS = 10_000_000n;
 
-/** A fresh buyer who owns `units` of the chain's token and no gas: under EIP-3009 the payer needs none. */
+/**
+ * A fresh buyer who owns `units` of the chain's token and no gas: under EIP-3009 the payer needs
+ * none.
+ */
 export async function createBuyer(chain: ChainAccess, units: bigint = DEFAULT_FUNDS_UNITS): Promise<Buyer> {
   const account = privateKeyToAccount(generatePrivateKey());
   if (units > 0n) await chain.mint(account.address, units);

@@ -21,7 +21,10 @@ const SUBJECT_ALT_NAME = oid(0x55, 0x1d, 0x11);
 const TRUE = der(0x01, Buffer.from([0xff]));
 const DAY_MS = 86_400_000;
 
-/** Makes an authority of its own for one test. Node can sign, but not write certificates: that is what the rest of this file does. */
+/**
+ * Makes an authority of its own for one test. Node can sign, but not write certificates: that is
+ * what the rest of this file does.
+ */
 export function createAuthority(name: string): Authority {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const extensions = [authorityExtension()];
@@ -44,7 +47,10 @@ export function createAuthority(name: string): Authority {
   };
 }
 
-/** What a certificate says. Times: milliseconds since 1970; a day on either side of now unless given. */
+/**
+ * What a certificate says. Times: milliseconds since 1970; a day on either side of now unless
+ * given.
+ */
 export interface Statement {
   readonly issuer: string;
   readonly subject: string;
@@ -54,7 +60,10 @@ export interface Statement {
   readonly until?: number;
 }
 
-/** Says that the subject may sign certificates; `pathLength` authorities may stand between it and a leaf. */
+/**
+ * Says that the subject may sign certificates; `pathLength` authorities may stand between it and a
+ * leaf.
+ */
 export function authorityExtension(pathLength?: number): Buffer {
   const bound = pathLength === undefined ? [] : [integer(pathLength)];
   return extension(BASIC_CONSTRAINTS, TRUE, sequence(TRUE, ...bound));

@@ -24,7 +24,10 @@ export interface ChainAccess {
   fundGas(address: string): Promise<void>;
   /** Base units of the token in the newest block. */
   balanceOf(address: string): Promise<bigint>;
-  /** Sends a transaction from any address (impersonated, one at a time each); resolves to its hash when mined. */
+  /**
+   * Sends a transaction from any address (impersonated, one at a time each); resolves to its hash
+   * when mined.
+   */
   send(from: string, to: string | undefined, call: Hex): Promise<Hex>;
   /** Raw JSON-RPC. @throws RpcError */
   request(method: string, params: readonly unknown[]): Promise<unknown>;
@@ -45,7 +48,10 @@ const GAS_FUNDS_WEI = 10n ** 19n;
 const RECEIPT_POLL_MS = 25;
 const RECEIPT_TIMEOUT_MS = 15_000;
 
-/** Starts a chain in some 200 ms: token deployed, Multicall3 at its canonical address, relayer funded with gas. */
+/**
+ * Starts a chain in some 200 ms: token deployed, Multicall3 at its canonical address, relayer
+ * funded with gas.
+ */
 export async function startChain(): Promise<Chain> {
   const anvil = await startAnvil();
   try {
@@ -82,7 +88,8 @@ export function connectChain(rpcUrl: string, tokenAddress: string): ChainAccess 
     fundGas: (account) => fundGas(rpcUrl, account),
     mint: async (account, units) => {
       const args = [getAddress(account), units] as const;
-      // A sender of its own for each: anvil gives one nonce twice when an account sends side by side.
+      // A sender of its own for each: anvil gives one nonce twice when an account sends side by
+      // side.
       const sender = toHex(randomBytes(20));
       await fundGas(rpcUrl, sender);
       await send(sender, address, encodeFunctionData({ abi: TOKEN_ABI, functionName: 'mint', args }));

@@ -10,8 +10,9 @@ const SOURCES = ['src/cli/serve.ts', 'verification/chaos/steps/halt.ts'].map(
 );
 
 /**
- * The environment of Node processes that share what one of them has compiled: a test run starts hundreds, and compiling is two thirds of
- * what a start costs. Only a process that ends in order writes down what it compiled.
+ * The environment of Node processes that share what one of them has compiled: a test run starts
+ * hundreds, and compiling is two thirds of what a start costs. Only a process that ends in order
+ * writes down what it compiled.
  */
 export const COMPILE_CACHE = {
   NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(ROOT, 'node_modules/.cache/compiled'),

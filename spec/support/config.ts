@@ -4,7 +4,9 @@ import { stringify } from 'yaml';
 import type { Chain } from './chain.ts';
 import { sampleResources } from './resources.ts';
 
-/** A plain object in the shape of the configuration file; `undefined` in overrides removes a key. */
+/**
+ * A plain object in the shape of the configuration file; `undefined` in overrides removes a key.
+ */
 export type ConfigObject = { readonly [key: string]: unknown };
 
 /** What a configuration is made from. */

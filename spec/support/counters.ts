@@ -16,7 +16,10 @@ export interface Bought {
   readonly text: string;
 }
 
-/** One way to buy: ask for the price, then bring the base64 of a signed PaymentPayload, and a mandate where one is needed. */
+/**
+ * One way to buy: ask for the price, then bring the base64 of a signed PaymentPayload, and a
+ * mandate where one is needed.
+ */
 export interface Counter {
   ask(resourceId: string, input: object): Promise<Terms>;
   pay(resourceId: string, input: object, proof: string, mandate?: string): Promise<Bought>;

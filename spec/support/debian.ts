@@ -37,7 +37,9 @@ export interface DebianProgram {
   readonly packages: Packages;
   /** The program below the unpacked root. */
   readonly path: string;
-  /** Finishes the unpacked root, once, before the program first runs; the root is moved after that. */
+  /**
+   * Finishes the unpacked root, once, before the program first runs; the root is moved after that.
+   */
   readonly finish?: (root: string) => void;
   /** The argument with which it shows that it runs; default `--version`. */
   readonly shows?: string;
@@ -46,8 +48,9 @@ export interface DebianProgram {
 }
 
 /**
- * Finds a program: the one that its variable names, else the one on PATH, else one unpacked into `.cache` from the machine's own
- * Debian sources. Changes nothing on the machine and needs no root. @throws Error of one line when none can be had
+ * Finds a program: the one that its variable names, else the one on PATH, else one unpacked into
+ * `.cache` from the machine's own Debian sources. Changes nothing on the machine and needs no root.
+ * @throws Error of one line when none can be had
  */
 export async function debianProgram(wanted: DebianProgram): Promise<Program> {
   const { name, variable, shows } = wanted;
@@ -84,7 +87,10 @@ function unpacked({ folder, path, env }: DebianProgram): Program {
   return { program: join(home, path), env: { ...env?.(home), LD_LIBRARY_PATH: libraries.join(':') } };
 }
 
-/** Libraries lie in a folder of the architecture; those that only one other library uses, one deeper. */
+/**
+ * Libraries lie in a folder of the architecture; those that only one other library uses, one
+ * deeper.
+ */
 function librariesBelow(directory: string, depth = 2): readonly string[] {
   if (depth === 0 || !existsSync(directory)) return [];
   return readdirSync(directory, { withFileTypes: true })

@@ -1,6 +1,7 @@
 /**
- * `make demo`: starts the local world on free ports, buys one market report with the official x402 client and tells what
- * happened. Exits 0 only when the merchant's balance rose by exactly the price.
+ * `make demo`: starts the local world on free ports, buys one market report with the official x402
+ * client and tells what happened. Exits 0 only when the merchant's balance rose by exactly the
+ * price.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatUnits } from 'viem';
@@ -74,7 +75,8 @@ async function purchase(world: World): Promise<string | undefined> {
   return undefined;
 }
 
-// Ends what has started, key and all: the world sees to that when a process exits, which the default of a signal is not.
+// Ends what has started, key and all: the world sees to that when a process exits, which the
+// default of a signal is not.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 
 let world: World | undefined;

@@ -10,7 +10,10 @@ export interface StreamClient {
   text(): string;
   /** Ids of the events that came so far, in order. One whose frame is not complete has not come. */
   ids(): readonly string[];
-  /** Resolves once `so` holds of what came. @throws Error when the stream ended before, or when nothing came for a minute */
+  /**
+   * Resolves once `so` holds of what came. @throws Error when the stream ended before, or when
+   * nothing came for a minute
+   */
   until(so: (client: StreamClient) => boolean, what: string): Promise<void>;
   /** Resolves when the stream has ended, for whatever reason. */
   readonly ended: Promise<void>;
@@ -18,7 +21,10 @@ export interface StreamClient {
   leave(): void;
 }
 
-/** Heartbeats come every 15 s: a stream that is silent for longer has stalled, however busy the machine is. */
+/**
+ * Heartbeats come every 15 s: a stream that is silent for longer has stalled, however busy the
+ * machine is.
+ */
 const PATIENCE_MS = 60_000;
 const ID_LINE = /^id: (.*)$/m;
 

@@ -32,8 +32,8 @@ const RECEIPT_POLL_MS = 25;
 const CONFIRMATION_TIMEOUT_MS = 20_000;
 
 /**
- * The official facilitator over HTTP, with a fresh key that holds gas. Settles on the chain it is given. `deploysBy`: the one factory
- * through which it deploys wallets before they pay (ERC-6492).
+ * The official facilitator over HTTP, with a fresh key that holds gas. Settles on the chain it is
+ * given. `deploysBy`: the one factory through which it deploys wallets before they pay (ERC-6492).
  */
 export async function startFacilitator(
   chain: ChainAccess,
@@ -91,7 +91,8 @@ function signer(chain: ChainAccess, account: ReturnType<typeof privateKeyToAccou
       address: account.address,
       getCode: (args) => client.getCode(args),
       readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
-      // The package keeps the typed data loose on purpose, viem infers it from literals: the same object for both.
+      // The package keeps the typed data loose on purpose, viem infers it from literals: the same
+      // object for both.
       verifyTypedData: (args) => client.verifyTypedData(args as VerifyTypedDataParameters),
       writeContract: (args) => client.writeContract(args),
       sendTransaction: (args) => client.sendTransaction(args),

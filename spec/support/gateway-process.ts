@@ -36,7 +36,10 @@ export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A file that gets all it prints, from its beginning. */
   readonly logPath?: string;
-  /** Default: the file named by GATEWAY_ENTRY (for example a bundle), else src/main.ts of this project. */
+  /**
+   * Default: the file named by GATEWAY_ENTRY (for example a bundle), else src/main.ts of this
+   * project.
+   */
   readonly entry?: string;
   /** Arguments for Node itself, for example a module to load first. */
   readonly execArgv?: readonly string[];
@@ -51,7 +54,10 @@ const STOP_GRACE_MS = 15_000;
 const OUTPUT_TAIL_CHARS = 8_192;
 const MAX_LOG_LINES = 10_000;
 
-/** Starts the gateway and waits until GET /ready is 200. @throws Error with the gateway's own output when it is not. */
+/**
+ * Starts the gateway and waits until GET /ready is 200. @throws Error with the gateway's own output
+ * when it is not.
+ */
 export async function startGateway(options: GatewayOptions): Promise<GatewayProcess> {
   const entry = options.entry ?? process.env['GATEWAY_ENTRY'] ?? join(PROJECT, 'src/main.ts');
   const child = spawn(process.execPath, [...(options.execArgv ?? []), entry, 'serve', '--config', options.configPath], {
@@ -59,7 +65,8 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
     // A clean environment: variables of the developer's shell must not configure a test.
     env: { PATH: process.env['PATH'] ?? '', ...COMPILE_CACHE, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C reaches only the owner, who ends things in order. The leash covers the rest.
+    // A group of its own: Ctrl-C reaches only the owner, who ends things in order. The leash covers
+    // the rest.
     detached: true,
   });
   leash(child);
@@ -98,7 +105,10 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
   throw new Error(`The gateway ${problem}.\n${gateway.output()}`);
 }
 
-/** Resolves to undefined once ready, to the reason when time is up or `known` says that nobody asks any more. */
+/**
+ * Resolves to undefined once ready, to the reason when time is up or `known` says that nobody asks
+ * any more.
+ */
 async function untilReady(baseUrl: string, timeoutMs: number, known: AbortSignal): Promise<string | undefined> {
   const deadline = Date.now() + timeoutMs;
   let last = 'nobody answered';

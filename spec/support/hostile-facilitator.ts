@@ -92,7 +92,10 @@ export async function startHostileFacilitator(network: string): Promise<HostileF
   };
 }
 
-/** Asks the facilitator at `url` and answers as it does: the first half of "it settled, then the line broke". */
+/**
+ * Asks the facilitator at `url` and answers as it does: the first half of "it settled, then the
+ * line broke".
+ */
 export function relayTo(url: string): Script {
   return async ({ path, body }) => {
     const asked = path === '/supported' ? {} : { method: 'POST', body: JSON.stringify(body) };

@@ -2,7 +2,10 @@ import { type Facilitator, startFacilitator } from './facilitator.ts';
 import { type HostileFacilitator, startHostileFacilitator } from './hostile-facilitator.ts';
 import { openSeller, type Seller } from './seller.ts';
 
-/** A shop that asks a facilitator which does as it is told, and beside it an official one that settles on the same chain. */
+/**
+ * A shop that asks a facilitator which does as it is told, and beside it an official one that
+ * settles on the same chain.
+ */
 export interface HostileSeller {
   readonly seller: Seller;
   readonly hostile: HostileFacilitator;

@@ -1,4 +1,7 @@
-/** A Chromium for the tests: $TEST_CHROMIUM, else the one on PATH, else Debian's. As a script it prepares the cache. */
+/**
+ * A Chromium for the tests: $TEST_CHROMIUM, else the one on PATH, else Debian's. As a script it
+ * prepares the cache.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { debianProgram, type Program, prepare } from './debian.ts';

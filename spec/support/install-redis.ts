@@ -1,4 +1,7 @@
-/** A redis-server for the tests: $TEST_REDIS_SERVER, else the one on PATH, else Debian's. As a script it prepares the cache. */
+/**
+ * A redis-server for the tests: $TEST_REDIS_SERVER, else the one on PATH, else Debian's. As a
+ * script it prepares the cache.
+ */
 import { debianProgram, type Program, prepare } from './debian.ts';
 
 export type RedisServer = Program;

@@ -5,8 +5,9 @@ import type { Writable } from 'node:stream';
 let holder: Writable | undefined;
 
 /**
- * Ties a child process to this one: when this process ends in any way, also by kill -9, the child is killed. An `exit` listener
- * cannot promise that; a watcher that sees its pipe close can. One watcher serves all children of a process.
+ * Ties a child process to this one: when this process ends in any way, also by kill -9, the child
+ * is killed. An `exit` listener cannot promise that; a watcher that sees its pipe close can. One
+ * watcher serves all children of a process.
  */
 export function leash(child: ChildProcess): void {
   const { pid } = child;

@@ -16,8 +16,9 @@ export interface McpPurchase {
 }
 
 /**
- * The terms of a challenge, found and checked as the MCP transport of x402 v2 tells clients to: structured content, and the
- * same object as the text of the first block. @throws AssertionError when the answer is no challenge
+ * The terms of a challenge, found and checked as the MCP transport of x402 v2 tells clients to:
+ * structured content, and the same object as the text of the first block. @throws AssertionError
+ * when the answer is no challenge
  */
 export function termsOf(answer: ToolAnswer): PaymentRequired {
   const { isError, structuredContent, content } = answer;
@@ -37,7 +38,10 @@ export function withProof(call: ToolCall, proof: unknown): ToolCall {
   return { ...call, _meta: { ...call._meta, [PAYMENT]: proof } };
 }
 
-/** Calls a tool, signs what it asks for and calls it again; `carry` puts the proof into the second call. */
+/**
+ * Calls a tool, signs what it asks for and calls it again; `carry` puts the proof into the second
+ * call.
+ */
 export async function buyTool(
   client: McpClient,
   wallet: x402Client,

@@ -23,7 +23,10 @@ const WEATHER = {
   required: ['city', 'celsius'],
 } as const;
 
-/** The input schema that the scenario `json-schema-2020-12` of the conformance suite wants to see again. */
+/**
+ * The input schema that the scenario `json-schema-2020-12` of the conformance suite wants to see
+ * again.
+ */
 const FULL_SCHEMA = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   type: 'object',
@@ -49,7 +52,10 @@ const FULL_SCHEMA = {
   additionalProperties: false,
 } as const;
 
-/** `test_*` and `json_schema_2020_12_tool` have the names under which the conformance suite looks for them. */
+/**
+ * `test_*` and `json_schema_2020_12_tool` have the names under which the conformance suite looks
+ * for them.
+ */
 const TOOLS: Readonly<Record<string, Tool>> = {
   test_simple_text: { name: 'A simple text', path: '/text' },
   test_error_handling: { name: 'An error', path: '/failing' },
@@ -96,7 +102,10 @@ const TOOLS: Readonly<Record<string, Tool>> = {
 /** Names in the order of the configuration, which is the order of `tools/list`. */
 export const TOOL_NAMES: readonly string[] = Object.keys(TOOLS).filter((name) => name !== 'http_only');
 
-/** Configuration overrides of a shop that serves the tools above, and nothing of the sample, over MCP. */
+/**
+ * Configuration overrides of a shop that serves the tools above, and nothing of the sample, over
+ * MCP.
+ */
 export function mcpShop(merchantUrl: string, currency: string = CURRENCY): ConfigObject {
   const sample = Object.keys(sampleResources(currency)).map((id) => [id, undefined]);
   const tools = Object.entries(TOOLS).map(([id, tool]) => [id, resource(tool, currency)]);

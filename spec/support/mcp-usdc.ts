@@ -11,8 +11,9 @@ const NAME_SLOT = 0;
 const VERSION_SLOT = 1;
 
 /**
- * Gives a local chain the id and the USDC of Base Sepolia: wallets with their published limits pay with no other token, and these
- * limits cannot be lifted in every client. Resolves to the chain seen through that token.
+ * Gives a local chain the id and the USDC of Base Sepolia: wallets with their published limits pay
+ * with no other token, and these limits cannot be lifted in every client. Resolves to the chain
+ * seen through that token.
  */
 export async function poseAsBaseSepolia(chain: Chain): Promise<ChainAccess> {
   const { address, name, version } = usdc();
@@ -24,7 +25,9 @@ export async function poseAsBaseSepolia(chain: Chain): Promise<ChainAccess> {
   return connectChain(chain.rpcUrl, address);
 }
 
-/** Configuration overrides of a shop on that chain: what an operator would write for Base Sepolia. */
+/**
+ * Configuration overrides of a shop on that chain: what an operator would write for Base Sepolia.
+ */
 export function baseSepolia(): ConfigObject {
   const { address, name, version } = usdc();
   return {
@@ -42,7 +45,10 @@ function slot(number: number): Hex {
   return toHex(number, { size: 32 });
 }
 
-/** A string of fewer than 32 bytes as Solidity stores it: its bytes, and twice their number in the last one. */
+/**
+ * A string of fewer than 32 bytes as Solidity stores it: its bytes, and twice their number in the
+ * last one.
+ */
 function shortString(text: string): Hex {
   const bytes = stringToHex(text);
   const length = toHex(text.length * 2, { size: 1 });

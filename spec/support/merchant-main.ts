@@ -1,4 +1,7 @@
-/** The sample merchant as a process of its own: `node spec/support/merchant-main.ts [port]` (default 3000). */
+/**
+ * The sample merchant as a process of its own: `node spec/support/merchant-main.ts [port]` (default
+ * 3000).
+ */
 import { startMerchant } from './merchant.ts';
 
 const DEFAULT_PORT = 3000;

@@ -35,7 +35,10 @@ const archive = deterministicBytes(ARCHIVE_BYTES);
 /** The binary that `/archive.bin` serves: every byte value occurs, the same bytes in every run. */
 export const ARCHIVE = { bytes: archive, sha256: createHash('sha256').update(archive).digest('hex') } as const;
 
-/** Names that a gateway must keep from the agent, beside the ones it relays (contract 3, headers relayed to the agent). */
+/**
+ * Names that a gateway must keep from the agent, beside the ones it relays (contract 3, headers
+ * relayed to the agent).
+ */
 const NOISY_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/json',
   'content-language': 'en',

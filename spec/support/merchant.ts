@@ -12,7 +12,10 @@ export interface Merchant {
   readonly requests: readonly MerchantRequest[];
   /** How often the operation was run for this key, whatever the answer was. */
   executions(idempotencyKey: string): number;
-  /** Resolves with the next request whose path starts with `pathPrefix`, as soon as its body has arrived. */
+  /**
+   * Resolves with the next request whose path starts with `pathPrefix`, as soon as its body has
+   * arrived.
+   */
   nextRequest(pathPrefix: string): Promise<MerchantRequest>;
   /** Lets every request that waits on `/held` go on, and those to come until the next `hold()`. */
   release(): void;

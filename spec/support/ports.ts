@@ -1,9 +1,15 @@
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
-/** Below the ports that systems give to outgoing connections: those come and go, also while a gateway starts again. */
+/**
+ * Below the ports that systems give to outgoing connections: those come and go, also while a
+ * gateway starts again.
+ */
 const FIRST_PORT = 10_000;
-/** A process owns a whole block, so that no other one takes a port between its being told and its being used, or while a gateway is down. */
+/**
+ * A process owns a whole block, so that no other one takes a port between its being told and its
+ * being used, or while a gateway is down.
+ */
 const BLOCK_PORTS = 200;
 const BLOCKS = 110;
 
@@ -12,8 +18,9 @@ let left: number[] = [];
 let claiming: Promise<void> | undefined;
 
 /**
- * `count` different ports of 127.0.0.1, for programs that want their ports told. No other process that asks here is given the same
- * ones, and none comes twice. A stranger can still take one in between: whoever uses it must report a taken port, not wait for ever.
+ * `count` different ports of 127.0.0.1, for programs that want their ports told. No other process
+ * that asks here is given the same ones, and none comes twice. A stranger can still take one in
+ * between: whoever uses it must report a taken port, not wait for ever.
  */
 export async function freePorts(count: number): Promise<readonly number[]> {
   const ports: number[] = [];

@@ -37,7 +37,10 @@ export async function askPrice(baseUrl: string, resourceId: string, input: strin
   return { units: BigInt(amount), asset, payTo, network, message, paymentRequired };
 }
 
-/** Repeats the call with a proof, and with a mandate where one is given. @throws Error when it was not answered with a settlement. */
+/**
+ * Repeats the call with a proof, and with a mandate where one is given. @throws Error when it was
+ * not answered with a settlement.
+ */
 export async function redeem(
   baseUrl: string,
   resourceId: string,

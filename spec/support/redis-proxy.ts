@@ -5,8 +5,8 @@ import { type AddressInfo, connect, createServer, type NetConnectOpts, type Sock
 export interface RedisLine {
   readonly port: number;
   /**
-   * The next answer is lost: what is sent reaches the server, its first answer is swallowed and that connection ends. Resolves when it
-   * happened.
+   * The next answer is lost: what is sent reaches the server, its first answer is swallowed and
+   * that connection ends. Resolves when it happened.
    */
   loseReply(): Promise<void>;
   /** Ends all connections and lets none be made; what is on its way is gone. */

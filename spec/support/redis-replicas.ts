@@ -67,7 +67,10 @@ export async function startReplicatedRedis(count: number): Promise<ReplicatedRed
   };
 }
 
-/** Servers change their minds without telling: looks until it is so. @throws Error with the given words when time is up */
+/**
+ * Servers change their minds without telling: looks until it is so. @throws Error with the given
+ * words when time is up
+ */
 export async function until(so: () => Promise<boolean>, otherwise: string): Promise<void> {
   for (const deadline = Date.now() + PATIENCE_MS; !(await so().catch(() => false)); await delay(POLL_MS))
     if (Date.now() > deadline) throw new Error(otherwise);

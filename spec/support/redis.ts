@@ -25,7 +25,9 @@ export interface TestRedis {
 export interface RedisOptions {
   /** A port of 127.0.0.1 beside the socket, for servers that other servers must reach. */
   readonly port?: number;
-  /** Further arguments, for example `['--maxmemory', '10mb']`; a repeated setting wins over ours. */
+  /**
+   * Further arguments, for example `['--maxmemory', '10mb']`; a repeated setting wins over ours.
+   */
   readonly args?: readonly string[];
 }
 
@@ -40,7 +42,10 @@ const READY = /ready to accept connections/i;
 /** Looked for once in a process: tests that kill servers start many. */
 let installed: Promise<RedisServer> | undefined;
 
-/** Starts a redis-server with an append-only file, written every second. Never skips: throws when there is no server. */
+/**
+ * Starts a redis-server with an append-only file, written every second. Never skips: throws when
+ * there is no server.
+ */
 export async function startRedis(options: RedisOptions = {}): Promise<TestRedis> {
   const directory = mkdtempSync(join(home(), 'acg-redis-'));
   const socketPath = join(directory, 'r.sock');
@@ -72,8 +77,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<TestRedis>
 }
 
 /**
- * In memory where the machine has room there: a disk that is busy with other work holds up `fsync`, and with it every command. A killed
- * server leaves its files behind in both.
+ * In memory where the machine has room there: a disk that is busy with other work holds up `fsync`,
+ * and with it every command. A killed server leaves its files behind in both.
  */
 function home(): string {
   try {
@@ -100,7 +105,10 @@ function settings(directory: string, socketPath: string, { port, args = [] }: Re
   return [...own.flatMap(([name, value]) => [`--${name}`, value]), ...args];
 }
 
-/** Runs redis-server until a line of its output says that it is ready. @throws Error with its last lines when none does. */
+/**
+ * Runs redis-server until a line of its output says that it is ready. @throws Error with its last
+ * lines when none does.
+ */
 export async function spawnServer(args: readonly string[], ready: RegExp): Promise<ChildProcess> {
   installed ??= redisServer();
   const { program, env } = await installed;

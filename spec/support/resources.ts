@@ -90,7 +90,10 @@ const SHOWCASE: ReadonlySet<string> = new Set([
   'flaky',
 ]);
 
-/** The part of the sample that people see: the others are removed by `undefined`, as `worldConfig` overrides work. */
+/**
+ * The part of the sample that people see: the others are removed by `undefined`, as `worldConfig`
+ * overrides work.
+ */
 export function showcaseOnly(currency: string): Readonly<Record<string, undefined>> {
   const hidden = Object.keys(sampleResources(currency)).filter((id) => !SHOWCASE.has(id));
   return Object.fromEntries(hidden.map((id) => [id, undefined]));

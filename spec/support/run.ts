@@ -1,7 +1,8 @@
 /**
- * `make run`: chain, sample merchants and gateway on this machine until Ctrl-C. Receipts and events lie in ./data.
- * Overrides: GATEWAY_PORT (8402), MANAGEMENT_PORT (8403), MERCHANT_PORT (any free one), ADMIN_TOKEN (random), DATA_DIR (./data).
- * LOG_LEVEL and OTEL_* go to the gateway, whose log is gateway.log beside the data.
+ * `make run`: chain, sample merchants and gateway on this machine until Ctrl-C. Receipts and events
+ * lie in ./data. Overrides: GATEWAY_PORT (8402), MANAGEMENT_PORT (8403), MERCHANT_PORT (any free
+ * one), ADMIN_TOKEN (random), DATA_DIR (./data). LOG_LEVEL and OTEL_* go to the gateway, whose log
+ * is gateway.log beside the data.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -79,7 +80,10 @@ async function start(): Promise<Stage> {
   return { world, checkout };
 }
 
-/** The keys of mandates. A world beside this one has others; no shop but this world's trusts them, so they may stay. */
+/**
+ * The keys of mandates. A world beside this one has others; no shop but this world's trusts them,
+ * so they may stay.
+ */
 function keysFolder(): string {
   return join(DIRECTORY, `mandate-keys-${agentsPort()}`);
 }
@@ -99,7 +103,10 @@ const A2A_CALL = JSON.stringify({
   params: { message: { messageId: 'a-message-of-my-own', role: 'ROLE_USER', parts: [A2A_PART] } },
 });
 
-/** Each command stands alone on its line, its URLs in quotes: some shells read a `?` and even a comment as part of the command. */
+/**
+ * Each command stands alone on its line, its URLs in quotes: some shells read a `?` and even a
+ * comment as part of the command.
+ */
 function introduce({ world, checkout }: Stage): string {
   const { gateway, managementUrl, merchant, chain, payTo, adminToken, configPath } = world;
   const invoke = (id: string) => `'${gateway.baseUrl}/api/resources/${id}/invoke'`;
@@ -172,7 +179,10 @@ function untilTold(world: World, told: AbortSignal): Promise<number> {
   });
 }
 
-/** The first signal ends things in order; one before they run, and a second one, at once: the world leaves no key behind either way. */
+/**
+ * The first signal ends things in order; one before they run, and a second one, at once: the world
+ * leaves no key behind either way.
+ */
 const told = new AbortController();
 let running = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)

@@ -15,7 +15,9 @@ import { type WorldParts, worldConfig } from './config.ts';
 /** The operator token of every shop: a test value, worth nothing. */
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 
-/** A gateway in this process, on ports of its own, wired exactly as the command `serve` wires it. */
+/**
+ * A gateway in this process, on ports of its own, wired exactly as the command `serve` wires it.
+ */
 export interface Shop {
   readonly url: string;
   readonly managementUrl: string;

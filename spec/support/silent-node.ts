@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * How a chain node lies by silence: `honest` not at all; `stuck` it shows the chain as it was when it got stuck; `logless` everything but
- * logs; `dead` nothing.
+ * How a chain node lies by silence: `honest` not at all; `stuck` it shows the chain as it was when
+ * it got stuck; `logless` everything but logs; `dead` nothing.
  */
 export type Silence = 'honest' | 'stuck' | 'logless' | 'dead';
 

@@ -4,7 +4,10 @@ import { readOptions } from '../../tools/mandate/options.ts';
 import { makeKeys } from '../../tools/mandate/test-keys.ts';
 import type { ConfigObject } from './config.ts';
 
-/** Makes new TEST keys in a folder, as `acg mandate keys` does, and gives the section `authorization` of a shop that trusts them. */
+/**
+ * Makes new TEST keys in a folder, as `acg mandate keys` does, and gives the section
+ * `authorization` of a shop that trusts them.
+ */
 export async function trustTestKeys(folder: string): Promise<ConfigObject> {
   await rm(folder, { recursive: true, force: true });
   const { authorization } = parse(makeKeys(readOptions('keys', ['--out', folder], ['out']))) as ConfigObject;

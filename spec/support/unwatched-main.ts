@@ -1,4 +1,7 @@
-/** The other end of `unwatched.ts`: calls the functions of the module that it was started with, one after the other. */
+/**
+ * The other end of `unwatched.ts`: calls the functions of the module that it was started with, one
+ * after the other.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 
 export interface Errand {

@@ -6,15 +6,19 @@ type AsyncFunction = (...args: never[]) => Promise<unknown>;
 type Callable<Module> = { [Name in keyof Module]: Module[Name] extends AsyncFunction ? Name : never }[keyof Module];
 type Called<Module, Name extends keyof Module> = Extract<Module[Name], AsyncFunction>;
 
-/** Calls an asynchronous function of the module in the thread. Arguments and result are copied: data only. */
+/**
+ * Calls an asynchronous function of the module in the thread. Arguments and result are copied: data
+ * only.
+ */
 export type Unwatched<Module> = <Name extends Callable<Module> & string>(
   name: Name,
   ...args: Parameters<Called<Module, Name>>
 ) => Promise<Awaited<ReturnType<Called<Module, Name>>>>;
 
 /**
- * Runs a module in a thread of its own. The test runner follows each promise of its thread, which takes half the time of a simulation that
- * makes millions of them. The thread does not keep the process alive.
+ * Runs a module in a thread of its own. The test runner follows each promise of its thread, which
+ * takes half the time of a simulation that makes millions of them. The thread does not keep the
+ * process alive.
  */
 export function unwatched<Module>(module: URL): Unwatched<Module> {
   const thread = new Worker(new URL('./unwatched-main.ts', import.meta.url), { workerData: module.href });

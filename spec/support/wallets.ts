@@ -7,10 +7,15 @@ import { serializeErc6492Signature } from 'viem/utils';
 import type { ChainAccess } from './chain.ts';
 import { CONTRACTS } from './contracts.ts';
 
-/** The factory that anvil has at its known address: salt and creation code in, a contract by CREATE2. */
+/**
+ * The factory that anvil has at its known address: salt and creation code in, a contract by
+ * CREATE2.
+ */
 export const WALLET_FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C';
 
-/** How a wallet signs: as it is deployed, or with the wrapper that says how to deploy it (ERC-6492). */
+/**
+ * How a wallet signs: as it is deployed, or with the wrapper that says how to deploy it (ERC-6492).
+ */
 export type WalletSignature = 'plain' | 'wrapped';
 
 /** A buyer whose payer is a contract, with the official client. */
@@ -39,7 +44,8 @@ export async function createWalletBuyer(chain: ChainAccess, units = 10_000_000n)
       wrap(await owner.signTypedData(document));
     const client = new x402Client().register(
       'eip155:*',
-      // The package keeps the typed data loose on purpose, viem infers it from literals: the same object for both.
+      // The package keeps the typed data loose on purpose, viem infers it from literals: the same
+      // object for both.
       new ExactEvmScheme({ address, signTypedData: signTypedData as PrivateKeyAccount['signTypedData'] }),
     );
     // The client's default limits know published stablecoins only and would refuse the test token.

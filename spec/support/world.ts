@@ -82,7 +82,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     const gatewayOptions = {
       configPath,
       baseUrl: `http://127.0.0.1:${ports.agents}`,
-      // Nobody routes to this gateway but its owner, who ends it: there are no endpoints to wait for.
+      // Nobody routes to this gateway but its owner, who ends it: there are no endpoints to wait
+      // for.
       env: { GATEWAY_DRAIN_SECONDS: '0', ...options.env },
       ...(options.entry === undefined ? {} : { entry: options.entry }),
       ...(options.logPath === undefined ? {} : { logPath: options.logPath }),

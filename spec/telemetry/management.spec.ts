@@ -57,7 +57,8 @@ describe('/metrics', () => {
     await arrived;
     leaving.abort();
     await call;
-    // The gateway has seen the end of that connection when it has answered on others that were opened later.
+    // The gateway has seen the end of that connection when it has answered on others that were
+    // opened later.
     for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${shop.url}/health`)).arrayBuffer();
     merchant.release();
     const counted = await eventually(async () => {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 
-/** What `/metrics` says: the value of each time series, by its name and labels as they are written. */
+/**
+ * What `/metrics` says: the value of each time series, by its name and labels as they are written.
+ */
 export async function scrape(managementUrl: string): Promise<ReadonlyMap<string, number>> {
   const answer = await fetch(`${managementUrl}/metrics`);
   assert.equal(answer.status, 200);

@@ -27,8 +27,8 @@ export function carriedKey(req: IncomingMessage): ReceivedCall['idempotencyKey']
 }
 
 /**
- * A proof in a member of a JSON message: the base64 text of the header, or the payload as an object. Models fill in what a schema
- * offers, so an empty member is none.
+ * A proof in a member of a JSON message: the base64 text of the header, or the payload as an
+ * object. Models fill in what a schema offers, so an empty member is none.
  */
 export function memberProof(member: Json | undefined): CarriedProof {
   if (member === undefined || member === null || member === '') return NO_PROOF;
@@ -39,8 +39,8 @@ export function memberProof(member: Json | undefined): CarriedProof {
 }
 
 /**
- * The one proof of a call that has several places for it. The first carrier that holds one wins; others may repeat it in any spelling,
- * but not differ from it.
+ * The one proof of a call that has several places for it. The first carrier that holds one wins;
+ * others may repeat it in any spelling, but not differ from it.
  */
 export function oneProof(...carried: readonly CarriedProof[]): CarriedProof {
   const [first = NO_PROOF, ...others] = carried.filter(({ kind }) => kind !== 'none');
@@ -67,7 +67,10 @@ export function carriedMandate(req: IncomingMessage): CarriedMandate {
   return header.kind === 'single' ? unlessEmpty({ kind: 'text', value: header.value }) : { kind: 'illegible' };
 }
 
-/** A mandate in a member of a JSON message: the text of the header, or the envelope as an object. An empty member is none. */
+/**
+ * A mandate in a member of a JSON message: the text of the header, or the envelope as an object. An
+ * empty member is none.
+ */
 export function memberMandate(member: Json | undefined): CarriedMandate {
   return member === null ? NO_MANDATE : unlessEmpty(carriedMember(member));
 }
@@ -82,7 +85,10 @@ function unlessEmpty(carried: CarriedMandate): CarriedMandate {
   return carried.kind === 'text' && carried.value === '' ? NO_MANDATE : carried;
 }
 
-/** Whether they say the same, in whichever spelling of JSON; the first of them is the one that is checked. */
+/**
+ * Whether they say the same, in whichever spelling of JSON; the first of them is the one that is
+ * checked.
+ */
 function sameMandate(one: CarriedMandate, other: CarriedMandate): boolean {
   if (one.kind !== 'text' || other.kind !== 'text') return false;
   if (one.value === other.value) return true;

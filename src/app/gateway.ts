@@ -76,7 +76,9 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Wires everything. The order of the middleware that a call passes is the order of the lines below. */
+/**
+ * Wires everything. The order of the middleware that a call passes is the order of the lines below.
+ */
 export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
@@ -162,7 +164,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   agents.use(checkFraming(checkouts));
   agents.use(probes(monitor));
   agents.use(checkHost(config.server.allowedHosts));
-  // Before the check of the Origin: browsers name it when they load modules, and an operator comes in by any name of the pod.
+  // Before the check of the Origin: browsers name it when they load modules, and an operator comes
+  // in by any name of the pod.
   agents.use(belowPath(['/console'], consoleRoutes(config.server.adminTokens)));
   agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
   agents.use(refuseEncodedSlash(checkouts?.mountPath));
@@ -204,7 +207,8 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
       ingressGuards.close();
       loadShedding.close();
       await payments?.stopReconciling(WRITE_DOWN_MS);
-      // Who is still silent has had the time of the drain; what it leaves behind is written down as undelivered.
+      // Who is still silent has had the time of the drain; what it leaves behind is written down as
+      // undelivered.
       await Promise.all([merchant.abort(), checkouts?.abort()]);
       await lifecycle.idle(WRITE_DOWN_MS);
       tokens?.close();

@@ -14,13 +14,17 @@ const COUNT_DEADLINE_MS = 300;
 
 /** Keeps the store within its bounds, off the request path. */
 interface Housekeeping {
-  /** No further step; says what was dropped since the last line. Resolves when the step that runs is done. */
+  /**
+   * No further step; says what was dropped since the last line. Resolves when the step that runs is
+   * done.
+   */
   stop(): Promise<void>;
 }
 
 /**
- * Drops receipts that are past their bounds and gives space back, in short steps once a minute. What this process dropped is counted, and
- * announced with one line a round: an operator must hear that a book of limited length forgets, before he looks for what it forgot.
+ * Drops receipts that are past their bounds and gives space back, in short steps once a minute.
+ * What this process dropped is counted, and announced with one line a round: an operator must hear
+ * that a book of limited length forgets, before he looks for what it forgot.
  */
 export function startHousekeeping(
   store: Pick<Store, 'tidy' | 'receipts'>,

@@ -9,7 +9,10 @@ import { type Exposure, watchBypass } from '../sidecar/bypass.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
-/** Express without what agents do not need: no banner, no computed ETags, no nested queries; paths are what they say. */
+/**
+ * Express without what agents do not need: no banner, no computed ETags, no nested queries; paths
+ * are what they say.
+ */
 export function plainExpress(app: Express): Express {
   app.disable('x-powered-by');
   app.disable('etag');

@@ -13,8 +13,8 @@ import { plainExpress } from './ingress-guards.ts';
 const DRAINED = JSON.stringify({ status: 'drained' });
 
 /**
- * The management listener (contract 8): probes, metrics and the pod's hooks. Never behind a Service, so that a flood of agents can neither
- * fail a probe nor reach a hook.
+ * The management listener (contract 8): probes, metrics and the pod's hooks. Never behind a
+ * Service, so that a flood of agents can neither fail a probe nor reach a hook.
  */
 export function managementApp(
   monitor: Monitor,

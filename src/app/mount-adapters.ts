@@ -29,7 +29,10 @@ interface AdapterParts {
   readonly checkouts: AcpService | undefined;
 }
 
-/** Every enabled adapter before the middleware of a purchase. An adapter that is not enabled has no path at all. */
+/**
+ * Every enabled adapter before the middleware of a purchase. An adapter that is not enabled has no
+ * path at all.
+ */
 export function mountAdapters(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, store, budget, ingressGuards, checkouts } = parts;
   const { protocols, merchant } = config;
@@ -45,7 +48,8 @@ export function mountAdapters(agents: Express, parts: AdapterParts, purchase: re
     const front = a2aAdapter({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
     // Clients join the mount and an empty path in either way.
     mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], front);
-    // Behind the mount: a router in which nothing matches would hold every call back for a turn of the event loop.
+    // Behind the mount: a router in which nothing matches would hold every call back for a turn of
+    // the event loop.
     agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));
   }
   // Not a purchase: neither offers nor proofs have a meaning there.

@@ -75,7 +75,9 @@ export interface Payments {
   readonly findEarlier: FindEarlier;
   /** No new background work; resolves when what runs is done, or after `atMostMs`. */
   stopReconciling(atMostMs: number): Promise<void>;
-  /** Gives up what this process still holds, so that another need not wait for the leases to end. */
+  /**
+   * Gives up what this process still holds, so that another need not wait for the leases to end.
+   */
   releaseLeases(): Promise<void>;
 }
 
@@ -105,7 +107,10 @@ export function openPayments(
   return openTill({ ...parts, tokens, rail, scope, onStoreLoss: storeLossPolicy(x402), resources });
 }
 
-/** Opens the settlement: the middleware that takes payments, and the reconciler that finishes what attempts left behind. */
+/**
+ * Opens the settlement: the middleware that takes payments, and the reconciler that finishes what
+ * attempts left behind.
+ */
 function openTill(parts: PaymentParts): Payments {
   const { ledger, onStoreLoss, offers, mandateService, merchant, lifecycle, log, metrics } = parts;
   const rail = metrics.payments.rail(parts.rail);

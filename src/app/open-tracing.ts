@@ -3,8 +3,9 @@ import { collectorFrom } from '../telemetry/traces/collector.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 
 /**
- * Traces for the collector that the standard variables of OpenTelemetry name, or none. What sends them is loaded only then: it would
- * cost start time and memory in every process that has no collector. @throws ConfigError
+ * Traces for the collector that the standard variables of OpenTelemetry name, or none. What sends
+ * them is loaded only then: it would cost start time and memory in every process that has no
+ * collector. @throws ConfigError
  */
 export async function openTracing(
   env: Readonly<Record<string, string | undefined>>,

@@ -7,11 +7,15 @@ import type { Monitor } from '../telemetry/health/monitor.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 
-/** What a gateway shows of itself beside its calls; everything here is known already and only read. */
+/**
+ * What a gateway shows of itself beside its calls; everything here is known already and only read.
+ */
 interface ProcessGauges {
   readonly lifecycle: Pick<Lifecycle, 'draining'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
-  /** Why the first adapter warns: the merchant can be called past the gateway, or cannot be reached. */
+  /**
+   * Why the first adapter warns: the merchant can be called past the gateway, or cannot be reached.
+   */
   readonly degraded: Readonly<Record<'bypass' | 'backend', () => boolean>>;
   readonly tracing: Pick<Tracing, 'lost'>;
   /** Entries that wait for the store. */

@@ -36,7 +36,10 @@ export function mountPublicRoutes(
 /** What the gateway signs with. */
 type SigningSettings = Pick<GatewayConfig, 'protocols' | 'authorization'>;
 
-/** Every key that something of ours may be signed with, each under its own id: the agent card, checkouts and receipts. */
+/**
+ * Every key that something of ours may be signed with, each under its own id: the agent card,
+ * checkouts and receipts.
+ */
 function publicKeys({ protocols: { a2a }, authorization: { ap2 } }: SigningSettings): readonly PublicJwk[] {
   const card = a2a.enabled && a2a.signingKey !== undefined ? readSigningKey(a2a.signingKey) : undefined;
   const checkouts = ap2 === undefined ? [] : checkoutKeysOf(ap2.checkout).trusted;

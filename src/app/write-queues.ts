@@ -5,7 +5,10 @@ import { createWriteBehind, type WriteBehind } from '../store/port/write-behind.
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
-/** What waits for the store off the request path: events that no payment took along, and receipts of free calls. */
+/**
+ * What waits for the store off the request path: events that no payment took along, and receipts of
+ * free calls.
+ */
 export interface WriteQueues {
   readonly events: WriteBehind<EventDraft>;
   readonly receipts: WriteBehind<Receipt>;
@@ -37,7 +40,10 @@ export function openWriteQueues(
 /** Losses in between are counted; a line for each would drown the log in what it reports. */
 const DROPS_A_LINE = 1_000;
 
-/** A store that is away is worth one line, not one for each attempt; what is lost meanwhile is counted and named. */
+/**
+ * A store that is away is worth one line, not one for each attempt; what is lost meanwhile is
+ * counted and named.
+ */
 function lossless(log: Log, metrics: Metrics, what: 'event' | 'receipt') {
   return {
     onError: (cause: unknown) => log.warn({ err: cause }, `${what}s wait for the store`),

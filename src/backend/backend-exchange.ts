@@ -13,7 +13,9 @@ import {
   type ReceivedHeaders,
 } from './types.ts';
 
-/** How much of an answer waits here for a slow reader before the merchant is asked to wait, bytes. */
+/**
+ * How much of an answer waits here for a slow reader before the merchant is asked to wait, bytes.
+ */
 const BODY_BUFFER_BYTES = 65_536;
 
 /** Where an answer's bytes come from. */
@@ -25,8 +27,9 @@ interface BodySource {
 }
 
 /**
- * The body of an answer, with backpressure. A failure that comes before anybody listens for errors is kept until the body is
- * read: the head is handed over asynchronously, and an answer may break off before its reader exists.
+ * The body of an answer, with backpressure. A failure that comes before anybody listens for errors
+ * is kept until the body is read: the head is handed over asynchronously, and an answer may break
+ * off before its reader exists.
  */
 class AnswerBody extends Readable {
   readonly #source: BodySource;
@@ -78,8 +81,9 @@ interface Turns {
 }
 
 /**
- * The deadline of an exchange, running from construction. It is the merchant's: while the reader holds the answer back the clock stands
- * still, so that an agent on a slow line cannot make a merchant late whom it has paid. The reader has a clock of his own for that.
+ * The deadline of an exchange, running from construction. It is the merchant's: while the reader
+ * holds the answer back the clock stands still, so that an agent on a slow line cannot make a
+ * merchant late whom it has paid. The reader has a clock of his own for that.
  */
 export class Deadline {
   readonly #late: () => void;
@@ -133,7 +137,10 @@ export interface ExchangeDeps {
   readonly pool: ConnectionPool;
   /** Told what became of the request. */
   readonly health: Health;
-  /** Whether a request that nothing is lost by should wait: the merchant takes connections and does not answer. */
+  /**
+   * Whether a request that nothing is lost by should wait: the merchant takes connections and does
+   * not answer.
+   */
   readonly mute: () => boolean;
   /** Free calls only: what was paid for may be fetched as slowly as it takes. */
   readonly heldBack: SlowReaders;
@@ -144,8 +151,9 @@ export interface ExchangeDeps {
 }
 
 /**
- * One exchange with the merchant, from its place in the queue to the last byte of the answer. It is the handler of undici's
- * dispatch; every end, whoever causes it, passes `#end` exactly once, which gives back the timer, the listener and the socket.
+ * One exchange with the merchant, from its place in the queue to the last byte of the answer. It is
+ * the handler of undici's dispatch; every end, whoever causes it, passes `#end` exactly once, which
+ * gives back the timer, the listener and the socket.
  */
 export class BackendExchange extends SocketUser implements Dispatcher.DispatchHandler {
   readonly request: BackendRequest;
@@ -191,7 +199,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   /** Gets in line for a socket, unless it came with one. Called once. */
   begin(): void {
     if (this.#isHeld) {
-      // The library does not look at a socket that was never used: what the merchant did to it meanwhile is read within a turn.
+      // The library does not look at a socket that was never used: what the merchant did to it
+      // meanwhile is read within a turn.
       setImmediate(this.#attempt);
       return;
     }
@@ -236,7 +245,10 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#again = setTimeout(this.#attempt, CONNECT_AGAIN_MS);
   }
 
-  /** Whether it is a paid request that the merchant may have and has not answered. Free ones are cheap to lose, so anyone could lose many. */
+  /**
+   * Whether it is a paid request that the merchant may have and has not answered. Free ones are
+   * cheap to lose, so anyone could lose many.
+   */
   get #unanswered(): boolean {
     return this.#written && !this.#answered && this.#limits.signal === undefined;
   }
@@ -293,7 +305,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   onResponseEnd(): void {
     if (this.#ended) return;
     if (this.#delimitedByClose && this.wire?.broken === true) {
-      // The library takes a reset for the end of an answer that has no length. Half an answer must not look whole.
+      // The library takes a reset for the end of an answer that has no length. Half an answer must
+      // not look whole.
       this.fail('transport');
       return;
     }
@@ -322,8 +335,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   }
 
   /**
-   * The merchant may close an idle socket in the same moment we write to it, or die with what was paid for in his hands. Only a GET can
-   * be sent again then, once.
+   * The merchant may close an idle socket in the same moment we write to it, or die with what was
+   * paid for in his hands. Only a GET can be sent again then, once.
    */
   #mayTryAgain(code: string): boolean {
     const broken = this.#controller !== undefined && (this.#onReusedSocket || this.#isHeld) && !this.#answered;
@@ -333,7 +346,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #tryAgain(error: Error): void {
     this.#retried = true;
     this.#controller = undefined;
-    // On a new connection a broken exchange is no stale socket: he closes what he reads, or he has died and may come back.
+    // On a new connection a broken exchange is no stale socket: he closes what he reads, or he has
+    // died and may come back.
     if (!this.#onReusedSocket) this.#deps.health.silent(new Unanswered('no answer', error));
     // Who is about to die still accepts: what is paid is sent when that is over.
     if (this.#isHeld) this.#attemptAgain();

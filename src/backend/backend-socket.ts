@@ -7,11 +7,20 @@ import { allowedAddresses } from './forbidden-addresses.ts';
 export const CONNECT_TIMEOUT_MS = 2_000;
 /** Largest header block of an answer, bytes of names and values. */
 const MAX_ANSWER_HEADER_BYTES = 16_384;
-/** How long a socket is kept for reuse when the merchant gives no `Keep-Alive: timeout=` hint, milliseconds. */
+/**
+ * How long a socket is kept for reuse when the merchant gives no `Keep-Alive: timeout=` hint,
+ * milliseconds.
+ */
 const IDLE_SOCKET_MS = 4_000;
-/** A socket that was used longer ago carries nothing that is paid, milliseconds: less than any usual merchant keeps one. */
+/**
+ * A socket that was used longer ago carries nothing that is paid, milliseconds: less than any usual
+ * merchant keeps one.
+ */
 const STALE_MS = 1_000;
-/** The library closes a socket on which nothing runs after this, milliseconds: longer than a settlement, through which one is held. */
+/**
+ * The library closes a socket on which nothing runs after this, milliseconds: longer than a
+ * settlement, through which one is held.
+ */
 const HELD_SOCKET_MS = 70_000;
 
 /** Nobody accepted a connection in time. */
@@ -51,7 +60,9 @@ export class BackendSocket {
     });
   }
 
-  /** Counts an exchange that is about to be written. True when the socket served another one before. */
+  /**
+   * Counts an exchange that is about to be written. True when the socket served another one before.
+   */
   begin(): boolean {
     this.#exchanges += 1;
     return this.#exchanges > 1;
@@ -86,7 +97,10 @@ function openSocket({ hostname, port, protocol, servername }: buildConnector.Opt
   return connectTls({ ...address, ALPNProtocols: ['http/1.1'], ...(servername ? { servername } : {}) });
 }
 
-/** Something the pool carries that wants to know its wire: the library tells neither reuse nor how a socket ended. */
+/**
+ * Something the pool carries that wants to know its wire: the library tells neither reuse nor how a
+ * socket ended.
+ */
 export abstract class SocketUser {
   wire: BackendSocket | undefined;
 }
@@ -94,7 +108,9 @@ export abstract class SocketUser {
 /** Thrown to withdraw a request before it is written. */
 const WITHDRAWN = new Error('withdrawn');
 
-/** One connection of the pool: undici's client, telling its passengers which wire they travel on. */
+/**
+ * One connection of the pool: undici's client, telling its passengers which wire they travel on.
+ */
 export class Connection extends Client {
   readonly #wire: BackendSocket;
   #idle: NodeJS.Timeout | undefined;
@@ -104,7 +120,8 @@ export class Connection extends Client {
   constructor(origin: string | URL, wire: BackendSocket = new BackendSocket(), reuse = true) {
     super(origin, {
       connect: (options, callback) => wire.open(options, callback),
-      // Time and size are bounded by the hop, in total and exactly; the library's timers measure inactivity.
+      // Time and size are bounded by the hop, in total and exactly; the library's timers measure
+      // inactivity.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: HELD_SOCKET_MS,
@@ -121,8 +138,9 @@ export class Connection extends Client {
   }
 
   /**
-   * Whether its socket was used, and so long ago that the merchant may be about to close it: a few seconds are usual, and a request that
-   * meets the end of a connection may or may not have arrived.
+   * Whether its socket was used, and so long ago that the merchant may be about to close it: a few
+   * seconds are usual, and a request that meets the end of a connection may or may not have
+   * arrived.
    */
   get stale(): boolean {
     return this.#wire.used && performance.now() - this.#restsSince > STALE_MS;
@@ -134,7 +152,8 @@ export class Connection extends Client {
   }
 
   /**
-   * Opens the socket unless it is open: the library connects for a request that is withdrawn before its first byte.
+   * Opens the socket unless it is open: the library connects for a request that is withdrawn before
+   * its first byte.
    * @throws why it could not be opened
    */
   opened(): Promise<void> {

@@ -1,24 +1,39 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Connection, ConnectLate } from './backend-socket.ts';
 
-/** Exchanges in a row that a merchant who takes connections leaves without a byte of an answer, until the breaker opens. */
+/**
+ * Exchanges in a row that a merchant who takes connections leaves without a byte of an answer,
+ * until the breaker opens.
+ */
 export const SILENCES_TO_OPEN = 3;
-/** How long the breaker stays open at first, and at the longest, milliseconds; each trial that fails doubles it. */
+/**
+ * How long the breaker stays open at first, and at the longest, milliseconds; each trial that fails
+ * doubles it.
+ */
 export const FIRST_PERIOD_MS = 250;
 export const LONGEST_PERIOD_MS = 2_000;
-/** Shortest and longest part of a period that is waited, so that replicas do not try in step and recovery is seen within the longest. */
+/**
+ * Shortest and longest part of a period that is waited, so that replicas do not try in step and
+ * recovery is seen within the longest.
+ */
 const JITTER = { from: 0.75, to: 0.95 } as const;
 
 /**
- * `closed`: the merchant is believed to answer. `open`: nothing is sold until a trial succeeds. `probation`: he takes connections
- * again, and nobody knows whether he answers: one sale at a time, until the first answer or the next silence.
+ * `closed`: the merchant is believed to answer. `open`: nothing is sold until a trial succeeds.
+ * `probation`: he takes connections again, and nobody knows whether he answers: one sale at a time,
+ * until the first answer or the next silence.
  */
 export type BreakerState = 'closed' | 'probation' | 'open';
 
-/** `refused`: no connection could be opened. `silent`: connections open, and nothing is answered on them. */
+/**
+ * `refused`: no connection could be opened. `silent`: connections open, and nothing is answered on
+ * them.
+ */
 export type BackendTrouble = 'refused' | 'silent';
 
-/** What a trial heard; it rejects when it could not even connect, or when what must answer did not. */
+/**
+ * What a trial heard; it rejects when it could not even connect, or when what must answer did not.
+ */
 export type Trial = () => Promise<'answered' | 'connected'>;
 
 /** Told when nothing may be sold for want of the merchant, and when something may again. */
@@ -34,14 +49,19 @@ export interface Health {
   answered(): void;
   /** No connection could be opened. */
   unreachable(cause: unknown): void;
-  /** A request was written, and its connection broke or its deadline passed without a byte of an answer. */
+  /**
+   * A request was written, and its connection broke or its deadline passed without a byte of an
+   * answer.
+   */
   silent(cause: unknown): void;
 }
 
 /**
- * The circuit breaker of one backend origin: it remembers refusals and silences, so that no money is taken for calls that are known to
- * fail. One refusal opens it, because a refused connection is certain; a call that got no answer may have been unlucky, so it takes
- * three in a row. Any answer closes it, a 5xx too. While it is open a trial runs at the end of each period: never a call that was paid.
+ * The circuit breaker of one backend origin: it remembers refusals and silences, so that no money
+ * is taken for calls that are known to fail. One refusal opens it, because a refused connection is
+ * certain; a call that got no answer may have been unlucky, so it takes three in a row. Any answer
+ * closes it, a 5xx too. While it is open a trial runs at the end of each period: never a call that
+ * was paid.
  */
 export class CircuitBreaker implements Health {
   readonly #trial: Trial;
@@ -78,7 +98,10 @@ export class CircuitBreaker implements Health {
     return performance.now() - this.#heardAt;
   }
 
-  /** Whether he takes connections and has not been heard since he was silent: a request would not come back for all we know. */
+  /**
+   * Whether he takes connections and has not been heard since he was silent: a request would not
+   * come back for all we know.
+   */
   get mute(): boolean {
     return this.#state === 'open' && this.#trouble === 'silent';
   }
@@ -106,7 +129,10 @@ export class CircuitBreaker implements Health {
     if (this.#silences >= SILENCES_TO_OPEN) this.#open('silent', cause);
   }
 
-  /** Tries the merchant now, or joins the trial that runs. Never rejects; `state` and `quietMs` say what it found. */
+  /**
+   * Tries the merchant now, or joins the trial that runs. Never rejects; `state` and `quietMs` say
+   * what it found.
+   */
   look(): Promise<void> {
     this.#running ??= this.#try().finally(() => {
       this.#running = undefined;
@@ -184,7 +210,10 @@ export class Unanswered extends Error {
 /** Health of a merchant whose state nobody asks for. */
 export const UNWATCHED: Health = { answered: () => {}, unreachable: () => {}, silent: () => {} };
 
-/** How long a connection that opened is watched, milliseconds: one that is closed right behind its accept is no way. */
+/**
+ * How long a connection that opened is watched, milliseconds: one that is closed right behind its
+ * accept is no way.
+ */
 const WATCHED_MS = 20;
 /** How long the merchant may take to answer a probe, milliseconds. */
 const PROBE_TIMEOUT_MS = 1_000;
@@ -198,8 +227,9 @@ export interface Probe {
 }
 
 /**
- * Tries whether the merchant is there: by a connection that opens, and, where he may be asked something, by any answer to a GET. Nothing
- * is kept of either, so that a trial never finds the connection of the one before.
+ * Tries whether the merchant is there: by a connection that opens, and, where he may be asked
+ * something, by any answer to a GET. Nothing is kept of either, so that a trial never finds the
+ * connection of the one before.
  */
 export function createTrial(connection: Connection, host: string, probe: Probe | undefined): Trial {
   return async () => {

@@ -1,8 +1,9 @@
 import type { Connection } from './backend-socket.ts';
 
 /**
- * The line in front of the merchant's sockets, first come first served. Kept here and not in the client library, because only
- * an own queue lets a call leave the line the moment its deadline passes, and be certain that nothing was written.
+ * The line in front of the merchant's sockets, first come first served. Kept here and not in the
+ * client library, because only an own queue lets a call leave the line the moment its deadline
+ * passes, and be certain that nothing was written.
  */
 export class SocketPoolQueue {
   #free: number;
@@ -13,7 +14,10 @@ export class SocketPoolQueue {
     this.#free = sockets;
   }
 
-  /** Calls `start` when a socket may be used: at once, or in turn. Each started exchange calls `release` exactly once. */
+  /**
+   * Calls `start` when a socket may be used: at once, or in turn. Each started exchange calls
+   * `release` exactly once.
+   */
   take(start: () => void): void {
     if (this.#free === 0) {
       this.#waiting.add(start);
@@ -28,7 +32,10 @@ export class SocketPoolQueue {
     return this.#waiting.size > 0;
   }
 
-  /** Leaves the line. False when `start` was already called: then it is `release` that has to follow. */
+  /**
+   * Leaves the line. False when `start` was already called: then it is `release` that has to
+   * follow.
+   */
   leave(start: () => void): boolean {
     return this.#waiting.delete(start);
   }
@@ -45,8 +52,9 @@ export class SocketPoolQueue {
 }
 
 /**
- * The connections to one merchant. The one that was used last is used next, because its socket is the likeliest to be open. Who takes
- * one has a place in a `SocketQueue` of the same size, and gives the connection back before the place.
+ * The connections to one merchant. The one that was used last is used next, because its socket is
+ * the likeliest to be open. Who takes one has a place in a `SocketQueue` of the same size, and
+ * gives the connection back before the place.
  */
 export class ConnectionPool {
   readonly #most: number;
@@ -62,7 +70,8 @@ export class ConnectionPool {
 
   /** A connection that is the caller's until it gives it back. Its socket may be closed. */
   take(): Connection {
-    // One whose last request was given up may still be connecting for it, or closing: the next request would wait for that.
+    // One whose last request was given up may still be connecting for it, or closing: the next
+    // request would wait for that.
     const free = this.#resting.findLastIndex((connection) => connection.stats.size === 0);
     const [rested] = free < 0 ? [] : this.#resting.splice(free, 1);
     const taken = rested ?? this.#created() ?? this.#resting.pop();

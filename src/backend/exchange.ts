@@ -18,7 +18,10 @@ import { createReservations, type ReserveRefusal } from './reservations.ts';
 import { SlowReaders } from './slow-readers.ts';
 import { BackendError, type Exchange, type ReserveBackend } from './types.ts';
 
-/** Belongs to no client: what happens to a client's connection cannot reach the merchant's call. Never connected. */
+/**
+ * Belongs to no client: what happens to a client's connection cannot reach the merchant's call.
+ * Never connected.
+ */
 const NO_CLIENT = new Socket();
 
 /** A request that came from no socket, with the exchange it stands for. */
@@ -28,16 +31,18 @@ class DetachedRequest<Cargo> extends IncomingMessage {
   constructor(cargo: Cargo) {
     super(NO_CLIENT);
     this.cargo = cargo;
-    // The real path was built and checked before the call was priced; here it would only be parsed once more.
+    // The real path was built and checked before the call was priced; here it would only be parsed
+    // once more.
     this.url = '/';
     this.method = 'GET';
   }
 }
 
 /**
- * http-proxy-middleware in capture mode: created once with a fixed target and none of its own plugins, it carries each cargo over a
- * detached request/response pair to `transport`, which takes the place of its `node:http` transport. So every channel gets the
- * merchant's answer as a value, and no header, redirect or error page of the middleware can reach a caller.
+ * http-proxy-middleware in capture mode: created once with a fixed target and none of its own
+ * plugins, it carries each cargo over a detached request/response pair to `transport`, which takes
+ * the place of its `node:http` transport. So every channel gets the merchant's answer as a value,
+ * and no header, redirect or error page of the middleware can reach a caller.
  */
 function createFrame<Cargo>(
   target: URL,
@@ -50,7 +55,8 @@ function createFrame<Cargo>(
       transport(request.cargo);
       return true;
     });
-    // Failures also come through `next`; without a listener the emitter would throw them a second time.
+    // Failures also come through `next`; without a listener the emitter would throw them a second
+    // time.
     proxy.on('error', () => {});
   };
   const middleware = createProxyMiddleware({ target, ejectPlugins: true, selfHandleResponse: true, plugins: [plugin] });
@@ -69,13 +75,19 @@ export interface BackendConnection {
   readonly exchange: Exchange;
   /** Exchanges whose last byte has not come yet, those in the queue included. */
   inFlight(): number;
-  /** Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. May be called again. */
+  /**
+   * Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. May be
+   * called again.
+   */
   close(): Promise<void>;
   /** Ends what still runs (`transport`) and closes the sockets. */
   abort(): Promise<void>;
 }
 
-/** The way to a merchant whose state is known, so that no money is taken for what he cannot deliver (contract 4.6). */
+/**
+ * The way to a merchant whose state is known, so that no money is taken for what he cannot deliver
+ * (contract 4.6).
+ */
 export interface WatchedBackend extends BackendConnection {
   readonly reserve: ReserveBackend;
   /** What is known of the merchant, for readiness and metrics. */
@@ -94,14 +106,20 @@ interface BackendFacts {
 
 /** Where the merchant is and how he is spoken to. */
 interface ExchangeOptions {
-  /** Scheme, host and port of the backend; redirects are never followed, so nothing else is ever contacted. */
+  /**
+   * Scheme, host and port of the backend; redirects are never followed, so nothing else is ever
+   * contacted.
+   */
   readonly origin: string;
   readonly maxSockets?: number;
-  /** Resolves the name at every connection, `dns.lookup` unless given; never to a link-local or metadata address. */
+  /**
+   * Resolves the name at every connection, `dns.lookup` unless given; never to a link-local or
+   * metadata address.
+   */
   readonly resolve?: LookupFunction;
   /**
-   * False opens a connection for each exchange: a side effect must not meet a socket that the merchant closes in the same moment, where
-   * it cannot be told whether it was sent (acp 13.3).
+   * False opens a connection for each exchange: a side effect must not meet a socket that the
+   * merchant closes in the same moment, where it cannot be told whether it was sent (acp 13.3).
    */
   readonly reuse?: boolean;
 }
@@ -114,8 +132,9 @@ export function createExchange(options: ExchangeOptions): BackendConnection {
 }
 
 /**
- * Opens the way to a merchant and watches over it: a first trial runs at once. One of the sockets is the trials' own. `probe`: what may
- * be asked of him without paying; undefined: a connection that opens is all that a trial can show.
+ * Opens the way to a merchant and watches over it: a first trial runs at once. One of the sockets
+ * is the trials' own. `probe`: what may be asked of him without paying; undefined: a connection
+ * that opens is all that a trial can show.
  */
 export function watchBackend(
   options: ExchangeOptions & { readonly probe: Probe | undefined; readonly onChange: ReachListener },
@@ -159,7 +178,8 @@ function openDeps(options: ExchangeOptions, maxSockets: number, breaker: Circuit
     maxSockets,
     () => new Connection(origin, new BackendSocket(options.resolve), options.reuse),
   );
-  // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive until a full collection.
+  // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive
+  // until a full collection.
   let running = 0;
   const enter = createFrame<Passage>(origin, ({ hop, connection }) =>
     connection.dispatch(outgoing(hop, origin.host), hop),
@@ -209,7 +229,10 @@ interface Passage {
   readonly connection: Connection;
 }
 
-/** The request as it goes out. Host and Content-Length are ours alone, whatever the prepared headers say; the body is never chunked. */
+/**
+ * The request as it goes out. Host and Content-Length are ours alone, whatever the prepared headers
+ * say; the body is never chunked.
+ */
 function outgoing({ request }: BackendExchange, host: string): Dispatcher.DispatchOptions {
   const { method, path, headers, body } = request;
   return { method, path, headers: { ...headers, host, 'content-length': undefined }, body: body ?? null };

@@ -1,7 +1,10 @@
 import { lookup } from 'node:dns';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 
-/** Networks that no merchant lives in: unspecified, link-local, multicast and beyond, and the addresses of clouds' metadata. */
+/**
+ * Networks that no merchant lives in: unspecified, link-local, multicast and beyond, and the
+ * addresses of clouds' metadata.
+ */
 const IPV4: readonly (readonly [network: string, prefix: number])[] = [
   ['0.0.0.0', 8],
   ['169.254.0.0', 16],
@@ -16,7 +19,10 @@ const IPV6: readonly (readonly [network: string, prefix: number])[] = [
   ['ff00::', 8],
   ['fd00:ec2::254', 128],
 ];
-/** Where IPv4 addresses stand in IPv6 ones for a translating network (RFC 6052). Those in `::ffff:` the list knows by itself. */
+/**
+ * Where IPv4 addresses stand in IPv6 ones for a translating network (RFC 6052). Those in `::ffff:`
+ * the list knows by itself.
+ */
 const TRANSLATED = { prefix: '64:ff9b::', bits: 96 };
 
 const forbidden = new BlockList();
@@ -26,7 +32,10 @@ for (const [network, prefix] of IPV4) {
 }
 for (const [network, prefix] of IPV6) forbidden.addSubnet(network, prefix, 'ipv6');
 
-/** Whether no connection may go to an IP address, in whichever spelling, with or without the name of its link. */
+/**
+ * Whether no connection may go to an IP address, in whichever spelling, with or without the name of
+ * its link.
+ */
 export function isForbiddenAddress(address: string): boolean {
   const [bare = ''] = address.split('%');
   return forbidden.check(bare, isIPv6(bare) ? 'ipv6' : 'ipv4');
@@ -41,8 +50,8 @@ export class ForbiddenAddress extends Error {
 }
 
 /**
- * Resolves names for connections and leaves forbidden addresses out. The configuration is checked once; what a name means is decided
- * by others, anew at every connection.
+ * Resolves names for connections and leaves forbidden addresses out. The configuration is checked
+ * once; what a name means is decided by others, anew at every connection.
  */
 export function allowedAddresses(resolve: LookupFunction = lookup): LookupFunction {
   return function lookupAllowed(name, options, callback) {

@@ -2,9 +2,15 @@ import type { Channel } from '../events/event.ts';
 import { validTraceparent, validTracestate } from './trace-context.ts';
 import type { ReceivedHeaders } from './types.ts';
 
-/** What the merchant is told about a call. Nothing here is copied from the caller but a valid trace context. */
+/**
+ * What the merchant is told about a call. Nothing here is copied from the caller but a valid trace
+ * context.
+ */
 export interface BackendHeaderFacts {
-  /** Header fields of the prepared request: those an operator configured, and the media type of the body. */
+  /**
+   * Header fields of the prepared request: those an operator configured, and the media type of the
+   * body.
+   */
   readonly configured: Readonly<Record<string, string>>;
   /** Media type of the body, when `configured` does not hold it. */
   readonly contentType?: string;
@@ -21,7 +27,10 @@ export interface BackendHeaderFacts {
   readonly receiptId?: string;
 }
 
-/** Fields that belong to one connection (RFC 9110 7.6.1) or to the exchange: no configuration can set them. */
+/**
+ * Fields that belong to one connection (RFC 9110 7.6.1) or to the exchange: no configuration can
+ * set them.
+ */
 const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -38,7 +47,10 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Fields whose presence tells the merchant something the gateway vouches for: only the gateway may set them. */
+/**
+ * Fields whose presence tells the merchant something the gateway vouches for: only the gateway may
+ * set them.
+ */
 const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'agent-commerce-client',
   'agent-commerce-payer',
@@ -51,7 +63,10 @@ const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** The whole header set of a backend request, lower-case names (contract 3, "headers to the backend"). */
+/**
+ * The whole header set of a backend request, lower-case names (contract 3, "headers to the
+ * backend").
+ */
 export function backendHeaders(facts: BackendHeaderFacts): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(facts.configured)) {
@@ -75,10 +90,14 @@ export function backendHeaders(facts: BackendHeaderFacts): Record<string, string
   return headers;
 }
 
-/** What an agent may see of the merchant's header block. `list`: repeated fields are one list; `single`: the first one counts. */
+/**
+ * What an agent may see of the merchant's header block. `list`: repeated fields are one list;
+ * `single`: the first one counts.
+ */
 const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
   ['content-type', 'single'],
-  // A merchant that compresses although we ask for identity: unlabelled, the same bytes would be garbage to the agent.
+  // A merchant that compresses although we ask for identity: unlabelled, the same bytes would be
+  // garbage to the agent.
   ['content-encoding', 'list'],
   ['content-language', 'list'],
   ['content-disposition', 'single'],
@@ -98,9 +117,10 @@ const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
 export const PAID_CACHE_CONTROL = 'private, no-store';
 
 /**
- * The fields of a delivered answer that go on to the agent, lower-case names (contract 3, "headers relayed to the agent").
- * `free`: whether the merchant decides about caching. `status`: of the answer; without it a body is assumed. A declared length is
- * passed on as it is: the exchange fails the body when the bytes do not match it.
+ * The fields of a delivered answer that go on to the agent, lower-case names (contract 3, "headers
+ * relayed to the agent"). `free`: whether the merchant decides about caching. `status`: of the
+ * answer; without it a body is assumed. A declared length is passed on as it is: the exchange fails
+ * the body when the bytes do not match it.
  */
 export function relayedHeaders(
   received: ReceivedHeaders,

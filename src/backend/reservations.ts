@@ -5,18 +5,30 @@ import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
 import type { SlowReaders } from './slow-readers.ts';
 import type { Exchange, HeldConnection, ReserveBackend } from './types.ts';
 
-/** How long a call waits for a place among the sockets, milliseconds; connecting has a deadline of its own. */
+/**
+ * How long a call waits for a place among the sockets, milliseconds; connecting has a deadline of
+ * its own.
+ */
 const PLACE_WAIT_MS = 2_000;
-/** How long a new connection is watched before it is believed, milliseconds: one that is closed right behind its accept is no way. */
+/**
+ * How long a new connection is watched before it is believed, milliseconds: one that is closed
+ * right behind its accept is no way.
+ */
 const WATCHED_MS = 2;
-/** Between the end of a held connection and its reopening, milliseconds: a merchant who closes at once must not be called in a loop. */
+/**
+ * Between the end of a held connection and its reopening, milliseconds: a merchant who closes at
+ * once must not be called in a loop.
+ */
 const REOPEN_MS = 50;
-/** An answer that is older proves nothing where the merchant can be asked without paying him, milliseconds. */
+/**
+ * An answer that is older proves nothing where the merchant can be asked without paying him,
+ * milliseconds.
+ */
 const HEARD_MS = 1_000;
 
 /**
- * Why a call got no connection. `breaker`: the merchant is known to be away. `connect`: it could not be opened, or did not stay open.
- * `sockets`: all are in use, or half of them are held already.
+ * Why a call got no connection. `breaker`: the merchant is known to be away. `connect`: it could
+ * not be opened, or did not stay open. `sockets`: all are in use, or half of them are held already.
  */
 export type ReserveRefusal = 'breaker' | 'connect' | 'sockets';
 
@@ -30,7 +42,10 @@ interface ReservationParts {
   readonly asks: boolean;
   /** Most connections that are held and not used yet. */
   readonly mostHeld: number;
-  /** Sends a request over a connection of the pool that has a place; both are given back at its end, which is told to `ended`. */
+  /**
+   * Sends a request over a connection of the pool that has a place; both are given back at its end,
+   * which is told to `ended`.
+   */
   readonly exchangeOver: (connection: Connection, ended: () => void) => Exchange;
 }
 
@@ -43,9 +58,10 @@ export interface Reservations {
 }
 
 /**
- * Holds a connection for each call before its money moves: one that was used a moment ago, or a new one. A merchant closes a used
- * connection after a few idle seconds, which is less than a settlement may take, so what became stale meanwhile is not used. One that
- * ends is opened again, so that the call finds it open.
+ * Holds a connection for each call before its money moves: one that was used a moment ago, or a new
+ * one. A merchant closes a used connection after a few idle seconds, which is less than a
+ * settlement may take, so what became stale meanwhile is not used. One that ends is opened again,
+ * so that the call finds it open.
  */
 export function createReservations(parts: ReservationParts): Reservations {
   const { sockets, pool, breaker } = parts;
@@ -117,7 +133,8 @@ export function createReservations(parts: ReservationParts): Reservations {
       },
       release() {
         unhold();
-        // Perhaps never used, and then the library would not look whether it is still open before it writes.
+        // Perhaps never used, and then the library would not look whether it is still open before
+        // it writes.
         connection.drop();
         giveBack(connection);
         ended();

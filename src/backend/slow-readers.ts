@@ -1,9 +1,18 @@
-/** How far behind a reader may be whatever happens, milliseconds: a fast one holds its answer back too, for a moment at a time. */
+/**
+ * How far behind a reader may be whatever happens, milliseconds: a fast one holds its answer back
+ * too, for a moment at a time.
+ */
 export const HOLD_GRACE_MS = 250;
-/** A reader who takes this much is not behind, bytes a millisecond: a slow line, and more than one slow client is worth a socket. */
+/**
+ * A reader who takes this much is not behind, bytes a millisecond: a slow line, and more than one
+ * slow client is worth a socket.
+ */
 export const FAIR_BYTES_A_MS = 256;
 
-/** How far behind the reader of one answer is: the time he held it back, less the time that what he took is worth. */
+/**
+ * How far behind the reader of one answer is: the time he held it back, less the time that what he
+ * took is worth.
+ */
 export class SlowReader {
   readonly giveUp: () => void;
   #behindMs = 0;
@@ -17,7 +26,8 @@ export class SlowReader {
 
   /** The answer waits for its reader from `now` on, after so many bytes in all. */
   hold(received: number, now: number): void {
-    // Never less than nothing: what the kernel's buffers took at first must not be a credit for standing still later.
+    // Never less than nothing: what the kernel's buffers took at first must not be a credit for
+    // standing still later.
     this.#behindMs = Math.max(0, this.#behindMs - (received - this.#taken) / FAIR_BYTES_A_MS);
     this.#taken = received;
     this.#since = now;
@@ -34,9 +44,10 @@ export class SlowReader {
 }
 
 /**
- * The answers that wait for their readers. A reader who takes nothing keeps a socket to the merchant, and a few hundred of them would
- * keep all: so when somebody waits for a socket, the answer whose reader is furthest behind is given up. While nobody waits, a slow
- * line may be as slow as it likes.
+ * The answers that wait for their readers. A reader who takes nothing keeps a socket to the
+ * merchant, and a few hundred of them would keep all: so when somebody waits for a socket, the
+ * answer whose reader is furthest behind is given up. While nobody waits, a slow line may be as
+ * slow as it likes.
  */
 export class SlowReaders {
   readonly #held = new Set<SlowReader>();

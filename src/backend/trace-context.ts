@@ -1,8 +1,14 @@
-/** W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/): what of a caller's trace may reach the merchant. */
+/**
+ * W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/): what of a caller's trace may
+ * reach the merchant.
+ */
 
 /** Section 3.2: version (not ff), trace id and parent id (neither all zero), flags. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** Section 3.3.1.3: a simple key, or tenant@system; the value is printable ASCII without comma and equals sign. */
+/**
+ * Section 3.3.1.3: a simple key, or tenant@system; the value is printable ASCII without comma and
+ * equals sign.
+ */
 const TRACESTATE_MEMBER =
   /^(?:[a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 /** Section 3.3.1.1. */
@@ -14,7 +20,10 @@ export function validTraceparent(value: string): boolean {
   return TRACEPARENT.test(value);
 }
 
-/** Members are separated by commas with optional white space; empty members are legal, repeated keys are not. */
+/**
+ * Members are separated by commas with optional white space; empty members are legal, repeated keys
+ * are not.
+ */
 export function validTracestate(value: string): boolean {
   if (value.length > TRACESTATE_LENGTH_MAX) return false;
   const members = value

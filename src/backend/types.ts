@@ -10,8 +10,9 @@ type StatusOutcome =
   | { readonly kind: 'fail' };
 
 /**
- * Classifies a status (contract 1.2). `relayStatuses`: 4xx statuses the resource delivers as they are; pass an empty list for a
- * paid call. 402 is never among them: only the gateway may ask for money.
+ * Classifies a status (contract 1.2). `relayStatuses`: 4xx statuses the resource delivers as they
+ * are; pass an empty list for a paid call. 402 is never among them: only the gateway may ask for
+ * money.
  */
 export function classify(status: number, relayStatuses: readonly number[]): StatusOutcome {
   if (status >= 200 && status <= 299) return { kind: 'deliver' };
@@ -20,22 +21,33 @@ export function classify(status: number, relayStatuses: readonly number[]): Stat
   return { kind: relayed ? 'deliver' : 'fail' };
 }
 
-/** A request to the merchant, complete before the call is priced. `path` starts with `/` and holds the query. */
+/**
+ * A request to the merchant, complete before the call is priced. `path` starts with `/` and holds
+ * the query.
+ */
 export interface BackendRequest {
   readonly method: 'GET' | 'DELETE' | 'POST' | 'PUT' | 'PATCH';
   readonly path: string;
-  /** Lower-case names; composed from allow-lists only. `host` and `content-length` are set by the exchange. */
+  /**
+   * Lower-case names; composed from allow-lists only. `host` and `content-length` are set by the
+   * exchange.
+   */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | undefined;
 }
 
 /** Bounds of one exchange. */
 export interface ExchangeLimits {
-  /** From connect to last byte, milliseconds; the time in which the reader holds the answer back does not count. */
+  /**
+   * From connect to last byte, milliseconds; the time in which the reader holds the answer back
+   * does not count.
+   */
   readonly timeoutMs: number;
   /** Largest answer body, bytes. */
   readonly maxResponseBytes: number;
-  /** How long the reader may hold the answer back, all in all, milliseconds; 60,000 unless given. */
+  /**
+   * How long the reader may hold the answer back, all in all, milliseconds; 60,000 unless given.
+   */
   readonly readerHoldMs?: number;
   /** Ends the exchange early (a free call whose client left). */
   readonly signal?: AbortSignal;
@@ -44,7 +56,10 @@ export interface ExchangeLimits {
 /** Header fields as received: lower-case names, a repeated field as an array in order. */
 export type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** The merchant's answer, head first. `body` fails with a BackendError when the answer breaks off, is too slow or too large. */
+/**
+ * The merchant's answer, head first. `body` fails with a BackendError when the answer breaks off,
+ * is too slow or too large.
+ */
 export interface BackendAnswer {
   readonly status: number;
   /** Nothing of this is relayed without the allow-list of `relayedHeaders`. */
@@ -55,27 +70,39 @@ export interface BackendAnswer {
 /** Sends one request to the merchant. Rejects with BackendError only. */
 export type Exchange = (request: BackendRequest, limits: ExchangeLimits) => Promise<BackendAnswer>;
 
-/** An open connection to the merchant, kept for one call. Either `exchange` or `release` is called, once. */
+/**
+ * An open connection to the merchant, kept for one call. Either `exchange` or `release` is called,
+ * once.
+ */
 export interface HeldConnection {
-  /** As `Exchange`; while nothing was written it connects again and again until the deadline, whatever the method. */
+  /**
+   * As `Exchange`; while nothing was written it connects again and again until the deadline,
+   * whatever the method.
+   */
   readonly exchange: Exchange;
   /** The call does not need it. */
   release(): void;
 }
 
-/** Opens a connection for one call and keeps it. Undefined: the merchant cannot be reached now. Never rejects. */
+/**
+ * Opens a connection for one call and keeps it. Undefined: the merchant cannot be reached now.
+ * Never rejects.
+ */
 export type ReserveBackend = () => Promise<HeldConnection | undefined>;
 
 /**
- * Why no usable answer came:
- * `unreachable` no connection (nothing was written), `timeout` the total deadline passed, `transport` the connection broke or
- * the bytes were no HTTP (also 101), `response_too_large` above the cap, `aborted` by the signal.
+ * Why no usable answer came: `unreachable` no connection (nothing was written), `timeout` the total
+ * deadline passed, `transport` the connection broke or the bytes were no HTTP (also 101),
+ * `response_too_large` above the cap, `aborted` by the signal.
  */
 export type BackendFailure = 'unreachable' | 'timeout' | 'transport' | 'response_too_large' | 'aborted';
 
 export class BackendError extends Error {
   readonly reason: BackendFailure;
-  /** False only when it is certain that no byte of the request reached the merchant: then any method may be sent again. */
+  /**
+   * False only when it is certain that no byte of the request reached the merchant: then any method
+   * may be sent again.
+   */
   readonly requestWritten: boolean;
   /** Of an answer that was refused for the length it declares: its status came all the same. */
   readonly status: number | undefined;

@@ -31,7 +31,10 @@ export interface Run<Failure> {
 /** A claim that may call the merchant. */
 type Granted = Extract<Claimed, { readonly kind: 'first' | 'again' }>;
 
-/** What an attempt came to; `taken`: the claim was lost before the merchant was called, and this is what the store says now. */
+/**
+ * What an attempt came to; `taken`: the claim was lost before the merchant was called, and this is
+ * what the store says now.
+ */
 type AttemptResult<Failure> = KeyedEnd<Failure> | { readonly kind: 'taken'; readonly taken: Taken };
 
 /** What attempts work with. */
@@ -95,8 +98,9 @@ export function createAttempts({
   };
 
   /**
-   * Undefined: the session is the caller's. It becomes that before its answer is kept, so whoever dies in between has opened nothing that
-   * anybody heard of: the next attempt of the key asks the merchant again, and makes the session that comes its own.
+   * Undefined: the session is the caller's. It becomes that before its answer is kept, so whoever
+   * dies in between has opened nothing that anybody heard of: the next attempt of the key asks the
+   * merchant again, and makes the session that comes its own.
    */
   const disowned = async <Failure>(
     run: Run<Failure>,
@@ -112,7 +116,10 @@ export function createAttempts({
     return opened;
   };
 
-  /** Undefined: enough of the lease is left for the merchant's whole time, so nobody takes over while it works. */
+  /**
+   * Undefined: enough of the lease is left for the merchant's whole time, so nobody takes over
+   * while it works.
+   */
   const renewed = async <Failure>(
     { claim, timeoutMs }: Run<Failure>,
     { kind, token }: Granted,
@@ -154,25 +161,36 @@ export function createAttempts({
     return { kind: 'failed', failure: end.failure };
   };
 
-  /** What may come late has to be waited for where the merchant cannot know it by this key. What it has answered comes no later. */
+  /**
+   * What may come late has to be waited for where the merchant cannot know it by this key. What it
+   * has answered comes no later.
+   */
   const mustSettle = ({ operation }: Pick<Run<unknown>, 'operation'>, { other, why }: Again): boolean =>
     (settings.merchant === 'read-back-only' && !ANSWERED.has(why)) ||
-    // Only a timeout shows that the merchant takes longer than its time, and only a second complete could be a second order.
+    // Only a timeout shows that the merchant takes longer than its time, and only a second complete
+    // could be a second order.
     (other && why === 'timeout' && operation === 'completeCheckoutSession');
 
-  /** Whether the operation may run once more, although an earlier attempt may have reached the merchant. */
+  /**
+   * Whether the operation may run once more, although an earlier attempt may have reached the
+   * merchant.
+   */
   const mayRunAgain = (
     run: Pick<Run<unknown>, 'operation'>,
     read: 'not_happened' | 'unreadable',
     again: Again,
   ): boolean => {
     if (mustSettle(run, again)) return read === 'not_happened' && again.sinceMs > settleMs;
-    // Blindly only where the merchant knows the earlier attempt by the same key, and was never known to have ended it.
+    // Blindly only where the merchant knows the earlier attempt by the same key, and was never
+    // known to have ended it.
     const known = settings.merchant === 'derived-key' && !again.other && again.why !== 'unopened';
     return read === 'not_happened' || known;
   };
 
-  /** That another request still runs is said only while the merchant says so, or may not have ended it yet. */
+  /**
+   * That another request still runs is said only while the merchant says so, or may not have ended
+   * it yet.
+   */
   const kindOfWait = ({ other, why, sinceMs }: Again, read: ReadBack['kind']) => {
     if (!other) return 'in_flight';
     const mayRun = read === 'in_progress' || (!OVER.has(why) && sinceMs <= settleMs);
@@ -186,8 +204,8 @@ export function createAttempts({
     read: Exclude<ReadBack['kind'], 'happened'>,
   ): Promise<KeyedEnd<Failure>> => {
     const hold = holdOf(run.claim, again.token);
-    // An attempt that has only read ends nothing: the earlier one counts as before, with its own key. But where the merchant is at it now,
-    // what must settle begins anew.
+    // An attempt that has only read ends nothing: the earlier one counts as before, with its own
+    // key. But where the merchant is at it now, what must settle begins anew.
     const anew = !again.other || settings.merchant === 'read-back-only';
     if (read === 'in_progress' && anew) await ending.unknown(hold, { why: 'in_progress', keepMs: unknownMs });
     else await ending.release(hold);
@@ -195,7 +213,10 @@ export function createAttempts({
     return { kind: kindOfWait(again, read), retryAfterS: retryAfterS(again.sinceMs, leftMs) };
   };
 
-  /** A merchant may refuse a second attempt because of the first: that came to its end meanwhile, or still runs. */
+  /**
+   * A merchant may refuse a second attempt because of the first: that came to its end meanwhile, or
+   * still runs.
+   */
   const refused = async <Failure>(run: Run<Failure>, again: Again, answer: FinalAnswer): Promise<KeyedEnd<Failure>> => {
     const hold = holdOf(run.claim, again.token);
     const read = (await run.work.readBack?.()) ?? NOTHING_TO_READ;

@@ -6,7 +6,10 @@ export interface OpenEnd {
   readonly since: number;
 }
 
-/** The youngest one on a session. `name`: the key that all of them belong to; undefined: several keys. */
+/**
+ * The youngest one on a session. `name`: the key that all of them belong to; undefined: several
+ * keys.
+ */
 export interface SessionEnd extends OpenEnd {
   readonly name: string | undefined;
 }
@@ -34,7 +37,10 @@ export interface ClaimRecord extends Attempted<'P' | 'U' | 'D', OpenEnd> {
   readonly answer: { readonly status: number; readonly sealed: string } | undefined;
 }
 
-/** One session, held by the attempt of one key. There is none when nothing runs on it and every end is known. */
+/**
+ * One session, held by the attempt of one key. There is none when nothing runs on it and every end
+ * is known.
+ */
 export interface LockRecord extends Attempted<'P' | 'U', SessionEnd> {
   readonly name: string;
 }
@@ -57,7 +63,10 @@ function joined(one: SessionEnd | undefined, other: SessionEnd): SessionEnd {
   return { why, since, name: one.name === other.name ? one.name : undefined };
 }
 
-/** Of an attempt that the store knows nothing of any more: it counts as claimed now, and its lease as over. */
+/**
+ * Of an attempt that the store knows nothing of any more: it counts as claimed now, and its lease
+ * as over.
+ */
 function recordBegunBy({ fingerprint, owner, token }: Hold, now: number): ClaimRecord {
   return { ...begun, fingerprint, owner, token, began: now, leaseEnd: now, ends: now, answer: undefined };
 }
@@ -78,8 +87,9 @@ export interface Outcome<Answer> {
 const REFUSED_FROM = 300;
 
 /**
- * The table of claims (acp 12.4); `checkouts.lua` and the scripts that follow it are its twins. P: an attempt runs, D: it is done,
- * U: nobody knows. The first row that fits decides; what is over (`ends`) is not there.
+ * The table of claims (acp 12.4); `checkouts.lua` and the scripts that follow it are its twins. P:
+ * an attempt runs, D: it is done, U: nobody knows. The first row that fits decides; what is over
+ * (`ends`) is not there.
  *
  *     claim  record                                 lock                     answer         record   lock
  *       1    of another fingerprint                 any                      conflict       -        -
@@ -92,9 +102,10 @@ const REFUSED_FROM = 300;
  *       6    none                                   any                      first, again   P, 1     P
  *       7    U, P, or D that cannot be opened       any                      again          P, + 1   P
  *
- * Rows 5 to 7 answer `again` when the end of an attempt is unknown: of the key itself (a U; a P: its lease ended, or another key took
- * the session over; a D that cannot be opened), or of the session (U; a P that is not this attempt: its lease ended). What was unknown
- * before stays noted beside P, for the key and for the session, until an end replaces it.
+ * Rows 5 to 7 answer `again` when the end of an attempt is unknown: of the key itself (a U; a P:
+ * its lease ended, or another key took the session over; a D that cannot be opened), or of the
+ * session (U; a P that is not this attempt: its lease ended). What was unknown before stays noted
+ * beside P, for the key and for the session, until an end replaces it.
  *
  *     end       record of this owner and token                     lock that this attempt holds
  *     finish    P, U -> D; D stays: true                           goes; refused (300 and above) while an attempt of another key
@@ -103,10 +114,11 @@ const REFUSED_FROM = 300;
  *     release   P -> U as before it, else goes; U stays: true;     P -> U as before it, else goes
  *                 D: false
  *
- * No end touches the record or the lock of another attempt. A record that is not there was lost by the store, for an attempt ends only
- * once: finish and unknown write it as if it were P (unknown also a lock that is not there), and release says true, as there is nothing
- * to undo. Records live until lease + keep of a claim (and never shorter than before
- * it), until keep of an end; `release` leaves that as it is.
+ * No end touches the record or the lock of another attempt. A record that is not there was lost by
+ * the store, for an attempt ends only once: finish and unknown write it as if it were P (unknown
+ * also a lock that is not there), and release says true, as there is nothing to undo. Records live
+ * until lease + keep of a claim (and never shorter than before it), until keep of an end; `release`
+ * leaves that as it is.
  */
 export function claimCheckout(found: Standing, claim: Claim, now: number): Outcome<Claimed> {
   const record = living(found.record, now);
@@ -161,7 +173,9 @@ export function unknownCheckout(
   return { answer: true, next: { record: { ...record, state: 'U', open, ends }, lock } };
 }
 
-/** It certainly did not happen in this attempt. False: it is not this attempt's any more, or done. */
+/**
+ * It certainly did not happen in this attempt. False: it is not this attempt's any more, or done.
+ */
 export function releaseCheckout(found: Standing, hold: Hold, now: number): Outcome<boolean> {
   const record = living(found.record, now);
   if (record !== undefined && (!isOf(record, hold) || record.state === 'D')) return { answer: false, next: found };

@@ -16,7 +16,10 @@ export interface KeyedCall {
 
 /** One attempt at the merchant. */
 export interface Attempt {
-  /** The merchant's own idempotency key: the same over all attempts, pods, restarts and token changes. */
+  /**
+   * The merchant's own idempotency key: the same over all attempts, pods, restarts and token
+   * changes.
+   */
   readonly merchantKey: string;
   /** 1 for the first. */
   readonly number: number;
@@ -63,14 +66,18 @@ export type KeyedEnd<Failure> =
     }
   | { readonly kind: 'failed'; readonly failure: Failure }
   /**
-   * `in_flight`: an attempt of this key runs, or nobody knows yet how it ended. `session_busy`: one of another key runs on the session, or
-   * may. `session_unknown`: none does any more, but how it ended is not known, and the session cannot be read.
+   * `in_flight`: an attempt of this key runs, or nobody knows yet how it ended. `session_busy`: one
+   * of another key runs on the session, or may. `session_unknown`: none does any more, but how it
+   * ended is not known, and the session cannot be read.
    */
   | { readonly kind: 'in_flight' | 'session_busy' | 'session_unknown'; readonly retryAfterS: number }
   | { readonly kind: 'conflict' }
   /** The merchant opened a session that is another client's. */
   | { readonly kind: 'foreign' }
-  /** The store gave no answer: the merchant was not called, or opened a session of which it could not be written down whose it is. */
+  /**
+   * The store gave no answer: the merchant was not called, or opened a session of which it could
+   * not be written down whose it is.
+   */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
 /** Makes a keyed call that is repeated one call, whatever process dies in between (acp 12). */
@@ -89,7 +96,10 @@ export interface ClaimWatch {
   unknown(why: Unknown): void;
   /** The end of an attempt was refused: another one had taken over. */
   fenced(): void;
-  /** The end of an attempt could not be kept, and what the caller was told stands. Its lease ends by itself. */
+  /**
+   * The end of an attempt could not be kept, and what the caller was told stands. Its lease ends by
+   * itself.
+   */
   unstored(cause: unknown): void;
   /** A kept answer could not be opened. */
   unopened(): void;

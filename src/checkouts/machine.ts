@@ -32,15 +32,19 @@ interface IdempotencyOptions {
   readonly time: Time;
 }
 
-/** Operations that move money, or end that they could: on one session they exclude one another, whatever their keys are (acp 12.7). */
+/**
+ * Operations that move money, or end that they could: on one session they exclude one another,
+ * whatever their keys are (acp 12.7).
+ */
 const EXCLUSIVE: ReadonlySet<KeyedOperation> = new Set(['completeCheckoutSession', 'cancelCheckoutSession']);
 const OWNER_BYTES = 16;
 /** How often a call asks the store anew when what it was told no longer holds. */
 const ROUNDS = 3;
 
 /**
- * The idempotency machine over the claims of a store (acp 12). Whoever has claimed calls the merchant, and keeps the answer before it
- * goes out; everybody else is told the kept answer, or to come again. Nothing in here listens to the caller: a call that began is ended.
+ * The idempotency machine over the claims of a store (acp 12). Whoever has claimed calls the
+ * merchant, and keeps the answer before it goes out; everybody else is told the kept answer, or to
+ * come again. Nothing in here listens to the caller: a call that began is ended.
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const { claims, sessions, settings, deploymentId, watch, time } = options;
@@ -57,7 +61,10 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     keepMs: unknownKeepMs(settings.retentionMs),
   });
 
-  /** Does what the store's answer to a claim asks for. `rounds`: how often the store may be asked anew. */
+  /**
+   * Does what the store's answer to a claim asks for. `rounds`: how often the store may be asked
+   * anew.
+   */
   const meet = async <Failure>(run: Run<Failure>, taken: Taken, rounds: number): Promise<KeyedEnd<Failure>> => {
     tell(watch, taken);
     if (taken.kind === 'unavailable') return taken;
@@ -86,7 +93,8 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     const body = ring.open(sealed, { name, fingerprint, status });
     if (body !== undefined) return { kind: 'answered', answer: { status, body }, from: 'kept' };
     watch.unopened();
-    // The call was made, only nobody can tell how it ended: from here on it counts as any other unknown end, never as a new call.
+    // The call was made, only nobody can tell how it ended: from here on it counts as any other
+    // unknown end, never as a new call.
     const claim = { ...run.claim, unopened: sealed };
     return meetAgain({ ...run, claim }, await take({ claims, time }, claim), rounds);
   };

@@ -11,7 +11,10 @@ export type Operation = (typeof OPERATIONS)[number];
 /** Every operation but the reading one is a POST, and is made at most once for a key. */
 export type KeyedOperation = Exclude<Operation, 'getCheckoutSession'>;
 
-/** The one version that is served: it is the value of `API-Version`, of `protocol.version` and of the adapter's `supportedSpec`. */
+/**
+ * The one version that is served: it is the value of `API-Version`, of `protocol.version` and of
+ * the adapter's `supportedSpec`.
+ */
 export const ACP_VERSION = '2026-04-17';
 
 /** What an operation is, whatever the merchant calls its paths. */
@@ -38,5 +41,8 @@ export const OPERATION_RULES: Readonly<Record<Operation, OperationRule>> = {
   cancelCheckoutSession: { method: 'POST', path: `${SESSION}/cancel`, success: 200, timeoutMs: 10_000 },
 };
 
-/** Largest document in either direction, bytes: what the merchant may answer, and what is kept for a repetition. */
+/**
+ * Largest document in either direction, bytes: what the merchant may answer, and what is kept for a
+ * repetition.
+ */
 export const MAX_DOCUMENT_BYTES = 262_144;

@@ -4,7 +4,10 @@ import { ownershipNamesOf } from './names.ts';
 import type { IdempotencySettings } from './settings.ts';
 import { unknownKeepMs } from './taking.ts';
 
-/** Whose a session is. `owner`: as the store knows the client. `ends`: from then on there is no such record, milliseconds of its clock. */
+/**
+ * Whose a session is. `owner`: as the store knows the client. `ends`: from then on there is no such
+ * record, milliseconds of its clock.
+ */
 export interface OwnerRecord {
   readonly owner: string;
   readonly ends: number;
@@ -17,8 +20,8 @@ export interface OwnerOutcome<Answer> {
 }
 
 /**
- * A session becomes its first owner's, and stays his: false for everybody else, as long as he is remembered. `session-own.lua` and
- * `session-ownership.lua` are the twins of these two.
+ * A session becomes its first owner's, and stays his: false for everybody else, as long as he is
+ * remembered. `session-own.lua` and `session-ownership.lua` are the twins of these two.
  */
 export function ownSession(
   found: OwnerRecord | undefined,
@@ -30,7 +33,10 @@ export function ownSession(
   return { answer: true, next: { owner, ends: Math.max(record?.ends ?? 0, now + keepMs) } };
 }
 
-/** How much of its time may be over before a use begins it anew: so most calls write nothing. `session-ownership.lua` has the same. */
+/**
+ * How much of its time may be over before a use begins it anew: so most calls write nothing.
+ * `session-ownership.lua` has the same.
+ */
 const WORN = 1 / 16;
 
 /** How long a session is kept so that after each use at least `forMs` milliseconds are left. */
@@ -61,8 +67,8 @@ interface SessionOptions {
   readonly settings: Pick<IdempotencySettings, 'secret' | 'retentionMs' | 'sessionKeepMs'>;
   readonly deploymentId: string;
   /**
-   * Whether a session that nobody is known to own may be asked of the merchant: where there is one client, it is his; where the merchant
-   * is told the client and looks at it, the merchant decides.
+   * Whether a session that nobody is known to own may be asked of the merchant: where there is one
+   * client, it is his; where the merchant is told the client and looks at it, the merchant decides.
    */
   readonly servesUnknown: boolean;
   readonly time: Time;
@@ -71,7 +77,10 @@ interface SessionOptions {
 /** What a client may do with a session. */
 export type Access =
   | { readonly kind: 'granted' }
-  /** For this client there is no such session: `other`: it is another client's; `none`: it is not known whose it is. */
+  /**
+   * For this client there is no such session: `other`: it is another client's; `none`: it is not
+   * known whose it is.
+   */
   | { readonly kind: 'absent'; readonly whose: 'other' | 'none' }
   /** The store gave no answer, and it must not be guessed. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
@@ -84,7 +93,10 @@ export type Opened =
   /** Nobody could ever use it: the store did not take whose it is. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
-/** Whose checkout sessions are. A session belongs to the client that opened it, and for others there is none. Nothing here rejects. */
+/**
+ * Whose checkout sessions are. A session belongs to the client that opened it, and for others there
+ * is none. Nothing here rejects.
+ */
 export interface Sessions {
   access(clientId: string, sessionId: string): Promise<Access>;
   /** Before the client hears of the session: who has heard of it must be able to use it. */

@@ -1,7 +1,10 @@
 import type { SealingKeys } from '../crypto/seal.ts';
 import type { Operation } from './operations.ts';
 
-/** Who may call. A claim belongs to a client, not to a token: tokens are changed while claims are open (acp 8 and 12.1). */
+/**
+ * Who may call. A claim belongs to a client, not to a token: tokens are changed while claims are
+ * open (acp 8 and 12.1).
+ */
 export interface AcpClient {
   readonly id: string;
   readonly tokens: readonly string[];
@@ -11,15 +14,22 @@ export interface AcpClient {
 export interface IdempotencySettings {
   /** How long an answer is kept, milliseconds; at least 24 hours. */
   readonly retentionMs: number;
-  /** How long after its last call it is remembered whose a session is, milliseconds, beyond what is remembered of its calls. */
+  /**
+   * How long after its last call it is remembered whose a session is, milliseconds, beyond what is
+   * remembered of its calls.
+   */
   readonly sessionKeepMs: number;
-  /** Names and fingerprints are made with it. Changing it frees every open claim, and nobody knows any more whose sessions are. */
+  /**
+   * Names and fingerprints are made with it. Changing it frees every open claim, and nobody knows
+   * any more whose sessions are.
+   */
   readonly secret: Uint8Array;
   /** The first seals, all of them open. */
   readonly keys: SealingKeys;
   /**
-   * `derived-key`: the merchant is given a key that stays the same over all attempts, and an operation whose end is unknown runs again
-   * with it. `read-back-only`: for a merchant that looks at no key; for a while after a timeout only the session is read.
+   * `derived-key`: the merchant is given a key that stays the same over all attempts, and an
+   * operation whose end is unknown runs again with it. `read-back-only`: for a merchant that looks
+   * at no key; for a while after a timeout only the session is read.
    */
   readonly merchant: 'derived-key' | 'read-back-only';
   /** Whether complete and cancel exclude one another on a session, whatever their keys. */
@@ -32,9 +42,15 @@ export interface AcpBackend {
   readonly origin: string;
   /** Sent with every call; a caller cannot overrule them. */
   readonly headers: Readonly<Record<string, string>>;
-  /** `path`: with the prefix of the base URL; it holds SESSION_PLACE wherever the operation has a session. */
+  /**
+   * `path`: with the prefix of the base URL; it holds SESSION_PLACE wherever the operation has a
+   * session.
+   */
   readonly operations: Readonly<Record<Operation, { readonly path: string; readonly timeoutMs: number }>>;
-  /** Whether the merchant keeps sessions apart by `Agent-Commerce-Client` itself: then he is asked for those that the store does not know. */
+  /**
+   * Whether the merchant keeps sessions apart by `Agent-Commerce-Client` itself: then he is asked
+   * for those that the store does not know.
+   */
   readonly scopesByClient: boolean;
 }
 
@@ -60,7 +76,10 @@ export interface AcpSettings {
   readonly acceptLineItemQuantity: boolean;
   /** Whether an answer that contradicts itself is refused, and not only counted. */
   readonly strictSemantics: boolean;
-  /** Whether the merchant's `requires_3ds` is passed on by its code; otherwise it is `invalid_request_body`, like every refusal of a body. */
+  /**
+   * Whether the merchant's `requires_3ds` is passed on by its code; otherwise it is
+   * `invalid_request_body`, like every refusal of a body.
+   */
   readonly authenticationErrors: boolean;
 }
 

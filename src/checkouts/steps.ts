@@ -2,8 +2,9 @@ import { channel } from 'node:diagnostics_channel';
 import type { KeyedOperation } from './operations.ts';
 
 /**
- * The steps of a keyed call, in order. Whoever subscribes to the diagnostics channel `acg.checkout` is told of each one at once, in the
- * same turn: `{ step, operation }`. The tests that end the process exactly there use it (acp 12.9).
+ * The steps of a keyed call, in order. Whoever subscribes to the diagnostics channel `acg.checkout`
+ * is told of each one at once, in the same turn: `{ step, operation }`. The tests that end the
+ * process exactly there use it (acp 12.9).
  */
 export type CheckoutStep =
   | 'before_claim'

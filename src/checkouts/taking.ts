@@ -3,9 +3,15 @@ import type { Time } from '../time/time.ts';
 import type { CheckoutClaims, Claim, Claimed, Hold, SealedAnswer, UnknownEnd } from './claims.ts';
 import type { ClaimOutcome, ClaimWatch } from './idempotency.ts';
 
-/** Writes down how attempts ended. A store that is away keeps nobody from the answer: the lease ends by itself. Nothing rejects. */
+/**
+ * Writes down how attempts ended. A store that is away keeps nobody from the answer: the lease ends
+ * by itself. Nothing rejects.
+ */
 export interface Ending {
-  /** `fenced`: another attempt took over, and its answer counts. `unstored`: it counts, but could not be kept. */
+  /**
+   * `fenced`: another attempt took over, and its answer counts. `unstored`: it counts, but could
+   * not be kept.
+   */
   finish(hold: Hold, answer: SealedAnswer): Promise<'kept' | 'fenced' | 'unstored'>;
   unknown(hold: Hold, end: UnknownEnd): Promise<void>;
   release(hold: Hold): Promise<void>;
@@ -50,28 +56,47 @@ export function createEnding(options: {
   };
 }
 
-/** After this long without an answer a command of the store has failed, milliseconds; both adapters keep to it. */
+/**
+ * After this long without an answer a command of the store has failed, milliseconds; both adapters
+ * keep to it.
+ */
 const STORE_COMMAND_TIMEOUT_MS = 500;
-/** For the process itself, milliseconds: between the store's answer and the merchant's socket, and back. */
+/**
+ * For the process itself, milliseconds: between the store's answer and the merchant's socket, and
+ * back.
+ */
 const SLACK_MS = 2_000;
-/** How long an attempt whose end is unknown is remembered at least, milliseconds: as long as an agent may come back to it. */
+/**
+ * How long an attempt whose end is unknown is remembered at least, milliseconds: as long as an
+ * agent may come back to it.
+ */
 const SHORTEST_UNKNOWN_KEEP_MS = 7 * 24 * 60 * 60 * 1_000;
-/** How much longer than the longest operation a merchant may be at work on what was given up, milliseconds. */
+/**
+ * How much longer than the longest operation a merchant may be at work on what was given up,
+ * milliseconds.
+ */
 const SETTLE_MARGIN_MS = 30_000;
 
-/** How long an attempt has, milliseconds: the merchant's time, and that of the commands around it (acp 12.4). */
+/**
+ * How long an attempt has, milliseconds: the merchant's time, and that of the commands around it
+ * (acp 12.4).
+ */
 export function leaseFor(timeoutMs: number): number {
   return timeoutMs + 2 * STORE_COMMAND_TIMEOUT_MS + SLACK_MS;
 }
 
-/** How long an attempt whose end is unknown is remembered, milliseconds: never shorter than an answer would be. */
+/**
+ * How long an attempt whose end is unknown is remembered, milliseconds: never shorter than an
+ * answer would be.
+ */
 export function unknownKeepMs(retentionMs: number): number {
   return Math.max(retentionMs, SHORTEST_UNKNOWN_KEEP_MS);
 }
 
 /**
- * How long after the beginning of an attempt with an unknown end its effect may still come, milliseconds: for a merchant that looks at no
- * key the operation does not run again before (acp 12.5).
+ * How long after the beginning of an attempt with an unknown end its effect may still come,
+ * milliseconds: for a merchant that looks at no key the operation does not run again before (acp
+ * 12.5).
  */
 export function settleWindowMs(longestTimeoutMs: number): number {
   return longestTimeoutMs + SETTLE_MARGIN_MS;
@@ -80,8 +105,9 @@ export function settleWindowMs(longestTimeoutMs: number): number {
 const MS = 1_000;
 
 /**
- * When to ask again about something that runs, whole seconds: as long as it has run already, which grows like a back-off, but not beyond
- * its end. At least 1. `ageMs`: since it began; `leftMs`: how long it may still take.
+ * When to ask again about something that runs, whole seconds: as long as it has run already, which
+ * grows like a back-off, but not beyond its end. At least 1. `ageMs`: since it began; `leftMs`: how
+ * long it may still take.
  */
 export function retryAfterS(ageMs: number, leftMs: number): number {
   return Math.max(1, Math.min(Math.ceil(ageMs / MS), Math.ceil(leftMs / MS)));
@@ -98,7 +124,10 @@ interface AnswerContext {
 /** Kept answers as the store has them: base64url text that tells nothing. */
 export interface AnswerSeal {
   seal(body: Uint8Array, context: AnswerContext): string;
-  /** Undefined when it cannot be opened, whyever: then nobody knows the answer, but the call was made. */
+  /**
+   * Undefined when it cannot be opened, whyever: then nobody knows the answer, but the call was
+   * made.
+   */
   open(sealed: string, context: AnswerContext): Uint8Array | undefined;
 }
 
@@ -115,7 +144,10 @@ function partsOf({ name, fingerprint, status }: AnswerContext): readonly (string
   return [name, fingerprint, status];
 }
 
-/** What a claim came to. `sentAt`: of the monotonic clock; a lease that it began runs from no earlier moment. */
+/**
+ * What a claim came to. `sentAt`: of the monotonic clock; a lease that it began runs from no
+ * earlier moment.
+ */
 export type Taken =
   | { readonly kind: 'claimed'; readonly claimed: Claimed; readonly sentAt: number }
   | { readonly kind: 'unavailable'; readonly cause: unknown };
@@ -124,8 +156,8 @@ export type Taken =
 const PAUSE_MS = 200;
 
 /**
- * Claims. A command whose reply was lost goes out once more while the time of one command lasts: its owner is recognised, so it does no
- * harm. Never rejects.
+ * Claims. A command whose reply was lost goes out once more while the time of one command lasts:
+ * its owner is recognised, so it does no harm. Never rejects.
  */
 export async function take(
   { claims, time }: { readonly claims: CheckoutClaims; readonly time: Time },

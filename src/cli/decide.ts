@@ -31,9 +31,11 @@ export function readDecision(payId: string, words: readonly string[], transactio
 }
 
 /**
- * `acg reconcile --decide PAYID paid|unpaid`: ends a payment that is `unresolved`. Paid: it is owed from now on, so a gateway delivers it,
- * or its buyer collects it, for 24 hours, and then a refund is due. Unpaid: its buyer is asked to pay anew. May run while the gateways do.
- * @throws UsageError, ConfigError; Error when the store does not answer, or the payment waits for no decision
+ * `acg reconcile --decide PAYID paid|unpaid`: ends a payment that is `unresolved`. Paid: it is owed
+ * from now on, so a gateway delivers it, or its buyer collects it, for 24 hours, and then a refund
+ * is due. Unpaid: its buyer is asked to pay anew. May run while the gateways do.
+ * @throws UsageError, ConfigError; Error when the store does not answer, or the payment waits for
+ * no decision
  */
 export async function decide({ config, decision }: { readonly config?: string; readonly decision: Decision }) {
   const { storage, merchant } = loadConfig({ path: config, env: process.env });

@@ -9,8 +9,9 @@ export class UsageError extends Error {
 }
 
 /**
- * Runs a command and makes what became of it the exit code of the process: what the command gives, 64 for wrong usage, 78 for a wrong
- * configuration (sysexits), 1 for anything else that it throws. The error goes to stderr, wrong usage with the usage.
+ * Runs a command and makes what became of it the exit code of the process: what the command gives,
+ * 64 for wrong usage, 78 for a wrong configuration (sysexits), 1 for anything else that it throws.
+ * The error goes to stderr, wrong usage with the usage.
  */
 export async function exitWith(command: () => Promise<number>, usage: string): Promise<void> {
   try {

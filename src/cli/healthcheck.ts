@@ -3,7 +3,10 @@ import { loadConfig } from '../config/load.ts';
 
 const DEADLINE_MS = 1_500;
 
-/** `acg healthcheck`: 0 when the gateway of this configuration answers /health, for containers without a probe of their own. */
+/**
+ * `acg healthcheck`: 0 when the gateway of this configuration answers /health, for containers
+ * without a probe of their own.
+ */
 export function healthcheck(args: { readonly config?: string }): Promise<void> {
   const { management } = loadConfig({ path: args.config, env: process.env });
   return new Promise((resolve, reject) => {

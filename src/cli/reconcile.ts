@@ -30,9 +30,10 @@ interface ReconcileArgs {
 }
 
 /**
- * `acg reconcile --from-chain`: after a loss of the store, writes a receipt for every payment that the chain shows and the book does not
- * know. One JSON line each on stdout; a second run finds nothing left to do. It may run while the gateways do: a payment has one receipt,
- * what it writes never replaces what a gateway wrote, and a gateway's word replaces it.
+ * `acg reconcile --from-chain`: after a loss of the store, writes a receipt for every payment that
+ * the chain shows and the book does not know. One JSON line each on stdout; a second run finds
+ * nothing left to do. It may run while the gateways do: a payment has one receipt, what it writes
+ * never replaces what a gateway wrote, and a gateway's word replaces it.
  * @throws UsageError, ConfigError; Error when node or store do not answer
  */
 export async function reconcile(args: ReconcileArgs): Promise<void> {
@@ -113,8 +114,9 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
 }
 
 /**
- * Whether a payment to the payee was made for this store (contract 4.3): every one where the operator says that nothing else is paid to it,
- * else those that our own relayer sent and marked. @throws ConfigError when neither can be
+ * Whether a payment to the payee was made for this store (contract 4.3): every one where the
+ * operator says that nothing else is paid to it, else those that our own relayer sent and marked.
+ * @throws ConfigError when neither can be
  */
 async function ownership({
   payToExclusive,
@@ -132,9 +134,10 @@ async function ownership({
 }
 
 /**
- * Whether the receipt of a payment that is not in the book was lost. A book over its bounds drops delivered ones, and those must not come
- * back as owed. While the ledger remembers payments it says which were delivered; after that, what was dropped and what was lost look
- * alike. `paidMs`: milliseconds, of its block. `trimmed`: the oldest and newest ids that were dropped.
+ * Whether the receipt of a payment that is not in the book was lost. A book over its bounds drops
+ * delivered ones, and those must not come back as owed. While the ledger remembers payments it says
+ * which were delivered; after that, what was dropped and what was lost look alike. `paidMs`:
+ * milliseconds, of its block. `trimmed`: the oldest and newest ids that were dropped.
  */
 export function wasLost(
   id: string,

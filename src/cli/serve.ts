@@ -20,7 +20,10 @@ const FAULTS: Readonly<Record<string, readonly [setting: 'host' | 'port', why: s
   EADDRNOTAVAIL: ['host', 'is no address of this machine'],
 };
 
-/** Starts to listen where that section of the configuration says.  @throws Error that names the setting and the address */
+/**
+ * Starts to listen where that section of the configuration says. @throws Error that names the
+ * setting and the address
+ */
 export async function listenAt(
   listener: Pick<Listener, 'listen'>,
   section: 'server' | 'management',
@@ -38,7 +41,10 @@ export async function listenAt(
   }
 }
 
-/** New calls are still served this long after the drain began, seconds, unless GATEWAY_DRAIN_SECONDS says otherwise. */
+/**
+ * New calls are still served this long after the drain began, seconds, unless GATEWAY_DRAIN_SECONDS
+ * says otherwise.
+ */
 const DEFAULT_DRAIN_SECONDS = 5;
 const MAX_DRAIN_SECONDS = 600;
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
@@ -69,7 +75,10 @@ const CHECKOUT_SPARE_MS = 5_000;
 
 /** What has to be closed, in the order it was opened. */
 type Opened = (() => unknown)[];
-/** Closed, and would keep the process alive for many seconds all the same: an exporter that waits for its collector. */
+/**
+ * Closed, and would keep the process alive for many seconds all the same: an exporter that waits
+ * for its collector.
+ */
 const CLINGS = Symbol('clings');
 
 /** What stands behind the ports. */
@@ -79,8 +88,9 @@ interface Openers {
 }
 
 /**
- * `acg serve`: runs the gateway until SIGTERM or SIGINT. A second signal ends it at once; SIGHUP only ends it with its
- * terminal. `openers`: who opens store and rail; a build that is to misbehave, to prove that it would be noticed, brings its own.
+ * `acg serve`: runs the gateway until SIGTERM or SIGINT. A second signal ends it at once; SIGHUP
+ * only ends it with its terminal. `openers`: who opens store and rail; a build that is to
+ * misbehave, to prove that it would be noticed, brings its own.
  */
 export async function serve(
   args: { readonly config?: string },
@@ -111,7 +121,10 @@ export async function serve(
   }
 }
 
-/** What `serve` is told, by file and environment.  @throws ConfigError, which stands in the log as well */
+/**
+ * What `serve` is told, by file and environment. @throws ConfigError, which stands in the log as
+ * well
+ */
 function configured(args: { readonly config?: string }) {
   try {
     const config = loadConfig({ path: args.config, env: process.env });
@@ -122,13 +135,18 @@ function configured(args: { readonly config?: string }) {
   }
 }
 
-/** The last line of a start that failed says why: what closing the half-opened met comes before it. */
+/**
+ * The last line of a start that failed says why: what closing the half-opened met comes before it.
+ */
 function notStarted(log: Log, error: unknown): void {
   log.fatal({ err: error }, 'not started');
   log.flush();
 }
 
-/** Last opened, first closed; also when opening failed half-way, or a listener without its sibling would keep on answering. */
+/**
+ * Last opened, first closed; also when opening failed half-way, or a listener without its sibling
+ * would keep on answering.
+ */
 async function closed(opened: Opened, log: Log): Promise<void> {
   let clings = false;
   for (const close of opened.reverse())
@@ -141,7 +159,9 @@ async function closed(opened: Opened, log: Log): Promise<void> {
   if (clings) setImmediate(() => process.exit());
 }
 
-/** Opens everything, noting how to close it, and resolves to the drain once both listeners listen. */
+/**
+ * Opens everything, noting how to close it, and resolves to the drain once both listeners listen.
+ */
 async function open(
   config: ReturnType<typeof loadConfig>,
   drainSeconds: number,
@@ -157,7 +177,8 @@ async function open(
   const tracing = await openTracing(process.env, log);
   opened.push(async () => ((await tracing.close()) ? undefined : CLINGS));
 
-  // The hook on the management port and the signal start one and the same drain; both need the gateway they end.
+  // The hook on the management port and the signal start one and the same drain; both need the
+  // gateway they end.
   const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);
   const gateway = createGateway({ config, store, rail, log, tracing }, drain);
   opened.push(() => gateway.close());
@@ -208,8 +229,9 @@ function finishMs({ protocols: { acp } }: ReturnType<typeof loadConfig>): number
 }
 
 /**
- * Who sends SIGHUP wants the configuration read again; the default of the system would end running calls without a drain. From a
- * terminal it says that the terminal is gone: the gateway ends with it, there is nobody left to log to.
+ * Who sends SIGHUP wants the configuration read again; the default of the system would end running
+ * calls without a drain. From a terminal it says that the terminal is gone: the gateway ends with
+ * it, there is nobody left to log to.
  */
 function stayOnHangUp(log: Log): void {
   if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) return;

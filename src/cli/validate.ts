@@ -2,7 +2,10 @@ import { configWarnings, loadConfig } from '../config/load.ts';
 import { frontsSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
 
-/** `acg validate`: reads the configuration with the code that start-up uses and says what it means. Opens nothing. */
+/**
+ * `acg validate`: reads the configuration with the code that start-up uses and says what it means.
+ * Opens nothing.
+ */
 export function validate(args: { readonly config?: string }): void {
   const config = loadConfig({ path: args.config, env: process.env });
   compileCatalogue(config);

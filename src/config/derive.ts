@@ -19,8 +19,9 @@ const RESOURCES = schema.properties.resources;
 const KEY_PATH = 'payments.x402.facilitator.privateKey';
 
 /**
- * The typed configuration. Sections that the schema refused are skipped, all others are checked in full, so that one run names
- * every problem. `fromFile`: paths whose value came out of a mounted file.
+ * The typed configuration. Sections that the schema refused are skipped, all others are checked in
+ * full, so that one run names every problem. `fromFile`: paths whose value came out of a mounted
+ * file.
  * @throws ConfigError
  */
 export function deriveConfig(
@@ -72,7 +73,10 @@ export function deriveConfig(
   };
 }
 
-/** Whether nobody outside this machine can meet the shop; unknown, too, where what decides it was refused. */
+/**
+ * Whether nobody outside this machine can meet the shop; unknown, too, where what decides it was
+ * refused.
+ */
 function isTrial({ merchant, storage }: ConfigDocument, x402: X402Config | undefined, problems: ProblemList): boolean {
   if (!problems.sound('merchant') || !problems.sound('storage')) return true;
   const money = x402 !== undefined && x402.mode !== 'local';

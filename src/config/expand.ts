@@ -9,7 +9,10 @@ type EnvironmentText =
   | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean }
   | { readonly kind: 'fault'; readonly message: string };
 
-/** A variable, or the file that the variable of the same name with `_FILE` points to. Both at once is a mistake. */
+/**
+ * A variable, or the file that the variable of the same name with `_FILE` points to. Both at once
+ * is a mistake.
+ */
 function environmentText(name: string, env: Environment): EnvironmentText {
   const direct = env[name];
   const file = env[`${name}_FILE`];
@@ -34,7 +37,9 @@ class SecretFileError extends Error {}
 interface Override {
   readonly name: string;
   readonly path: readonly [string, ...string[]];
-  /** Only when the document already has this section: a token alone does not switch an adapter on. */
+  /**
+   * Only when the document already has this section: a token alone does not switch an adapter on.
+   */
   readonly needs?: readonly string[];
   /** Replaced by the override: one store, not two. */
   readonly drops?: readonly [section: string, key: string];
@@ -52,7 +57,10 @@ interface Chosen {
   readonly text: string;
 }
 
-/** The overrides that the environment sets, with the paths they settle; empty variables count as unset. */
+/**
+ * The overrides that the environment sets, with the paths they settle; empty variables count as
+ * unset.
+ */
 interface EnvironmentOverrides {
   readonly paths: ReadonlySet<string>;
   apply(document: unknown): unknown;
@@ -113,8 +121,9 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
- * Replaces `${VAR}`, `${VAR:-default}` and `${file:/path}` in string values, never in keys. What was put in is not expanded again,
- * so a secret may contain `${`. `settled` paths are skipped: the environment overrides them anyway.
+ * Replaces `${VAR}`, `${VAR:-default}` and `${file:/path}` in string values, never in keys. What
+ * was put in is not expanded again, so a secret may contain `${`. `settled` paths are skipped: the
+ * environment overrides them anyway.
  */
 export function expand(
   document: unknown,

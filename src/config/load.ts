@@ -10,14 +10,18 @@ import { checkoutWarnings } from './sections/acp-warnings.ts';
 import { MAKE_A_KEY, SEALING_KEYS } from './sections/sealing.ts';
 import { validateDocument } from './validate.ts';
 
-/** Where a configuration comes from. `path` is the `--config` argument; without it AGENT_COMMERCE_CONFIG, else `config.yaml`. */
+/**
+ * Where a configuration comes from. `path` is the `--config` argument; without it
+ * AGENT_COMMERCE_CONFIG, else `config.yaml`.
+ */
 interface ConfigSource {
   readonly path?: string | undefined;
   readonly env: Environment;
 }
 
 /**
- * Reads, expands, validates and derives the configuration. Nothing is opened but the file itself and the mounted secrets it names.
+ * Reads, expands, validates and derives the configuration. Nothing is opened but the file itself
+ * and the mounted secrets it names.
  * @throws ConfigError with every problem, before anything starts
  */
 export function loadConfig({ path, env }: ConfigSource): GatewayConfig {
@@ -31,7 +35,8 @@ export function parseConfig(text: string, env: Environment): GatewayConfig {
   const overrides = environmentOverrides(raw, env, problems);
   const expansion = expand(raw, env, overrides.paths, problems);
   const document = overrides.apply(expansion.value);
-  // A refused document is still looked through, section by section: `deriveConfig` skips what the schema refused.
+  // A refused document is still looked through, section by section: `deriveConfig` skips what the
+  // schema refused.
   validateDocument(document, problems);
   if (!problems.sound('')) problems.throwIfAny();
   return deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
@@ -52,7 +57,10 @@ const ROTATION_WARNINGS = {
   ],
 } as const;
 
-/** What an operator should know although it is allowed; for the log and for `doctor`. Never holds a configured value. */
+/**
+ * What an operator should know although it is allowed; for the log and for `doctor`. Never holds a
+ * configured value.
+ */
 export function configWarnings(config: GatewayConfig): readonly string[] {
   const { server, protocols, resources } = config;
   const weak = server.adminTokens.some((token) => token.length < STRONG_TOKEN_LENGTH);
@@ -79,7 +87,10 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
   ];
 }
 
-/** What buyers send and are given, and what they signed, in clear. What is forgotten with the process is no file. */
+/**
+ * What buyers send and are given, and what they signed, in clear. What is forgotten with the
+ * process is no file.
+ */
 function sealingWarnings({ storage: { engine, sealing }, x402 }: GatewayConfig): readonly string[] {
   const forgets = engine.kind === 'sqlite' && engine.path === ':memory:';
   if (sealing !== undefined || x402 === undefined || forgets) return [];

@@ -6,8 +6,8 @@ import type { GatewayConfig } from './document/config.ts';
 const SHORTEST_SECRET = 8;
 
 /**
- * Every configured value that must not come out anywhere: what a peer's error message may echo. Nothing of it is ever logged on
- * purpose; the log uses the list as a last net.
+ * Every configured value that must not come out anywhere: what a peer's error message may echo.
+ * Nothing of it is ever logged on purpose; the log uses the list as a last net.
  */
 export function secretsOf(config: GatewayConfig): readonly string[] {
   const { server, storage, backend, protocols, x402, authorization, resources } = config;

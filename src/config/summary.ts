@@ -10,7 +10,10 @@ export function mandatesSummary({
   return `ap2 mandates for ${asking} of ${resources.length} resources (issuers: ${ap2.issuers.length})`;
 }
 
-/** What a payment gets that the chain shows and the store has lost; for people, in `validate` and in the first line of the log. */
+/**
+ * What a payment gets that the chain shows and the store has lost; for people, in `validate` and in
+ * the first line of the log.
+ */
 export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string {
   if (x402 === undefined) return 'no payments';
   const { onStoreLoss, payToExclusive, rpcUrl, facilitator } = x402;
@@ -24,7 +27,10 @@ export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string 
     : `refused with 409, because another store or seller may use payTo; ${advice}`;
 }
 
-/** Which adapters are there, where, and how many resources each offers; for people, in `validate` and in the first line of the log. */
+/**
+ * Which adapters are there, where, and how many resources each offers; for people, in `validate`
+ * and in the first line of the log.
+ */
 export function frontsSummary({ protocols, resources }: Pick<GatewayConfig, 'protocols' | 'resources'>): string {
   const fronts = (['http', 'mcp', 'a2a'] as const)
     .filter((front) => protocols[front].enabled)

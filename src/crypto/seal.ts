@@ -24,7 +24,10 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES = 2;
 
-/** Seals with AES-256-GCM. `deflate`: whether more than 2 kB are compressed before, which text deserves and costs most of the time. */
+/**
+ * Seals with AES-256-GCM. `deflate`: whether more than 2 kB are compressed before, which text
+ * deserves and costs most of the time.
+ */
 export function seal(
   body: Uint8Array,
   { id, key }: SealingKey,
@@ -48,7 +51,10 @@ export function keyIdOf(sealed: Uint8Array): string | undefined {
   return Buffer.from(sealed.subarray(HEAD_BYTES, HEAD_BYTES + length)).toString('utf8');
 }
 
-/** The bytes that were sealed. @throws Error when it was with another key, for something else, or they were changed */
+/**
+ * The bytes that were sealed. @throws Error when it was with another key, for something else, or
+ * they were changed
+ */
 function unseal(sealed: Uint8Array, { id, key }: SealingKey, context: SealContext): Buffer {
   const [form = 0, length = 0] = sealed;
   const nonceAt = HEAD_BYTES + length;
@@ -77,8 +83,9 @@ export interface KeyRing {
 }
 
 /**
- * The first key seals, all of them open. To change keys without a gap every gateway first gets the new one at the last place, and then
- * at the first. `deflate`: whether what is large is compressed before.
+ * The first key seals, all of them open. To change keys without a gap every gateway first gets the
+ * new one at the last place, and then at the first. `deflate`: whether what is large is compressed
+ * before.
  */
 export function createKeyRing(keys: SealingKeys, options: { readonly deflate?: boolean } = {}): KeyRing {
   const [first] = keys;
@@ -110,7 +117,10 @@ export function sealText(ring: KeyRing, text: string, context: SealContext): str
   return isSealed(text) ? text : MARK + ring.seal(Buffer.from(text, 'utf8'), context).toString('base64url');
 }
 
-/** The text that was sealed, or a text that never was; undefined when it cannot be opened, as without a ring. */
+/**
+ * The text that was sealed, or a text that never was; undefined when it cannot be opened, as
+ * without a ring.
+ */
 export function openText(ring: KeyRing | undefined, text: string, context: SealContext): string | undefined {
   if (!isSealed(text)) return text;
   return ring?.open(Buffer.from(text.slice(MARK.length), 'base64url'), context)?.toString('utf8');

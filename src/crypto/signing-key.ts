@@ -69,13 +69,19 @@ function publicJwkOf(key: KeyObject): PublicJwk {
   return { ...members, kid, use: 'sig', alg: 'ES256' };
 }
 
-/** A JWS in the flattened serialization without its payload (RFC 7515, appendix F): the document itself is the payload. */
+/**
+ * A JWS in the flattened serialization without its payload (RFC 7515, appendix F): the document
+ * itself is the payload.
+ */
 interface DetachedSignature {
   readonly protected: string;
   readonly signature: string;
 }
 
-/** Signs the canonical form (RFC 8785) of a document. `keySetUrl` tells a reader where the public key is. */
+/**
+ * Signs the canonical form (RFC 8785) of a document. `keySetUrl` tells a reader where the public
+ * key is.
+ */
 export function signDocument(document: Json, key: SigningKey, keySetUrl: string): DetachedSignature {
   const header = { alg: key.publicJwk.alg, kid: key.publicJwk.kid, typ: 'JOSE', jku: keySetUrl };
   const head = encoded(JSON.stringify(header));

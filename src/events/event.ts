@@ -16,14 +16,20 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** The protocol a call came in by; `adapter` of an event, `protocol` of a receipt, `exposedVia` of a resource. */
+/**
+ * The protocol a call came in by; `adapter` of an event, `protocol` of a receipt, `exposedVia` of a
+ * resource.
+ */
 export type Channel = 'http' | 'mcp' | 'a2a' | 'acp';
 
 /** An event before the feed gave it a position (contract 6). */
 export interface EventDraft {
   readonly type: EventType;
   readonly requestId: string;
-  /** The gateway's own name for the call (call-id.ts); absent from events of calls that an earlier release took. */
+  /**
+   * The gateway's own name for the call (call-id.ts); absent from events of calls that an earlier
+   * release took.
+   */
   readonly callId?: string;
   readonly resourceId: string;
   /** ISO 8601, when it happened. */
@@ -36,7 +42,10 @@ export interface EventDraft {
   readonly data?: JsonObject;
 }
 
-/** An event as operators read it: `id` is `evt_<ms>-<seq>`, its position in the one feed of all replicas. */
+/**
+ * An event as operators read it: `id` is `evt_<ms>-<seq>`, its position in the one feed of all
+ * replicas.
+ */
 export interface CommerceEvent extends EventDraft {
   readonly id: string;
 }
@@ -57,21 +66,35 @@ export interface EventPage {
   readonly nextCursor?: string;
 }
 
-/** Names a batch, so that a store can recognise one whose reply was lost: numbers of one queue only grow. */
+/**
+ * Names a batch, so that a store can recognise one whose reply was lost: numbers of one queue only
+ * grow.
+ */
 export interface EventBatch {
   /** Random, one for each queue of each process. */
   readonly queue: string;
   readonly sequence: number;
 }
 
-/** The ring of events. Events of payment transitions do not come this way: they ride in the transition's own script. */
+/**
+ * The ring of events. Events of payment transitions do not come this way: they ride in the
+ * transition's own script.
+ */
 export interface EventFeed {
-  /** Appends in order, in one write. Rejects when the store does. With `batch` a repeated append changes nothing twice. */
+  /**
+   * Appends in order, in one write. Rejects when the store does. With `batch` a repeated append
+   * changes nothing twice.
+   */
   append(events: readonly EventDraft[], batch?: EventBatch): Promise<void>;
   page(query: EventQuery): Promise<EventPage>;
-  /** At most `count` entries strictly after `position`, oldest first. Rejects when the store does. */
+  /**
+   * At most `count` entries strictly after `position`, oldest first. Rejects when the store does.
+   */
   after(position: string, count: number): Promise<EventStretch>;
-  /** Position of the newest entry there ever was; `BEGINNING` before the first. Rejects when the store does. */
+  /**
+   * Position of the newest entry there ever was; `BEGINNING` before the first. Rejects when the
+   * store does.
+   */
   newest(): Promise<string>;
   /** Opens what follows the ring as it grows, over all replicas. Whoever opened it closes it. */
   tail(): EventTail;
@@ -80,8 +103,8 @@ export interface EventFeed {
 /** The growing end of the ring, for one reader. */
 export interface EventTail {
   /**
-   * Like `after`, but waits up to `TAIL_WAIT_MS` for the first entry; then empty. A position that is `ahead` is answered at once.
-   * Rejects when the store does, and when it is closed meanwhile.
+   * Like `after`, but waits up to `TAIL_WAIT_MS` for the first entry; then empty. A position that
+   * is `ahead` is answered at once. Rejects when the store does, and when it is closed meanwhile.
    */
   read(position: string, count: number): Promise<EventStretch>;
   close(): void;
@@ -103,8 +126,9 @@ export interface EventStretch {
 }
 
 /**
- * How the ring stands to a position. `held`: it is an entry. `dropped`: entries after it were trimmed, as far as can be told: it is older
- * than all that is left. `ahead`: newer than everything there ever was, so the ring has lost its memory. `unknown`: none of these; the
- * ring never had this entry, or has it no more and dropped nothing after it.
+ * How the ring stands to a position. `held`: it is an entry. `dropped`: entries after it were
+ * trimmed, as far as can be told: it is older than all that is left. `ahead`: newer than everything
+ * there ever was, so the ring has lost its memory. `unknown`: none of these; the ring never had
+ * this entry, or has it no more and dropped nothing after it.
  */
 export type Standing = 'held' | 'dropped' | 'ahead' | 'unknown';

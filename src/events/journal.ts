@@ -17,9 +17,10 @@ export interface EventFacts {
 }
 
 /**
- * The events of one call in the order they happened. A payment transition takes them along, so that state and audit trail change
- * in one write and in one order; whatever no transition took is flushed to the batched feed. Without the journal the batch would
- * reach the feed after the transition, and a call would seem settled before it was requested.
+ * The events of one call in the order they happened. A payment transition takes them along, so that
+ * state and audit trail change in one write and in one order; whatever no transition took is
+ * flushed to the batched feed. Without the journal the batch would reach the feed after the
+ * transition, and a call would seem settled before it was requested.
  */
 export interface Journal {
   record(type: EventType, facts?: EventFacts): void;
@@ -50,8 +51,8 @@ export function openJournal(
       waiting.push({ type, ...ids, resourceId, at: now().toISOString(), adapter, ...facts });
     },
     take() {
-      // An earlier call under the same request id (the one that was answered 402) may still wait for its batch. One whose batch is on
-      // its way already was sent before us.
+      // An earlier call under the same request id (the one that was answered 402) may still wait
+      // for its batch. One whose batch is on its way already was sent before us.
       const taken = [...sink.withdraw(call.requestId), ...waiting];
       waiting = [];
       return taken;

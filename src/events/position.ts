@@ -16,14 +16,20 @@ export interface RingBounds {
   readonly trimmed: boolean;
 }
 
-/** Negative when `a` is before `b`. Digits are compared as text: they may be more than a number holds exactly. */
+/**
+ * Negative when `a` is before `b`. Digits are compared as text: they may be more than a number
+ * holds exactly.
+ */
 export function comparePositions(a: string, b: string): number {
   const [aMs, aSeq] = parts(a);
   const [bMs, bSeq] = parts(b);
   return compareDigits(aMs, bMs) || compareDigits(aSeq, bSeq);
 }
 
-/** The one spelling of a position: a caller may write leading zeros, and a store compares ids as text. */
+/**
+ * The one spelling of a position: a caller may write leading zeros, and a store compares ids as
+ * text.
+ */
 export function canonicalPosition(id: string): string {
   return `evt_${parts(id).join('-')}`;
 }

@@ -1,8 +1,9 @@
 import type { Json } from './types.ts';
 
 /**
- * RFC 8785 (JCS): one spelling for equal JSON values, so that a digest depends on the value alone. Numbers as ECMAScript prints
- * them, keys in UTF-16 order. The input comes from the strict parser, which bounds its depth, so recursion is safe.
+ * RFC 8785 (JCS): one spelling for equal JSON values, so that a digest depends on the value alone.
+ * Numbers as ECMAScript prints them, keys in UTF-16 order. The input comes from the strict parser,
+ * which bounds its depth, so recursion is safe.
  */
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

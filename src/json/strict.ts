@@ -7,7 +7,9 @@ export const MAX_JSON_MEMBERS = 10_000;
 /** Names that change prototypes when a careless copy meets them. */
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** What is wrong with a document; `reason` is a machine token, the message never quotes the input. */
+/**
+ * What is wrong with a document; `reason` is a machine token, the message never quotes the input.
+ */
 export class JsonError extends Error {
   readonly reason:
     | 'malformed_json'
@@ -16,7 +18,10 @@ export class JsonError extends Error {
     | 'too_deep'
     | 'too_many_members'
     | 'number_out_of_range';
-  /** What a lenient parser makes of it; undefined when it is no JSON at all. To name the request that failed, and for nothing else. */
+  /**
+   * What a lenient parser makes of it; undefined when it is no JSON at all. To name the request
+   * that failed, and for nothing else.
+   */
   document: Json | undefined;
 
   constructor(reason: JsonError['reason'], message: string) {
@@ -29,9 +34,10 @@ export class JsonError extends Error {
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads JSON the strict way (I-JSON, RFC 7493): UTF-8 without byte order mark, no duplicate names, no name that reaches a
- * prototype, at most 10,000 members and 64 levels (or `maxDepth`), no lone surrogate, no number that a double cannot hold exactly or at
- * all. `JSON.parse` alone keeps the last of two equal names and rounds silently; the merchant behind us may do otherwise.
+ * Reads JSON the strict way (I-JSON, RFC 7493): UTF-8 without byte order mark, no duplicate names,
+ * no name that reaches a prototype, at most 10,000 members and 64 levels (or `maxDepth`), no lone
+ * surrogate, no number that a double cannot hold exactly or at all. `JSON.parse` alone keeps the
+ * last of two equal names and rounds silently; the merchant behind us may do otherwise.
  * @throws JsonError
  */
 export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_DEPTH): Json {
@@ -62,7 +68,10 @@ function decode(bytes: Uint8Array): string {
   throw new JsonError('malformed_json', 'The body is not UTF-8 without byte order mark.');
 }
 
-/** One pass over a well-formed document with a stack of the names seen per object (undefined marks an array). */
+/**
+ * One pass over a well-formed document with a stack of the names seen per object (undefined marks
+ * an array).
+ */
 function scan(text: string, maxDepth: number): void {
   const open: (Set<string> | undefined)[] = [];
   let members = 0;
@@ -114,7 +123,9 @@ function stringEnd(text: string, start: number): number {
   }
 }
 
-/** In an object, a string followed by a colon is a name: a value is followed by a comma or a brace. */
+/**
+ * In an object, a string followed by a colon is a name: a value is followed by a comma or a brace.
+ */
 function isName(text: string, end: number): boolean {
   let at = end;
   while (text.charCodeAt(at) <= SPACE) at += 1;
@@ -135,7 +146,10 @@ function addName(names: Set<string>, name: string): void {
   names.add(name);
 }
 
-/** Integers must be exact in a double, everything else must stay finite. Returns the index after the number. */
+/**
+ * Integers must be exact in a double, everything else must stay finite. Returns the index after the
+ * number.
+ */
 function checkNumber(text: string, start: number): number {
   let at = start + 1;
   let integer = true;

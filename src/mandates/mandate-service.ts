@@ -8,11 +8,17 @@ import type { MandateRegister } from './register/register.ts';
 export interface MandateService {
   /** The currency in which a free resource costs nothing. */
   readonly freeCurrency: string;
-  /** Which mandate a purchase needs, with a fresh checkout to make it for: the member `authorization` as JSON text (ap2 7.4). */
+  /**
+   * Which mandate a purchase needs, with a fresh checkout to make it for: the member
+   * `authorization` as JSON text (ap2 7.4).
+   */
   challenge(purchase: Purchase): string;
   /** Whether what was carried is a mandate for this purchase. Writes nothing. Never rejects. */
   verify(carried: CarriedMandate, purchase: Purchase): Promise<MandateVerdict>;
-  /** The receipt of a mandate that was accepted, a signed JWT (ap2 13). `transaction`: of the payment that settled. */
+  /**
+   * The receipt of a mandate that was accepted, a signed JWT (ap2 13). `transaction`: of the
+   * payment that settled.
+   */
   accepted(reference: MandateReference, order: { readonly id: string; readonly transaction?: string }): string;
   /** The receipt of one that was refused. */
   rejected(reference: MandateReference, reason: Reason): string;

@@ -1,8 +1,9 @@
 import { channel } from 'node:diagnostics_channel';
 
 /**
- * The steps of a paid call, in order. Whoever subscribes to the diagnostics channel `acg.payment` is told of each one at once, in
- * the same turn: `{ step, payId }`. Tracing uses it, and so do the tests that end the process exactly there.
+ * The steps of a paid call, in order. Whoever subscribes to the diagnostics channel `acg.payment`
+ * is told of each one at once, in the same turn: `{ step, payId }`. Tracing uses it, and so do the
+ * tests that end the process exactly there.
  */
 export type PaymentStep =
   | 'reserved'

@@ -21,13 +21,19 @@ import { accessRecordOf, noteOutcome, noteReason, type Outcome } from '../server
 
 /** What only one payment may buy: it belongs to the first whose proof was verified. */
 export interface Exclusive {
-  /** Claims it for the payment of this call. @throws GatewayError when another one has it, StoreError */
+  /**
+   * Claims it for the payment of this call. @throws GatewayError when another one has it,
+   * StoreError
+   */
   claim(): Promise<void>;
   /** What came of the claim. Never rejects. */
   end(how: ClaimEnd): Promise<void>;
 }
 
-/** What an adapter read from its protocol's message. Everything the middleware needs, in no protocol's words. */
+/**
+ * What an adapter read from its protocol's message. Everything the middleware needs, in no
+ * protocol's words.
+ */
 export interface ReceivedCall {
   readonly stage: 'received';
   readonly requestId: string;
@@ -41,7 +47,10 @@ export interface ReceivedCall {
   readonly proof: CarriedProof;
   /** Looked at only where the resource requires one. */
   readonly mandate: CarriedMandate;
-  /** The caller's `Idempotency-Key`, unchecked; `illegible` when it was repeated. Only paid calls look at it. */
+  /**
+   * The caller's `Idempotency-Key`, unchecked; `illegible` when it was repeated. Only paid calls
+   * look at it.
+   */
   readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
   /** What only one payment may buy, whichever comes first; absent: nothing of the kind. */
   readonly exclusive?: Exclusive;
@@ -60,7 +69,10 @@ export interface ResolvedCall extends Omit<ReceivedCall, 'stage'> {
   readonly journal: Journal;
 }
 
-/** The input is valid and the whole backend request is built: nothing but money and the merchant can fail now. */
+/**
+ * The input is valid and the whole backend request is built: nothing but money and the merchant can
+ * fail now.
+ */
 export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
   readonly stage: 'prepared';
   readonly resource: SoldResource;
@@ -73,8 +85,9 @@ export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
 type SoldResource = Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
 
 /**
- * A call whose resource was removed, or takes its input no more, and that may have been paid before. It never begins a payment and is
- * never asked for one: what its record does not answer is refused as if nobody had looked.
+ * A call whose resource was removed, or takes its input no more, and that may have been paid
+ * before. It never begins a payment and is never asked for one: what its record does not answer is
+ * refused as if nobody had looked.
  */
 export interface Collecting {
   /** The terms it was paid on. */
@@ -90,9 +103,15 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   readonly payment: Proof;
   /** The one name the caller gave this payment, in whichever way (contract 4.4). */
   readonly idempotencyKey: string | undefined;
-  /** The token of a 402 that came back with the proof: a secret between buyer and gateway (contract 4.5). */
+  /**
+   * The token of a 402 that came back with the proof: a secret between buyer and gateway (contract
+   * 4.5).
+   */
   readonly token: ShownToken | undefined;
-  /** What the local checks have against it although it belongs to a record; undefined for a proof that is right. */
+  /**
+   * What the local checks have against it although it belongs to a record; undefined for a proof
+   * that is right.
+   */
   readonly refusal: string | undefined;
   /** Absent where no mandate is required, and before it was looked at. */
   readonly mandated?: Mandated;
@@ -101,8 +120,9 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
 }
 
 /**
- * A call whose resource requires a mandate, past the check of it. `unneeded`: its payment was admitted before, under the mandate that came
- * then (ap2 11); `refused` still keeps anything new from being settled.
+ * A call whose resource requires a mandate, past the check of it. `unneeded`: its payment was
+ * admitted before, under the mandate that came then (ap2 11); `refused` still keeps anything new
+ * from being settled.
  */
 export type Mandated =
   | { readonly kind: 'accepted'; readonly mandate: AcceptedMandate }
@@ -120,9 +140,15 @@ export interface FundedCall extends Omit<PreparedCall, 'stage'> {
 export interface UsedMandate {
   /** What the gateway's own receipt says of it. */
   readonly summary: ReceiptAuthorization;
-  /** A signed JWT for the caller (ap2 13); undefined unless this call presents the mandate that admitted its payment. */
+  /**
+   * A signed JWT for the caller (ap2 13); undefined unless this call presents the mandate that
+   * admitted its payment.
+   */
   readonly receipt: string | undefined;
-  /** Of a free call: what became of it, told once. The claim of a paid one shares the fate of its payment. Never rejects. */
+  /**
+   * Of a free call: what became of it, told once. The claim of a paid one shares the fate of its
+   * payment. Never rejects.
+   */
   readonly finish?: (how: 'commit' | 'release') => Promise<void>;
 }
 
@@ -134,7 +160,10 @@ export type Funding =
       readonly record: PaymentRecord;
       /** Ends with the delivery. */
       readonly lease: Lease;
-      /** The connection that was opened before the money moved, and is used once; undefined where it moved earlier. */
+      /**
+       * The connection that was opened before the money moved, and is used once; undefined where it
+       * moved earlier.
+       */
       readonly held: HeldConnection | undefined;
       readonly response: PaymentResponse;
     };
@@ -143,7 +172,9 @@ export type Funding =
 export interface AnsweredCall extends Omit<FundedCall, 'stage'> {
   readonly stage: 'answered';
   readonly answer: BackendAnswer;
-  /** An earlier attempt got this answer and could not hand it over; the merchant was not called now. */
+  /**
+   * An earlier attempt got this answer and could not hand it over; the merchant was not called now.
+   */
   readonly keptBefore: boolean;
 }
 
@@ -151,11 +182,16 @@ export type Call = ReceivedCall | ResolvedCall | PreparedCall | ProvenCall | Fun
 export type Stage = Call['stage'];
 type CallAt<S extends Stage> = Extract<Call, { readonly stage: S }>;
 
-/** How the relay of an answer ended. `broken`: the merchant's answer broke off after its head was sent. */
+/**
+ * How the relay of an answer ended. `broken`: the merchant's answer broke off after its head was
+ * sent.
+ */
 export type Relayed =
   | { readonly kind: 'finished' }
   | { readonly kind: 'client_gone' }
-  /** There is no memory to hold the answer as a whole; what was not read of it is still to be read. */
+  /**
+   * There is no memory to hold the answer as a whole; what was not read of it is still to be read.
+   */
   | { readonly kind: 'busy' }
   | { readonly kind: 'broken'; readonly error: BackendError };
 
@@ -170,11 +206,16 @@ export interface PaymentAnnotations {
 export interface RelayOptions extends PaymentAnnotations {
   /** It was delivered before. */
   readonly replayed?: boolean;
-  /** To be called once, when the first byte is there; it leaves when this resolves. Never rejects. */
+  /**
+   * To be called once, when the first byte is there; it leaves when this resolves. Never rejects.
+   */
   readonly sending?: () => Promise<void>;
 }
 
-/** Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or `failed` after a broken relay. */
+/**
+ * Writes outcomes in the words of one protocol. Each call sees exactly one of these verbs, or
+ * `failed` after a broken relay.
+ */
 export interface ResponseWriter {
   /** Largest answer of the merchant that this protocol can carry, bytes. */
   readonly maxAnswerBytes: number;
@@ -184,7 +225,10 @@ export interface ResponseWriter {
   relay(answer: BackendAnswer, said: RelayOptions): Promise<Relayed>;
 }
 
-/** A call begins. Whatever its response writer is asked to say is noted as what became of the request. */
+/**
+ * A call begins. Whatever its response writer is asked to say is noted as what became of the
+ * request.
+ */
 export function receiveCall(res: Response, call: ReceivedCall): void {
   advanceCall(res, { ...call, responseWriter: noting(res, call.responseWriter) });
 }
@@ -219,7 +263,10 @@ export function advanceCall(res: Response, call: Call): void {
   (res.locals as { call?: Call }).call = call;
 }
 
-/** The call, narrowed to the stages a middleware serves. Anything else is a mistake in the order of the middleware. */
+/**
+ * The call, narrowed to the stages a middleware serves. Anything else is a mistake in the order of
+ * the middleware.
+ */
 export function callAt<S extends Stage>(res: Response, ...stages: readonly S[]): CallAt<S> {
   const call = currentCall(res);
   if (call === undefined || !stages.includes(call.stage as S))
@@ -245,8 +292,8 @@ export function isFailure(outcome: Outcome | undefined): boolean {
 }
 
 /**
- * The id of a resource that exists and is exposed on the caller's channel; what a caller merely names is not. Of a checkout: its
- * operation.
+ * The id of a resource that exists and is exposed on the caller's channel; what a caller merely
+ * names is not. Of a checkout: its operation.
  */
 export function resourceIn(res: Response): string | undefined {
   const call = currentCall(res);
@@ -254,7 +301,9 @@ export function resourceIn(res: Response): string | undefined {
   return call.stage === 'received' ? undefined : call.resource.id;
 }
 
-/** What every answer to a call that may reach the merchant says of its payment and of its mandate. */
+/**
+ * What every answer to a call that may reach the merchant says of its payment and of its mandate.
+ */
 export function annotationsOfFunded({
   funding,
   authorization,

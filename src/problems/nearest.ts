@@ -3,7 +3,10 @@ const MAX_EDITS = 3;
 /** Longer names are no typing slips. */
 const MAX_NAME_LENGTH = 64;
 
-/** The known name that was most likely meant, or undefined when none is near. Case does not count as a difference. */
+/**
+ * The known name that was most likely meant, or undefined when none is near. Case does not count as
+ * a difference.
+ */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   if (name.length > MAX_NAME_LENGTH) return undefined;
   let best: { readonly name: string; readonly edits: number } | undefined;

@@ -1,6 +1,12 @@
-/** One thing wrong with the configuration: where, and what would be right. Never holds a configured value. */
+/**
+ * One thing wrong with the configuration: where, and what would be right. Never holds a configured
+ * value.
+ */
 export interface ConfigProblem {
-  /** `payments.x402.payTo`, `server.allowedOrigins[0]`; `document` when the file as a whole is meant. */
+  /**
+   * `payments.x402.payTo`, `server.allowedOrigins[0]`; `document` when the file as a whole is
+   * meant.
+   */
   readonly path: string;
   readonly message: string;
 }
@@ -16,7 +22,10 @@ export class ConfigError extends Error {
   }
 }
 
-/** The path of a member: dotted when the name allows it, bracketed and quoted when not, `[n]` for a list. */
+/**
+ * The path of a member: dotted when the name allows it, bracketed and quoted when not, `[n]` for a
+ * list.
+ */
 export function memberPath(parent: string, member: string | number): string {
   if (typeof member === 'number') return `${parent}[${member}]`;
   if (!/^[A-Za-z0-9_$-]{1,128}$/.test(member)) return `${parent}[${JSON.stringify(member.slice(0, 64))}]`;
@@ -32,7 +41,9 @@ export class ProblemList {
     if (!this.#problems.has(path)) this.#problems.set(path, { path, message });
   }
 
-  /** True while nothing at or below this path was refused: only then may a check read what is there. */
+  /**
+   * True while nothing at or below this path was refused: only then may a check read what is there.
+   */
   sound(prefix: string): boolean {
     for (const path of this.#problems.keys()) {
       if (path === 'document' || path === prefix) return false;

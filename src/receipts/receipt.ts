@@ -3,7 +3,8 @@ import type { Channel } from '../events/event.ts';
 import type { ReceiptList } from './lists.ts';
 
 /**
- * A receipt id: `receipt_` + UUIDv7, so that ids sort by time and a receipt's id alone is its place in the book.
+ * A receipt id: `receipt_` + UUIDv7, so that ids sort by time and a receipt's id alone is its place
+ * in the book.
  * @param random 16 bytes; given where the same receipt must get the same id again
  */
 export function receiptId(nowMs: number = Date.now(), random?: Uint8Array): string {
@@ -17,8 +18,9 @@ export function receiptIdsBefore(ms: number): string {
 }
 
 /**
- * The money part of a receipt. `amount` in display units; `externalReference` is the transaction hash, empty when unconfirmed.
- * `unknown`: nothing can tell whether it was paid; an operator decides.
+ * The money part of a receipt. `amount` in display units; `externalReference` is the transaction
+ * hash, empty when unconfirmed. `unknown`: nothing can tell whether it was paid; an operator
+ * decides.
  */
 export interface ReceiptPayment {
   readonly status: 'settled' | 'unknown';
@@ -46,7 +48,10 @@ export interface ReceiptAuthorization {
   };
 }
 
-/** A receipt (contract 6.1): every delivered call, and every settled call whether delivered or not. Only these fields. */
+/**
+ * A receipt (contract 6.1): every delivered call, and every settled call whether delivered or not.
+ * Only these fields.
+ */
 export interface Receipt {
   /** `receipt_` + UUIDv7, so ids sort by time. */
   readonly id: string;
@@ -69,11 +74,19 @@ export interface Receipt {
     readonly operation?: string;
     /** The merchant's answer is kept: the buyer collects it with the same proof. */
     readonly answerKept?: true;
-    /** The window to collect is over and nothing was delivered: the merchant owes the money back. */
+    /**
+     * The window to collect is over and nothing was delivered: the merchant owes the money back.
+     */
     readonly refundDue?: true;
-    /** The gateway's own name for the call that wrote this; a caller chooses `requestId`, and others may choose the same. */
+    /**
+     * The gateway's own name for the call that wrote this; a caller chooses `requestId`, and others
+     * may choose the same.
+     */
     readonly callId?: string;
-    /** The process died before it wrote how the delivery ended, and bytes of the answer may have reached the buyer. */
+    /**
+     * The process died before it wrote how the delivery ended, and bytes of the answer may have
+     * reached the buyer.
+     */
     readonly deliveryUncertain?: true;
     /** Paid by the facilitator's word alone, without a transaction (x402 4.2). */
     readonly unconfirmed?: true;
@@ -92,7 +105,10 @@ export interface ReceiptQuery {
   readonly callId?: string;
   /** The replay key of a payment: it has one receipt. */
   readonly payment?: string;
-  /** Only those of which it is not known whether the money moved (`payment`) or the answer arrived (`delivery`). */
+  /**
+   * Only those of which it is not known whether the money moved (`payment`) or the answer arrived
+   * (`delivery`).
+   */
   readonly uncertain?: 'payment' | 'delivery';
 }
 
@@ -103,28 +119,41 @@ export interface ReceiptPage {
 
 export const RECEIPT_ID = /^receipt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Delivered receipts that this process dropped so far: those over the number the book may hold, and those past their age. */
+/**
+ * Delivered receipts that this process dropped so far: those over the number the book may hold, and
+ * those past their age.
+ */
 export interface TrimmedReceipts {
   readonly length: number;
   readonly age: number;
 }
 
 /**
- * The book of receipts. Receipts of payments are written by the payment's own transition, not through `write`. Over its bounds it drops
- * the oldest *delivered* ones: what is owed to a buyer stays until it is delivered. A payment has one receipt: whatever is written of it
- * replaces what stood there, also under another id.
+ * The book of receipts. Receipts of payments are written by the payment's own transition, not
+ * through `write`. Over its bounds it drops the oldest *delivered* ones: what is owed to a buyer
+ * stays until it is delivered. A payment has one receipt: whatever is written of it replaces what
+ * stood there, also under another id.
  */
 export interface ReceiptBook {
   /** Writes all or none; a receipt whose id is there already is replaced. */
   write(receipts: readonly Receipt[]): Promise<void>;
-  /** Writes those of which neither id nor payment is there yet: what is known better is never replaced. Answers the ids that are new. */
+  /**
+   * Writes those of which neither id nor payment is there yet: what is known better is never
+   * replaced. Answers the ids that are new.
+   */
   add(receipts: readonly Receipt[]): Promise<readonly string[]>;
-  /** `delivered`, `uncertain`, `requestId`, `callId` and `payment` are answered from an index, whatever lies around. */
+  /**
+   * `delivered`, `uncertain`, `requestId`, `callId` and `payment` are answered from an index,
+   * whatever lies around.
+   */
   page(query: ReceiptQuery): Promise<ReceiptPage>;
   /** Receipts on each list. */
   counts(): Promise<Readonly<Record<ReceiptList, number>>>;
   trimmed(): TrimmedReceipts;
-  /** The oldest and the newest id that were ever dropped for the bounds: what lies between and is not in the book may have been there. */
+  /**
+   * The oldest and the newest id that were ever dropped for the bounds: what lies between and is
+   * not in the book may have been there.
+   */
   trimmedRange(): Promise<{ readonly from: string; readonly to: string } | undefined>;
 }
 

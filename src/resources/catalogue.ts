@@ -17,7 +17,10 @@ import { readTemplate } from './url-template.ts';
 export interface Catalogue {
   /** A map, so that no caller's `__proto__` finds anything. Configuration order. */
   readonly byId: ReadonlyMap<string, Resource>;
-  /** What anyone may know of each resource, in configuration order: adapters list their tools or skills from it. */
+  /**
+   * What anyone may know of each resource, in configuration order: adapters list their tools or
+   * skills from it.
+   */
   readonly listed: readonly ListedResource[];
   /** GET /api/resources. */
   readonly listing: StaticDocument;
@@ -26,8 +29,10 @@ export interface Catalogue {
 }
 
 /**
- * Compiles every resource. `startedAt` (ISO 8601) dates the health of adapters before their first check.
- * @throws ConfigError for whatever `loadConfig` could not see: a schema that does not compile; LinearEngineMissing
+ * Compiles every resource. `startedAt` (ISO 8601) dates the health of adapters before their first
+ * check.
+ * @throws ConfigError for whatever `loadConfig` could not see: a schema that does not compile;
+ * LinearEngineMissing
  */
 export function compileCatalogue(config: CatalogueSettings, startedAt = new Date().toISOString()): Catalogue {
   proveLinearEngine();
@@ -78,7 +83,10 @@ function compiled(path: string, schema: JsonObject): ReturnType<typeof compileVa
   }
 }
 
-/** What cannot be tried does not count as fitting: too long for a pattern, or nested deeper than the stack, as no input of ours can be. */
+/**
+ * What cannot be tried does not count as fitting: too long for a pattern, or nested deeper than the
+ * stack, as no input of ours can be.
+ */
 function fits(validate: ValidateFunction, value: Json): boolean {
   try {
     return withMatchBudget(() => validate(value));

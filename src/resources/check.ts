@@ -8,8 +8,9 @@ import type { ResourceConfig } from './settings.ts';
 import { readTemplate } from './url-template.ts';
 
 /**
- * Patterns that agents cannot compile. JSON Schema asks for the `u` flag (2020-12, core 6.4), with which ECMAScript refuses what it tolerates
- * without: `\-` outside a class, `[\w-.]`, a lone `]` or `{`. They are enforced here, and published as they stand.
+ * Patterns that agents cannot compile. JSON Schema asks for the `u` flag (2020-12, core 6.4), with
+ * which ECMAScript refuses what it tolerates without: `\-` outside a class, `[\w-.]`, a lone `]` or
+ * `{`. They are enforced here, and published as they stand.
  */
 export function publishedPatternWarnings({ inputSchema, outputSchema }: ResourceConfig): readonly ResourceFault[] {
   const found: ResourceFault[] = [];
@@ -38,7 +39,10 @@ function compilesWithUnicode(pattern: string): boolean {
   }
 }
 
-/** Every fault of a resource's schemas, path template and bindings; paths are relative to the resource. */
+/**
+ * Every fault of a resource's schemas, path template and bindings; paths are relative to the
+ * resource.
+ */
 export function resourceFaults(resource: ResourceConfig): readonly ResourceFault[] {
   const { inputSchema, outputSchema } = resource;
   const faults: ResourceFault[] = [...pathFaults(resource), ...bindingFaults(resource)];
@@ -72,7 +76,10 @@ function pathFaults({ backend, inputSchema }: ResourceConfig): readonly Resource
 
 const NO_TEXT_FORM: ReadonlySet<Json> = new Set<Json>(['object', 'array', 'null']);
 
-/** Explicit bindings name declared properties, cover the path exactly, and put nothing where the method has no place for it. */
+/**
+ * Explicit bindings name declared properties, cover the path exactly, and put nothing where the
+ * method has no place for it.
+ */
 function bindingFaults({ backend, inputSchema }: ResourceConfig): readonly ResourceFault[] {
   const bindings = backend.inputBindings;
   if (bindings === undefined) return [];

@@ -24,10 +24,16 @@ interface Descriptor {
   readonly status: 'stable' | 'experimental' | 'planned';
 }
 
-/** Messages that name a task of an earlier message: the one thing of A2A that an operator switches on. */
+/**
+ * Messages that name a task of an earlier message: the one thing of A2A that an operator switches
+ * on.
+ */
 const CONTINUATION = 'continuation';
 
-/** Constants of a release: nothing changes them at run time (contract 2). Only those of mounted adapters are published. */
+/**
+ * Constants of a release: nothing changes them at run time (contract 2). Only those of mounted
+ * adapters are published.
+ */
 const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
   http: {
     name: 'http',
@@ -83,7 +89,10 @@ const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
   },
 };
 
-/** The A2A adapter with continuation switched on: a task may wait for its payment, as the x402 extension has it. */
+/**
+ * The A2A adapter with continuation switched on: a task may wait for its payment, as the x402
+ * extension has it.
+ */
 function continuing(a2a: Descriptor): Descriptor {
   const unsupported = a2a.unsupported?.filter((name) => name !== CONTINUATION) ?? [];
   return { ...a2a, capabilities: [...a2a.capabilities, CONTINUATION, 'x402-extension'], unsupported };
@@ -156,10 +165,11 @@ export const HEALTH_REFRESH_MS = 30_000;
 const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a', 'acp'];
 
 /**
- * GET /.well-known/agent-commerce as a function of the adapters' health. Checks run every 2 s; were each one published, no client could
- * ever revalidate. So the bytes, and with them the strong ETag, are rebuilt only when a status changed or `checkedAt` moved by
- * 30 s or more; in between a call costs a few comparisons. What is published did happen: a check at that time with that result.
- * An adapter without a check so far is `warn` since the start.
+ * GET /.well-known/agent-commerce as a function of the adapters' health. Checks run every 2 s; were
+ * each one published, no client could ever revalidate. So the bytes, and with them the strong ETag,
+ * are rebuilt only when a status changed or `checkedAt` moved by 30 s or more; in between a call
+ * costs a few comparisons. What is published did happen: a check at that time with that result. An
+ * adapter without a check so far is `warn` since the start.
  */
 export function discoveryDocument(
   config: CatalogueSettings,
@@ -193,7 +203,10 @@ function stillTrue(published: AdapterHealth | undefined, current: AdapterHealth)
   return Math.abs(Date.parse(current.checkedAt) - Date.parse(published.checkedAt)) < HEALTH_REFRESH_MS;
 }
 
-/** Everything but the adapters, field by field: no RPC, facilitator, backend or store URL and no token can slip in. */
+/**
+ * Everything but the adapters, field by field: no RPC, facilitator, backend or store URL and no
+ * token can slip in.
+ */
 function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>> {
   const { merchant, protocols, storage, x402 } = config;
   const { ap2 } = config.authorization;
@@ -219,7 +232,10 @@ function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>
   };
 }
 
-/** What an agent must know before it asks its provider for a mandate, and where it checks our checkouts and receipts. */
+/**
+ * What an agent must know before it asks its provider for a mandate, and where it checks our
+ * checkouts and receipts.
+ */
 function publicMandates(
   { profile, issuers }: PublicMandateSettings,
   publicBaseUrl: string,

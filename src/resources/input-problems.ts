@@ -10,14 +10,20 @@ const MAX_MESSAGE_LENGTH = 200;
 const MAX_NAME_LENGTH = 64;
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 
-/** `$.a.b[0]`; a name outside the plain grammar is quoted, a long one is cut, so that a path stays one short line. */
+/**
+ * `$.a.b[0]`; a name outside the plain grammar is quoted, a long one is cut, so that a path stays
+ * one short line.
+ */
 export function instancePath(parent: string, member: string | number): string {
   if (typeof member === 'number') return `${parent}[${member}]`;
   const name = member.slice(0, MAX_NAME_LENGTH).toWellFormed();
   return PLAIN_NAME.test(name) ? `${parent}.${name}` : `${parent}[${JSON.stringify(name)}]`;
 }
 
-/** The validator's errors in the contract's form: fixed phrases and what the published schema says, never a value of the input. */
+/**
+ * The validator's errors in the contract's form: fixed phrases and what the published schema says,
+ * never a value of the input.
+ */
 export function inputProblems(errors: readonly ErrorObject[], input: Json): readonly InputProblem[] {
   const problems = new Map<string, InputProblem>();
   for (const error of errors) {

@@ -2,7 +2,10 @@ import type { JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { ResourceConfig } from './settings.ts';
 
-/** A resource as GET /api/resources shows it (interface specification, part 2). No backend URL, path or header. */
+/**
+ * A resource as GET /api/resources shows it (interface specification, part 2). No backend URL, path
+ * or header.
+ */
 export interface ListedResource {
   readonly id: string;
   readonly name: string;
@@ -19,7 +22,10 @@ export interface ListedResource {
   readonly authorization?: { readonly required: readonly string[] };
 }
 
-/** Built field by field, never by spreading configuration. `inputSchema`: the closed form that is enforced. */
+/**
+ * Built field by field, never by spreading configuration. `inputSchema`: the closed form that is
+ * enforced.
+ */
 export function listedResource(resource: ResourceConfig, inputSchema: JsonObject): ListedResource {
   return {
     id: resource.id,
@@ -40,7 +46,10 @@ function listedPricing(pricing: Pricing): ListedResource['pricing'] {
   return { type: 'fixed', amount: pricing.amount, currency: pricing.currency };
 }
 
-/** What a model reads about a resource: its description, else its name, for a priced one what it costs per call, and whether it needs a mandate. */
+/**
+ * What a model reads about a resource: its description, else its name, for a priced one what it
+ * costs per call, and whether it needs a mandate.
+ */
 export function describedWithPrice(
   resource: Pick<ListedResource, 'name' | 'description' | 'pricing' | 'authorization'>,
   howToPay = '',

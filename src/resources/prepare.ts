@@ -10,12 +10,18 @@ import { RESERVED_NAMES } from './schemas/schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
 import type { PathTemplate } from './url-template.ts';
 
-/** Largest input, in JSON values, whose problems are all listed; above it only the first one is, so that garbage stays cheap. */
+/**
+ * Largest input, in JSON values, whose problems are all listed; above it only the first one is, so
+ * that garbage stays cheap.
+ */
 const MAX_REPORTED_VALUES = 1_000;
 
 type Validators = ReturnType<typeof compileValidators>;
 
-/** The `prepare` of one resource: strip the reserved names, validate, build the whole backend request. */
+/**
+ * The `prepare` of one resource: strip the reserved names, validate, build the whole backend
+ * request.
+ */
 export function prepareInput(
   validators: Validators,
   backend: ResourceConfig['backend'],
@@ -30,7 +36,10 @@ export function prepareInput(
   };
 }
 
-/** An input as it is bought. The same object when there is nothing to strip: then the caller's bytes still say what it says. */
+/**
+ * An input as it is bought. The same object when there is nothing to strip: then the caller's bytes
+ * still say what it says.
+ */
 export function withoutReserved(input: JsonObject): JsonObject {
   const entries = Object.entries(input).filter(([name]) => !RESERVED_NAMES.has(name));
   return entries.length === Object.keys(input).length ? input : Object.fromEntries(entries);

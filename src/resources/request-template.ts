@@ -5,7 +5,10 @@ import { instancePath } from './input-problems.ts';
 import type { ResourceConfig } from './settings.ts';
 import { encodePathValue, encodeText, fillPath, type PathTemplate, scalarText } from './url-template.ts';
 
-/** Longest path with query that is sent to the merchant, bytes (it is ASCII): servers refuse more than 8 to 16 KiB. */
+/**
+ * Longest path with query that is sent to the merchant, bytes (it is ASCII): servers refuse more
+ * than 8 to 16 KiB.
+ */
 export const MAX_TARGET_LENGTH = 8_192;
 const BODY_METHODS: ReadonlySet<BackendRequest['method']> = new Set(['POST', 'PUT', 'PATCH']);
 const JSON_TYPE = 'application/json';
@@ -21,8 +24,8 @@ type BuiltRequest =
   | { readonly ok: false; readonly problem: InputProblem };
 
 /**
- * The whole backend request of one valid input, built before the call is priced. `raw`: the caller's bytes when `input` is exactly
- * what they say, else undefined.
+ * The whole backend request of one valid input, built before the call is priced. `raw`: the
+ * caller's bytes when `input` is exactly what they say, else undefined.
  */
 export function buildRequest(
   backend: ResourceConfig['backend'],

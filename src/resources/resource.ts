@@ -5,7 +5,10 @@ import type { Json, JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { ResourceConfig } from './settings.ts';
 
-/** An input that passed the schema, with the backend request it leads to; or every problem found (at most 20). */
+/**
+ * An input that passed the schema, with the backend request it leads to; or every problem found (at
+ * most 20).
+ */
 type PreparedInput =
   | {
       readonly ok: true;
@@ -27,11 +30,15 @@ export interface Resource {
     'method' | 'headers' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'
   >;
   /**
-   * Strips the reserved names, validates, and builds the whole backend request. `raw` are the bytes the caller sent: they are
-   * forwarded as they are when the body is the whole unchanged input, so that no number loses a digit on the way.
+   * Strips the reserved names, validates, and builds the whole backend request. `raw` are the bytes
+   * the caller sent: they are forwarded as they are when the body is the whole unchanged input, so
+   * that no number loses a digit on the way.
    */
   prepare(input: JsonObject, raw: Uint8Array | undefined): PreparedInput;
-  /** Whether an answer of the merchant fits the published output schema; undefined when there is none. */
+  /**
+   * Whether an answer of the merchant fits the published output schema; undefined when there is
+   * none.
+   */
   readonly fitsOutput: ((value: Json) => boolean) | undefined;
 }
 

@@ -9,7 +9,10 @@ export function staticDocument(document: unknown): StaticDocument {
   return staticText(JSON.stringify(document));
 }
 
-/** A text as bytes with a strong ETag: equal tags mean equal bytes, on every replica and after every restart. */
+/**
+ * A text as bytes with a strong ETag: equal tags mean equal bytes, on every replica and after every
+ * restart.
+ */
 export function staticText(text: string): StaticDocument {
   const bytes = Buffer.from(text, 'utf8');
   const digest = createHash('sha256').update(bytes).digest('base64url');

@@ -18,7 +18,10 @@ const PARAMETER = /\{([^{}]*)\}/g;
 /** Host for parsing a path alone; never contacted. */
 const NOWHERE = 'http://backend.invalid';
 
-/** Reads a template and refuses whatever a URL parser would change: what is configured is what is called. */
+/**
+ * Reads a template and refuses whatever a URL parser would change: what is configured is what is
+ * called.
+ */
 export function readTemplate(text: string): TemplateReading {
   const refuse = (message: string): TemplateReading => ({ ok: false, message });
   if (!text.startsWith('/') || text.startsWith('//'))
@@ -49,7 +52,10 @@ export function templateParameters(text: string): readonly string[] {
   return [...text.matchAll(PARAMETER)].map(([, name = '']) => name);
 }
 
-/** A path parameter's value as it stands in the URL, or undefined when it must not: it could leave its place in the path. */
+/**
+ * A path parameter's value as it stands in the URL, or undefined when it must not: it could leave
+ * its place in the path.
+ */
 export function encodePathValue(value: unknown): string | undefined {
   const text = scalarText(value);
   if (text === undefined || text === '' || /\p{Cc}/u.test(text)) return undefined;
@@ -69,7 +75,10 @@ export function encodeText(text: string): string | undefined {
   return text.isWellFormed() ? encodeURIComponent(text) : undefined;
 }
 
-/** The path with its parameters filled in; `undefined` when the URL would not be the one that was configured. */
+/**
+ * The path with its parameters filled in; `undefined` when the URL would not be the one that was
+ * configured.
+ */
 export function fillPath(template: PathTemplate, values: readonly string[], query: string): string | undefined {
   const path = template.literals.map((literal, index) => literal + (values[index] ?? '')).join('');
   const target = query === '' ? path : `${path}?${query}`;

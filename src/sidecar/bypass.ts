@@ -16,15 +16,18 @@ export interface Exposure {
 
 /** The watch over the way round the gateway. */
 export interface BypassWatch {
-  /** What the last look found; undefined when the merchant can be reached through the gateway only. */
+  /**
+   * What the last look found; undefined when the merchant can be reached through the gateway only.
+   */
   exposure(): Exposure | undefined;
   close(): void;
 }
 
 /**
- * A merchant on loopback that listens on every address can be called past the gateway by anyone who reaches the pod, without paying.
- * So the gateway itself tries, at start and every minute, to reach the merchant's port on the pod's own
- * addresses. `onChange` hears when that begins to succeed, and with undefined when it no longer does.
+ * A merchant on loopback that listens on every address can be called past the gateway by anyone who
+ * reaches the pod, without paying. So the gateway itself tries, at start and every minute, to reach
+ * the merchant's port on the pod's own addresses. `onChange` hears when that begins to succeed, and
+ * with undefined when it no longer does.
  */
 export function watchBypass(options: {
   /** The merchant's. */

@@ -1,14 +1,20 @@
 /**
- * The life of the process in its pod (contract 3, shutdown): open, then draining (readiness fails, new calls are still served while
- * endpoints forget us), then closed (nothing new; what runs may finish).
+ * The life of the process in its pod (contract 3, shutdown): open, then draining (readiness fails,
+ * new calls are still served while endpoints forget us), then closed (nothing new; what runs may
+ * finish).
  */
 export interface Lifecycle {
   /** The settlement gate: whether a new call may start and money may start to move. */
   accepting(): boolean;
   draining(): boolean;
-  /** Told once, at the moment when the drain begins; at once when it has begun. Listeners do not throw. */
+  /**
+   * Told once, at the moment when the drain begins; at once when it has begun. Listeners do not
+   * throw.
+   */
   onDraining(listener: () => void): void;
-  /** Counts a piece of work that must end before the process does; call the result when it ended. */
+  /**
+   * Counts a piece of work that must end before the process does; call the result when it ended.
+   */
   begin(): () => void;
   /** Resolves when nothing runs, or after `atMostMs`. */
   idle(atMostMs: number): Promise<void>;

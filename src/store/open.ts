@@ -16,8 +16,9 @@ interface SealLog {
 const MAX_TOLD = 1_000;
 
 /**
- * The store with everything sealed that a buyer sends, signs or is given: the engine behind it sees opaque text. With no keys nothing is
- * sealed, and what was sealed with keys that are gone is treated as not readable, never as absent money.
+ * The store with everything sealed that a buyer sends, signs or is given: the engine behind it sees
+ * opaque text. With no keys nothing is sealed, and what was sealed with keys that are gone is
+ * treated as not readable, never as absent money.
  */
 export function sealedStore(store: Store, keys: readonly SealingKey[], log: SealLog | undefined): Store {
   const [first, ...others] = keys;
@@ -47,7 +48,8 @@ export function sealedStore(store: Store, keys: readonly SealingKey[], log: Seal
 }
 
 /**
- * Opens the configured engine. `epoch`: what an empty register of mandates begins with, now unless it is given. @throws Error when an embedded database cannot be used; a Redis that is down is no
+ * Opens the configured engine. `epoch`: what an empty register of mandates begins with, now unless
+ * it is given. @throws Error when an embedded database cannot be used; a Redis that is down is no
  * reason.
  */
 export async function openStore(

@@ -1,10 +1,13 @@
 /**
- * A map of bounded size that forgets the key nobody used for the longest time: what strangers may make up keys for must not grow with
- * their number.
+ * A map of bounded size that forgets the key nobody used for the longest time: what strangers may
+ * make up keys for must not grow with their number.
  */
 export class RecentMap<V> {
   readonly #entries = new Map<string, V>();
-  /** One walk: whoever it comes to is forgotten, so it never leaves anybody behind, and never walks over the gaps of others. */
+  /**
+   * One walk: whoever it comes to is forgotten, so it never leaves anybody behind, and never walks
+   * over the gaps of others.
+   */
   #oldest = this.#entries.keys();
   /** Uses since the walk began. */
   #uses = 0;
@@ -38,7 +41,10 @@ export class RecentMap<V> {
     }
     this.#entries.set(key, value);
   }
-  /** A Map that is used makes itself new again and again, and a walk that stands still keeps all of its earlier selves alive. */
+  /**
+   * A Map that is used makes itself new again and again, and a walk that stands still keeps all of
+   * its earlier selves alive.
+   */
   #beginAnew(): void {
     this.#oldest = this.#entries.keys();
     this.#uses = 0;

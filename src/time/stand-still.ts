@@ -1,6 +1,9 @@
 /** How often the process notes that it runs, milliseconds. */
 const BEAT_MS = 500;
-/** A process that is this late did not run: it was stopped, or had no share of the processor, milliseconds. */
+/**
+ * A process that is this late did not run: it was stopped, or had no share of the processor,
+ * milliseconds.
+ */
 const STOOD_STILL_MS = 1_000;
 
 /** Knows whether this process stood still: whoever waited for it then has not been slow. */

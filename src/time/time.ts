@@ -8,9 +8,10 @@ export function elapsedMs(call: { readonly startedAt: number }): number {
 /**
  * The answer if it is there within `ms` milliseconds, else what `late` gives or throws.
  *
- * A process that stood still (a burst of calls, a collection of garbage, no share of the processor) finds its timers due before it has
- * read what arrived, and what answers it may have stood still with it. To call that late would refuse calls that nothing is wrong with:
- * so the time in which nothing ran is given again, up to `ms`, and the sockets are read before the answer is given up.
+ * A process that stood still (a burst of calls, a collection of garbage, no share of the processor)
+ * finds its timers due before it has read what arrived, and what answers it may have stood still
+ * with it. To call that late would refuse calls that nothing is wrong with: so the time in which
+ * nothing ran is given again, up to `ms`, and the sockets are read before the answer is given up.
  */
 export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L): Promise<T | L> {
   const start = performance.now();
@@ -22,7 +23,8 @@ export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L
       read = setImmediate(resolve);
     };
     timer = setTimeout(() => {
-      // A timer may be due up to a millisecond early by this clock: then nothing stood still, and a negative delay is a warning of Node's.
+      // A timer may be due up to a millisecond early by this clock: then nothing stood still, and a
+      // negative delay is a warning of Node's.
       const stoodStillMs = Math.max(0, performance.now() - start - ms);
       timer = setTimeout(giveUp, Math.min(stoodStillMs, ms));
     }, ms);
@@ -35,7 +37,10 @@ export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L
   }
 }
 
-/** Waiting, in milliseconds, behind a door of its own: a simulation owns the time of everything that works on payments and checkouts. */
+/**
+ * Waiting, in milliseconds, behind a door of its own: a simulation owns the time of everything that
+ * works on payments and checkouts.
+ */
 export interface Time {
   /** Monotonic. */
   now(): number;

@@ -23,7 +23,8 @@ export interface ReadChallenge {
 }
 
 /**
- * Reads the body of a 402 or 403, its `authorization` or one entry of that, from a file or standard input, wherever an adapter put it.
+ * Reads the body of a 402 or 403, its `authorization` or one entry of that, from a file or standard
+ * input, wherever an adapter put it.
  * @throws Error that says what is missing, or that the checkout has ended
  */
 export function readChallenge(file: string, nowSeconds: number): ReadChallenge {

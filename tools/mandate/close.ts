@@ -19,7 +19,10 @@ export interface Closed {
   readonly notes: readonly string[];
 }
 
-/** `acg mandate close`: the agent closes its open mandates for the checkout of one challenge. @throws UsageError, Error */
+/**
+ * `acg mandate close`: the agent closes its open mandates for the checkout of one challenge.
+ * @throws UsageError, Error
+ */
 export function close(options: Options, nowSeconds: number): Closed {
   const { agent } = readKeys(options.need('keys', 'the folder that mandate keys made'));
   const open = readOpenFile(options.need('open', 'the file that mandate open wrote'));
@@ -41,7 +44,10 @@ export function close(options: Options, nowSeconds: number): Closed {
   return finished(challenge, checkout, payment);
 }
 
-/** `acg mandate direct`: the provider signs this very purchase; with a payer its payment too. @throws UsageError, Error */
+/**
+ * `acg mandate direct`: the provider signs this very purchase; with a payer its payment too.
+ * @throws UsageError, Error
+ */
 export function direct(options: Options, nowSeconds: number): Closed {
   const { issuer, provider } = readKeys(options.need('keys', 'the folder that mandate keys made'));
   const challenge = readChallenge(options.need('challenge', 'a 402 or 403 body, - for standard input'), nowSeconds);

@@ -59,7 +59,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 };
 
 /**
- * `acg mandate ...`. What is to be used goes to standard output, notes to standard error. Returns the exit code, 64 for wrong usage.
+ * `acg mandate ...`. What is to be used goes to standard output, notes to standard error. Returns
+ * the exit code, 64 for wrong usage.
  * @throws Error for files and challenges that cannot be used
  */
 export async function mandate(args: readonly string[]): Promise<number> {

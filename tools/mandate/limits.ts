@@ -27,7 +27,10 @@ interface Ground {
   readonly openCheckout: string;
 }
 
-/** The limits of a payment mandate; undefined when none is asked for. Amounts of the command line are display units. @throws UsageError */
+/**
+ * The limits of a payment mandate; undefined when none is asked for. Amounts of the command line
+ * are display units. @throws UsageError
+ */
 export function limitsOf(options: Options, ground: Ground): readonly Constraint[] | undefined {
   const max = options.get('max');
   if (max === undefined) return withoutPayment(options);

@@ -24,7 +24,8 @@ interface OpenFile {
 }
 
 /**
- * `acg mandate open`: the provider lets the agent buy these things from this merchant, and with limits on money pay for them.
+ * `acg mandate open`: the provider lets the agent buy these things from this merchant, and with
+ * limits on money pay for them.
  * @throws UsageError, Error
  */
 export function open(options: Options, nowSeconds: number): string {

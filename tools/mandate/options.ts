@@ -34,7 +34,10 @@ export interface Options {
   readonly items: readonly string[];
 }
 
-/** @throws UsageError for an option that belongs to another command; TypeError of `parseArgs` for one that there is not */
+/**
+ * @throws UsageError for an option that belongs to another command; TypeError of `parseArgs` for
+ * one that there is not
+ */
 export function readOptions(command: string, args: readonly string[], allowed: readonly OptionName[]): Options {
   const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   const given = Object.keys(values) as OptionName[];

@@ -11,7 +11,8 @@ const TIMES = new Set(['iat', 'exp', 'nbf']);
 const UNPRINTABLE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 /**
- * `acg mandate show`: what a header, an envelope, a presentation or a receipt says, token by token. It decodes and believes everything.
+ * `acg mandate show`: what a header, an envelope, a presentation or a receipt says, token by token.
+ * It decodes and believes everything.
  * @throws UsageError when nothing was given; Error when it is none of these
  */
 export function show({ rest }: Options): string {

@@ -24,8 +24,9 @@ export interface TestKeys {
 }
 
 /**
- * `acg mandate keys`: a key for a provider of one's own, one for an agent, one for the checkouts of a test shop, and the configuration
- * that makes a gateway trust the first. @throws Error when a file is there already
+ * `acg mandate keys`: a key for a provider of one's own, one for an agent, one for the checkouts of
+ * a test shop, and the configuration that makes a gateway trust the first. @throws Error when a
+ * file is there already
  */
 export function makeKeys(options: Options): string {
   const directory = path.resolve(options.need('out', 'the folder for the keys'));
@@ -34,7 +35,8 @@ export function makeKeys(options: Options): string {
   const providerJwk = keyOf(provider, FILES.provider).publicJwk;
   const entry = { id: issuer, keys: [providerJwk] };
   const file = (name: string): string => path.join(directory, name);
-  // First the file that the other commands look for last: a folder that was used before is refused before anything is written.
+  // First the file that the other commands look for last: a folder that was used before is refused
+  // before anything is written.
   writeNew(file(FILES.issuer), `${JSON.stringify(entry, undefined, 2)}\n`);
   writeNew(file(FILES.provider), provider);
   writeNew(file(FILES.agent), agent);

@@ -16,7 +16,10 @@ acg vectors acp FILE: puts ACP documents through the validators of requests and 
 Prints a line for every case that comes out otherwise, and the counts; exit 1 when there was one.
 `;
 
-/** `acg vectors ...`. Returns the exit code: 0 when every case came out as the file says, else 1. @throws UsageError */
+/**
+ * `acg vectors ...`. Returns the exit code: 0 when every case came out as the file says, else 1.
+ * @throws UsageError
+ */
 export async function vectorsCommand(args: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...args],

@@ -5,7 +5,10 @@ export class Members {
   readonly #where: string;
   readonly #object: JsonObject;
 
-  /** @throws Error for another type, or a member that is not known: a rule that nobody obeys would pass */
+  /**
+   * @throws Error for another type, or a member that is not known: a rule that nobody obeys would
+   * pass
+   */
   constructor(value: Json | undefined, where: string, known: readonly string[]) {
     if (!isObject(value)) throw new Error(`${where} must be an object`);
     for (const name of Object.keys(value))

@@ -16,7 +16,10 @@ const PROOF_MARK = 'proven by ';
 const NAME = /^((?:[HBPXAODI]\d+ ?)+): (.*)$/s;
 const PROOF = /^proven by (\S+), "(.*)"$/s;
 
-/** Set by `node verification/attack/main.ts`: `quick` or `long`. Otherwise this is a test run, which does what the quick one does. */
+/**
+ * Set by `node verification/attack/main.ts`: `quick` or `long`. Otherwise this is a test run, which
+ * does what the quick one does.
+ */
 const RUN = process.env['ATTACK_RUN'];
 export const isLongRun = RUN === 'long';
 
@@ -26,8 +29,9 @@ export function times(quick: number, long: number): number {
 }
 
 /**
- * One attack as a test. `rows` are written out in the call itself, so that what covers a row can be read from the source:
- * `attack('H2', 'a nominated proof is still read', async (t) => …)`. `timeout` in milliseconds.
+ * One attack as a test. `rows` are written out in the call itself, so that what covers a row can be
+ * read from the source: `attack('H2', 'a nominated proof is still read', async (t) => …)`.
+ * `timeout` in milliseconds.
  */
 export function attack(
   rows: RowId | readonly RowId[],
@@ -38,7 +42,10 @@ export function attack(
   it(`${[rows].flat().join(' ')}${NAME_MARK}${name}`, options, (context) => body(context));
 }
 
-/** An attack that a spec elsewhere proves already: the test with this title, written out in that file below the project. */
+/**
+ * An attack that a spec elsewhere proves already: the test with this title, written out in that
+ * file below the project.
+ */
 export function proven(rows: RowId | readonly RowId[], file: string, title: string): void {
   attack(rows, `${PROOF_MARK}${file}, "${title}"`, () => {
     const source = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');

@@ -20,8 +20,8 @@ function schema(name: string): object {
 const BARE: ReadonlySet<number> = new Set([400, 408, 431]);
 
 /**
- * The form of an answer, or undefined when it is none of ours: a page of a framework, an envelope whose status or id does not fit,
- * and every answer that says that the gateway itself failed.
+ * The form of an answer, or undefined when it is none of ours: a page of a framework, an envelope
+ * whose status or id does not fit, and every answer that says that the gateway itself failed.
  */
 export function formOf(answer: WireAnswer): AnswerForm | undefined {
   const { status, headers, body } = answer;

@@ -32,7 +32,10 @@ export const FIGURES = {
 
 export type Figure = keyof typeof FIGURES;
 
-/** A line of the table of goals: met when its figures are within their bounds and its rows have passed. */
+/**
+ * A line of the table of goals: met when its figures are within their bounds and its rows have
+ * passed.
+ */
 export interface Goal {
   readonly goal: string;
   readonly figures: readonly Figure[];

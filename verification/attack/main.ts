@@ -1,7 +1,7 @@
 /**
- * The adversary: `node verification/attack/main.ts [--quick] [--requests 20000] [--seed 7]`. Plays every attack of the catalogue, then the
- * specs elsewhere that it refers to, and prints what came of each row, of each published attack and of each goal. Exit 1 unless all
- * is met.
+ * The adversary: `node verification/attack/main.ts [--quick] [--requests 20000] [--seed 7]`. Plays
+ * every attack of the catalogue, then the specs elsewhere that it refers to, and prints what came
+ * of each row, of each published attack and of each goal. Exit 1 unless all is met.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -75,7 +75,10 @@ function spelledTitle(title: string): RegExp {
   return new RegExp(`^${parts.join('.*')}$`, 's');
 }
 
-/** Runs spec files one after the other, so that nothing measured is disturbed by another file. A skipped test has not passed. */
+/**
+ * Runs spec files one after the other, so that nothing measured is disturbed by another file. A
+ * skipped test has not passed.
+ */
 async function play(files: readonly string[], tell: (title: string, passed: boolean) => void): Promise<void> {
   const events = run({ files: [...files].sort(), concurrency: 1, timeout: FILE_TIMEOUT_MS });
   events.on('test:diagnostic', ({ message }) => {

@@ -10,7 +10,10 @@ import { openSeller, type Seller } from '../../spec/support/seller.ts';
 import { attack } from './catalogue.ts';
 import { ALL_FRONTS, FRONTS, order } from './payments/fronts.ts';
 
-/** Bytes of a body after which the answer must be there: the cap, and what the kernels of both sides hold. */
+/**
+ * Bytes of a body after which the answer must be there: the cap, and what the kernels of both sides
+ * hold.
+ */
 const MOST_SENT_BYTES = 8_000_000;
 const LISTED_HOST = '127.0.0.1';
 

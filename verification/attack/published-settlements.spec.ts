@@ -79,7 +79,8 @@ describe('published attacks on tokens and keys, as published', () => {
       await seller.chain.request('evm_mine', []);
       const answers = await Promise.all(calls);
       assert.equal(granted(answers), 1);
-      // A payer whose transfer failed in a block is not sent for again so soon: who comes after that is told to come later.
+      // A payer whose transfer failed in a block is not sent for again so soon: who comes after
+      // that is told to come later.
       const open = ['PAYMENT_SETTLEMENT_FAILED', 'PAYMENT_PROVIDER_UNAVAILABLE'];
       for (const { outcome, code } of answers) assert.ok(outcome !== 'failed' || open.includes(code ?? ''), code ?? '');
     });

@@ -147,7 +147,10 @@ describe('published attacks on payments, as published', () => {
   });
 });
 
-/** A transaction that a reorganisation took out comes back in another block; here, one without consequence in its place. */
+/**
+ * A transaction that a reorganisation took out comes back in another block; here, one without
+ * consequence in its place.
+ */
 async function fillNonce({ chain }: Seller): Promise<void> {
   const relayer = privateKeyToAddress(chain.relayerKey);
   await chain.send(relayer, relayer, '0x');

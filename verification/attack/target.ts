@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs';
 import type { ConfigObject } from '../../spec/support/config.ts';
 import { startWorld, type World } from '../../spec/support/world.ts';
 
-/** A whole gateway process with every front on, a chain and a merchant that records what reaches him. */
+/**
+ * A whole gateway process with every front on, a chain and a merchant that records what reaches
+ * him.
+ */
 export interface Target extends World {
   readonly url: string;
   /** Fails unless the process that was started first still runs, is ready and sells. */

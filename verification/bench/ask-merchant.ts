@@ -1,6 +1,9 @@
 import { Pool } from 'undici';
 
-/** How the tool of a peer asks the merchant: INPUT, or what came in its place, against the merchant's answer. */
+/**
+ * How the tool of a peer asks the merchant: INPUT, or what came in its place, against the
+ * merchant's answer.
+ */
 export type AskMerchant = (input: unknown) => Promise<Record<string, unknown>>;
 
 /** Connections to the merchant that a peer may have: one for each request that is in flight. */

@@ -1,4 +1,7 @@
-/** The merchant of the benchmark, one for all contestants: reads the whole request, answers 214 bytes of JSON. PORT names its port. */
+/**
+ * The merchant of the benchmark, one for all contestants: reads the whole request, answers 214
+ * bytes of JSON. PORT names its port.
+ */
 import { createServer } from 'node:http';
 
 const REPORT = JSON.stringify({

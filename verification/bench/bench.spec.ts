@@ -90,7 +90,8 @@ describe('the figures', () => {
   });
 
   it('takes the ratio in each round, then the median of the ratios', () => {
-    // The machine is three times slower in the last round: a ratio of medians would not be 0.5 here.
+    // The machine is three times slower in the last round: a ratio of medians would not be 0.5
+    // here.
     const rounds = [
       [turn('hpm-streamed', 50), turn('hpm-recipe', 100)],
       [turn('hpm-recipe', 120), turn('hpm-streamed', 48)],

@@ -15,20 +15,30 @@ export interface Turn {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly residentBytes: number;
-  /** Share of the time that the contestant was on a core; well below 1, the generator was the slower one. */
+  /**
+   * Share of the time that the contestant was on a core; well below 1, the generator was the slower
+   * one.
+   */
   readonly busy: number;
 }
 
-/** Before the first round each contestant is asked for at least this long, so that its code is compiled, seconds. */
+/**
+ * Before the first round each contestant is asked for at least this long, so that its code is
+ * compiled, seconds.
+ */
 const WARM_UP_SECONDS = 2;
 /** Before each turn, uncounted: connections open, caches warm, seconds. */
 const RUN_IN_SECONDS = 0.2;
-/** After each turn the contestant still writes events and log lines of it; they are counted too, milliseconds. */
+/**
+ * After each turn the contestant still writes events and log lines of it; they are counted too,
+ * milliseconds.
+ */
 const TAIL_MS = 100;
 
 /**
- * Starts every contestant once, then lets them take turns: in each round every one, and every second round in reverse order, so that
- * whatever drifts on the machine hits all alike. Everything started is ended, however this ends.
+ * Starts every contestant once, then lets them take turns: in each round every one, and every
+ * second round in reverse order, so that whatever drifts on the machine hits all alike. Everything
+ * started is ended, however this ends.
  * @throws CannotMeasure; Error that names the contestant which did not start or gave a wrong answer
  */
 export async function runBench(

@@ -1,7 +1,9 @@
 /**
- * What the idempotency machine adds to a checkout call, one call at a time, over a Redis on this machine that writes its append-only file
- * every second: the same POST through the gateway with claims in Redis and with claims that nobody keeps, in turn, so that a busy machine
- * slows both alike; and each step of the machine by itself. Prints medians and 99th percentiles, microseconds. Argument: how many rounds.
+ * What the idempotency machine adds to a checkout call, one call at a time, over a Redis on this
+ * machine that writes its append-only file every second: the same POST through the gateway with
+ * claims in Redis and with claims that nobody keeps, in turn, so that a busy machine slows both
+ * alike; and each step of the machine by itself. Prints medians and 99th percentiles, microseconds.
+ * Argument: how many rounds.
  */
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
@@ -50,7 +52,10 @@ const unkept = await openCheckoutShop({ storage, overrides: { limits }, checkout
 const store = await openStore({ ...kept.shop.config.storage, merchantId: 'bench' });
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 
-/** A complete that the bank declines: the session stays as it was, so that the same one can be completed for ever. */
+/**
+ * A complete that the bank declines: the session stays as it was, so that the same one can be
+ * completed for ever.
+ */
 async function openSession({ shop }: CheckoutShop): Promise<() => Promise<string>> {
   const { id } = JSON.parse(await post(shop.url, '/checkout_sessions', CART, 201)) as { readonly id: string };
   return () => post(shop.url, `/checkout_sessions/${id}/complete`, PAYMENT, 200);

@@ -5,7 +5,10 @@ export interface Question {
   readonly body: string;
   /** The only status that counts as an answer; any other one fails the run. */
   readonly expect: number;
-  /** Text that every right answer holds: errors of JSON-RPC have status 200 too. Without it the run fails. */
+  /**
+   * Text that every right answer holds: errors of JSON-RPC have status 200 too. Without it the run
+   * fails.
+   */
   readonly holds: string;
 }
 
@@ -32,7 +35,10 @@ export interface Program {
 export const SUITES = ['http', 'mcp', 'a2a'] as const;
 export type Suite = (typeof SUITES)[number];
 
-/** One of those that are measured. It runs in a process of its own, on a core of its own when there are two. */
+/**
+ * One of those that are measured. It runs in a process of its own, on a core of its own when there
+ * are two.
+ */
 export interface Contestant {
   /** Short, for `--only` and the history. */
   readonly id: string;
@@ -64,5 +70,8 @@ export function plainQuestion(path: string, expect: number, holds: string): Ques
   return { path, headers: AGENT_HEADERS, body: JSON.stringify(INPUT), expect, holds };
 }
 
-/** Where peers of the HTTP suite answer. The path has no meaning for them, but it has the length of the gateway's own. */
+/**
+ * Where peers of the HTTP suite answer. The path has no meaning for them, but it has the length of
+ * the gateway's own.
+ */
 export const PEER_QUESTION: Question = plainQuestion('/api/resources/report/invoke', 200, FROM_MERCHANT);

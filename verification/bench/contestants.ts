@@ -22,7 +22,10 @@ export const CONTESTANTS: readonly Contestant[] = [
   ...a2aSdk,
 ];
 
-/** Those that the command line asks for; undefined asks for all. @throws Error that names what is unknown, or that nobody is left */
+/**
+ * Those that the command line asks for; undefined asks for all. @throws Error that names what is
+ * unknown, or that nobody is left
+ */
 export function chosen(choice: {
   readonly suites: readonly Suite[] | undefined;
   readonly only: readonly string[] | undefined;

@@ -1,20 +1,28 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Which core runs what: the one under test has its own. Both undefined: processes run where the system puts them. */
+/**
+ * Which core runs what: the one under test has its own. Both undefined: processes run where the
+ * system puts them.
+ */
 export interface Cores {
   readonly contestant: number | undefined;
   /** Load generator and backend. */
   readonly others: number | undefined;
 }
 
-/** The first two cores this process may use, when there are two and `taskset` is there to pin with. */
+/**
+ * The first two cores this process may use, when there are two and `taskset` is there to pin with.
+ */
 export function chooseCores(): Cores {
   const [contestant, others] = hasTaskset() ? allowedCores() : [];
   return others === undefined ? { contestant: undefined, others: undefined } : { contestant, others };
 }
 
-/** A command that runs Node on one core. `taskset` replaces itself by Node, so the process id is Node's. */
+/**
+ * A command that runs Node on one core. `taskset` replaces itself by Node, so the process id is
+ * Node's.
+ */
 export function nodeOn(core: number | undefined, args: readonly string[]): readonly [string, readonly string[]] {
   if (core === undefined) return [process.execPath, args];
   return ['taskset', ['-c', String(core), process.execPath, ...args]];

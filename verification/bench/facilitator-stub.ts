@@ -4,7 +4,10 @@ import type { AddressInfo } from 'node:net';
 
 const SUPPORTED = JSON.stringify({ kinds: [{ x402Version: 2, scheme: 'exact', network: 'eip155:84532' }] });
 
-/** Lets the readiness check of the gateway pass. Anything else it is asked is a mistake of the benchmark and gets 404. */
+/**
+ * Lets the readiness check of the gateway pass. Anything else it is asked is a mistake of the
+ * benchmark and gets 404.
+ */
 export async function startFacilitatorStub(): Promise<{ readonly url: string; stop(): void }> {
   const server = createServer((request, response) => {
     const known = request.method === 'GET' && request.url === '/supported';

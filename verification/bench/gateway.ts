@@ -43,7 +43,10 @@ export function toolShop(count: number, front: 'mcp' | 'a2a'): Shop {
   };
 }
 
-/** The gateway as it is deployed, or the bundle that GATEWAY_ENTRY names. Each contestant gets a configuration of its own. */
+/**
+ * The gateway as it is deployed, or the bundle that GATEWAY_ENTRY names. Each contestant gets a
+ * configuration of its own.
+ */
 export function gatewayProgram(id: string, shop: Shop): Contestant['program'] {
   return async (place) => {
     const config = join(place.folder, `${id}.json`);

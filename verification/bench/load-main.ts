@@ -1,4 +1,7 @@
-/** The load generator: takes a LoadOrder as message, keeps its connections busy, answers with a LoadReport. Ends with its parent. */
+/**
+ * The load generator: takes a LoadOrder as message, keeps its connections busy, answers with a
+ * LoadReport. Ends with its parent.
+ */
 import { type Dispatcher, Pool } from 'undici';
 import type { LoadOrder, LoadReport } from './load.ts';
 import { percentile } from './numbers.ts';
@@ -113,7 +116,10 @@ class Round {
 
 let open: { readonly origin: string; readonly pool: Pool } | undefined;
 
-/** Connections are kept from one order to the next of the same contestant: what is measured is requests, not connecting. */
+/**
+ * Connections are kept from one order to the next of the same contestant: what is measured is
+ * requests, not connecting.
+ */
 async function poolFor({ origin, connections }: LoadOrder): Promise<Pool> {
   if (open?.origin === origin) return open.pool;
   await open?.pool.destroy();

@@ -11,7 +11,9 @@ export interface LoadOrder {
   readonly seconds: number;
 }
 
-/** What came of it. Times in milliseconds, from writing a request to the last byte of its answer. */
+/**
+ * What came of it. Times in milliseconds, from writing a request to the last byte of its answer.
+ */
 export interface LoadReport {
   readonly requests: number;
   readonly elapsedMs: number;
@@ -28,7 +30,10 @@ const LATE_MS = 15_000;
 
 /** The load generator, in a process of its own so that its CPU is nobody's. */
 export interface Load {
-  /** Asks for `seconds`. @throws Error when an answer was not the expected one, when none came, or when aborted */
+  /**
+   * Asks for `seconds`. @throws Error when an answer was not the expected one, when none came, or
+   * when aborted
+   */
   fire(origin: string, question: Question, seconds: number, signal: AbortSignal): Promise<LoadReport>;
   stop(): Promise<void>;
 }

@@ -4,7 +4,9 @@ import { CALLED, lastTool } from './tools.ts';
 /** Where gateway and peers serve MCP. */
 export const MCP_PATH = '/mcp';
 
-/** Revision 2026-07-28 names its version in each message; what came before it needs nothing in one. */
+/**
+ * Revision 2026-07-28 names its version in each message; what came before it needs nothing in one.
+ */
 export type Era = 'modern' | 'legacy';
 
 const MODERN_VERSION = '2026-07-28';

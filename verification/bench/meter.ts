@@ -9,8 +9,9 @@ export class CannotMeasure extends Error {
 }
 
 /**
- * Nanoseconds that all threads of a process have been on a core so far, in user and system mode. A thread that ends takes its share
- * along; Node's pool and V8's helpers live as long as their process.
+ * Nanoseconds that all threads of a process have been on a core so far, in user and system mode. A
+ * thread that ends takes its share along; Node's pool and V8's helpers live as long as their
+ * process.
  */
 export function cpuNs(pid: number): number {
   const tasks = `/proc/${pid}/task`;
@@ -41,6 +42,7 @@ export function requireMeter(): void {
   } catch (error) {
     throw new CannotMeasure(error);
   }
-  // This process has certainly computed something by now: a kernel without scheduler statistics says 0.
+  // This process has certainly computed something by now: a kernel without scheduler statistics
+  // says 0.
   if (!(used > 0)) throw new CannotMeasure('the counters stand still');
 }

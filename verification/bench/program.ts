@@ -14,14 +14,17 @@ const STDERR_TAIL_CHARS = 2_000;
 export interface Running {
   readonly pid: number;
   readonly child: ChildProcess;
-  /** Resolves when `url` answers anything but 503. @throws Error with its last words when it ended or took too long. */
+  /**
+   * Resolves when `url` answers anything but 503. @throws Error with its last words when it ended
+   * or took too long.
+   */
   ready(url: string, signal: AbortSignal): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts Node on a core. Its stdout goes to the null device: a log is written and costs what writing costs, but nobody reads it.
- * It is ended with this process, whatever ends this one.
+ * Starts Node on a core. Its stdout goes to the null device: a log is written and costs what
+ * writing costs, but nobody reads it. It is ended with this process, whatever ends this one.
  */
 export function startProgram(
   core: number | undefined,

@@ -3,7 +3,10 @@ import type { Turn } from './bench.ts';
 import type { Contestant } from './contestant.ts';
 import { median } from './numbers.ts';
 
-/** A contestant's CPU a request as a share of its peer's, taken in each round by itself: the machine was the same for both. */
+/**
+ * A contestant's CPU a request as a share of its peer's, taken in each round by itself: the machine
+ * was the same for both.
+ */
 export interface Ratio {
   readonly against: string;
   readonly median: number;

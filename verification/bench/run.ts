@@ -1,4 +1,7 @@
-/** `make bench`: CPU a request of the gateway beside its peers, as ratios of one interleaved run a suite (see `--help`). */
+/**
+ * `make bench`: CPU a request of the gateway beside its peers, as ratios of one interleaved run a
+ * suite (see `--help`).
+ */
 import { runBench } from './bench.ts';
 import { type Contestant, SUITES, type Suite } from './contestant.ts';
 import { chosen } from './contestants.ts';
@@ -6,9 +9,14 @@ import { CannotMeasure } from './meter.ts';
 import { type BenchOptions, readOptions, USAGE } from './options.ts';
 import { historyLine, type Standing, standings, table } from './report.ts';
 
-/** Below this share of a core somebody else worked here, or the generator was the slower one: ranges are wide then. */
+/**
+ * Below this share of a core somebody else worked here, or the generator was the slower one: ranges
+ * are wide then.
+ */
 const FAIR_SHARE = 0.7;
-/** Nothing takes longer than this many times what the turns alone take, plus a minute for starting. */
+/**
+ * Nothing takes longer than this many times what the turns alone take, plus a minute for starting.
+ */
 const PATIENCE = 4;
 const START_ALLOWANCE_MS = 60_000;
 
@@ -38,7 +46,10 @@ async function main(): Promise<number> {
   }
 }
 
-/** Contestants of one suite alone are there together: fewer programs that lie in each other's memory and caches. */
+/**
+ * Contestants of one suite alone are there together: fewer programs that lie in each other's memory
+ * and caches.
+ */
 async function runSuite(
   contestants: readonly Contestant[],
   suite: Suite,

@@ -1,7 +1,9 @@
 import type { Express } from 'express';
 import type { Contestant } from './contestant.ts';
 
-/** Runs a peer's app in the process of that peer: PORT and BACKEND_URL come from its environment. */
+/**
+ * Runs a peer's app in the process of that peer: PORT and BACKEND_URL come from its environment.
+ */
 export function servePeer(app: (backendUrl: string) => Express): void {
   const { PORT, BACKEND_URL } = process.env;
   if (PORT === undefined || BACKEND_URL === undefined) throw new Error('a peer needs PORT and BACKEND_URL');
@@ -12,7 +14,10 @@ export function servePeer(app: (backendUrl: string) => Express): void {
   process.once('SIGTERM', () => process.exit(0));
 }
 
-/** The program of a peer whose file runs `servePeer` when it is the main one. `own`: what that peer asks its environment for besides. */
+/**
+ * The program of a peer whose file runs `servePeer` when it is the main one. `own`: what that peer
+ * asks its environment for besides.
+ */
 export function peerProgram(file: string, own: Readonly<Record<string, string>> = {}): Contestant['program'] {
   return async ({ port, backendUrl }) => ({
     args: [file],

@@ -22,7 +22,10 @@ export interface StageOptions {
   readonly profile: string | undefined;
 }
 
-/** What all contestants share: the merchant, a facilitator that is only asked whether it is there, a folder. */
+/**
+ * What all contestants share: the merchant, a facilitator that is only asked whether it is there, a
+ * folder.
+ */
 export interface Stage {
   /** @throws Error with the last words of a contestant that did not start */
   start(contestant: Contestant): Promise<Started>;

@@ -5,7 +5,9 @@ export interface Tool {
   readonly description: string;
 }
 
-/** What INPUT is. Closed, as the gateway would close it: the lists of all servers are then the same. */
+/**
+ * What INPUT is. Closed, as the gateway would close it: the lists of all servers are then the same.
+ */
 export const INPUT_SCHEMA = {
   type: 'object',
   properties: {

@@ -17,8 +17,8 @@ const RECEIPT_POLL_MS = 10;
 const RECEIPT_TIMEOUT_MS = 10_000;
 
 /**
- * A transaction to the token from a relayer that sends this one only: each has a nonce line of its own, so one that is held back,
- * or never sent, does not stop those behind it.
+ * A transaction to the token from a relayer that sends this one only: each has a nonce line of its
+ * own, so one that is held back, or never sent, does not stop those behind it.
  */
 export async function prepareTransaction(chain: ChainAccess, data: Hex, seed: Seed): Promise<Prepared> {
   const relayer = privateKeyToAccount(seed.bytes32());

@@ -22,7 +22,10 @@ export interface Market {
 
 /** Longest obedience to Retry-After, milliseconds: a run must stay short. */
 const LONGEST_PAUSE_MS = 500;
-/** Between two attempts in any case, milliseconds: a gateway that is being started again needs the processor more. */
+/**
+ * Between two attempts in any case, milliseconds: a gateway that is being started again needs the
+ * processor more.
+ */
 const PAUSE_MS = [40, 200] as const;
 const ABORT_WITHIN_MS = 60;
 /** New proofs for one call. */
@@ -33,7 +36,8 @@ const DETOURS = 0.15;
 const ENCORES = 0.1;
 
 /**
- * The strictest conforming client: the same proof again on network errors, 409 that may be retried and 5xx; a new proof only on 402.
+ * The strictest conforming client: the same proof again on network errors, 409 that may be retried
+ * and 5xx; a new proof only on 402.
  */
 export class Buyer {
   readonly #market: Market;

@@ -6,7 +6,9 @@ export type Spent = 'paid' | 'elsewhere' | 'cancelled';
 /** Nonces (lower case) that can never be used again, and on which transaction. */
 export interface ChainLedger {
   readonly spent: ReadonlyMap<string, { readonly how: Spent; readonly transaction: string }>;
-  /** Of all transfers to the payee, base units: whoever sent them, with or without an authorization. */
+  /**
+   * Of all transfers to the payee, base units: whoever sent them, with or without an authorization.
+   */
   readonly income: bigint;
 }
 

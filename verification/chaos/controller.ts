@@ -25,7 +25,10 @@ export interface Controller {
 /** What is done, as it is counted. */
 type Kind = 'gateway' | 'redis' | 'powerCut' | 'gatewayPause' | 'redisPause' | 'clockJump';
 
-/** How often the last gateway that stands is killed as well: a shop that is always shut sells nothing. */
+/**
+ * How often the last gateway that stands is killed as well: a shop that is always shut sells
+ * nothing.
+ */
 const LAST_ONE_TOO = 0.25;
 /** How long Redis stays away, milliseconds. */
 const REDIS_AWAY_MS: Span = [20, 700];

@@ -10,7 +10,10 @@ import { CHANNELS } from './wire.ts';
 /** All buyers and what they lived through. */
 export interface Crowd {
   readonly calls: readonly CallStory[];
-  /** Buys, as many at a time as planned, until `enough` says so. Resolves when the last one has come to an end or left. */
+  /**
+   * Buys, as many at a time as planned, until `enough` says so. Resolves when the last one has come
+   * to an end or left.
+   */
   shop(enough: () => boolean): Promise<void>;
   /** Those without an answer come again with what they have. */
   comeBack(): Promise<void>;
@@ -64,7 +67,10 @@ export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<C
   };
 }
 
-/** Without an end, or without an answer: what was said in a second that a power cut took must be said again. */
+/**
+ * Without an end, or without an answer: what was said in a second that a power cut took must be
+ * said again.
+ */
 function isOpen({ end, proof }: Line): boolean {
   return end === undefined || (end === 'told' && proof.answers.length === 0);
 }

@@ -1,6 +1,7 @@
 /**
- * `CHAOS=all make test SPEC=verification/chaos`: every kind of call at every step, on each store, with each rail. A test run has those deaths at
- * which something else is written or asked than at the others.
+ * `CHAOS=all make test SPEC=verification/chaos`: every kind of call at every step, on each store,
+ * with each rail. A test run has those deaths at which something else is written or asked than at
+ * the others.
  */
 export const EVERY = process.env['CHAOS'] === 'all';
 

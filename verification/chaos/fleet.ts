@@ -26,7 +26,10 @@ export interface Post {
   readonly up: boolean;
   /** SIGKILL. Nothing when it is down already. */
   kill(): Promise<void>;
-  /** Stops it as a whole, as a machine that swaps does, until it is woken up. Nothing when it is down. */
+  /**
+   * Stops it as a whole, as a machine that swaps does, until it is woken up. Nothing when it is
+   * down.
+   */
   pause(): void;
   wake(): void;
   /** Its wall clock jumps. Nothing when it is down. */

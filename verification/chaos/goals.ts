@@ -49,7 +49,8 @@ export interface Evidence {
 }
 
 /**
- * What a power cut may take and nothing else may: counted, and bounded by the payments that were under way in the lost seconds.
+ * What a power cut may take and nothing else may: counted, and bounded by the payments that were
+ * under way in the lost seconds.
  */
 export interface Excused {
   receiptsLost: number;

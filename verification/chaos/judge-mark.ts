@@ -4,8 +4,9 @@ import type { Losses } from './losses.ts';
 import type { ProofStory } from './story.ts';
 
 /**
- * What the last receipt of a proof says of an answer that was not delivered, compared with what its buyer saw: `deliveryUncertain` stands
- * where bytes may have reached him, and only there. A refund without it would be paid beside the goods.
+ * What the last receipt of a proof says of an answer that was not delivered, compared with what its
+ * buyer saw: `deliveryUncertain` stands where bytes may have reached him, and only there. A refund
+ * without it would be paid beside the goods.
  */
 export function judgeMark(
   { nonce, payId, answers, lostAt }: ProofStory,

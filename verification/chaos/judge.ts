@@ -56,8 +56,8 @@ function judgeCall(call: CallStory, { chain, store }: Evidence, accuse: Accuse):
 }
 
 /**
- * Whether its buyer is given a delivered answer again (contract 4.5). A token opens it where the record keeps its digest, which one that was
- * made again from the chain may not (contract 4.3).
+ * Whether its buyer is given a delivered answer again (contract 4.5). A token opens it where the
+ * record keeps its digest, which one that was made again from the chain may not (contract 4.3).
  */
 function hasSecret({ key, echoes }: CallStory, record: StoredPayment | undefined): boolean {
   return key !== undefined || (echoes && record?.hasToken === true);

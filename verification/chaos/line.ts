@@ -9,13 +9,16 @@ export interface Line {
   stop(): Promise<void>;
 }
 
-/** What happens to a piece that crosses: it ends the connection, comes late, or arrives in part before the connection ends. */
+/**
+ * What happens to a piece that crosses: it ends the connection, comes late, or arrives in part
+ * before the connection ends.
+ */
 const FAULTS = ['cut', 'delayed', 'truncated'] as const;
 const LATE_MS = [50, 1_500] as const;
 
 /**
- * Opens a line to a server. Every piece of bytes that crosses, in either direction, meets the weather of `party` at the rate given; the order
- * of bytes never changes.
+ * Opens a line to a server. Every piece of bytes that crosses, in either direction, meets the
+ * weather of `party` at the rate given; the order of bytes never changes.
  */
 export async function openLine(to: NetConnectOpts, party: string, rate: number, weather: Weather): Promise<Line> {
   const open = new Set<Socket>();

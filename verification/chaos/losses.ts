@@ -1,16 +1,25 @@
 import type { Evidence } from './goals.ts';
 import type { ProofStory } from './story.ts';
 
-/** What the power cuts can be blamed for: writes of the seconds that they took, and nothing else. */
+/**
+ * What the power cuts can be blamed for: writes of the seconds that they took, and nothing else.
+ */
 export interface Losses {
   /**
-   * Whether the whole record of a proof may be gone: it can have been made in a lost second, and its buyer asked for the last time before
-   * the power was back. Who comes later makes it again from the chain.
+   * Whether the whole record of a proof may be gone: it can have been made in a lost second, and
+   * its buyer asked for the last time before the power was back. Who comes later makes it again
+   * from the chain.
    */
   mayHaveTaken(proof: ProofStory): boolean;
-  /** Whether something was done in a lost second and done again, because nobody could know. Unix milliseconds. */
+  /**
+   * Whether something was done in a lost second and done again, because nobody could know. Unix
+   * milliseconds.
+   */
   mayHaveForgotten(times: readonly number[]): boolean;
-  /** Whether all that was sent to the store at these moments, and not waited for, may be gone. Unix milliseconds. */
+  /**
+   * Whether all that was sent to the store at these moments, and not waited for, may be gone. Unix
+   * milliseconds.
+   */
   mayHaveUndone(times: readonly number[]): boolean;
 }
 

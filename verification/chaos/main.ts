@@ -1,4 +1,7 @@
-/** The long run: `node verification/chaos/main.ts --calls 6000 --seed 7`. Progress on stderr, one JSON line on stdout, exit 1 after a violation. */
+/**
+ * The long run: `node verification/chaos/main.ts --calls 6000 --seed 7`. Progress on stderr, one
+ * JSON line on stdout, exit 1 after a violation.
+ */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { longPlan, shortPlan } from './plan.ts';

@@ -10,7 +10,10 @@ export interface Work {
   readonly resource: string;
   /** The inputs it was asked for under this key; more than one is a substitution. */
   readonly inputs: Set<string>;
-  /** Requests that would have run the operation at a merchant that does not honour the key, Unix milliseconds. */
+  /**
+   * Requests that would have run the operation at a merchant that does not honour the key, Unix
+   * milliseconds.
+   */
   readonly asked: number[];
 }
 
@@ -30,7 +33,9 @@ export interface Delivered {
 const SLOW_MS = [100, 1_600] as const;
 const FAULTS = ['error', 'executed_cut', 'executed_slow', 'cut'] as const;
 
-/** Starts the merchant: `GET /reports/{input}`, `POST /orders` and `POST /jobs` with `{ input }`. */
+/**
+ * Starts the merchant: `GET /reports/{input}`, `POST /orders` and `POST /jobs` with `{ input }`.
+ */
 export async function openMerchant(plan: Plan, weather: Weather): Promise<Merchant> {
   const work = new Map<string, Work>();
   let executions = 0;

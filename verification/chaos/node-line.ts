@@ -7,7 +7,9 @@ import type { Weather } from './weather.ts';
 const FAULTS = ['error', 'cut', 'slow'] as const;
 const LONGEST_SLOW_MS = 1_400;
 
-/** The line between the gateways and the chain's node: everything passes, and now and then it fails. */
+/**
+ * The line between the gateways and the chain's node: everything passes, and now and then it fails.
+ */
 export function openNodeLine(rpcUrl: string, plan: Plan, weather: Weather): Promise<Loopback> {
   return serveLoopback(async ({ response, body }) => {
     const fault = weather.strike('rpc', '', plan.faults.rpc, FAULTS);

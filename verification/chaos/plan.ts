@@ -25,7 +25,10 @@ export interface Plan {
   readonly gatewayPauseEveryMs: Span;
   readonly clockJumpEveryMs: Span;
   readonly redisKillEveryMs: Span;
-  /** Of `/settle`, of `/verify`, of the merchant, of the chain node; of the pieces that cross the lines to Redis and to the others. */
+  /**
+   * Of `/settle`, of `/verify`, of the merchant, of the chain node; of the pieces that cross the
+   * lines to Redis and to the others.
+   */
   readonly faults: {
     readonly settle: number;
     readonly verify: number;
@@ -40,13 +43,19 @@ export interface Plan {
   readonly leavers: number;
   /** Of the calls: with an idempotency key. */
   readonly keys: number;
-  /** Of the calls without one: by buyers who echo the token of their challenge. The others have no secret. */
+  /**
+   * Of the calls without one: by buyers who echo the token of their challenge. The others have no
+   * secret.
+   */
   readonly tokens: number;
   /** Of the calls: by each kind of adversary. */
   readonly adversaries: number;
   /** After which the run ends whatever is missing, milliseconds. */
   readonly disturbAtMostMs: number;
-  /** After which a record that is still open, or a buyer without an end, is a violation, milliseconds. */
+  /**
+   * After which a record that is still open, or a buyer without an end, is a violation,
+   * milliseconds.
+   */
   readonly settleDownMs: number;
 }
 

@@ -16,10 +16,15 @@ export interface Power {
   readonly cuts: readonly PowerCut[];
   /** kill -9: what was written is there afterwards. */
   kill(): Promise<void>;
-  /** kill -9, and of the append-only file only what it had at least a second before. @returns lost bytes */
+  /**
+   * kill -9, and of the append-only file only what it had at least a second before. @returns lost
+   * bytes
+   */
   cut(): Promise<number>;
   restart(): Promise<void>;
-  /** Stops the server as a whole until it is woken up: it keeps its connections and answers nothing. */
+  /**
+   * Stops the server as a whole until it is woken up: it keeps its connections and answers nothing.
+   */
   pause(): void;
   wake(): void;
   stop(): Promise<void>;
@@ -37,7 +42,10 @@ interface Sample {
   readonly sizes: ReadonlyMap<string, number>;
 }
 
-/** Starts Redis with an append-only file whose growth is watched. It is never rewritten, so that sizes stay comparable. */
+/**
+ * Starts Redis with an append-only file whose growth is watched. It is never rewritten, so that
+ * sizes stay comparable.
+ */
 export async function openPower(): Promise<Power> {
   const redis = await startRedis({ args: ['--auto-aof-rewrite-percentage', '0'] });
   const directory = join(dirname(redis.socketPath), 'appendonlydir');
@@ -48,7 +56,10 @@ export async function openPower(): Promise<Power> {
     const at = Date.now();
     samples = [...samples.slice(1 - SAMPLES), { at, sizes: sizesOf(directory) }];
   };
-  /** The newest state that a power cut would leave; what is there right after a start had been read from the disk. */
+  /**
+   * The newest state that a power cut would leave; what is there right after a start had been read
+   * from the disk.
+   */
   const synced = (): Sample => {
     const kept = samples.findLast(({ at }) => at <= Date.now() - UNSYNCED_MS) ?? samples[0];
     if (kept === undefined) throw new Error('nothing was ever sampled');

@@ -14,7 +14,10 @@ export interface SignedProof {
   readonly payload: object;
 }
 
-/** Signs the offer of a challenge with a nonce of the seed; it lasts `lifetimeMs`, or as long as offered. */
+/**
+ * Signs the offer of a challenge with a nonce of the seed; it lasts `lifetimeMs`, or as long as
+ * offered.
+ */
 export async function signProof(
   account: PrivateKeyAccount,
   chain: ChainAccess,
@@ -44,7 +47,10 @@ export async function signProof(
   return { story: storyOf(chain, authorization), authorization, payload };
 }
 
-/** The rules of contract 4.3 and 4.4, written a second time: a mistake in the gateway's own must not hide here. */
+/**
+ * The rules of contract 4.3 and 4.4, written a second time: a mistake in the gateway's own must not
+ * hide here.
+ */
 function storyOf({ chainId, token }: ChainAccess, { from, nonce }: Authorization): ProofStory {
   const subject = `x402|${chainId}|${token.address}|${from}|${nonce}`.toLowerCase();
   const payId = createHash('sha256').update(subject).digest('hex');

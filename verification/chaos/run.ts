@@ -30,7 +30,10 @@ const LOOK_EVERY_MS = 100;
 /** Tells how it goes. */
 export type Progress = (line: string) => void;
 
-/** One run: a world, a storm, silence, and the comparison of the ledgers. What was started is ended in any case. */
+/**
+ * One run: a world, a storm, silence, and the comparison of the ledgers. What was started is ended
+ * in any case.
+ */
 export async function runChaos(plan: Plan, progress: Progress): Promise<Report> {
   const running: (() => Promise<unknown> | unknown)[] = [];
   const began = Date.now();
@@ -135,7 +138,10 @@ function breathe(chain: ChainAccess): () => void {
   return () => clearInterval(timer);
 }
 
-/** Waits until nobody shops and nothing is open. @returns when something was last seen open, Unix milliseconds */
+/**
+ * Waits until nobody shops and nothing is open. @returns when something was last seen open, Unix
+ * milliseconds
+ */
 async function untilQuiet(
   reader: StoreReader,
   shopping: Promise<void>,

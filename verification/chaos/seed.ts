@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Hex } from 'viem';
 
-/** A stream of choices that depends on its name alone: whatever happens around it, the same name chooses the same. */
+/**
+ * A stream of choices that depends on its name alone: whatever happens around it, the same name
+ * chooses the same.
+ */
 export interface Seed {
   /** True with this probability, 0 to 1. */
   chance(probability: number): boolean;

@@ -1,4 +1,7 @@
-/** Puts the wall clock of this process off the truth by as much as `offsetMs` says at each look, milliseconds. */
+/**
+ * Puts the wall clock of this process off the truth by as much as `offsetMs` says at each look,
+ * milliseconds.
+ */
 export function shiftDate(offsetMs: () => number): void {
   const TrueDate = globalThis.Date;
   const now = (): number => TrueDate.now() + offsetMs();

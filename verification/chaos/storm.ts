@@ -10,8 +10,9 @@ const MAIN = join(import.meta.dirname, 'main.ts');
 const FAREWELL_MS = 2_000;
 
 /**
- * The short storm in a process of its own, which is ended once it has told its result: hundreds of processes, sockets and native
- * handles die in it, and none of them may hold up whoever waits for the report. @throws Error with its last words
+ * The short storm in a process of its own, which is ended once it has told its result: hundreds of
+ * processes, sockets and native handles die in it, and none of them may hold up whoever waits for
+ * the report. @throws Error with its last words
  */
 export async function shortStorm(seed: number): Promise<Report> {
   const child = spawn(process.execPath, [MAIN, '--short', '--seed', String(seed)], {

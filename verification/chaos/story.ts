@@ -3,7 +3,10 @@ import type { ResourceId } from './fleet.ts';
 import type { Delivered } from './merchant.ts';
 import type { Channel } from './wire.ts';
 
-/** Who the buyer of a call is; all but `honest` and `hasty` want something that they have not paid for. */
+/**
+ * Who the buyer of a call is; all but `honest` and `hasty` want something that they have not paid
+ * for.
+ */
 export const ADVERSARIES = ['two_inputs', 'cancel', 'to_self', 'copies', 'hasty'] as const;
 export type Kind = 'honest' | (typeof ADVERSARIES)[number];
 
@@ -64,7 +67,10 @@ export interface CallStory {
   readonly channel: Channel;
   /** The caller's own Idempotency-Key. */
   readonly key: string | undefined;
-  /** Whether its proofs echo the extensions of their challenge, so the buyer's token, as official clients do. */
+  /**
+   * Whether its proofs echo the extensions of their challenge, so the buyer's token, as official
+   * clients do.
+   */
   readonly echoes: boolean;
   readonly proofs: ProofStory[];
   readonly lines: Line[];

@@ -4,7 +4,9 @@ import type { ChainAccess } from '../../spec/support/chain.ts';
 import { TOKEN_ABI } from '../../spec/support/contracts.ts';
 import { TOKEN_TYPES } from '../../spec/world/authorization.ts';
 
-/** An EIP-3009 authorization. Units as decimal strings, times in Unix seconds as decimal strings. */
+/**
+ * An EIP-3009 authorization. Units as decimal strings, times in Unix seconds as decimal strings.
+ */
 export interface Authorization {
   readonly from: Address;
   readonly to: Address;

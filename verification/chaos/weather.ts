@@ -3,8 +3,8 @@ import { type Seed, seedOf } from './seed.ts';
 /** Decides which call of which party goes wrong, and how. */
 export interface Weather {
   /**
-   * The fault of this visit, or undefined: chosen by seed, subject and the number of the visit, so that a replay meets the same.
-   * `seed` is for the details of the fault.
+   * The fault of this visit, or undefined: chosen by seed, subject and the number of the visit, so
+   * that a replay meets the same. `seed` is for the details of the fault.
    */
   strike<K extends string>(
     party: string,

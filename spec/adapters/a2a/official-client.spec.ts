@@ -197,7 +197,8 @@ describe('the official A2A client, and two gateways over one Redis', () => {
     assert.equal((dataOf(meanwhile) as Members)['code'], 'PAYMENT_REQUIRED');
     const payload = await pay(asked);
     const failed = await ask(other, paying(asked, payload), ACTIVATED);
-    // Not an end: this payment may be on its way already, and whoever takes the task for lost would sign another one.
+    // Not an end: this payment may be on its way already, and whoever takes the task for lost would
+    // sign another one.
     assert.deepEqual([failed.id, failed.status?.state], [asked.id, TaskState.TASK_STATE_INPUT_REQUIRED]);
     const { code, retryable } = dataOf(failed) as Members;
     assert.deepEqual([code, retryable], ['STORAGE_ERROR', true]);

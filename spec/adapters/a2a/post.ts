@@ -29,7 +29,9 @@ export function message(resource: unknown, input: unknown = {}, changes: Members
   return { messageId: randomUUID(), role: 'ROLE_USER', parts, ...changes };
 }
 
-/** A message that pays for a task that waits: it has words and a payment, and not what is bought. */
+/**
+ * A message that pays for a task that waits: it has words and a payment, and not what is bought.
+ */
 export function paying(taskId: string, payload: unknown, changes: Members = {}): Members {
   const metadata = { 'x402.payment.status': 'payment-submitted', 'x402.payment.payload': payload };
   return { messageId: randomUUID(), role: 'ROLE_USER', taskId, parts: [{ text: 'Here it is.' }], metadata, ...changes };
@@ -64,7 +66,10 @@ export function schemaOf(name: string): ReturnType<typeof ajv.compile> {
 /** Whether a result of SendMessage fits its published schema. */
 export const isResult = schemaOf('a2a-result');
 
-/** The task of an answer. Every task of every spec is held against both oracles: our schema, and the official parser. */
+/**
+ * The task of an answer. Every task of every spec is held against both oracles: our schema, and the
+ * official parser.
+ */
 export function taskOf(answer: Answered, id: unknown = 1): Task {
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.headers['content-type'], 'application/json');

@@ -3,7 +3,10 @@ import { type Headers, type Members, message, sendMessage } from './post.ts';
 /** Ids that a request may have; each must come back with its JSON type. */
 export const IDS = ['a', 7, 0] as const;
 
-/** One rung of the ladder: what is sent, and what is wrong with it. `code`: of the profile `gateway`. */
+/**
+ * One rung of the ladder: what is sent, and what is wrong with it. `code`: of the profile
+ * `gateway`.
+ */
 export interface Rung {
   readonly name: string;
   readonly request: Members;

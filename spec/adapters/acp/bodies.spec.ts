@@ -16,7 +16,10 @@ after(() => open.close());
 const create = (body: string | Buffer) => askAcp(open.shop.url, { body });
 /** A valid create with white space up to so many bytes. */
 const padded = (bytes: number): string => TEXT + ' '.repeat(bytes - TEXT.length);
-/** A valid create whose metadata has so many levels, those of the document and of `metadata` among them. */
+/**
+ * A valid create whose metadata has so many levels, those of the document and of `metadata` among
+ * them.
+ */
 const nested = (levels: number): string =>
   `${TEXT.slice(0, -1)},"metadata":${'{"a":'.repeat(levels - 2)}{}${'}'.repeat(levels - 2)}}`;
 

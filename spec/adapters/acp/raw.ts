@@ -4,7 +4,10 @@ import { CART, TOKEN } from './shop.ts';
 
 const nameOf = (line: string): string => line.slice(0, line.indexOf(':')).toLowerCase();
 
-/** The head of a create with these header lines, byte for byte; what they do not name is right. `Connection: close`. */
+/**
+ * The head of a create with these header lines, byte for byte; what they do not name is right.
+ * `Connection: close`.
+ */
 export function createHead(lines: readonly string[]): string {
   const given = lines.map(nameOf);
   const right = [

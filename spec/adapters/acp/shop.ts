@@ -117,7 +117,10 @@ export function askAcp(
   });
 }
 
-/** The Error document (acp 6) with the headers of every answer (acp 2.2), and never the gateway's own envelope. */
+/**
+ * The Error document (acp 6) with the headers of every answer (acp 2.2), and never the gateway's
+ * own envelope.
+ */
 export function assertAcpError(answer: Answered, status: number, code: string): JsonObject {
   assert.equal(answer.status, status, answer.text);
   assert.equal(answer.headers['content-type'], 'application/json');

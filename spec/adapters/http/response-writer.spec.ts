@@ -41,7 +41,9 @@ describe('the relay of an answer whose reader left', () => {
 });
 
 describe('the relay of an answer that waits for its mark', () => {
-  /** Relays a body of which the first bytes are there; gives what arrives, and lets the bytes leave. */
+  /**
+   * Relays a body of which the first bytes are there; gives what arrives, and lets the bytes leave.
+   */
   async function waiting(body: PassThrough) {
     const relayed = Promise.withResolvers<Relayed>();
     const asked = Promise.withResolvers<void>();

@@ -1,6 +1,9 @@
 import { META_CAPABILITIES, META_VERSION, MODERN, type Post } from './classifier-posts.ts';
 
-/** What came of a POST: the era that serves it, another kind of message, or HTTP status and JSON-RPC code of a refusal. */
+/**
+ * What came of a POST: the era that serves it, another kind of message, or HTTP status and JSON-RPC
+ * code of a refusal.
+ */
 export type Verdict = 'legacy' | 'modern' | 'notification' | 'batch' | 'response' | `${number} ${number}`;
 
 /** What the rows below look at. */
@@ -16,7 +19,9 @@ export interface Facts {
   readonly nameHeader: string | undefined;
 }
 
-/** One place where the gateway answers otherwise than the classifier of the official SDK, and when. */
+/**
+ * One place where the gateway answers otherwise than the classifier of the official SDK, and when.
+ */
 export interface Difference {
   /** The rule of the contract. */
   readonly rule: string;
@@ -43,7 +48,9 @@ function encoded(name: unknown): string | undefined {
   return typeof name === 'string' ? `=?base64?${Buffer.from(name).toString('base64')}?=` : undefined;
 }
 
-/** The steps of the ladder that come after the classifier: whatever it let through must end there. */
+/**
+ * The steps of the ladder that come after the classifier: whatever it let through must end there.
+ */
 export const LATER: readonly Difference[] = [
   {
     rule: 'a method that the legacy era has not: 200 and -32601',

@@ -11,7 +11,10 @@ export const META_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 export const META_CLIENT = 'io.modelcontextprotocol/clientInfo';
 export const MODERN = '2026-07-28';
 
-/** Versions that somebody may name: served and not, in the past and the future, and no version at all. */
+/**
+ * Versions that somebody may name: served and not, in the past and the future, and no version at
+ * all.
+ */
 const VERSIONS = [MODERN, '2025-11-25', '2025-03-26', '2024-11-05', '2027-01-01', 'latest'] as const;
 const METHODS = [
   ...['initialize', 'ping', 'tools/list', 'tools/call', 'server/discover', 'resources/read'],
@@ -21,7 +24,10 @@ const METHODS = [
 /** How much more often a member is right than wrong in a given way. */
 const RIGHT_WEIGHT = 14;
 
-/** What is right, and now and then something else; undefined is a member or a header that is missing. */
+/**
+ * What is right, and now and then something else; undefined is a member or a header that is
+ * missing.
+ */
 function usually<T>(right: T, ...wrong: readonly unknown[]): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: RIGHT_WEIGHT, arbitrary: fc.constant(right) }, fc.constantFrom(...wrong));
 }

@@ -29,7 +29,10 @@ const SUITE_TIMEOUT_MS = 60_000;
 const SUITE = fileURLToPath(import.meta.resolve('@modelcontextprotocol/conformance/dist/index.js'));
 const RESULT_FOLDER = /^server-(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z$/;
 
-/** Runs every server scenario that a revision requires, and those that it merely reports, against `url`. */
+/**
+ * Runs every server scenario that a revision requires, and those that it merely reports, against
+ * `url`.
+ */
 export async function runSuite(url: string, revision: string, expectedFailuresPath: string): Promise<SuiteRun> {
   const results = await mkdtemp(join(tmpdir(), 'acg-conformance-'));
   try {
@@ -73,7 +76,10 @@ export interface ExpectedFailure {
 
 const ENTRY = /^ {2}- ([^\s:#]+)(?::([^\s#]+))?(?: +# (.+))?$/;
 
-/** The entries with their comments, which a YAML parser would drop. @throws Error for a line that is neither entry nor comment */
+/**
+ * The entries with their comments, which a YAML parser would drop. @throws Error for a line that is
+ * neither entry nor comment
+ */
 export async function readExpectedFailures(path: string): Promise<readonly ExpectedFailure[]> {
   const lines = (await readFile(path, 'utf8')).split('\n');
   return lines

@@ -35,7 +35,8 @@ for (const [name, { era, connect }] of Object.entries(CLIENT_MODES))
     let client: McpClient;
     before(async () => {
       client = await connect(seller.url);
-      // From the list on, clients hold answers against what was promised, and repeat arguments in headers.
+      // From the list on, clients hold answers against what was promised, and repeat arguments in
+      // headers.
       await client.listTools();
     });
     after(() => client?.close());

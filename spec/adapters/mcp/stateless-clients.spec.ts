@@ -43,7 +43,8 @@ for (const [name, { connect }] of Object.entries(CLIENT_MODES))
     after(() => client?.close());
 
     it('lists and calls tools: no gateway needs to know what another one was told', async () => {
-      // Clients that were told how long a list holds do not ask again, so the number of requests differs.
+      // Clients that were told how long a list holds do not ask again, so the number of requests
+      // differs.
       for (let round = 0; round < 3; round += 1) {
         const tools = await client.listTools();
         assert.equal(tools.length, TOOL_NAMES.length);
@@ -59,7 +60,8 @@ for (const [name, { connect }] of Object.entries(CLIENT_MODES))
         assert.equal(receiptOf(answer)?.success, true, JSON.stringify(answer));
         const [challenged, paid] = route.visited.slice(-2);
         assert.notEqual(challenged, paid);
-        // The proof comes a second time, as it stands in the block, to the gateway that has not seen it.
+        // The proof comes a second time, as it stands in the block, to the gateway that has not
+        // seen it.
         const { extensions: _token, ...found } = proof;
         const again = await client.callTool(withProof(WEATHER, found));
         assert.equal(again.isError, true);

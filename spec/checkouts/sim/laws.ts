@@ -10,7 +10,10 @@ export interface Laws {
   opened(call: KeyedCall, sessionId: string): void;
   /** Every session that a caller was told of, and who that was. */
   readonly sessions: ReadonlyMap<string, string>;
-  /** The store took no end of an attempt: its answer could not be kept, so a later one may be another. */
+  /**
+   * The store took no end of an attempt: its answer could not be kept, so a later one may be
+   * another.
+   */
   unstored(): void;
 }
 
@@ -32,7 +35,8 @@ export function createLaws(): Laws {
       unstored = true;
     },
     answered({ clientId, operation, sessionId, key }, { answer, from }, ordered) {
-      // A conflict is told; whether it was kept as the answer to the key shows when it is given again.
+      // A conflict is told; whether it was kept as the answer to the key shows when it is given
+      // again.
       if (answer.status === 409 && from === 'merchant') return;
       const text = `${answer.status} ${Buffer.from(answer.body).toString('latin1')}`;
       const name = `${clientId} ${operation} ${sessionId} ${key}`;

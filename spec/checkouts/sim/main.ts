@@ -1,6 +1,6 @@
 /**
- * The simulation of keyed calls by hand: `node spec/checkouts/sim/main.ts --seed 7` tells every step of one seed, `--runs 5000` runs so
- * many seeds and tells those that break a law.
+ * The simulation of keyed calls by hand: `node spec/checkouts/sim/main.ts --seed 7` tells every
+ * step of one seed, `--runs 5000` runs so many seeds and tells those that break a law.
  */
 import { parseArgs } from 'node:util';
 import { report, runSeed } from './run.ts';

@@ -24,7 +24,10 @@ interface Session {
   readonly atWork: Set<{ readonly until: number }>;
 }
 
-/** Completes as often as it is asked; only a canceled session it refuses, and it cancels none that has an order. */
+/**
+ * Completes as often as it is asked; only a canceled session it refuses, and it cancels none that
+ * has an order.
+ */
 export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Chance): SimMerchant {
   const { schedule } = world;
   const sessions = new Map<string, Session>();
@@ -49,7 +52,8 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
   };
   const carriedOut = (call: KeyedCall): FinalAnswer => {
     if (call.operation === 'createCheckoutSession') {
-      // A merchant with faults of its own gives one id twice. One that goes by keys would do so for ever.
+      // A merchant with faults of its own gives one id twice. One that goes by keys would do so for
+      // ever.
       const twice = manner !== 'deduplicates' && opened > 0 && !world.calm && chance.happens(0.15);
       if (!twice) opened += 1;
       return answerOf(201, `opened ${twice ? 1 + chance.below(opened) : opened}`);
@@ -84,7 +88,8 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
       : chance.pick(['answer', 'answer', 'answer', 'status', 'reset', 'hang'] as const);
     const session = sessionOf(call);
     const work = { until: schedule.now + Math.min(effectMs, TIMEOUT_MS) };
-    // Late effects of what was given up are the merchant's own; before that nobody may be there beside it.
+    // Late effects of what was given up are the merchant's own; before that nobody may be there
+    // beside it.
     const exclusive = call.operation !== 'createCheckoutSession' && manner !== 'deduplicates';
     if (exclusive && [...session.atWork].some(({ until }) => until > schedule.now))
       laws.broken(`two calls at once on session ${call.sessionId}`);

@@ -1,6 +1,8 @@
 import type { Mutant } from './plan.ts';
 
-/** Wrong machines, most of them what others have built. Each is one port that does something else. */
+/**
+ * Wrong machines, most of them what others have built. Each is one port that does something else.
+ */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an unknown end frees the key, as the letter of the specification has it',

@@ -4,10 +4,11 @@ import type { IdempotencySettings } from '../../../src/checkouts/settings.ts';
 import type { Time } from '../../../src/time/time.ts';
 
 /**
- * What the merchant is like, and with it what the machine may rely on (acp 12.5).
- * `tells`: looks at no key, acts within the timeout or says that it is at it, and can always be read.
- * `settles`: looks at no key, may act long after the timeout, says nothing meanwhile, and can often not be read: read-back-only.
- * `deduplicates`: goes by keys, may act whenever it likes, and can often not be read.
+ * What the merchant is like, and with it what the machine may rely on (acp 12.5). `tells`: looks at
+ * no key, acts within the timeout or says that it is at it, and can always be read. `settles`:
+ * looks at no key, may act long after the timeout, says nothing meanwhile, and can often not be
+ * read: read-back-only. `deduplicates`: goes by keys, may act whenever it likes, and can often not
+ * be read.
  */
 export type Manner = 'tells' | 'settles' | 'deduplicates';
 

@@ -11,7 +11,10 @@ import { type Manner, type Mutant, NO_MUTANT } from './plan.ts';
 import { createWorld, type World } from './world.ts';
 
 const MANNERS: readonly Manner[] = ['tells', 'settles', 'deduplicates'];
-/** How long things go wrong, and how long nothing does, milliseconds: enough for everybody to come to an end. */
+/**
+ * How long things go wrong, and how long nothing does, milliseconds: enough for everybody to come
+ * to an end.
+ */
 const STORM_MS = 3_600_000;
 const CALM_MS = 600_000;
 /** Calls of one connection at most while things go wrong. */
@@ -46,7 +49,10 @@ interface Sim {
   readonly chance: Chance;
 }
 
-/** Buyers on one session, gateways that die, a merchant with moods; then calm, in which every key must come to an answer. */
+/**
+ * Buyers on one session, gateways that die, a merchant with moods; then calm, in which every key
+ * must come to an answer.
+ */
 export async function runSeed(
   seed: number,
   { mutant = NO_MUTANT, traced = false, openClaims = tableClaims }: RunOptions = {},
@@ -77,8 +83,9 @@ function crowd(sim: Sim, manner: Manner): () => readonly KeyedCall[] {
   const last = new Map<string, KeyedCall>();
   const begin = (name: string, walk: () => Promise<void>): void =>
     world.later(chance.pick([0, chance.below(500), chance.below(40_000)]), `${name} comes`, () => void walk());
-  // Several connections of one buyer use one key. One that changes its key does so
-  // when it was told of a failure: who heard nothing must not, for it may have been done, and then only the merchant could tell.
+  // Several connections of one buyer use one key. One that changes its key does so when it was told
+  // of a failure: who heard nothing must not, for it may have been done, and then only the merchant
+  // could tell.
   const copies = chance.pick([1, 1, 2, 4]);
   const changes = copies === 1 && manner !== 'deduplicates' && chance.happens(0.6);
   for (let copy = 1; copy <= copies; copy += 1)

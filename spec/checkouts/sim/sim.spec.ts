@@ -9,7 +9,10 @@ import { report, runSeed } from './run.ts';
 const RUNS = 300;
 /** Runs of which each is made on the embedded store too. */
 const STORED = 25;
-/** The laws must notice a wrong machine within so many seeds: the rarest shows in one of two hundred. */
+/**
+ * The laws must notice a wrong machine within so many seeds: the rarest shows in one of two
+ * hundred.
+ */
 const WITHIN = 1_500;
 
 describe('buyers, gateways that die and a merchant with moods', () => {

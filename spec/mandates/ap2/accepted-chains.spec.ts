@@ -32,7 +32,8 @@ describe('a chain is accepted', () => {
       reference: hashOf(closed.slice(0, closed.indexOf('~'))),
       referenceSdHash: hashOf(closed),
     });
-    // The hop was signed five seconds ago and may be 300 seconds old: sooner than the mandate's own end.
+    // The hop was signed five seconds ago and may be 300 seconds old: sooner than the mandate's own
+    // end.
     assert.equal(chain.ends, NOW - 5 + 300);
   });
 

@@ -1,7 +1,8 @@
 /**
- * `node spec/mandates/ap2/cost.ts [rounds]`: what one mandate costs, in units of one synchronous ES256 verification with a ready key,
- * measured in turns within one run. Never a test: a busy machine may say anything. Goals for an autonomous checkout mandate: at most 4
- * units when its open mandate was seen before, 8 when nothing was.
+ * `node spec/mandates/ap2/cost.ts [rounds]`: what one mandate costs, in units of one synchronous
+ * ES256 verification with a ready key, measured in turns within one run. Never a test: a busy
+ * machine may say anything. Goals for an autonomous checkout mandate: at most 4 units when its open
+ * mandate was seen before, 8 when nothing was.
  */
 import { verify as verifySignature } from 'node:crypto';
 import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
@@ -30,13 +31,19 @@ interface Kind {
   readonly prepare: () => Prepared;
 }
 
-/** A presentation to a verifier that never saw anything; it is made when the process starts, so that does not count. */
+/**
+ * A presentation to a verifier that never saw anything; it is made when the process starts, so that
+ * does not count.
+ */
 function fresh(made: Presentation): Prepared {
   const verify = verifierFor(mint);
   return () => expectAccepted(verify(made.header));
 }
 
-/** A new closed mandate, under an open mandate that was seen, for a checkout that this process handed out unless `foreign`. */
+/**
+ * A new closed mandate, under an open mandate that was seen, for a checkout that this process
+ * handed out unless `foreign`.
+ */
 function again(payment: boolean, foreign = false): Prepared {
   const { header, checkoutJwt } = mint.close(payment ? shared : { ...shared, payment: [] });
   if (!foreign) minted.add(hashed(checkoutJwt), NOW + 300);

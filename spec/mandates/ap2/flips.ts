@@ -1,4 +1,7 @@
-/** `node spec/mandates/ap2/flips.ts [count] [seed]`: accepted headers with one small fault each; none may pass as a new mandate. */
+/**
+ * `node spec/mandates/ap2/flips.ts [count] [seed]`: accepted headers with one small fault each;
+ * none may pass as a new mandate.
+ */
 import { createMint } from '../../support/ap2/mint.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
 import { headersOf, hunted } from './flips/hunt.ts';

@@ -16,7 +16,10 @@ const PISP = { legal_name: 'Pay Ltd', brand_name: 'Pay', domain_name: 'pay.examp
 const ITEM = { id: 'market_report', title: 'Market report' };
 const CLOSED = { payee: SHOP, payment_instrument: ACCOUNT, pisp: PISP, execution_date: '2026-11-20', risk_data: {} };
 
-/** Open and closed mandates that have every member there is, none of them withheld, with these hands on them. */
+/**
+ * Open and closed mandates that have every member there is, none of them withheld, with these hands
+ * on them.
+ */
 function presented(hands: Wishes['hands'] = {}): string {
   const constraints = [
     plain({ type: 'checkout.line_items', items: [{ id: 'line_1', acceptable_items: [ITEM], quantity: 1 }] }),

@@ -8,7 +8,10 @@ import { freePurchase } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
 import type { Presentation } from '../../support/ap2/wishes.ts';
 
-/** What the maker makes is what the verifier accepts: each of them was checked by the reader of `maker.spec.ts`, which knows neither. */
+/**
+ * What the maker makes is what the verifier accepts: each of them was checked by the reader of
+ * `maker.spec.ts`, which knows neither.
+ */
 const mint = createMint();
 const verify = verifierFor(mint);
 const { kidOnly } = mint.parties;

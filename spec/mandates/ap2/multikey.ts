@@ -2,7 +2,10 @@ import type { KeyObject } from 'node:crypto';
 
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
-/** Writes a key of P-256 or secp256k1, or any bytes, as a Multikey text: the way back of what the gateway reads. */
+/**
+ * Writes a key of P-256 or secp256k1, or any bytes, as a Multikey text: the way back of what the
+ * gateway reads.
+ */
 export function multikeyOf(key: KeyObject | Buffer): string {
   let number = BigInt(`0x${(Buffer.isBuffer(key) ? key : coded(key)).toString('hex')}`);
   let text = '';

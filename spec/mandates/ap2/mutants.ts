@@ -1,7 +1,8 @@
 /**
- * Takes one check at a time out of the verifier of mandates and runs its specs: `node spec/mandates/ap2/mutants.ts [--checks]
- * [--minutes N] [--sample N] [file ...]`. `--checks`: whole checks and calls only, no sides of a condition and no comparisons. What no
- * test notices is printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
+ * Takes one check at a time out of the verifier of mandates and runs its specs: `node
+ * spec/mandates/ap2/mutants.ts [--checks] [--minutes N] [--sample N] [file ...]`. `--checks`: whole
+ * checks and calls only, no sides of a condition and no comparisons. What no test notices is
+ * printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
  */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,7 +12,10 @@ import type { Mutant } from './mutants/mutant.ts';
 import { mutantsOf } from './mutants/sites.ts';
 import { type Fate, tried } from './mutants/trial.ts';
 
-/** As many as this machine has cores for, and no more: a trial that starves looks like one that hangs. */
+/**
+ * As many as this machine has cores for, and no more: a trial that starves looks like one that
+ * hangs.
+ */
 const TRIALS_AT_ONCE = 2;
 const DEFAULT_MINUTES = 45;
 /** Specs that try much at random, read files or open sockets notice what others notice sooner. */
@@ -79,7 +83,10 @@ function explained({ name }: Mutant): boolean {
   return HARMLESS[name] !== undefined;
 }
 
-/** The specs that import the file are the likeliest to notice: they are tried alone, then the quick ones, then all others. */
+/**
+ * The specs that import the file are the likeliest to notice: they are tried alone, then the quick
+ * ones, then all others.
+ */
 async function nearestFirst(mutant: Mutant): Promise<Fate> {
   const name = `/${path.basename(mutant.file)}'`;
   const near = quick.filter((spec) => readFileSync(spec, 'utf8').includes(name));

@@ -16,7 +16,10 @@ const names = fc.constantFrom(
   ...['_sd', '_sd_alg', '...', 'alg', 'typ', 'kid', 'crit', 'x5c', 'constraints', 'checkout_jwt', 'jwk', 'toString'],
 );
 
-/** What is done to a segment, or to what it holds; tokens are signed anew, so that nothing hides behind the signature. */
+/**
+ * What is done to a segment, or to what it holds; tokens are signed anew, so that nothing hides
+ * behind the signature.
+ */
 type Change =
   | { readonly kind: 'header' | 'claims' | 'disclosure'; readonly name: string; readonly value: Json }
   | { readonly kind: 'raw'; readonly text: string }
@@ -78,7 +81,8 @@ describe('a chain that somebody tampered with', () => {
       }),
       { numRuns: 1_000, seed: 20_261_120 },
     );
-    // A claim or a header that nobody reads changes nothing; only on the last segment, for the others are bound to what follows.
+    // A claim or a header that nobody reads changes nothing; only on the last segment, for the
+    // others are bound to what follows.
     assert.ok(refused > 900, `${refused}`);
   });
 

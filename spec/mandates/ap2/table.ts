@@ -3,7 +3,10 @@ import { it } from 'node:test';
 import type { MandateFamily, Reason } from '../../../src/mandates/ap2/model/reasons.ts';
 import type { Against, verifierFor } from '../../support/ap2/verifier.ts';
 
-/** A presentation, what comes of it, and what it is held against where that is not the usual purchase. */
+/**
+ * A presentation, what comes of it, and what it is held against where that is not the usual
+ * purchase.
+ */
 export type Row = readonly [what: string, header: () => string, result: Reason | 'accepted', against?: Against];
 
 type Verdict = ReturnType<ReturnType<typeof verifierFor>>;

@@ -24,7 +24,10 @@ export interface MapRows extends RegisterRows {
   readonly states: Map<string, OpenMandateState>;
 }
 
-/** A register that forgot nothing, unless `epoch` says since when it remembers; `null`: it was emptied, epoch and all. */
+/**
+ * A register that forgot nothing, unless `epoch` says since when it remembers; `null`: it was
+ * emptied, epoch and all.
+ */
 export function mapRows(epoch: RegisterEpoch | null = FOREVER): MapRows {
   let since = epoch ?? undefined;
   const onceIds = new Map<string, number>();

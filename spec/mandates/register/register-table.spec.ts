@@ -10,7 +10,10 @@ const NOW = 1_900_000_000_000;
 const DAY_S = 86_400;
 const MAX_UNITS = String(Number.MAX_SAFE_INTEGER);
 
-/** A fresh register. `use`: another closed mandate under these open ones, presented `later` seconds after the first. */
+/**
+ * A fresh register. `use`: another closed mandate under these open ones, presented `later` seconds
+ * after the first.
+ */
 function register() {
   const rows = mapRows();
   const use = (open: readonly OpenMandateUse[], later = 0): { refusal: string | undefined; claim: MandateClaim } => {

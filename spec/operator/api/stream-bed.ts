@@ -26,7 +26,10 @@ export const NEXT_TOKEN = 'operator-token-to-come-next';
 export const RING = 2_000;
 /** Redis trims by whole nodes: this many entries more may be left. */
 export const RING_SLACK = 100;
-/** The sockets have come to rest when this many looks found the same, with a turn of the event loop between them. */
+/**
+ * The sockets have come to rest when this many looks found the same, with a turn of the event loop
+ * between them.
+ */
 const LOOKS_AT_REST = 400;
 const LIMITS = { eventsMaxLength: RING, receiptsMaxLength: 10 };
 

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { type Browser, chromium as playwright } from 'playwright-core';
 import { chromium } from '../../support/install-chromium.ts';
 
-/** A headless Chromium that asks nobody for anything; its settings and caches live in a folder of their own. */
+/**
+ * A headless Chromium that asks nobody for anything; its settings and caches live in a folder of
+ * their own.
+ */
 const FLAGS = [
   '--headless=new',
   '--no-sandbox',

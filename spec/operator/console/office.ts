@@ -9,7 +9,10 @@ export interface Office {
   close(): Promise<void>;
 }
 
-/** `happened`: what agents did in the shop before. What had started is ended again when a later part fails. */
+/**
+ * `happened`: what agents did in the shop before. What had started is ended again when a later part
+ * fails.
+ */
 export async function openOffice(happened: (seller: Seller) => Promise<void>): Promise<Office> {
   const seller = await openSeller();
   try {

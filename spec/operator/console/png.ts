@@ -8,7 +8,10 @@ export interface Picture {
   readonly rgb: Uint8Array;
 }
 
-/** Reads what a browser writes: 8 bits a channel, RGB or RGBA, not interlaced (PNG, third edition). @throws Error for others */
+/**
+ * Reads what a browser writes: 8 bits a channel, RGB or RGBA, not interlaced (PNG, third edition).
+ * @throws Error for others
+ */
 export function decodePng(png: Buffer): Picture {
   const width = png.readUInt32BE(16);
   const height = png.readUInt32BE(20);
@@ -67,7 +70,10 @@ export function cut(
   return { width: right - left, height: rows.length, rgb: Uint8Array.from(Buffer.concat(rows)) };
 }
 
-/** The relative luminances of WCAG 2 in a picture, darkest and lightest, and how many colours there are. */
+/**
+ * The relative luminances of WCAG 2 in a picture, darkest and lightest, and how many colours there
+ * are.
+ */
 export function tones({ rgb }: Picture): {
   readonly darkest: number;
   readonly lightest: number;

@@ -10,7 +10,10 @@ export interface Trade {
   readonly undelivered: string;
 }
 
-/** Real calls: three reports and two price lists bought, free ones, one that only asked, one refused, one paid and failed. */
+/**
+ * Real calls: three reports and two price lists bought, free ones, one that only asked, one
+ * refused, one paid and failed.
+ */
 export async function trade(seller: Seller): Promise<Trade> {
   const { shop } = seller;
   for (const city of ['Berlin', 'Lisboa', 'Porto']) await buy(seller, 'market_report', { city });

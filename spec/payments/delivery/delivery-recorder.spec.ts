@@ -118,7 +118,8 @@ describe('the delivery desk', () => {
       const { state, reason, dueAt, leaseUntil } = (await record()) ?? {};
       const windowEnds = till.clock - 5_000 + DAY_MS;
       assert.deepEqual([state, reason, leaseUntil], ['undelivered', 'answer_kept', 0]);
-      // Counted from what the record knew when it was leased: late by as long as the delivery took, never early.
+      // Counted from what the record knew when it was leased: late by as long as the delivery took,
+      // never early.
       assert.ok((dueAt ?? 0) >= windowEnds && (dueAt ?? 0) <= windowEnds + 5_000);
       later(DAY_MS - 5_001);
       assert.equal(await isKept(), true);

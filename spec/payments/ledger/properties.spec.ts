@@ -99,7 +99,8 @@ const RULES: Readonly<Record<string, Rule>> = {
   'nobody gets a record whose lease runs for somebody else': ({ call, now, before, after }) => {
     if (call.kind !== 'reserve' || before === undefined || before.leaseUntil <= now) return false;
     if (before.owner === call.command.owner) return false;
-    // Nothing but a lease that says more than anybody may ask for is changed: it is cut, and still runs for the same owner.
+    // Nothing but a lease that says more than anybody may ask for is changed: it is cut, and still
+    // runs for the same owner.
     const { leaseUntil, dueAt, ...rest } = before;
     const cut = after !== undefined && after.leaseUntil < leaseUntil && after.dueAt <= dueAt;
     assert.deepEqual(after, cut ? { ...rest, leaseUntil: after.leaseUntil, dueAt: after.dueAt } : before);

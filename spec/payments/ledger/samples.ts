@@ -72,7 +72,10 @@ export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {
   });
 }
 
-/** The record that a reservation speaks of; where nothing stands against the mandate or the proof there is always one. */
+/**
+ * The record that a reservation speaks of; where nothing stands against the mandate or the proof
+ * there is always one.
+ */
 export function recordIn(reservation: Reservation): PaymentRecord {
   if (reservation.kind === 'mandate') throw new Error(`the mandate is ${reservation.reason}`);
   if (reservation.kind === 'refused') throw new Error(`the proof was refused: ${reservation.reason}`);
@@ -130,7 +133,10 @@ export const PAYMENT: ReceiptPayment = {
   settledAt: '2026-01-02T03:04:05.678Z',
 };
 
-/** An answer with everything that is easily lost on the way: a repeated header, letters outside ASCII, bytes that are no text. */
+/**
+ * An answer with everything that is easily lost on the way: a repeated header, letters outside
+ * ASCII, bytes that are no text.
+ */
 export function keptAnswer(body: string | Uint8Array = 'Zürich'): KeptAnswer {
   const bytes = typeof body === 'string' ? new TextEncoder().encode(`${body}\0\u{1f4b6}`) : body;
   return {
@@ -140,7 +146,10 @@ export function keptAnswer(body: string | Uint8Array = 'Zürich'): KeptAnswer {
   };
 }
 
-/** Asks for the payment of `inState` under another owner's name, or for another purchase with its authorization. */
+/**
+ * Asks for the payment of `inState` under another owner's name, or for another purchase with its
+ * authorization.
+ */
 export function ask(owner: string, changes: Partial<PaymentTerms> = {}): Reserve {
   return { terms: terms('one', changes), owner, leaseMs: LEASE_MS };
 }

@@ -16,7 +16,9 @@ export interface Step {
   /** Undefined when the call was refused as a bug of the caller, or as damage. */
   readonly outcome: Outcome<Answer> | undefined;
   readonly after: PaymentRecord | undefined;
-  /** States of this record so far, the present one included; a record that was deleted begins anew. */
+  /**
+   * States of this record so far, the present one included; a record that was deleted begins anew.
+   */
   readonly visited: ReadonlySet<PaymentState>;
   /** A record of the same life under each fence that is over. */
   readonly former: readonly PaymentRecord[];

@@ -16,7 +16,10 @@ import { startRedis } from '../../support/redis.ts';
 import { HASH, PAID, SPENT } from './scripted-rail.ts';
 import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
 
-/** Orders that are tried on each store; more with `ORDERS=1000 node --test spec/payments/settlement/books-in-any-order.spec.ts`. */
+/**
+ * Orders that are tried on each store; more with `ORDERS=1000 node --test
+ * spec/payments/settlement/books-in-any-order.spec.ts`.
+ */
 const ORDERS = Number(process.env['ORDERS'] ?? 25);
 /** Payments that the store forgot. */
 const PAYMENTS = 10;
@@ -32,8 +35,9 @@ const CHAIN = {
 } as const;
 
 /**
- * A payment of seven units that the chain shows. Its transaction spells the authorization as the buyer signed it, or hides it in a
- * contract, or spells another one that the payer signed for the same nonce, for soon after or for ever.
+ * A payment of seven units that the chain shows. Its transaction spells the authorization as the
+ * buyer signed it, or hides it in a contract, or spells another one that the payer signed for the
+ * same nonce, for soon after or for ever.
  */
 interface Payment {
   readonly terms: PaymentTerms;
@@ -74,7 +78,10 @@ function shuffled<T>(items: readonly T[], draw: Chance): readonly T[] {
 describe('after a loss of the store, whoever comes first', () => {
   const till = tillOfEachTest();
 
-  /** Lets the chain be searched, more than once, while buyers come, in an order of its own; then the book. */
+  /**
+   * Lets the chain be searched, more than once, while buyers come, in an order of its own; then the
+   * book.
+   */
   async function booksAfter(seed: number, store: Store, payments: readonly Payment[]): Promise<readonly Receipt[]> {
     const draw = chanceOf(seed);
     const rebuild = async ({ shown }: Payment): Promise<void> => {

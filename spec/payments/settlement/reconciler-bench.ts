@@ -6,7 +6,10 @@ import { createReconciler, type Reconciler } from '../../../src/payments/settlem
 import type { tillOfEachTest } from './till.ts';
 import { rest, virtualTime } from './virtual-time.ts';
 
-/** A reconciler over a test's till, with a merchant that does as it is told. Its loop runs on a time of its own. */
+/**
+ * A reconciler over a test's till, with a merchant that does as it is told. Its loop runs on a time
+ * of its own.
+ */
 export interface Bench {
   /** Whether the merchant may be asked twice. */
   repeatable: boolean;

@@ -18,7 +18,10 @@ describe('leases', () => {
   let time: ReturnType<typeof virtualTime>;
   let leases: Leases;
 
-  /** Both clocks run together; a process that is paused is one whose time stands while the store's goes on. */
+  /**
+   * Both clocks run together; a process that is paused is one whose time stands while the store's
+   * goes on.
+   */
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 100) {
       till.clock += Math.min(left, 100);

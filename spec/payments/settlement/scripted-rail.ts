@@ -20,7 +20,10 @@ interface Asked {
   readonly knownTransaction?: string;
 }
 
-/** A rail that says what a test wants: the one peer that cannot be real here. At first it approves and settles everything. */
+/**
+ * A rail that says what a test wants: the one peer that cannot be real here. At first it approves
+ * and settles everything.
+ */
 export function scriptedRail() {
   const asked: Asked[] = [];
   const script = {

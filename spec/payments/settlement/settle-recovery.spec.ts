@@ -12,7 +12,10 @@ const OPEN: Reading = { kind: 'open' };
 const UNKNOWN: Reading = { kind: 'unknown', cause: 'no answer' };
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-/** Whether the store forgot a payment is found out in two ways: the nonce is said to be spent, or the proof is too old to be new. */
+/**
+ * Whether the store forgot a payment is found out in two ways: the nonce is said to be spent, or
+ * the proof is too old to be new.
+ */
 const SIGNS = ['spent', 'late'] as const;
 
 describe('an authorization without a record that may have paid us', () => {

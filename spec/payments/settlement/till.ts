@@ -40,8 +40,9 @@ const OFFER: PaymentRequirements = {
 };
 
 /**
- * A till for each test: a real ledger on a clock that the test moves, and a rail that says what the test wants. Call it at the top of
- * a `describe`; what it returns always means the present test's till.
+ * A till for each test: a real ledger on a clock that the test moves, and a rail that says what the
+ * test wants. Call it at the top of a `describe`; what it returns always means the present test's
+ * till.
  */
 export function tillOfEachTest() {
   const till = {
@@ -51,7 +52,9 @@ export function tillOfEachTest() {
     /** Connections to the merchant that are held and neither used nor given back. */
     connections: 0,
     onStoreLoss: 'deliver' as StoreLossPolicy,
-    /** Payments of which an operator was told that nobody is known to have bought here with them. */
+    /**
+     * Payments of which an operator was told that nobody is known to have bought here with them.
+     */
     unclaimed: [] as string[],
     store: undefined as unknown as Store,
     ledger: undefined as unknown as PaymentLedger,

@@ -52,7 +52,10 @@ describe('the same proof again, with the token of its challenge', () => {
     return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
   };
 
-  /** What the first call showed, what the next one shows; the answer while it runs, when it was delivered, when it was not. */
+  /**
+   * What the first call showed, what the next one shows; the answer while it runs, when it was
+   * delivered, when it was not.
+   */
   const rows: readonly (readonly [Secrets, Secrets, string, string, string])[] = [
     [{ token: TOKEN }, { token: TOKEN }, 'in_flight', 'again', 'paid'],
     [{ token: TOKEN }, { token: TOKEN, worthless: true }, 'in_flight', 'again', 'paid'],

@@ -2,7 +2,10 @@ import type { Time } from '../../../src/time/time.ts';
 
 /** A clock that stands until a test moves it. Milliseconds since it was made. */
 export interface VirtualTime extends Time {
-  /** Moves on, waking every sleeper at its own moment and letting what it does come to rest before the next one. */
+  /**
+   * Moves on, waking every sleeper at its own moment and letting what it does come to rest before
+   * the next one.
+   */
   pass(ms: number): Promise<void>;
   /** How many sleep now. */
   sleepers(): number;
@@ -13,7 +16,10 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** Turns of the event loop in which a woken sleeper's own work, an embedded store included, comes to rest. */
+/**
+ * Turns of the event loop in which a woken sleeper's own work, an embedded store included, comes to
+ * rest.
+ */
 const TURNS = 12;
 
 export function virtualTime(): VirtualTime {

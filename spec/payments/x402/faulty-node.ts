@@ -3,8 +3,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * What becomes of a call: `pass` unchanged, `lose` the node gets it and the answer breaks off, `fail` no node behind the balancer,
- * `empty` an answer with nothing in it, `unfunded` the node gets it and says that its sender cannot pay the gas.
+ * What becomes of a call: `pass` unchanged, `lose` the node gets it and the answer breaks off,
+ * `fail` no node behind the balancer, `empty` an answer with nothing in it, `unfunded` the node
+ * gets it and says that its sender cannot pay the gas.
  */
 export type Fault = 'pass' | 'lose' | 'fail' | 'empty' | 'unfunded';
 

@@ -11,7 +11,10 @@ const SPENT = 'invalid_exact_evm_nonce_already_used';
 export const refusal = json({ success: false, errorReason: 'insufficient_funds', transaction: '' });
 export const spent = json({ success: false, errorReason: SPENT, transaction: '' });
 
-/** A rail over the facilitators at these URLs, in this order; with short deadlines and no chain unless given. */
+/**
+ * A rail over the facilitators at these URLs, in this order; with short deadlines and no chain
+ * unless given.
+ */
 export function remoteRail(
   [url = '', ...fallbacks]: readonly string[],
   deps: Partial<RemoteRailDeps> & Pick<RemoteRailDeps, 'network'>,

@@ -9,9 +9,15 @@ import { EVERYDAY, FALSE_REFUSALS } from './everyday.ts';
 
 /** Longest turn that one input may take, milliseconds of CPU. */
 const LIMIT_MS = 50;
-/** The same on a machine that is busy or slow: so many times what the plainest pattern takes right beside it for a whole body. */
+/**
+ * The same on a machine that is busy or slow: so many times what the plainest pattern takes right
+ * beside it for a whole body.
+ */
 const TIMES_PLAIN = 12;
-/** Tries of one input: what garbage, a compilation or a shared core adds to one of them it does not add to all. */
+/**
+ * Tries of one input: what garbage, a compilation or a shared core adds to one of them it does not
+ * add to all.
+ */
 const TRIES = 20;
 /** Longest text that is tried. */
 const LONGEST = 4_096;
@@ -67,7 +73,8 @@ describe('published catastrophic patterns', () => {
         it(`hold no turn: ${catastrophe[0].slice(0, 60)}`, () => {
           const [pattern] = catastrophe;
           if (patternFault(pattern) !== undefined) {
-            // A refusal has no turn to hold. Why it is refused is one of what the linear engine cannot do.
+            // A refusal has no turn to hold. Why it is refused is one of what the linear engine
+            // cannot do.
             assert.match(patternFault(pattern) ?? '', /look-around|back-reference|steps for each character|U\+FFFF/);
             return;
           }
@@ -85,7 +92,8 @@ describe('published catastrophic patterns', () => {
     });
 
   it('would hold the ordinary engine', () => {
-    // On 31 characters, which ended nothing for 20 s. A time limit of its own ends the process that never would.
+    // On 31 characters, which ended nothing for 20 s. A time limit of its own ends the process that
+    // never would.
     const program = `/^(?:[a-z]|[a-z0-9]){64}$/.test('a'.repeat(31))`;
     const { signal } = spawnSync(process.execPath, ['--eval', program], { timeout: 2_000, killSignal: 'SIGKILL' });
     assert.equal(signal, 'SIGKILL');

@@ -1,9 +1,15 @@
-/** A pattern, and the text that holds an engine which goes back: `beginning`, `pump` again and again, `end`. */
+/**
+ * A pattern, and the text that holds an engine which goes back: `beginning`, `pump` again and
+ * again, `end`.
+ */
 export type Catastrophe = readonly [pattern: string, pump: string, beginning: string, end: string];
 
 const r = String.raw;
 
-/** Shapes of textbooks, of OWASP on ReDoS, of the tests of safe-regex, and of the papers of Kirrage, Weideman, Davis and others. */
+/**
+ * Shapes of textbooks, of OWASP on ReDoS, of the tests of safe-regex, and of the papers of Kirrage,
+ * Weideman, Davis and others.
+ */
 const TEXTBOOKS: readonly Catastrophe[] = [
   [r`^(a+)+$`, 'a', '', '!'],
   [r`^([a-zA-Z]+)*$`, 'a', '', '!'],
@@ -81,7 +87,10 @@ const TEXTBOOKS: readonly Catastrophe[] = [
   [r`^(?:.*?,){13}P`, ',', '', '!'],
 ];
 
-/** The superlinear part of expressions that advisories name (npm, PyPI, RubyGems, Django, Rails, and two outages), without flags. */
+/**
+ * The superlinear part of expressions that advisories name (npm, PyPI, RubyGems, Django, Rails, and
+ * two outages), without flags.
+ */
 const ADVISORIES: readonly Catastrophe[] = [
   [r`^[\s\u200c]+|[\s\u200c]+$`, ' ', 'x', 'x'],
   [r`^((?:\d+)?\.?\d+) *(ms|seconds?|s|minutes?|m|hours?|h|days?|d|years?|y)?$`, '1', '', '!'],
@@ -250,7 +259,9 @@ const ADVISORIES: readonly Catastrophe[] = [
   ['\\s*[$\u00a5\u00a3\u20ac]?\\s*(?:\\d+,?)+(?:\\.\\d+)?\\s*$', '1', '', 'x'],
 ];
 
-/** What the test suites of static analysers for ReDoS expect to be found, of programs and made up. */
+/**
+ * What the test suites of static analysers for ReDoS expect to be found, of programs and made up.
+ */
 const ANALYSERS: readonly Catastrophe[] = [
   [r`^\b_((?:__|[\s\S])+?)_\b|^\*((?:\*\*|[\s\S])+?)\*(?!\*)`, '__', '_', 'x'],
   [r`^ *(\S.*\|.*)\n *([-:]+ *\|[-| :]*)\n((?:.*\|.*(?:\n|$))*)a`, '||\n', 'a|\n:|\n', '!'],
@@ -365,7 +376,10 @@ const ANALYSERS: readonly Catastrophe[] = [
   [r`\s*\(?0\d{4}\)?(\s*|-)\d{3}(\s*|-)\d{3}\s*;`, ' ', '', '!'],
 ];
 
-/** Expressions for mail, names, numbers, URLs and markup in the style of the public collections that the studies of ReDoS draw on. */
+/**
+ * Expressions for mail, names, numbers, URLs and markup in the style of the public collections that
+ * the studies of ReDoS draw on.
+ */
 const COLLECTIONS: readonly Catastrophe[] = [
   [r`^([a-zA-Z0-9_.-])+@(([a-zA-Z0-9-])+\.)+([a-zA-Z0-9]{2,4})+$`, 'aaaa', 'a@a.', '!'],
   [
@@ -444,8 +458,9 @@ const COLLECTIONS: readonly Catastrophe[] = [
 ];
 
 /**
- * Published catastrophic patterns, by where they come from. Each of them held V8's ordinary engine for more than 100 ms on at most 65,536
- * characters of its own attack, 194 of the 349 for more than 1.5 s (Node 26.10, no fallback); what that engine took easily was left out.
+ * Published catastrophic patterns, by where they come from. Each of them held V8's ordinary engine
+ * for more than 100 ms on at most 65,536 characters of its own attack, 194 of the 349 for more than
+ * 1.5 s (Node 26.10, no fallback); what that engine took easily was left out.
  */
 export const CATASTROPHES: Readonly<Record<string, readonly Catastrophe[]>> = {
   'textbooks and papers': TEXTBOOKS,

@@ -61,7 +61,10 @@ describe('the format url', () => {
     it(`${verdict ? 'takes' : 'refuses'} ${text.slice(0, 40)}`, () => assert.equal(isUrl(text), verdict));
 });
 
-/** A text of this length, of any of these beginnings, pumps and ends, takes seconds where going back costs more than going on. */
+/**
+ * A text of this length, of any of these beginnings, pumps and ends, takes seconds where going back
+ * costs more than going on.
+ */
 const LENGTH = 32_768;
 const LIMIT_MS = 60;
 const BEGINNINGS = ['', 'http://', 'a:', 'P', '/', '#', '{', 'a@', 'http://[', 'http://a@', '::', 'a://a@'];
@@ -88,7 +91,10 @@ const PUMPS = [
 ];
 const ENDS = ['', '!', '\n', '@', '}'];
 
-/** Outside of a document's budget a text of this length has one of its own, which is not what is measured. */
+/**
+ * Outside of a document's budget a text of this length has one of its own, which is not what is
+ * measured.
+ */
 const untilSpent = (test: (text: string) => boolean, text: string): void => {
   try {
     test(text);

@@ -17,7 +17,10 @@ export interface Counter {
   close(): void;
 }
 
-/** Opens one on loopback. `layers` stand behind the framing check; what passes them is answered 200 `{}`. */
+/**
+ * Opens one on loopback. `layers` stand behind the framing check; what passes them is answered 200
+ * `{}`.
+ */
 export async function openCounter(
   layers: readonly RequestHandler[],
   bounds: Pick<ListenerParts, 'maxConnections' | 'silentMs' | 'headersTimeout' | 'connectionsCheckingInterval'> = {},

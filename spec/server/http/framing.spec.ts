@@ -13,7 +13,10 @@ const get = (...lines: readonly string[]): string => start('GET /api/resources H
 const old = (version: string, ...lines: readonly string[]): string =>
   start(`POST /api/resources/cities/invoke HTTP/${version}`, 'Content-Type: application/json', ...lines);
 
-/** What Node's parser lets pass and two readers could read differently: the bytes, and `details.reason`. */
+/**
+ * What Node's parser lets pass and two readers could read differently: the bytes, and
+ * `details.reason`.
+ */
 const REFUSED: Readonly<Record<string, readonly [bytes: string, reason: string]>> = {
   'a transfer coding before chunked': [
     `${invoke('cities', ['Transfer-Encoding: gzip, chunked'])}${CHUNKS}`,

@@ -15,7 +15,10 @@ describe('origins of browsers', () => {
   });
   after(() => counter.close());
 
-  /** Attack O5: what is compared is the serialised origin as a whole. `named`: the origin gets CORS headers. */
+  /**
+   * Attack O5: what is compared is the serialised origin as a whole. `named`: the origin gets CORS
+   * headers.
+   */
   const ORIGINS: readonly (readonly [origin: string, verdict: 'named' | 'own' | 'refused'])[] = [
     ['https://console.example', 'named'],
     ['HTTPS://Console.Example', 'named'],

@@ -19,7 +19,9 @@ export function listen(socket: Socket): () => string {
   return () => text;
 }
 
-/** The end of a connection, in order or not: who still writes when it is cut hears of a broken pipe. */
+/**
+ * The end of a connection, in order or not: who still writes when it is cut hears of a broken pipe.
+ */
 export function closeOf(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     if (socket.closed) resolve();
@@ -42,7 +44,10 @@ export const head = (lines: readonly string[]): string => `${lines.join('\r\n')}
 export const invoke = (id: string, lines: readonly string[]): string =>
   head([`POST /api/resources/${id}/invoke HTTP/1.1`, 'Host: shop', 'Content-Type: application/json', ...lines]);
 
-/** Writes 1 KiB chunks until the peer stops it; resolves with the bytes written and the first answer. */
+/**
+ * Writes 1 KiB chunks until the peer stops it; resolves with the bytes written and the first
+ * answer.
+ */
 export async function pourUntilAnswered(
   socket: Socket,
 ): Promise<{ readonly written: number; readonly answer: string }> {

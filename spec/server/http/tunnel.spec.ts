@@ -9,7 +9,10 @@ const CALL = head(['GET /call HTTP/1.1', 'Host: shop']);
 const HEALTH = head(['GET /health HTTP/1.1', 'Host: shop', 'Connection: close']);
 const PATIENCE_MS = 60_000;
 
-/** A CONNECT as a whole, one whose body is still to come, and bytes that no parser reads: in each case nobody watches the connection any more. */
+/**
+ * A CONNECT as a whole, one whose body is still to come, and bytes that no parser reads: in each
+ * case nobody watches the connection any more.
+ */
 const UNWATCHED = {
   CONNECT: head(['CONNECT a:443 HTTP/1.1', 'Host: a:443']),
   'CONNECT with half a body': `${head(['CONNECT a:443 HTTP/1.1', 'Host: a:443', 'Content-Length: 4'])}ab`,

@@ -9,7 +9,10 @@ import { openShop, type Shop } from '../../support/shop.ts';
 const ROOM_BYTES = 1_048_576;
 const LARGE = 'x'.repeat(600_000);
 
-/** A merchant whose large answers stop half-way until they are let go; anything else is answered at once. */
+/**
+ * A merchant whose large answers stop half-way until they are let go; anything else is answered at
+ * once.
+ */
 interface SlowMerchant {
   readonly server: Server;
   readonly url: string;

@@ -22,8 +22,8 @@ export interface Count {
 }
 
 /**
- * The merchant by remote control, for a merchant in a process of its own: `POST /control/faults`, `GET /control/count/{session id}`,
- * `POST /control/forget`. False: the request is for the shop.
+ * The merchant by remote control, for a merchant in a process of its own: `POST /control/faults`,
+ * `GET /control/count/{session id}`, `POST /control/forget`. False: the request is for the shop.
  */
 export function control(request: IncomingMessage, response: ServerResponse, merchant: CheckoutMerchant): boolean {
   const [, first, what, sessionId] = (request.url ?? '').split('/');

@@ -21,8 +21,9 @@ export const DECLINED_TOKEN = 'tok_declined';
 export const THREE_DS_TOKEN = 'tok_3ds';
 
 /**
- * Opens the desk. `dedupe`: the merchant looks at the idempotency key, and gives an equal one the answer of the first. Without it a
- * repeated complete makes another order, as at a shop that never thought of repetitions.
+ * Opens the desk. `dedupe`: the merchant looks at the idempotency key, and gives an equal one the
+ * answer of the first. Without it a repeated complete makes another order, as at a shop that never
+ * thought of repetitions.
  */
 export function openDesk({ dedupe, shop }: { readonly dedupe: boolean; readonly shop: string }): CheckoutDesk {
   const sessions = new Map<string, Session>();

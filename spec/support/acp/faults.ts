@@ -4,7 +4,10 @@ import { gzipSync } from 'node:zlib';
 import { isObject, type JsonObject } from '../../../src/json/types.ts';
 import type { Said } from './desk.ts';
 
-/** How the sample merchant misbehaves for one call. `acts`: whether it does first what it was asked to do. */
+/**
+ * How the sample merchant misbehaves for one call. `acts`: whether it does first what it was asked
+ * to do.
+ */
 export type Fault =
   /** Answers this status with an Error document of its own. */
   | { readonly kind: 'status'; readonly status: number; readonly acts: boolean; readonly document?: JsonObject }

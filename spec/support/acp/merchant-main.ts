@@ -1,6 +1,7 @@
 /**
- * The sample checkout merchant as a process of its own: `node spec/support/acp/merchant-main.ts [port] [--naive]` (default 3100). `--naive`:
- * it looks at no idempotency key. It misbehaves on demand, see `control.ts`.
+ * The sample checkout merchant as a process of its own: `node spec/support/acp/merchant-main.ts
+ * [port] [--naive]` (default 3100). `--naive`: it looks at no idempotency key. It misbehaves on
+ * demand, see `control.ts`.
  */
 import { parseArgs } from 'node:util';
 import { control } from './control.ts';

@@ -41,7 +41,10 @@ export interface CheckoutMerchant {
   /** Orders of all sessions. */
   allOrders(): number;
   session(sessionId: string): Session | undefined;
-  /** The next call that this is for meets the fault, and so do the `times - 1` after it. Faults for the same calls wait in line. */
+  /**
+   * The next call that this is for meets the fault, and so do the `times - 1` after it. Faults for
+   * the same calls wait in line.
+   */
   misbehave(fault: Fault, aim?: Aim, times?: number): void;
   /** Resolves with the next such call, as soon as its body has come and before anything is done. */
   arrived(aim?: Aim): Promise<MerchantCall>;
@@ -55,7 +58,10 @@ export interface CheckoutMerchant {
 export interface MerchantOptions {
   /** 0, the default, takes a free one. */
   readonly port?: number;
-  /** Whether it looks at the idempotency key; true unless said. A merchant that does not makes an order for every complete. */
+  /**
+   * Whether it looks at the idempotency key; true unless said. A merchant that does not makes an
+   * order for every complete.
+   */
   readonly dedupe?: boolean;
   /** How long everything takes, milliseconds; it acts at once and answers later. */
   readonly slowMs?: number;

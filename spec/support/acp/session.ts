@@ -30,7 +30,9 @@ export type SessionStatus =
   | 'completed'
   | 'canceled';
 
-/** One line of the cart. Quantities are 1 unless an agent sends some, which this version forbids. */
+/**
+ * One line of the cart. Quantities are 1 unless an agent sends some, which this version forbids.
+ */
 export interface CartItem {
   readonly id: string;
   readonly quantity: number;
@@ -43,7 +45,10 @@ export const UNIT_AMOUNT = 1_500;
 const SHIPPING_AMOUNT = 500;
 const TAX_PERCENT = 10;
 
-/** The session as it goes out: a valid CheckoutSession, and a valid CheckoutSessionWithOrder once there is an order. */
+/**
+ * The session as it goes out: a valid CheckoutSession, and a valid CheckoutSessionWithOrder once
+ * there is an order.
+ */
 export function documentOf(session: Session): JsonObject {
   const { id, status, currency, items, buyer, fulfillmentDetails, selected, messages, createdAt, shop } = session;
   const [order] = session.orders;

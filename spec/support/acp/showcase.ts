@@ -10,7 +10,10 @@ export interface CheckoutShowcase {
   readonly protocol: ConfigObject;
   /** `storage.sealing` of that gateway. */
   readonly sealing: ConfigObject;
-  /** Commands that open a session, pay it and read it, each on its line: all they need is a shell and the address of the gateway. */
+  /**
+   * Commands that open a session, pay it and read it, each on its line: all they need is a shell
+   * and the address of the gateway.
+   */
   commands(baseUrl: string): readonly string[];
   stop(): Promise<void>;
 }
@@ -22,7 +25,10 @@ const PAYMENT = {
     instrument: { type: 'card', credential: { type: 'spt', token: 'tok_of_the_buyer' } },
   },
 };
-/** The merchant counts, and the key of the first command makes it the only session that is opened by it. */
+/**
+ * The merchant counts, and the key of the first command makes it the only session that is opened by
+ * it.
+ */
 const FIRST_SESSION = 'cs_1';
 
 /** Starts the merchant on a free port, with secrets of this run. */

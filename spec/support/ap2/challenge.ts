@@ -4,7 +4,10 @@ import { hashed } from './oracle.ts';
 import { AUDIENCE } from './purchase.ts';
 import type { Wishes } from './wishes.ts';
 
-/** The body of a 402 that demands a mandate, as ap2 7.4 describes it; changes go into the entry for AP2. */
+/**
+ * The body of a 402 that demands a mandate, as ap2 7.4 describes it; changes go into the entry for
+ * AP2.
+ */
 export function challengeBody(mint: Mint, wishes: Wishes = {}, changes: JsonObject = {}): JsonObject {
   const { jwt, jti } = mint.checkout(wishes);
   const entry = {

@@ -1,8 +1,9 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 
 /**
- * Reads a presentation with `node:crypto` and nothing of this project: signatures, digests and bindings as RFC 9901 and the AP2 documents
- * describe them. It is no guard, it believes what it can check; what it is for is to find a maker and a verifier that err alike.
+ * Reads a presentation with `node:crypto` and nothing of this project: signatures, digests and
+ * bindings as RFC 9901 and the AP2 documents describe them. It is no guard, it believes what it can
+ * check; what it is for is to find a maker and a verifier that err alike.
  */
 export interface Read {
   readonly header: Record<string, unknown>;

@@ -64,7 +64,10 @@ export function minorUnits(amount: string, exponent: number): number {
   return Number(`${whole}${fraction.padEnd(exponent, '0')}`);
 }
 
-/** Head and claims of the checkout of a purchase, as the merchant would sign it; written apart from the gateway's own. */
+/**
+ * Head and claims of the checkout of a purchase, as the merchant would sign it; written apart from
+ * the gateway's own.
+ */
 export function checkoutOf(
   { resourceId, title, input, price, payment }: Purchase,
   profile: Ap2Profile,

@@ -1,7 +1,10 @@
 import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../src/mandates/ap2/trust/trust.ts';
 import { BANK, CREDENTIAL_VCT, KID_ONLY, type Parties, PROVIDER, type TestKey } from './keys.ts';
 
-/** Trusts the provider, the bank and the provider without `iss` of these parties: fixed keys, nothing is fetched. */
+/**
+ * Trusts the provider, the bank and the provider without `iss` of these parties: fixed keys,
+ * nothing is fetched.
+ */
 export function trustIn({ provider, bank, kidOnly }: Parties): TrustedIssuers {
   const credentials = { kind: 'credentials', vct: new Set([CREDENTIAL_VCT]) } as const;
   const issuers = new Map<string | undefined, { readonly key: TestKey; readonly issuer: string }>([

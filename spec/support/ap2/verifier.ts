@@ -24,7 +24,10 @@ export interface VerifierChoices {
   readonly trust?: TrustedIssuers;
 }
 
-/** The real verifier, which trusts the parties of a mint. Takes the value of the header; undefined: there is none. */
+/**
+ * The real verifier, which trusts the parties of a mint. Takes the value of the header; undefined:
+ * there is none.
+ */
 export function verifierFor(
   { parties }: Mint,
   { profile = profileWith(), minted = createIssuedCheckouts(), cache, trust = trustIn(parties) }: VerifierChoices = {},

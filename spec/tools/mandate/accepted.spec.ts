@@ -9,7 +9,10 @@ import { purchaseWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
 import { acgMandate, folder } from './acg-mandate.ts';
 
-/** What the command line makes, shown to the verifier of a shop that trusts the keys of `mandate keys`. */
+/**
+ * What the command line makes, shown to the verifier of a shop that trusts the keys of `mandate
+ * keys`.
+ */
 describe('a mandate of the command line', () => {
   const place = folder();
   const mint = createMint();

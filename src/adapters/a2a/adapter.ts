@@ -30,8 +30,9 @@ interface A2aParts {
 }
 
 /**
- * The A2A adapter: JSON-RPC 2.0 with the one method SendMessage (a2a 1). It answers what is no purchase; an order, or the
- * payment for a task that waits for it, goes on to the shared middleware.
+ * The A2A adapter: JSON-RPC 2.0 with the one method SendMessage (a2a 1). It answers what is no
+ * purchase; an order, or the payment for a task that waits for it, goes on to the shared
+ * middleware.
  */
 export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): RequestHandler {
   const waiting = parkedTasks(claims, secrets);
@@ -41,7 +42,8 @@ export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): Requ
   return async function a2aFrontLayer(req, res, next) {
     const left = clientGone(res);
     const bytes = await readJsonBytes(req, res).catch(nothingWhenTooLarge);
-    // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
+    // Not before: the proof is in the body, and a caller who holds his body back must not pass for
+    // one who waited for a copy.
     const startedAt = performance.now();
     if (bytes === undefined) return refuse(res, null, { reason: 'PAYLOAD_TOO_LARGE' }, 413);
     const version = readHeader(req, 'a2a-version');
@@ -85,7 +87,10 @@ function nothingWhenTooLarge(error: unknown): undefined {
   throw error;
 }
 
-/** Whether the request activates the x402 extension; then the answer says so (A2A 1.0, section 3.6.3). */
+/**
+ * Whether the request activates the x402 extension; then the answer says so (A2A 1.0, section
+ * 3.6.3).
+ */
 function activate(req: Request, res: Response): boolean {
   const extensions = activated(req.headers[EXTENSIONS_HEADER], req.headers[OLD_EXTENSIONS_HEADER]);
   if (extensions.length > 0) res.setHeader(EXTENSIONS_HEADER, extensions.join(', '));

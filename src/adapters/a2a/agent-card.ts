@@ -30,12 +30,18 @@ function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepare'> | u
   };
 }
 
-/** A part that can be sent as it stands: the only member of a skill that can tell a model what to send. */
+/**
+ * A part that can be sent as it stands: the only member of a skill that can tell a model what to
+ * send.
+ */
 function examplePart(resource: string, input: JsonObject): string {
   return JSON.stringify({ data: { resource, input }, mediaType: 'application/json' });
 }
 
-/** The first valid input that the schema itself shows: an example, its default, or those of its properties put together. */
+/**
+ * The first valid input that the schema itself shows: an example, its default, or those of its
+ * properties put together.
+ */
 function exampleInput(schema: JsonObject, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject | undefined {
   const candidates = [...shown(schema), fromProperties(schema)].filter((candidate) => isObject(candidate));
   return candidates.find((candidate) => compiled?.prepare(candidate, undefined).ok === true);
@@ -66,7 +72,10 @@ interface CardParts {
 /** What an operator says about the agent. */
 interface CardSettings {
   readonly mountPath: string;
-  /** Whether a task may wait for its payment: without it the x402 extension is not served as it is written. */
+  /**
+   * Whether a task may wait for its payment: without it the x402 extension is not served as it is
+   * written.
+   */
   readonly continuation: boolean;
   readonly description: string | undefined;
   readonly provider: { readonly organization: string; readonly url: string } | undefined;
@@ -77,8 +86,9 @@ interface CardSettings {
 /** The contract of the data part, which a skill of A2A 1.0 has no member for. */
 const RESOURCES_EXTENSION = 'urn:agent-commerce:a2a:resources:1';
 /**
- * The agent card (A2A 1.0, section 4.4.1; contract 7.2). No members of our own and no empty lists or defaults: readers drop those
- * before they check a signature, and would find another text than the one that was signed.
+ * The agent card (A2A 1.0, section 4.4.1; contract 7.2). No members of our own and no empty lists
+ * or defaults: readers drop those before they check a signature, and would find another text than
+ * the one that was signed.
  */
 export function agentCard({ settings, catalogue, merchant, version }: CardParts): JsonObject {
   const { provider, documentationUrl, iconUrl } = settings;
@@ -150,8 +160,9 @@ interface DocumentParts extends CardParts {
 const CARD_PATH = '/.well-known/agent-card.json';
 
 /**
- * The agent card at both places where clients look for it (they resolve a relative reference, so a slash at the end of their base
- * URL decides). Bytes made once; the key of its signature is published with those of the gateway's other signatures.
+ * The agent card at both places where clients look for it (they resolve a relative reference, so a
+ * slash at the end of their base URL decides). Bytes made once; the key of its signature is
+ * published with those of the gateway's other signatures.
  */
 export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
   const { settings, merchant } = parts;
@@ -174,7 +185,10 @@ function keyOf(pem: string | undefined): SigningKey | undefined {
   return reading.key;
 }
 
-/** A2A 1.0, section 8.4. ES256 draws a random number, so each process publishes a signature, and with it an ETag, of its own. */
+/**
+ * A2A 1.0, section 8.4. ES256 draws a random number, so each process publishes a signature, and
+ * with it an ETag, of its own.
+ */
 function signed(card: JsonObject, key: SigningKey, keySetUrl: string): JsonObject {
   const signature = signDocument(card, key, keySetUrl);
   return { ...card, signatures: [{ protected: signature.protected, signature: signature.signature }] };

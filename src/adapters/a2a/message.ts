@@ -17,7 +17,10 @@ export interface Order {
   readonly mandate: CarriedMandate;
 }
 
-/** A message about a task that waits for its payment (x402 extension): it brings the payment, or declines. */
+/**
+ * A message about a task that waits for its payment (x402 extension): it brings the payment, or
+ * declines.
+ */
 export interface FollowUp {
   readonly kind: 'payment' | 'decline';
   readonly messageId: string;
@@ -47,8 +50,9 @@ const MAX_MESSAGE_ID_LENGTH = 256;
 const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
 
 /**
- * Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal, and mean nothing here. Without `continuation` every
- * message is an order of its own: what names a task is refused.
+ * Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal, and mean
+ * nothing here. Without `continuation` every message is an order of its own: what names a task is
+ * refused.
  */
 export function readSendMessage(
   params: Json | undefined,

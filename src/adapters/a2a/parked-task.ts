@@ -25,8 +25,8 @@ interface OpenedTask {
 }
 
 /**
- * The largest call that fits into an id, bytes of JSON; an id has about 4/3 of it and 100 characters. What is larger has to be sent again
- * by its buyer.
+ * The largest call that fits into an id, bytes of JSON; an id has about 4/3 of it and 100
+ * characters. What is larger has to be sent again by its buyer.
  */
 export const MAX_SEALED_BYTES = 4_096;
 const VERSION = 1;
@@ -52,8 +52,8 @@ export function taskKey(secret: string): TaskKey {
 }
 
 /**
- * The id of a task that waits: what was ordered, sealed (AES-256-GCM under a key derived from a fresh salt). So nothing is kept for those
- * who never pay. Undefined for a call that is too large.
+ * The id of a task that waits: what was ordered, sealed (AES-256-GCM under a key derived from a
+ * fresh salt). So nothing is kept for those who never pay. Undefined for a call that is too large.
  */
 export function sealTask(call: WaitingCall, until: number, key: TaskKey): string | undefined {
   const plain = Buffer.from(JSON.stringify([until, call.contextId, call.resourceId, call.input]));
@@ -113,7 +113,10 @@ export interface ParkedTask extends OpenedTask {
 
 /** Tasks that wait for their payment. */
 export interface ParkedTasks {
-  /** The id of a task that waits for this call from now on. Undefined: the call is too long, or the store was never reached. */
+  /**
+   * The id of a task that waits for this call from now on. Undefined: the call is too long, or the
+   * store was never reached.
+   */
   wait(call: WaitingCall): Promise<string | undefined>;
   /** Undefined for what never waited here, or does not wait any more. @throws StoreError */
   find(taskId: string): Promise<ParkedTask | undefined>;
@@ -130,15 +133,24 @@ export class TaskTaken extends GatewayError {
   }
 }
 
-/** How long a task waits, milliseconds: longer than any challenge is good for, because nothing is kept for it. */
+/**
+ * How long a task waits, milliseconds: longer than any challenge is good for, because nothing is
+ * kept for it.
+ */
 export const WAITS_MS = 3_600_000;
 /** The name of the secret under which ids are sealed. */
 const SECRET = 'a2a-task';
 const SECRET_BYTES = 32;
-/** How long the agreed secret counts before it is asked for again, milliseconds: a store that lost it gets it back. */
+/**
+ * How long the agreed secret counts before it is asked for again, milliseconds: a store that lost
+ * it gets it back.
+ */
 const AGREED_FOR_MS = 30_000;
 
-/** Tasks whose ids say what was ordered; of the store only claims are asked, and the one secret that all processes share. */
+/**
+ * Tasks whose ids say what was ordered; of the store only claims are asked, and the one secret that
+ * all processes share.
+ */
 export function parkedTasks(claims: TaskClaims, secrets: SharedSecrets, now: () => number = Date.now): ParkedTasks {
   let candidate = randomBytes(SECRET_BYTES).toString('base64url');
   let agreed: { readonly key: TaskKey; readonly at: number } | undefined;

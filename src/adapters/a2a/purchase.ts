@@ -13,7 +13,10 @@ export interface Purchase {
   readonly task: TaskNames;
   readonly resourceId: string;
   readonly input: JsonObject;
-  /** Lets the call wait for a payment, as a task with this id; undefined when it cannot. Absent: nobody asked for that. */
+  /**
+   * Lets the call wait for a payment, as a task with this id; undefined when it cannot. Absent:
+   * nobody asked for that.
+   */
   readonly wait?: () => Promise<string | undefined>;
   /** The call waits already, and the same message can go on with it once more. */
   readonly waiting: boolean;
@@ -23,14 +26,20 @@ export interface Purchase {
   readonly exclusive?: Exclusive;
 }
 
-/** What a message leads to. `unavailable`: nobody knows what is bought, because the store did not answer. */
+/**
+ * What a message leads to. `unavailable`: nobody knows what is bought, because the store did not
+ * answer.
+ */
 export type Found =
   | Purchase
   | { readonly kind: 'unavailable'; readonly task: TaskNames; readonly cause: unknown }
   | { readonly kind: 'declined'; readonly task: TaskNames }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** A new order, under a task that was not there before. It may wait for its payment when the x402 extension is activated. */
+/**
+ * A new order, under a task that was not there before. It may wait for its payment when the x402
+ * extension is activated.
+ */
 export function newPurchase(waiting: ParkedTasks, { resourceId, input }: Order, mayWait: boolean): Purchase {
   const task = newTask();
   const { contextId } = task;
@@ -39,8 +48,9 @@ export function newPurchase(waiting: ParkedTasks, { resourceId, input }: Order, 
 }
 
 /**
- * Goes on with a task that waits for its payment. It is claimed for the authorization that came, once its proof was verified: two payments
- * cannot both run, and a buyer whose answer got lost sends the same message again and finds it, also after the death of this process.
+ * Goes on with a task that waits for its payment. It is claimed for the authorization that came,
+ * once its proof was verified: two payments cannot both run, and a buyer whose answer got lost
+ * sends the same message again and finds it, also after the death of this process.
  */
 export async function goOn(waiting: ParkedTasks, message: FollowUp): Promise<Found> {
   const { taskId, contextId = newTask().contextId } = message;

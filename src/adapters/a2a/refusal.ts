@@ -1,8 +1,9 @@
 import { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, type RpcError } from '../json-rpc/message.ts';
 
 /**
- * Whose codes answer what A2A knows and this gateway does not serve: `gateway` says -32004 for all of it (the published interface),
- * `spec` says what A2A 1.0 has for each (section 5.4). The reason is the same in both.
+ * Whose codes answer what A2A knows and this gateway does not serve: `gateway` says -32004 for all
+ * of it (the published interface), `spec` says what A2A 1.0 has for each (section 5.4). The reason
+ * is the same in both.
  */
 export type ErrorProfile = 'gateway' | 'spec';
 
@@ -62,7 +63,10 @@ const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo';
 const BAD_REQUEST = 'type.googleapis.com/google.rpc.BadRequest';
 const DOMAIN = 'a2a-protocol.org';
 
-/** A refusal as JSON-RPC error (A2A 1.0, section 9.5: details as ProtoJSON of google.rpc types, metadata of strings only). */
+/**
+ * A refusal as JSON-RPC error (A2A 1.0, section 9.5: details as ProtoJSON of google.rpc types,
+ * metadata of strings only).
+ */
 export function rpcError(refusal: Refusal, profile: ErrorProfile, requestId: string): RpcError {
   const { reason, violation, facts } = refusal;
   const rule = REFUSALS[reason];

@@ -28,7 +28,10 @@ const VERSION = /^1\.0(?:\.[0-9]{1,9})?$/;
 /** Longest part of a caller's version that is said back, characters. */
 const SHOWN_VERSION = 16;
 
-/** The other methods of A2A 1.0 (section 9.4), and why each is refused. No task is ever kept, so a lookup finds none. */
+/**
+ * The other methods of A2A 1.0 (section 9.4), and why each is refused. No task is ever kept, so a
+ * lookup finds none.
+ */
 const OTHER_METHODS: ReadonlyMap<string, RefusalReason> = new Map([
   ['SendStreamingMessage', 'UNSUPPORTED_OPERATION'],
   ['SubscribeToTask', 'UNSUPPORTED_OPERATION'],
@@ -45,7 +48,10 @@ const NO_LOOKUP = 'Tasks cannot be looked up or canceled here: SendMessage answe
 /** What `ListTasks` lists in strict 1.0: nothing, truthfully. */
 const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
 
-/** Reads a body with its headers: JSON, request object, version, method, parameters, in this order (contract 7.2). */
+/**
+ * Reads a body with its headers: JSON, request object, version, method, parameters, in this order
+ * (contract 7.2).
+ */
 export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect: Dialect): A2aReading {
   const body = readBody(bytes);
   if (!body.ok) {

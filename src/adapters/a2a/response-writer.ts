@@ -23,8 +23,9 @@ import { type TaskNames, type TaskOutcome, taskResult } from './task.ts';
 import { PAYMENT_ERROR, PAYMENT_PAYLOAD, PAYMENT_RECEIPTS, PAYMENT_REQUIRED, PAYMENT_STATUS } from './x402-keys.ts';
 
 /**
- * What the merchant delivered as the JSON object of a data part: an object as it stands, everything else as
- * `{"value": ...}` (specification 3). Nothing is parsed and written again, so no number loses a digit.
+ * What the merchant delivered as the JSON object of a data part: an object as it stands, everything
+ * else as `{"value": ...}` (specification 3). Nothing is parsed and written again, so no number
+ * loses a digit.
  */
 export function deliveredData(content: AnswerContent): string {
   switch (content.kind) {
@@ -78,7 +79,9 @@ function askedMembers({ document, refusal }: Challenge, payment: PaymentResponse
   return { ...failed(ERRORS.get(refusal.reason) ?? unnamed), ...required, ...receipts(payment) };
 }
 
-/** Metadata of a message about money that moved, or that may have moved. A free call says nothing. */
+/**
+ * Metadata of a message about money that moved, or that may have moved. A free call says nothing.
+ */
 function paidMembers(payment: PaymentResponse | undefined): Members {
   if (payment === undefined) return {};
   if (payment.status === 'pending') return status('payment-submitted');
@@ -88,15 +91,16 @@ function paidMembers(payment: PaymentResponse | undefined): Members {
 }
 
 /**
- * Metadata of a message about a call that failed. Nothing here ever says `payment-required`: a client would sign a second payment
- * while the first may still pay.
+ * Metadata of a message about a call that failed. Nothing here ever says `payment-required`: a
+ * client would sign a second payment while the first may still pay.
  */
 function failedMembers(error: GatewayError, payment: PaymentResponse | undefined): Members {
   if (payment !== undefined) return paidMembers(payment);
   if (error.code !== 'PAYMENT_REPLAYED') return {};
   const state = error.details?.state;
   if (state === 'in_flight') return status('payment-submitted');
-  // It paid for this purchase, however that ended: called failed, it would be signed again. Only one of another call failed here.
+  // It paid for this purchase, however that ended: called failed, it would be signed again. Only
+  // one of another call failed here.
   return { ...failed('DUPLICATE_NONCE'), ...(state === 'used' ? {} : status('payment-completed')) };
 }
 
@@ -121,7 +125,10 @@ function receipts(payment: PaymentResponse | undefined): Members {
 interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'wait' | 'waiting' | 'open'> {
   readonly id: RpcId;
   readonly requestId: string;
-  /** Says that the task has another payment: no task, because what became of it is not this caller's affair. */
+  /**
+   * Says that the task has another payment: no task, because what became of it is not this caller's
+   * affair.
+   */
   readonly taken: () => void;
 }
 
@@ -129,7 +136,9 @@ interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'wait' | 'w
 const RESOURCE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const UNNAMED = 'error';
 
-/** Outcomes as tasks: specification 3, contract 7.2. A commerce outcome is never a JSON-RPC error. */
+/**
+ * Outcomes as tasks: specification 3, contract 7.2. A commerce outcome is never a JSON-RPC error.
+ */
 export function a2aResponseWriter(res: Response, call: MessageCall, budget: AnswerBudget): ResponseWriter {
   const { requestId, resourceId } = call;
   const textOf = (outcome: TaskOutcome, task = call.task): string => resultText(call.id, taskResult(task, outcome));
@@ -216,8 +225,8 @@ function howToPay(call: Pick<MessageCall, 'waiting'>, { refusal, message }: Chal
 }
 
 /**
- * Failures of a payment that has bought nothing here, and cannot: it belongs to another call, came with a key that is none, or without a
- * mandate that lets it.
+ * Failures of a payment that has bought nothing here, and cannot: it belongs to another call, came
+ * with a key that is none, or without a mandate that lets it.
  */
 function isWorthless({ code, details }: GatewayError): boolean {
   return WORTHLESS.has(code) || (code === 'PAYMENT_REPLAYED' && details?.state === 'used');

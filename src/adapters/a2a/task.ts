@@ -34,8 +34,8 @@ export function newTask(): TaskNames {
 }
 
 /**
- * The result of SendMessage as JSON text: `{"task": Task}` with the members of A2A 1.0 only (a2a 4). Never
- * `history`: it would say the buyer's proof back.
+ * The result of SendMessage as JSON text: `{"task": Task}` with the members of A2A 1.0 only (a2a
+ * 4). Never `history`: it would say the buyer's proof back.
  */
 export function taskResult(task: TaskNames, { state, said, artifact, metadata }: TaskOutcome): string {
   const names = `"id":${JSON.stringify(task.taskId)},"contextId":${JSON.stringify(task.contextId)}`;

@@ -34,8 +34,9 @@ interface AcpAdapterParts {
 }
 
 /**
- * The ACP adapter: the checkout service over REST, passed on to a merchant who speaks it too. All that comes to the mount or below it ends
- * here. The order of the lines in `serve` is the order in which a call is checked, and the first failure is the answer (acp 13.1).
+ * The ACP adapter: the checkout service over REST, passed on to a merchant who speaks it too. All
+ * that comes to the mount or below it ends here. The order of the lines in `serve` is the order in
+ * which a call is checked, and the first failure is the answer (acp 13.1).
  */
 export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
   const { mountPath, settings, entrance, guesses, admit, sessions, idempotency, merchant, entered } = parts;
@@ -93,8 +94,8 @@ export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
 }
 
 /**
- * Answers everything that is thrown below the mount, by whichever layer, with an Error document: the envelope of the gateway's own routes
- * never leaves it there.
+ * Answers everything that is thrown below the mount, by whichever layer, with an Error document:
+ * the envelope of the gateway's own routes never leaves it there.
  */
 export function acpFailures(
   mountPath: string,

@@ -20,8 +20,9 @@ interface AdmissionParts {
 export type Admission = (res: Response) => () => void;
 
 /**
- * Admits calls before a byte of their bodies is read, and before they leave anything in the store (acp 13.6). A call holds its places
- * until its connection is done *and* its work is: what is sent to a merchant goes on when the caller has left.
+ * Admits calls before a byte of their bodies is read, and before they leave anything in the store
+ * (acp 13.6). A call holds its places until its connection is done *and* its work is: what is sent
+ * to a merchant goes on when the caller has left.
  * @throws AcpError service_unavailable
  */
 export function createAdmission({ gate, shedding, places }: AdmissionParts): Admission {

@@ -20,7 +20,10 @@ export const CONTRADICTION_PLACES: Readonly<Record<Contradiction, string>> = {
   version: '$.protocol.version',
 };
 
-/** Looks for them in a document that is valid by the schema. `sessionId`: of the call, undefined for create. */
+/**
+ * Looks for them in a document that is valid by the schema. `sessionId`: of the call, undefined for
+ * create.
+ */
 function contradictionsIn(
   document: JsonObject,
   operation: Operation,
@@ -40,8 +43,9 @@ function contradictionsIn(
 }
 
 /**
- * What is wrong with a document of the merchant's: `empty_extensions` is the one that the schema forbids by accident and merchants send
- * (acp 11), `contradiction` one of `semantics.ts` where those are refused.
+ * What is wrong with a document of the merchant's: `empty_extensions` is the one that the schema
+ * forbids by accident and merchants send (acp 11), `contradiction` one of `semantics.ts` where
+ * those are refused.
  */
 const DOCUMENT_REASONS = [
   'media_type',
@@ -105,8 +109,8 @@ function invalid(reason: DocumentReason, pointer = '$', keyword?: string): Check
 }
 
 /**
- * Where a fault is, in names of the schema alone, because log and metrics say it: a member that the schema does not know, and one of a
- * map, was named by the merchant.
+ * Where a fault is, in names of the schema alone, because log and metrics say it: a member that the
+ * schema does not know, and one of a map, was named by the merchant.
  */
 function placeOf({ param, keyword }: Fault): string {
   const place = keyword === 'additionalProperties' ? param.replace(/\.[^.[\]]+$/, '') : param;
@@ -142,7 +146,10 @@ function hasEmptyExtensions(document: Json): boolean {
   return validatorOf('strict', 'CheckoutSession')({ ...document, capabilities: others }) === undefined;
 }
 
-/** JSONPath of the first Markdown text with raw HTML. Messages and disclosures are all that may be Markdown. */
+/**
+ * JSONPath of the first Markdown text with raw HTML. Messages and disclosures are all that may be
+ * Markdown.
+ */
 function rawHtmlIn(document: JsonObject): string | undefined {
   const texts = [
     ...objects(document['messages']).map((text, index) => [`$.messages[${index}].content`, text] as const),

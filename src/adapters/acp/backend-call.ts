@@ -33,8 +33,8 @@ const OF_THE_MESSAGE = ['signature', 'timestamp'] as const;
 const PRINTABLE = /^[\x20-\x7e]+$/;
 
 /**
- * The whole header block of an exchange (acp 13.3), lower-case names. `configured`: the operator's, which nothing overrules. What is
- * not in the table is dropped, whatever it is.
+ * The whole header block of an exchange (acp 13.3), lower-case names. `configured`: the operator's,
+ * which nothing overrules. What is not in the table is dropped, whatever it is.
  */
 function operationHeaders(
   call: CheckoutCall,
@@ -72,7 +72,10 @@ function traceOf({ caller }: CheckoutCall): Record<string, string> {
   return tracestate === undefined || !validTracestate(tracestate) ? { traceparent } : { traceparent, tracestate };
 }
 
-/** A field that came twice has no one value, and whoever takes one of them may take another one than the merchant. */
+/**
+ * A field that came twice has no one value, and whoever takes one of them may take another one than
+ * the merchant.
+ */
 function single(values: readonly string[] | undefined): string | undefined {
   const [value, ...others] = values ?? [];
   return others.length === 0 ? value : undefined;
@@ -80,7 +83,10 @@ function single(values: readonly string[] | undefined): string | undefined {
 
 /** What came back from the merchant. */
 export type BackendReply =
-  /** `body`: undefined where nobody needs it, and where it could not be read and the status says enough. */
+  /**
+   * `body`: undefined where nobody needs it, and where it could not be read and the status says
+   * enough.
+   */
   | {
       readonly kind: 'answer';
       readonly status: number;
@@ -101,8 +107,9 @@ export type BackendReply =
 const TELLING: ReadonlySet<number> = new Set([400, 422]);
 
 /**
- * Makes one exchange with the merchant and reads what matters of the answer. `signal` ends it early: only a caller's own GET may have
- * one, for a POST goes on when its caller leaves. Does not reject.
+ * Makes one exchange with the merchant and reads what matters of the answer. `signal` ends it
+ * early: only a caller's own GET may have one, for a POST goes on when its caller leaves. Does not
+ * reject.
  */
 export async function callBackend(
   exchange: Exchange,

@@ -11,7 +11,10 @@ import { type Outcome, outcomeOf } from './outcome.ts';
 import { compileAnswerSchemas } from './schemas.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** A document of the merchant's that was refused: where it is wrong, and nothing of what stands in it. */
+/**
+ * A document of the merchant's that was refused: where it is wrong, and nothing of what stands in
+ * it.
+ */
 export interface InvalidDocument extends DocumentFault {
   readonly operation: Operation;
   readonly requestId: string;
@@ -34,7 +37,10 @@ interface BackendWatch {
   contradiction(found: ContradictoryDocument): void;
 }
 
-/** The operations that move money or end a session, and the status that tells they happened (acp 12.5). */
+/**
+ * The operations that move money or end a session, and the status that tells they happened (acp
+ * 12.5).
+ */
 const DONE_AT: Readonly<Partial<Record<Operation, string>>> = {
   completeCheckoutSession: 'completed',
   cancelCheckoutSession: 'canceled',
@@ -48,8 +54,8 @@ function readsBack(operation: Operation): boolean {
 }
 
 /**
- * What a session that was read tells of an operation whose end is unknown. A completed one without its order cannot be given as the
- * answer of a complete, and is as good as not read.
+ * What a session that was read tells of an operation whose end is unknown. A completed one without
+ * its order cannot be given as the answer of a complete, and is as good as not read.
  */
 function readBackOf(operation: Operation, read: Outcome): ReadBack {
   if (read.kind !== 'document') return { kind: 'unreadable' };

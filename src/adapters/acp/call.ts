@@ -33,7 +33,10 @@ export interface Delivered {
 
 /** One call on the merchant's side: its exchanges, its events and its receipt. */
 export interface Visit extends Work<AcpError> {
-  /** The reading operation, which has no key and no claim. `signal`: aborted when the caller leaves. Does not reject. */
+  /**
+   * The reading operation, which has no key and no claim. `signal`: aborted when the caller leaves.
+   * Does not reject.
+   */
   read(signal?: AbortSignal): Promise<AttemptEnd<AcpError>>;
   /** Told once the answer went out to its last byte. */
   delivered(answer: Delivered): void;

@@ -9,8 +9,9 @@ import { AcpError, retryAfter } from './error.ts';
 const BEARER = /^Bearer ([!-~]{1,512})$/i;
 
 /**
- * Who calls, by the bearer token (acp 8). A client may have several tokens, so that one can follow another while calls are open.
- * An address with too many wrong ones is told to wait; a right one always passes, because clients and those who guess may have one address.
+ * Who calls, by the bearer token (acp 8). A client may have several tokens, so that one can follow
+ * another while calls are open. An address with too many wrong ones is told to wait; a right one
+ * always passes, because clients and those who guess may have one address.
  * @throws AcpError unauthorized, rate_limited
  */
 export function clientsByToken(clients: readonly AcpClient[], guesses: Guesses = {}): (req: IncomingMessage) => string {

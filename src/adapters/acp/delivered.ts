@@ -4,7 +4,8 @@ import type { Delivered } from './call.ts';
 import { AcpError, busy, retryAfter } from './error.ts';
 
 /**
- * For whom a session does not exist it is missed in the same words as one that the merchant does not have (contract 7.3).
+ * For whom a session does not exist it is missed in the same words as one that the merchant does
+ * not have (contract 7.3).
  * @throws AcpError checkout_session_not_found, service_unavailable
  */
 export function assertAccess(access: Access): void {

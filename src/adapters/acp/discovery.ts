@@ -19,8 +19,10 @@ interface DiscoveryParts {
 }
 
 /**
- * The discovery document (acp 7), built once. It tells nothing of the merchant, the payment handlers or the backend.
- * @throws Error when it does not match its schema: a configuration that should not have been let pass
+ * The discovery document (acp 7), built once. It tells nothing of the merchant, the payment
+ * handlers or the backend.
+ * @throws Error when it does not match its schema: a configuration that should not have been let
+ * pass
  */
 export function acpDiscovery({ publicBaseUrl, mountPath, settings }: DiscoveryParts): StaticDocument {
   const { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes } = settings;

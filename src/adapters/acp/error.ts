@@ -2,7 +2,10 @@ import { asGatewayError, type ErrorCode, GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../json/types.ts';
 import { RETRY_AFTER_SECONDS } from '../../server/load-shedding/load-shedder.ts';
 
-/** `type` of the Error document (acp 6). There is none for authentication: that is `invalid_request`. */
+/**
+ * `type` of the Error document (acp 6). There is none for authentication: that is
+ * `invalid_request`.
+ */
 type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';
 
 interface AcpErrorRule {
@@ -11,7 +14,10 @@ interface AcpErrorRule {
   readonly message: string;
 }
 
-/** Every failure that a caller of this adapter can meet, by its `code` (acp 13.4). No text of the merchant is ever among them. */
+/**
+ * Every failure that a caller of this adapter can meet, by its `code` (acp 13.4). No text of the
+ * merchant is ever among them.
+ */
 export const ACP_ERRORS = {
   not_found: {
     status: 404,
@@ -102,7 +108,10 @@ export type AcpErrorName = keyof typeof ACP_ERRORS;
 
 /** What one failure says beside its rule. */
 interface AcpErrorFacts {
-  /** When the status of the rule is not the one: the merchant's refusal of a body is 422, its timeout 504. */
+  /**
+   * When the status of the rule is not the one: the merchant's refusal of a body is 422, its
+   * timeout 504.
+   */
   readonly status?: number;
   /** One of our own sentences. */
   readonly message?: string;
@@ -115,7 +124,10 @@ interface AcpErrorFacts {
   readonly cause?: unknown;
 }
 
-/** A failure in the words of ACP. Whoever throws it has decided everything but the headers that every answer carries. */
+/**
+ * A failure in the words of ACP. Whoever throws it has decided everything but the headers that
+ * every answer carries.
+ */
 export class AcpError extends Error {
   readonly code: AcpErrorName;
   readonly status: number;
@@ -141,7 +153,10 @@ export class AcpError extends Error {
   }
 }
 
-/** What the shared middleware throws, in the words of ACP. Whatever is not named here cannot happen below the mount: it is a bug. */
+/**
+ * What the shared middleware throws, in the words of ACP. Whatever is not named here cannot happen
+ * below the mount: it is a bug.
+ */
 const NAMES: Partial<Readonly<Record<ErrorCode, AcpErrorName>>> = {
   INPUT_INVALID: 'invalid_request',
   FORBIDDEN: 'forbidden',

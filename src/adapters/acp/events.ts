@@ -13,7 +13,10 @@ export interface CheckoutEventParts {
   readonly receipts: { push(receipt: Receipt): void };
 }
 
-/** What operators can read of one call (acp 13.6). It holds nothing of the caller and of the merchant only the status. */
+/**
+ * What operators can read of one call (acp 13.6). It holds nothing of the caller and of the
+ * merchant only the status.
+ */
 interface CheckoutEvents {
   requested(): void;
   /** The merchant was asked. `readback`: by the gateway itself. */
@@ -21,7 +24,9 @@ interface CheckoutEvents {
   delivered(answer: Delivered): void;
 }
 
-/** Opens the books of one call. No payment carries these events, so each goes to the feed at once. */
+/**
+ * Opens the books of one call. No payment carries these events, so each goes to the feed at once.
+ */
 export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutEventParts): CheckoutEvents {
   const { operation, requestId, callId } = call;
   const journal = openJournal({ requestId, callId, resourceId: operation, adapter: 'acp' }, events);

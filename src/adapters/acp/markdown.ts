@@ -1,11 +1,13 @@
 /**
- * Whether a Markdown text holds raw HTML, which no document of this protocol may (acp 10): a `<` before a letter, `/`, `!` or `?`
- * that is neither code nor an autolink. Blocks and inlines are told apart as CommonMark 0.31.2 does, and wherever the text leaves a doubt
- * it counts as text: a tag that is only perhaps code is refused. Takes linear time.
+ * Whether a Markdown text holds raw HTML, which no document of this protocol may (acp 10): a `<`
+ * before a letter, `/`, `!` or `?` that is neither code nor an autolink. Blocks and inlines are
+ * told apart as CommonMark 0.31.2 does, and wherever the text leaves a doubt it counts as text: a
+ * tag that is only perhaps code is refused. Takes linear time.
  */
 export function hasRawHtml(markdown: string): boolean {
   const fences = new Fences();
-  // Whether code spans can be trusted: one that was opened on an earlier line of the block may end on this one.
+  // Whether code spans can be trusted: one that was opened on an earlier line of the block may end
+  // on this one.
   let certain = true;
   for (const line of markdown.split(/\r\n|\n|\r/)) {
     // A blank line ends every block that code spans live in, and no fence.
@@ -28,7 +30,10 @@ const CONTAINER = /^[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$))/;
 /** What may be a fence inside quotations and lists, or be none. */
 const NESTED_FENCE = /^(?:[ \t>]|[-+*]|\d{1,9}[.)])*(?:`{3}|~{3})/;
 
-/** Fenced code, line by line. In lists and quotations the reach of a fence depends on theirs, so there only the certain ones count. */
+/**
+ * Fenced code, line by line. In lists and quotations the reach of a fence depends on theirs, so
+ * there only the certain ones count.
+ */
 class Fences {
   #open: { readonly mark: string; readonly length: number } | undefined;
   #trust: 'all' | 'unindented' | 'none' = 'all';
@@ -61,7 +66,10 @@ const MAIL_LINK =
   /<[\w.!#$%&'*+/=?^`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*>/y;
 const TAG_BEGIN = /[A-Za-z/!?]/;
 
-/** One line of text. `open`: a code span may begin on it that does not end on it. `trusted`: false where one may be open already. */
+/**
+ * One line of text. `open`: a code span may begin on it that does not end on it. `trusted`: false
+ * where one may be open already.
+ */
 function look(line: string, trusted: boolean): 'html' | 'open' | 'text' {
   const closers = trusted ? closersOf(line) : undefined;
   let open = false;

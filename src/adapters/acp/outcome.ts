@@ -119,7 +119,10 @@ function refusalOf(
   }
 }
 
-/** The one code of the merchant's that can be passed on: agents that start 3D Secure depend on it (acp 13.4). */
+/**
+ * The one code of the merchant's that can be passed on: agents that start 3D Secure depend on it
+ * (acp 13.4).
+ */
 function requires3ds(body: Uint8Array | undefined): boolean {
   if (body === undefined) return false;
   try {

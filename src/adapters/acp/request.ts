@@ -8,7 +8,10 @@ import { AcpError } from './error.ts';
 
 /** The headers of a checkout call that decide whether it is served (acp 2.1). */
 
-/** Those that are refused here when they come twice, as 401 and 415: the shared check of all requests leaves them to us. */
+/**
+ * Those that are refused here when they come twice, as 401 and 415: the shared check of all
+ * requests leaves them to us.
+ */
 export const JUDGED_FIELDS = ['authorization', 'content-type'] as const;
 
 /** Between the white space that HTTP knows; a no-break space is none of it. */
@@ -78,8 +81,8 @@ const MAX_ECHO = 128;
 const PRINTABLE = /^[ -~]+$/;
 
 /**
- * The caller's own id of the request, as it is echoed and told to the merchant (acp 2.1): never an error, and never the name of
- * anything here. Undefined when there is none that can be echoed.
+ * The caller's own id of the request, as it is echoed and told to the merchant (acp 2.1): never an
+ * error, and never the name of anything here. Undefined when there is none that can be echoed.
  */
 export function callerRequestIdOf(req: IncomingMessage): string | undefined {
   const given = readHeader(req, 'request-id');
@@ -97,8 +100,9 @@ interface CheckoutBody {
 const NOTHING: CheckoutBody = { bytes: undefined, value: {} };
 
 /**
- * Reads what an operation is given. The bytes are kept as they came, for the merchant (acp 13.2); that is only safe because no
- * parser can read them in two ways. `contentType`: what `checkMediaType` found.
+ * Reads what an operation is given. The bytes are kept as they came, for the merchant (acp 13.2);
+ * that is only safe because no parser can read them in two ways. `contentType`: what
+ * `checkMediaType` found.
  * @throws AcpError invalid_json; GatewayError of `readBytes`
  */
 export async function readBody(

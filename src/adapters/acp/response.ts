@@ -9,7 +9,10 @@ import { callerRequestIdOf, legibleKeyOf } from './request.ts';
 
 const JSON_HEAD = { 'content-type': 'application/json' } as const;
 
-/** Sends an answer of the merchant in its own bytes, or the refusal that was made of it. No header of the merchant goes along. */
+/**
+ * Sends an answer of the merchant in its own bytes, or the refusal that was made of it. No header
+ * of the merchant goes along.
+ */
 export function sendAnswer(res: Response, { answer, from }: Delivered): void {
   // To whom nothing can be said any more nothing is delivered.
   if (!res.destroyed) noteOutcome(res, outcomeOf(answer, from));
@@ -17,7 +20,9 @@ export function sendAnswer(res: Response, { answer, from }: Delivered): void {
   send(res, answer.status, answer.body);
 }
 
-/** Sends the Error document. After a head went out the only honest answer is a broken connection. */
+/**
+ * Sends the Error document. After a head went out the only honest answer is a broken connection.
+ */
 export function sendFailure(res: Response, error: AcpError): void {
   noteOutcome(res, outcomeOfError(error.code));
   if (res.headersSent) {
@@ -28,7 +33,10 @@ export function sendFailure(res: Response, error: AcpError): void {
   send(res, error.status, JSON.stringify(error.document));
 }
 
-/** With what every answer carries (acp 2.2): the caller's names for the request, whatever became of it. */
+/**
+ * With what every answer carries (acp 2.2): the caller's names for the request, whatever became of
+ * it.
+ */
 function send(res: Response, status: number, body: string | Uint8Array): void {
   if (res.destroyed || res.headersSent) return;
   const { req } = res;

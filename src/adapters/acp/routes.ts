@@ -27,8 +27,8 @@ const PATHS: readonly Path[] = Object.entries(
 }));
 
 /**
- * Finds the operation by the raw path below the mount. To decode before matching would give one session several paths, which the
- * merchant may read differently (acp 13.2).
+ * Finds the operation by the raw path below the mount. To decode before matching would give one
+ * session several paths, which the merchant may read differently (acp 13.2).
  * @throws AcpError not_found, method_not_allowed
  */
 export function routeOf(method: string | undefined, path: string): Route {
@@ -48,7 +48,10 @@ const WORDS: ReadonlySet<string> = new Set(
   PATHS.flatMap(({ segments }) => segments.filter((word) => word !== SESSION_PLACE)),
 );
 
-/** A path below the mount as the log may have it, without what a caller or a merchant made up: ids of sessions are nobody else's affair. */
+/**
+ * A path below the mount as the log may have it, without what a caller or a merchant made up: ids
+ * of sessions are nobody else's affair.
+ */
 export function withoutIds(path: string): string {
   return path
     .split('/')
@@ -61,7 +64,10 @@ function fits(pattern: readonly string[], segments: readonly string[]): boolean 
   return pattern.every((expected, at) => expected === SESSION_PLACE || expected === segments[at]);
 }
 
-/** Ids as merchants give them: `gid://shop/Checkout/1` is one, and comes as `gid%3A%2F%2Fshop%2FCheckout%2F1`. */
+/**
+ * Ids as merchants give them: `gid://shop/Checkout/1` is one, and comes as
+ * `gid%3A%2F%2Fshop%2FCheckout%2F1`.
+ */
 function sessionIdOf(segment: string): string | undefined {
   if (!SEGMENT.test(segment)) return undefined;
   const id = decoded(segment);

@@ -13,8 +13,9 @@ const REQUESTS: Readonly<Record<KeyedOperation, DocumentName>> = {
 };
 
 /**
- * Holds request bodies to the schema of their operation; the result throws AcpError invalid_request_body, with the place of the first
- * fault. The schemas are compiled here, and not under the first call.
+ * Holds request bodies to the schema of their operation; the result throws AcpError
+ * invalid_request_body, with the place of the first fault. The schemas are compiled here, and not
+ * under the first call.
  */
 export function requestSchemas(build: Build): (operation: Operation, body: Json) => void {
   const validators = new Map<string, Validator>(
@@ -34,7 +35,9 @@ export function requestSchemas(build: Build): (operation: Operation, body: Json)
 /** What the merchant answers. */
 const ANSWERS: readonly DocumentName[] = ['CheckoutSession', 'CheckoutSessionWithOrder', 'Error'];
 
-/** Compiles what answers are held to: under the first of them it would keep all other calls waiting. */
+/**
+ * Compiles what answers are held to: under the first of them it would keep all other calls waiting.
+ */
 export function compileAnswerSchemas(): void {
   for (const name of ANSWERS) validatorOf('strict', name);
 }

@@ -6,7 +6,10 @@ import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/typ
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
-/** How long a reader may take for what is left in the buffers after the merchant's last byte, milliseconds. */
+/**
+ * How long a reader may take for what is left in the buffers after the merchant's last byte,
+ * milliseconds.
+ */
 export const LAST_BYTES_MS = 60_000;
 
 /** Says that this answer was delivered before (contract 4.3). */
@@ -45,8 +48,9 @@ export function httpResponseWriter(res: Response, requestId: string): ResponseWr
 }
 
 /**
- * Streams the answer to the caller, byte for byte. When the caller leaves, the rest is still read: the merchant's work for a paid
- * call is not cut off, and its socket stays usable. A break after the head can only be told by breaking the connection.
+ * Streams the answer to the caller, byte for byte. When the caller leaves, the rest is still read:
+ * the merchant's work for a paid call is not cut off, and its socket stays usable. A break after
+ * the head can only be told by breaking the connection.
  */
 async function relay(
   res: Response,
@@ -70,12 +74,13 @@ async function relay(
 }
 
 /**
- * Resolves true when the last byte was handed to the operating system. Not `pipeline`: that would destroy the merchant's answer
- * together with the caller's connection.
+ * Resolves true when the last byte was handed to the operating system. Not `pipeline`: that would
+ * destroy the merchant's answer together with the caller's connection.
  */
 function sendThrough(res: Response, body: BackendAnswer['body'], sending: RelayOptions['sending']): Promise<boolean> {
   return new Promise((resolve) => {
-    // From here on the merchant's clock no longer runs, and nothing else would ever give up on a reader who stopped.
+    // From here on the merchant's clock no longer runs, and nothing else would ever give up on a
+    // reader who stopped.
     const awaitReader = (): void => {
       const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
       res.once('close', () => clearTimeout(patience));
@@ -95,8 +100,9 @@ function sendThrough(res: Response, body: BackendAnswer['body'], sending: RelayO
 }
 
 /**
- * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. While somebody listens to `readable` the body
- * does not flow, whatever else reads it; the pipe takes over in the same turn. A body that was empty and over before says `end` alone.
+ * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. While
+ * somebody listens to `readable` the body does not flow, whatever else reads it; the pipe takes
+ * over in the same turn. A body that was empty and over before says `end` alone.
  */
 function pipeAfter(sending: () => Promise<void>, body: BackendAnswer['body'], res: Response): void {
   let isAsked = false;

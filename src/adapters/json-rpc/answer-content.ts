@@ -4,12 +4,17 @@ import type { Relayed } from '../../pipeline/call.ts';
 import { isEncoded, isJsonType } from '../../server/http/headers.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 
-/** Largest answer of the merchant that is carried inside a JSON-RPC message, bytes (contract 3, response size). */
+/**
+ * Largest answer of the merchant that is carried inside a JSON-RPC message, bytes (contract 3,
+ * response size).
+ */
 export const MAX_BUFFERED_BYTES = 1_048_576;
 
 /** What the merchant answered, as a JSON message can carry it. */
 export type AnswerContent =
-  /** `text` is the merchant's own spelling: put into a message as it is, no number loses a digit. */
+  /**
+   * `text` is the merchant's own spelling: put into a message as it is, no number loses a digit.
+   */
   | { readonly kind: 'json'; readonly text: string; readonly value: Json }
   | { readonly kind: 'text'; readonly text: string; readonly mediaType: string }
   /** `contentEncoding`: set when the merchant compressed although it was asked not to. */
@@ -21,7 +26,10 @@ export type AnswerContent =
     }
   | { readonly kind: 'empty' };
 
-/** What is read of any answer without asking for room, bytes: as much as lies in the buffers of its connection anyway. */
+/**
+ * What is read of any answer without asking for room, bytes: as much as lies in the buffers of its
+ * connection anyway.
+ */
 export const UNRESERVED_BYTES = 65_536;
 
 /** Where an answer is held, and whether it was paid for. */
@@ -31,9 +39,10 @@ interface AnswerRoom {
 }
 
 /**
- * Reads an answer to its end, or to where it broke off: nothing has been sent then. The exchange bounds size and time, the budget how
- * much of all answers is held at the same time, from before it is read until `send` has sent what was made of it. `busy`: no room
- * came in time; the rest of the answer can still be read.
+ * Reads an answer to its end, or to where it broke off: nothing has been sent then. The exchange
+ * bounds size and time, the budget how much of all answers is held at the same time, from before it
+ * is read until `send` has sent what was made of it. `busy`: no room came in time; the rest of the
+ * answer can still be read.
  */
 export async function withContent(
   answer: BackendAnswer,
@@ -91,7 +100,10 @@ async function read({ headers, body }: BackendAnswer, { budget, paid }: AnswerRo
   }
 }
 
-/** Types that are text whatever their charset is called, and nothing at all, which is tried as JSON and as text. */
+/**
+ * Types that are text whatever their charset is called, and nothing at all, which is tried as JSON
+ * and as text.
+ */
 const TEXT_TYPE = /^(?:text\/|application\/(?:xml|yaml|x-ndjson|javascript)\b|[\w.-]+\/[\w.+-]+\+(?:xml|yaml)\b)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
 const UNKNOWN_TYPE = 'application/octet-stream';

@@ -1,7 +1,9 @@
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type Json } from '../../json/types.ts';
 
-/** The id of a JSON-RPC 2.0 request. It is echoed with its JSON type, and 0 is as good as any other. */
+/**
+ * The id of a JSON-RPC 2.0 request. It is echoed with its JSON type, and 0 is as good as any other.
+ */
 export type RpcId = string | number;
 
 /** The codes of JSON-RPC 2.0, section 5.1. */
@@ -27,7 +29,10 @@ export function errorText(id: RpcId | null, { code, message, data }: RpcError): 
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } });
 }
 
-/** The id of a body that could be parsed and not be accepted, or null. Numbers beyond a double's exact range are not what was sent. */
+/**
+ * The id of a body that could be parsed and not be accepted, or null. Numbers beyond a double's
+ * exact range are not what was sent.
+ */
 function idOf(document: Json | undefined): RpcId | null {
   const id = isObject(document) ? document['id'] : undefined;
   return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
@@ -43,7 +48,10 @@ type BodyReading =
       readonly message: string;
     };
 
-/** Parses a body. What is JSON, but says two things at once or more than can be held, is refused as a request. */
+/**
+ * Parses a body. What is JSON, but says two things at once or more than can be held, is refused as
+ * a request.
+ */
 export function readBody(bytes: Uint8Array): BodyReading {
   try {
     return { ok: true, value: parseStrictJson(bytes) };

@@ -5,12 +5,18 @@ import { sendText } from '../../server/http/respond.ts';
 import { LAST_BYTES_MS } from '../http/response-writer.ts';
 import { errorText, type RpcError, type RpcId } from './message.ts';
 
-/** Sends one JSON-RPC message. It may hold a challenge or a bought answer, so nobody may keep it. Does nothing when the caller is gone. */
+/**
+ * Sends one JSON-RPC message. It may hold a challenge or a bought answer, so nobody may keep it.
+ * Does nothing when the caller is gone.
+ */
 export function sendRpc(res: Response, status: number, text: string | Buffer): void {
   sendText(res, status, HEAD, text);
 }
 
-/** Refuses a message with a JSON-RPC error before it became a call; its code is what became of the request. */
+/**
+ * Refuses a message with a JSON-RPC error before it became a call; its code is what became of the
+ * request.
+ */
 export function sendRpcError(res: Response, status: number, id: RpcId | null, error: RpcError): void {
   noteOutcome(res, `${error.code}`);
   sendRpc(res, status, errorText(id, error));
@@ -18,7 +24,10 @@ export function sendRpcError(res: Response, status: number, id: RpcId | null, er
 
 const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
 
-/** The same, and tells whether the last byte was handed to the operating system. The first one waits for `sending`. */
+/**
+ * The same, and tells whether the last byte was handed to the operating system. The first one waits
+ * for `sending`.
+ */
 export async function sendRpcWatched(res: Response, text: string, sending?: RelayOptions['sending']): Promise<Relayed> {
   if (res.destroyed) return { kind: 'client_gone' };
   if (sending !== undefined) {

@@ -36,8 +36,8 @@ interface McpParts {
 }
 
 /**
- * The MCP adapter: one stateless handler for both eras (mcp 1). Everything but `tools/call` is answered from bytes made here;
- * a call goes on to the shared middleware.
+ * The MCP adapter: one stateless handler for both eras (mcp 1). Everything but `tools/call` is
+ * answered from bytes made here; a call goes on to the shared middleware.
  */
 export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
   const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
@@ -62,7 +62,8 @@ export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): 
   return async function mcpFrontLayer(req, res, next) {
     const left = clientGone(res);
     const bytes = await readJsonBytes(req, res);
-    // Not before: the proof is in the body, and a caller who holds his body back must not pass for one who waited for a copy.
+    // Not before: the proof is in the body, and a caller who holds his body back must not pass for
+    // one who waited for a copy.
     const startedAt = performance.now();
     const headerOf = (name: string): HeaderReading => readHeader(req, name);
     const reading = readMessage(bytes, headerOf);
@@ -155,7 +156,10 @@ function listText(id: RpcId, list: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), list]);
 }
 
-/** Trace context of the message comes before that of the HTTP request (2026-07-28 reserves these members of `_meta`). */
+/**
+ * Trace context of the message comes before that of the HTTP request (2026-07-28 reserves these
+ * members of `_meta`).
+ */
 function textMember(member: Json | undefined): string | undefined {
   return typeof member === 'string' ? member : undefined;
 }

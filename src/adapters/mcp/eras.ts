@@ -1,9 +1,15 @@
 /** The revision with per-request metadata and without sessions; the only one of its era. */
 export const MODERN_VERSION = '2026-07-28';
-/** Revisions that open with `initialize`, newest first. 2025-03-26 is also what a request without a version header means. */
+/**
+ * Revisions that open with `initialize`, newest first. 2025-03-26 is also what a request without a
+ * version header means.
+ */
 export const LEGACY_VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26'];
 
-/** Decided for each request, from its own content: the gateway remembers nothing between two requests. */
+/**
+ * Decided for each request, from its own content: the gateway remembers nothing between two
+ * requests.
+ */
 export type Era = 'legacy' | 'modern';
 
 /** Versions are dates, so later ones sort behind. */

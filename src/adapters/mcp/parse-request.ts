@@ -19,8 +19,9 @@ const DECIMAL = /^-?\d+(?:\.\d+)?$/;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The value of a header that repeats a part of the body (2026-07-28, "Value Encoding"): plain, or base64 of UTF-8 between `=?base64?`
- * and `?=`. Undefined when what stands between them is not canonical.
+ * The value of a header that repeats a part of the body (2026-07-28, "Value Encoding"): plain, or
+ * base64 of UTF-8 between `=?base64?` and `?=`. Undefined when what stands between them is not
+ * canonical.
  */
 function decodeMirrored(value: string): string | undefined {
   const encoded = ENCODED.exec(value)?.[1];
@@ -34,7 +35,10 @@ function decodeMirrored(value: string): string | undefined {
   }
 }
 
-/** The first header that does not say what the arguments say, or undefined ("Server Behavior for Custom Headers"). */
+/**
+ * The first header that does not say what the arguments say, or undefined ("Server Behavior for
+ * Custom Headers").
+ */
 export function disagreeing(
   parameters: readonly MirroredParameter[],
   input: JsonObject,

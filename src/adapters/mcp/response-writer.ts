@@ -71,7 +71,9 @@ function deliveredContent(
   }
 }
 
-/** The value that an output schema is held against; undefined for bytes, which no schema describes. */
+/**
+ * The value that an output schema is held against; undefined for bytes, which no schema describes.
+ */
 function schemaValue(content: AnswerContent): Json | undefined {
   if (content.kind === 'json') return content.value;
   if (content.kind === 'text') return content.text;
@@ -146,7 +148,8 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
         const said = deliveredContent(content, era, call.resourceUrl);
         if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
           return sendRpcWatched(res, answer({ ...said, meta }), answered.sending);
-        // Clients throw when a success does not fit the schema, and what was paid for would be lost in their exception.
+        // Clients throw when a success does not fit the schema, and what was paid for would be lost
+        // in their exception.
         return sendRpcWatched(res, answer({ content: said.content, isError: true, meta }), answered.sending);
       });
     },

@@ -4,7 +4,10 @@ import { sameValue } from '../../resources/schemas/keywords.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
 
-/** How long a client may go by the list, milliseconds. Resources change only when the gateway is started again. */
+/**
+ * How long a client may go by the list, milliseconds. Resources change only when the gateway is
+ * started again.
+ */
 const LIST_TTL_MS = 300_000;
 /** How long it may go by what `server/discover` says, milliseconds. */
 const DISCOVER_TTL_MS = 3_600_000;
@@ -58,8 +61,8 @@ export function discoverResult(versions: readonly string[], instructions: string
 }
 
 /**
- * A resource as a tool. Legacy clients never see the output schema: one whose root is no object makes the whole list fail there, and
- * the older SDK holds even a challenge against it.
+ * A resource as a tool. Legacy clients never see the output schema: one whose root is no object
+ * makes the whole list fail there, and the older SDK holds even a challenge against it.
  */
 function toolOf(resource: ListedResource, era: Era): JsonObject {
   const { id, name, pricing, inputSchema, outputSchema } = resource;
@@ -85,8 +88,9 @@ const PAYMENT: JsonObject = { [PAYMENT_MEMBER]: PAYMENT_ARGUMENT };
 const MANDATE: JsonObject = { [AUTHORIZATION_MEMBER]: MANDATE_ARGUMENT };
 
 /**
- * Declared because schemas are closed and hosts validate before they send; never required. Rules about all properties make room for
- * them; where a part of the schema is closed on its own it would be a lie, and `_meta` remains.
+ * Declared because schemas are closed and hosts validate before they send; never required. Rules
+ * about all properties make room for them; where a part of the schema is closed on its own it would
+ * be a lie, and `_meta` remains.
  */
 function withReserved(schema: JsonObject, reserved: JsonObject): JsonObject {
   const names = Object.keys(reserved);

@@ -10,7 +10,10 @@ interface A2aConfig {
   readonly enabled: boolean;
   readonly mountPath: string;
   readonly errorProfile: 'gateway' | 'spec';
-  /** Whether a task may wait for its payment, which a message with its id brings (x402 extension of A2A). */
+  /**
+   * Whether a task may wait for its payment, which a message with its id brings (x402 extension of
+   * A2A).
+   */
   readonly continuation: boolean;
   readonly description: string | undefined;
   readonly provider: { readonly organization: string; readonly url: string } | undefined;
@@ -20,7 +23,9 @@ interface A2aConfig {
   readonly signingKey: string | undefined;
 }
 
-/** The configuration after expansion, validation and derivation: code behind it never checks again. */
+/**
+ * The configuration after expansion, validation and derivation: code behind it never checks again.
+ */
 export interface GatewayConfig {
   readonly merchant: {
     readonly id: string;
@@ -32,7 +37,10 @@ export interface GatewayConfig {
     readonly port: number;
     /** Current and next operator token; empty: operator routes do not exist. */
     readonly adminTokens: readonly string[];
-    /** How the two places of the operator token are filled, for the warnings: `none` is one token or no token at all. */
+    /**
+     * How the two places of the operator token are filled, for the warnings: `none` is one token or
+     * no token at all.
+     */
     readonly rotation: 'none' | 'both' | 'next alone' | 'same twice';
     /** Lower-cased exact origins. */
     readonly allowedOrigins: readonly string[];
@@ -44,7 +52,10 @@ export interface GatewayConfig {
   readonly backend: {
     readonly origin: string;
     readonly headers: Readonly<Record<string, string>>;
-    /** What the merchant may be asked at any time without being paid, with the prefix of every path; undefined: nothing. */
+    /**
+     * What the merchant may be asked at any time without being paid, with the prefix of every path;
+     * undefined: nothing.
+     */
     readonly probePath: string | undefined;
   };
   readonly storage: StorageConfig;

@@ -3,7 +3,10 @@ import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings, IdempotencySettings } from '../../checkouts/settings.ts';
 import type { JsonObject } from '../../json/types.ts';
 
-/** The document as schemas/config.schema.json admits it, before defaults: the schema is the authority, this is its shadow. */
+/**
+ * The document as schemas/config.schema.json admits it, before defaults: the schema is the
+ * authority, this is its shadow.
+ */
 export interface ConfigDocument {
   readonly version: 1;
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
@@ -178,7 +181,10 @@ export interface SealingKeyDocument {
   readonly key: string;
 }
 
-/** `protocols.acp` as the schema admits it, before defaults. What it must have once it is enabled is decided behind the schema. */
+/**
+ * `protocols.acp` as the schema admits it, before defaults. What it must have once it is enabled is
+ * decided behind the schema.
+ */
 export interface AcpDocument {
   readonly enabled?: boolean;
   readonly mountPath?: string;

@@ -1,20 +1,29 @@
 import { BlockList, isIPv4 } from 'node:net';
 import { isForbiddenAddress } from '../../backend/forbidden-addresses.ts';
 
-/** `forbidden`: link-local, cloud metadata, unspecified and multicast addresses, which no configuration may name. */
+/**
+ * `forbidden`: link-local, cloud metadata, unspecified and multicast addresses, which no
+ * configuration may name.
+ */
 type HostKind = 'loopback' | 'forbidden' | 'other';
 
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** In a URL somebody has written an IPv4 address in IPv6 clothes; in an answer of DNS it may be right (RFC 6052). */
+/**
+ * In a URL somebody has written an IPv4 address in IPv6 clothes; in an answer of DNS it may be
+ * right (RFC 6052).
+ */
 const translated = new BlockList();
 translated.addSubnet('64:ff9b::', 96, 'ipv6');
 
 const METADATA_NAMES: ReadonlySet<string> = new Set(['metadata', 'metadata.google.internal', 'instance-data']);
 
-/** What the host of a URL is, after the URL parser has normalised decimal, octal and hexadecimal spellings of addresses. */
+/**
+ * What the host of a URL is, after the URL parser has normalised decimal, octal and hexadecimal
+ * spellings of addresses.
+ */
 export function hostKind(url: URL): HostKind {
   const host = url.hostname.toLowerCase().replace(/\.$/, '');
   if (host === 'localhost') return 'loopback';
@@ -32,9 +41,13 @@ export function hostKind(url: URL): HostKind {
 
 type UrlReading = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly message: string };
 
-/** An absolute http or https URL. `plain`: without credentials, query and fragment (`http://@host` and `?` alone included). */
+/**
+ * An absolute http or https URL. `plain`: without credentials, query and fragment (`http://@host`
+ * and `?` alone included).
+ */
 export function readHttpUrl(text: string, plain: boolean): UrlReading {
-  // The URL parser drops tabs and newlines and turns backslashes into slashes: what was written is not what is called.
+  // The URL parser drops tabs and newlines and turns backslashes into slashes: what was written is
+  // not what is called.
   if (/[^\x21-\x7e]|[\\{}]/.test(text))
     return { ok: false, message: 'must not have spaces, backslashes, braces or non-ASCII characters' };
   if (!/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text))

@@ -3,7 +3,10 @@ import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { textFault } from '../../resources/schemas/text.ts';
 import { hostKind, readHttpUrl } from './endpoints.ts';
 
-/** What is wrong with one text, or undefined. `document` for the few rules that depend on a neighbour. */
+/**
+ * What is wrong with one text, or undefined. `document` for the few rules that depend on a
+ * neighbour.
+ */
 type TextRule = (text: string, document: unknown) => string | undefined;
 
 const FORBIDDEN_HOST = 'must not name a link-local, metadata, unspecified or multicast address';
@@ -25,7 +28,10 @@ const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['resources', '*', 'description'], textFault],
 ];
 
-/** Applies every rule to what the schema let pass, whatever is wrong beside it: so one run names more problems. */
+/**
+ * Applies every rule to what the schema let pass, whatever is wrong beside it: so one run names
+ * more problems.
+ */
 export function checkFields(document: unknown, problems: ProblemList): void {
   for (const [steps, rule] of RULES)
     for (const [path, text] of textsAt(document, steps, ''))
@@ -56,7 +62,10 @@ function urlFault(text: string, plain: boolean): string | undefined {
   return hostKind(reading.url) === 'forbidden' ? FORBIDDEN_HOST : undefined;
 }
 
-/** This pod only, unless the merchant says otherwise: a gateway that can be pointed anywhere is a door into the network. */
+/**
+ * This pod only, unless the merchant says otherwise: a gateway that can be pointed anywhere is a
+ * door into the network.
+ */
 function backendFault(text: string, document: unknown): string | undefined {
   const fault = urlFault(text, true);
   if (fault !== undefined || hostKind(new URL(text)) === 'loopback') return fault;

@@ -12,7 +12,10 @@ export const MAX_CONFIG_DEPTH = 64;
 /** Where the configuration lies when neither an argument nor the environment says so. */
 const DEFAULT_CONFIG_PATH = 'config.yaml';
 
-/** The file to read: the argument, else AGENT_COMMERCE_CONFIG, else `config.yaml` in the working directory. */
+/**
+ * The file to read: the argument, else AGENT_COMMERCE_CONFIG, else `config.yaml` in the working
+ * directory.
+ */
 export function configPath(argument: string | undefined, env: Environment): string {
   return argument || env['AGENT_COMMERCE_CONFIG'] || DEFAULT_CONFIG_PATH;
 }
@@ -22,7 +25,10 @@ export function readConfigFile(path: string): string {
   return readBoundedFile(path, MAX_CONFIG_BYTES, (message) => new ConfigError([{ path: 'document', message }]));
 }
 
-/** Reads a regular UTF-8 file of bounded size; `fault` turns the fixed message into the caller's error. */
+/**
+ * Reads a regular UTF-8 file of bounded size; `fault` turns the fixed message into the caller's
+ * error.
+ */
 export function readBoundedFile(path: string, maxBytes: number, fault: (message: string) => Error): string {
   let bytes: Uint8Array;
   try {
@@ -43,9 +49,10 @@ export function readBoundedFile(path: string, maxBytes: number, fault: (message:
 }
 
 /**
- * One YAML 1.2 (or JSON) document to plain values. Refused: duplicate keys, keys that are no strings, tags, several documents, and
- * anchors with aliases, because a few lines of them expand to gigabytes. The parser's own messages quote the text, which may
- * hold a secret, so only its code and the position are passed on.
+ * One YAML 1.2 (or JSON) document to plain values. Refused: duplicate keys, keys that are no
+ * strings, tags, several documents, and anchors with aliases, because a few lines of them expand to
+ * gigabytes. The parser's own messages quote the text, which may hold a secret, so only its code
+ * and the position are passed on.
  * @throws ConfigError
  */
 export function parseConfigText(text: string): unknown {
@@ -59,7 +66,8 @@ export function parseConfigText(text: string): unknown {
     const document = parseDocument(text, {
       version: '1.2',
       schema: 'core',
-      // Looked for below: the parser compares every key with every other, which takes it half a minute for a megabyte of them.
+      // Looked for below: the parser compares every key with every other, which takes it half a
+      // minute for a megabyte of them.
       uniqueKeys: false,
       stringKeys: true,
       prettyErrors: false,

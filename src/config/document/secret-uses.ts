@@ -1,12 +1,18 @@
 import type { ProblemList } from '../../problems/problem.ts';
 
-/** Shortest token that draws no warning, characters. Callers of the checkout need it wherever they can come from outside (acp 13.7). */
+/**
+ * Shortest token that draws no warning, characters. Callers of the checkout need it wherever they
+ * can come from outside (acp 13.7).
+ */
 export const STRONG_TOKEN_LENGTH = 16;
 
 /** 32 bytes as base64 or base64url. */
 const KEY_TEXT = /^[A-Za-z0-9+/_-]{43}=?$/;
 
-/** Every secret of a section by what it is: whoever is told one of them must not hold another one with it. */
+/**
+ * Every secret of a section by what it is: whoever is told one of them must not hold another one
+ * with it.
+ */
 export class SecretUses {
   readonly #paths = new Map<string, string>();
   readonly #problems: ProblemList;
@@ -15,7 +21,10 @@ export class SecretUses {
     this.#problems = problems;
   }
 
-  /** Notes a secret at a path; a problem when it has a use already. A key is the same in every spelling of its bytes. */
+  /**
+   * Notes a secret at a path; a problem when it has a use already. A key is the same in every
+   * spelling of its bytes.
+   */
   note(path: string, secret: string): void {
     const name = KEY_TEXT.test(secret) ? Buffer.from(secret, 'base64').toString('base64') : secret;
     const other = this.#paths.get(name);

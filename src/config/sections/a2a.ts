@@ -11,7 +11,10 @@ const A2A = schema.properties.protocols.properties.a2a.properties;
 const DEFAULT_PROFILE = 'gateway';
 const PATH = 'protocols.a2a';
 
-/** `protocols.a2a`: what the agent card says is read by strangers, so its texts and links are checked like those of a resource. */
+/**
+ * `protocols.a2a`: what the agent card says is read by strangers, so its texts and links are
+ * checked like those of a resource.
+ */
 export function deriveA2a(document: ConfigDocument, problems: ProblemList): GatewayConfig['protocols']['a2a'] {
   const {
     enabled,

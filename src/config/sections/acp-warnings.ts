@@ -4,10 +4,16 @@ import { isLoopbackUrl } from '../document/endpoints.ts';
 import { STRONG_TOKEN_LENGTH } from '../document/secret-uses.ts';
 import { OLD_SEALING_KEYS, SEALING_KEYS } from './sealing.ts';
 
-/** Longest wait for the merchant that the usual shutdown outlasts, milliseconds: of its 30 s, 5 are for writing down what came. */
+/**
+ * Longest wait for the merchant that the usual shutdown outlasts, milliseconds: of its 30 s, 5 are
+ * for writing down what came.
+ */
 const USUAL_DRAIN_MS = 25_000;
 
-/** Short tokens, which only a shop on this machine alone may have, card data in clear, bounds and times that others cut short. */
+/**
+ * Short tokens, which only a shop on this machine alone may have, card data in clear, bounds and
+ * times that others cut short.
+ */
 export function checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfig): readonly string[] {
   if (!acp.enabled) return [];
   const short = acp.clients.some(({ tokens }) => tokens.some(({ length }) => length < STRONG_TOKEN_LENGTH));

@@ -22,7 +22,10 @@ const IDEMPOTENCY_AT = 'protocols.acp.idempotency';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** `idempotency`: undefined when the secret or the keys are missing; problems tell how to make them. `sealing`: the ring of the storage. */
+/**
+ * `idempotency`: undefined when the secret or the keys are missing; problems tell how to make them.
+ * `sealing`: the ring of the storage.
+ */
 function acpIdempotency(
   {
     idempotency: document = {},
@@ -52,8 +55,8 @@ const AUTH_AT = 'protocols.acp.auth';
 const ONLY_CLIENT = 'default';
 
 /**
- * `auth`: who may call. Problems tell of missing, short and repeated tokens: one token is one caller, else a claim could belong to two.
- * `trial`: short tokens are let pass.
+ * `auth`: who may call. Problems tell of missing, short and repeated tokens: one token is one
+ * caller, else a claim could belong to two. `trial`: short tokens are let pass.
  */
 function acpClients(
   auth: AcpDocument['auth'],
@@ -95,12 +98,17 @@ function checkToken(path: string, token: string, trial: boolean, uses: SecretUse
 }
 
 const BACKEND_AT = 'protocols.acp.backend';
-/** Headers that a checkout call sets itself, besides those that no backend may be given (acp 13.3). */
+/**
+ * Headers that a checkout call sets itself, besides those that no backend may be given (acp 13.3).
+ */
 const OWN_HEADERS: readonly string[] = ['accept', 'api-version', 'request-id', 'signature', 'timestamp', 'x-attempt'];
 
 type Operations = AcpBackend['operations'];
 
-/** `backend`: what is not said is that of the shop's own backend. `baseUrl` has passed the rules of `fields.ts`. */
+/**
+ * `backend`: what is not said is that of the shop's own backend. `baseUrl` has passed the rules of
+ * `fields.ts`.
+ */
 function acpBackend(document: AcpDocument['backend'] = {}, shop: BackendBase, problems: ProblemList): AcpBackend {
   const { baseUrl, headers, operations = {} } = document;
   const { origin, pathPrefix } = baseUrl === undefined ? shop : backendBase(baseUrl);
@@ -167,13 +175,19 @@ const AT = 'protocols.acp';
 export interface AcpSurroundings {
   /** Undefined when that section was refused. */
   readonly backend: BackendBase | undefined;
-  /** Whether the shop can be met by nobody outside this machine: then a short token is only warned of. */
+  /**
+   * Whether the shop can be met by nobody outside this machine: then a short token is only warned
+   * of.
+   */
   readonly trial: boolean;
   /** The ring of the storage; empty where there is none. */
   readonly sealing: readonly SealingKey[];
 }
 
-/** `protocols.acp` (acp 13.7). Off, nothing of it is required; on, everything that is missing is named at once. */
+/**
+ * `protocols.acp` (acp 13.7). Off, nothing of it is required; on, everything that is missing is
+ * named at once.
+ */
 export function deriveAcp(
   document: ConfigDocument,
   { backend, trial, sealing }: AcpSurroundings,

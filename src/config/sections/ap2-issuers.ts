@@ -10,8 +10,9 @@ import { hostKind, readHttpUrl } from '../document/endpoints.ts';
 import { readBoundedFile } from '../document/read.ts';
 
 /**
- * Every key that the configuration names, by its coordinates and not by its id. A key has one use: a key that signs checkouts roots no
- * mandate, and the key of one issuer roots none of another (ap2 7.5).
+ * Every key that the configuration names, by its coordinates and not by its id. A key has one use:
+ * a key that signs checkouts roots no mandate, and the key of one issuer roots none of another (ap2
+ * 7.5).
  */
 export class KeyUses {
   readonly #paths = new Map<string, string>();
@@ -35,7 +36,10 @@ export class KeyUses {
 const MAX_ROOTS_BYTES = 262_144;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** `authorization.ap2.issuers`: whom to trust, each with one source of keys. Those that were refused are left out. */
+/**
+ * `authorization.ap2.issuers`: whom to trust, each with one source of keys. Those that were refused
+ * are left out.
+ */
 export function deriveIssuers(
   documents: readonly IssuerDocument[],
   path: string,

@@ -14,7 +14,10 @@ const AP2 = schema.properties.authorization.properties.ap2.properties;
 /** What a free resource of a shop without a currency is sold in (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
 
-/** What a resource must know to ask for mandates: `off` when they are not switched on, `unsound` when the section was refused. */
+/**
+ * What a resource must know to ask for mandates: `off` when they are not switched on, `unsound`
+ * when the section was refused.
+ */
 export type MandateSetting =
   | { readonly kind: 'off' }
   | { readonly kind: 'unsound' }
@@ -69,7 +72,10 @@ function profileOf(
   };
 }
 
-/** The token's own digits cannot be configured away: a limit would mean another amount than the price. */
+/**
+ * The token's own digits cannot be configured away: a limit would mean another amount than the
+ * price.
+ */
 function exponentsOf(ap2: Ap2Document, asset: PriceAsset, problems: ProblemList): ReadonlyMap<string, number> {
   const exponents = new Map([[NO_CURRENCY, 0]]);
   if (asset.kind === 'known') for (const currency of asset.currencies) exponents.set(currency, asset.decimals);

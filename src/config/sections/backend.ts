@@ -1,7 +1,10 @@
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { ConfigDocument, HeaderMap } from '../document/document.ts';
 
-/** The merchant's service: `pathPrefix` (no trailing slash, often empty) stands before every resource's path. */
+/**
+ * The merchant's service: `pathPrefix` (no trailing slash, often empty) stands before every
+ * resource's path.
+ */
 export interface BackendBase {
   readonly origin: string;
   readonly pathPrefix: string;
@@ -30,7 +33,10 @@ export function backendBase(baseUrl: string): Omit<BackendBase, 'headers'> {
   return { origin, pathPrefix: pathname.replace(/\/+$/, '') };
 }
 
-/** Set by the gateway or by the transport, or names of the hop: a configured copy would contradict them. */
+/**
+ * Set by the gateway or by the transport, or names of the hop: a configured copy would contradict
+ * them.
+ */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'content-length',

@@ -8,7 +8,10 @@ import { type AcpSurroundings, deriveAcp } from './acp.ts';
 
 const RATE = schema.properties.limits.properties.rate.properties;
 
-/** `limits.rate`: undefined when it is not there, which switches the rate limit off. A burst is two seconds' worth unless it is said. */
+/**
+ * `limits.rate`: undefined when it is not there, which switches the rate limit off. A burst is two
+ * seconds' worth unless it is said.
+ */
 export function deriveRate(limits: ConfigDocument['limits']): Rate | undefined {
   if (limits?.rate === undefined) return undefined;
   const { perSecond = RATE.perSecond.default, burst = 2 * perSecond } = limits.rate;
@@ -25,7 +28,9 @@ const OWN_PATHS: readonly string[] = [
   ...['/health', '/ready', '/metrics', '/drain', '/release', '/app-probe'],
 ];
 
-/** `server`: tokens in order of use, origins and hosts in the lower-case form they are compared in. */
+/**
+ * `server`: tokens in order of use, origins and hosts in the lower-case form they are compared in.
+ */
 export function deriveServer(document: ConfigDocument): GatewayConfig['server'] {
   const server = document.server ?? {};
   const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
@@ -47,7 +52,10 @@ function rotationOf(now: string, next: string): GatewayConfig['server']['rotatio
   return now === next ? 'same twice' : 'both';
 }
 
-/** `management`: must not share the agents' port, else its routes would be reachable through the Service. */
+/**
+ * `management`: must not share the agents' port, else its routes would be reachable through the
+ * Service.
+ */
 export function deriveManagement(document: ConfigDocument, problems: ProblemList): GatewayConfig['management'] {
   const host = document.management?.host ?? MANAGEMENT.host.default;
   const port = document.management?.port ?? MANAGEMENT.port.default;

@@ -2,19 +2,28 @@ import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/a
 import type { ProblemList } from '../../problems/problem.ts';
 import type { ResourceDocument, X402Document } from '../document/document.ts';
 
-/** The asset that prices are in: `absent` is a gateway that takes no money, `unsound` one whose section was refused already. */
+/**
+ * The asset that prices are in: `absent` is a gateway that takes no money, `unsound` one whose
+ * section was refused already.
+ */
 export type PriceAsset =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unsound' }
   | { readonly kind: 'known'; readonly decimals: number; readonly currencies: readonly string[] };
 
-/** Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" is sold as "USDC"). */
+/**
+ * Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" is sold as
+ * "USDC").
+ */
 export function priceAsset(x402: X402Document): PriceAsset {
   const currencies = x402.currency === undefined ? [x402.assetName] : [x402.currency, x402.assetName];
   return { kind: 'known', decimals: x402.assetDecimals, currencies };
 }
 
-/** `pricing` in base units. A price that the asset cannot hold exactly would be charged wrong, so it is refused. */
+/**
+ * `pricing` in base units. A price that the asset cannot hold exactly would be charged wrong, so it
+ * is refused.
+ */
 export function derivePricing(
   pricing: ResourceDocument['pricing'],
   asset: PriceAsset,

@@ -10,7 +10,10 @@ import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
 import { derivePricing, type PriceAsset } from './pricing.ts';
 
-/** The mandates that a resource asks for. Asking for what nobody can bring would sell something that nobody can buy. */
+/**
+ * The mandates that a resource asks for. Asking for what nobody can bring would sell something that
+ * nobody can buy.
+ */
 function requiredMandates(
   document: Pick<ResourceDocument, 'authorization' | 'pricing'>,
   mandates: MandateSetting,
@@ -128,7 +131,10 @@ function deriveOperation(
   };
 }
 
-/** The adapters that offer it and are there: a resource that nobody can reach is a mistake, not a wish. */
+/**
+ * The adapters that offer it and are there: a resource that nobody can reach is a mistake, not a
+ * wish.
+ */
 function mounted(
   expose: readonly Channel[],
   protocols: GatewayConfig['protocols'] | undefined,

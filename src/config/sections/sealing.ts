@@ -30,9 +30,9 @@ export function sealingKeys(
 }
 
 /**
- * The ring of checkouts: that of the storage, and behind it what still stands under the old name, so that what an old key sealed is read
- * while the keys move. A key may stand in both places, and has no other use. Undefined: there is no key at all; problems tell how to make
- * one.
+ * The ring of checkouts: that of the storage, and behind it what still stands under the old name,
+ * so that what an old key sealed is read while the keys move. A key may stand in both places, and
+ * has no other use. Undefined: there is no key at all; problems tell how to make one.
  */
 export function checkoutRing(
   ring: readonly SealingKey[],

@@ -10,7 +10,10 @@ const PATH = 'storage.redis';
 const LONGEST_PORT = 65_535;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** `storage.redis`: where it is, how to log in, and whom to trust. Undefined when the address is none; problems tell why. */
+/**
+ * `storage.redis`: where it is, how to log in, and whom to trust. Undefined when the address is
+ * none; problems tell why.
+ */
 function deriveRedis(document: RedisDocument, problems: ProblemList): RedisSettings | undefined {
   const { username, password, tls, replicas } = document;
   checkLogin(`${PATH}.password`, document, problems);
@@ -90,7 +93,10 @@ const STORAGE = schema.properties.storage.properties;
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-/** `storage`: an embedded database belongs to one process, so several replicas need Redis in every deployment mode. */
+/**
+ * `storage`: an embedded database belongs to one process, so several replicas need Redis in every
+ * deployment mode.
+ */
 export function deriveStorage(document: ConfigDocument, problems: ProblemList): StorageConfig | undefined {
   const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, ...rest } = document.storage;
   const { receiptsMaxLength, receiptsMaxAgeDays, sealing } = rest;

@@ -16,11 +16,17 @@ import { checksumAddress } from '../document/fields.ts';
 /** What the rules of real money need to know about the rest of the configuration. */
 interface MainnetFacts {
   readonly redis: boolean;
-  /** The relayer key came whole out of a mounted file: not out of the document, not out of the environment. */
+  /**
+   * The relayer key came whole out of a mounted file: not out of the document, not out of the
+   * environment.
+   */
   readonly keyFromFile: boolean;
 }
 
-/** Accounts whose keys are printed in every tutorial (anvil, hardhat: "test test … junk"): money sent there is gone in seconds. */
+/**
+ * Accounts whose keys are printed in every tutorial (anvil, hardhat: "test test … junk"): money
+ * sent there is gone in seconds.
+ */
 export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
   '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
   '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
@@ -34,7 +40,10 @@ export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
   '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720',
 ]);
 
-/** What has to be so before real money is taken. The USDC domain is checked for every known network elsewhere. */
+/**
+ * What has to be so before real money is taken. The USDC domain is checked for every known network
+ * elsewhere.
+ */
 function checkMainnet(config: X402Config, allowed: boolean, facts: MainnetFacts, problems: ProblemList): void {
   const refuse = (key: string, message: string): void => problems.add(`payments.x402.${key}`, message);
   if (!allowed) refuse('allowMainnet', 'must be true to take real money on this network');
@@ -60,7 +69,10 @@ function checkMainnet(config: X402Config, allowed: boolean, facts: MainnetFacts,
 const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;
 
-/** `payments.x402`: where the money goes and on which chain. Undefined after a problem that leaves nothing to derive from. */
+/**
+ * `payments.x402`: where the money goes and on which chain. Undefined after a problem that leaves
+ * nothing to derive from.
+ */
 export function deriveX402(document: X402Document, facts: MainnetFacts, problems: ProblemList): X402Config | undefined {
   const asset = checksumAddress(document.asset);
   const payTo = checksumAddress(document.payTo);
@@ -106,7 +118,10 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
   return config;
 }
 
-/** As in contract 2.1: local when facilitator and RPC are both this machine, else what the table of networks says. */
+/**
+ * As in contract 2.1: local when facilitator and RPC are both this machine, else what the table of
+ * networks says.
+ */
 function deploymentMode(
   { network, facilitator }: X402Document,
   rpcUrl: string | undefined,
@@ -177,7 +192,10 @@ function confirmations(
   return wanted;
 }
 
-/** Canonical USDC with another EIP-712 domain can never be paid: every signature would be for another token. */
+/**
+ * Canonical USDC with another EIP-712 domain can never be paid: every signature would be for
+ * another token.
+ */
 function checkKnownAsset(config: X402Config, problems: ProblemList): void {
   const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
   if (usdc === undefined || usdc.address !== config.asset || config.mode === 'local') return;

@@ -1,8 +1,9 @@
 import type { MandateClaim, OpenMandateUse, RegisterEpoch, UseRefusal } from './register.ts';
 
 /**
- * What the register holds of one open mandate (ap2 10). Units: minor units as decimal text. Times: milliseconds of the clock that the mandate
- * was checked with, 0 for never; but `ends` is of the store's clock.
+ * What the register holds of one open mandate (ap2 10). Units: minor units as decimal text. Times:
+ * milliseconds of the clock that the mandate was checked with, 0 for never; but `ends` is of the
+ * store's clock.
  */
 export interface OpenMandateState {
   readonly spent: string;
@@ -20,7 +21,10 @@ export interface OpenMandateState {
 
 /** Where a register lies. The commands below run within one write of the store. */
 export interface RegisterRows {
-  /** Until when it counts as used, milliseconds of the store's clock; undefined when it is not there. */
+  /**
+   * Until when it counts as used, milliseconds of the store's clock; undefined when it is not
+   * there.
+   */
   usedUntil(id: string): number | undefined;
   use(id: string, untilMs: number): void;
   free(id: string): void;
@@ -32,21 +36,25 @@ export interface RegisterRows {
   begin(epoch: RegisterEpoch): void;
 }
 
-/** Entries that ended, dropped along with one reservation: more than one can add, so that the register shrinks after a rush. */
+/**
+ * Entries that ended, dropped along with one reservation: more than one can add, so that the
+ * register shrinks after a rush.
+ */
 export const SWEPT_AT_ONCE = 64;
 
 const MS = 1_000;
 const UNUSED = { spent: '0', pending: '0', uses: 0, puses: 0, last: 0, plast: 0 } as const;
 
 /**
- * Checks everything, then writes everything (ap2 10). Undefined: reserved; else why not, and no use was written. `now`: the store's
- * clock, milliseconds. `mandates.lua` is its twin.
+ * Checks everything, then writes everything (ap2 10). Undefined: reserved; else why not, and no use
+ * was written. `now`: the store's clock, milliseconds. `mandates.lua` is its twin.
  */
 export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number): UseRefusal | undefined {
   const { at, once, onceUntil, open } = claim;
   const epoch = rows.epoch();
   if (epoch === undefined) {
-    // A store begins one as it is opened, so it was emptied after the last look at it: before this claim was made, for all that is known.
+    // A store begins one as it is opened, so it was emptied after the last look at it: before this
+    // claim was made, for all that is known.
     rows.begin({ born: now, openFrom: now });
     return 'replayed';
   }
@@ -72,7 +80,10 @@ export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number
   return undefined;
 }
 
-/** Whether something was made before `since`, on the store's clock. What does not say its age is as old as time. */
+/**
+ * Whether something was made before `since`, on the store's clock. What does not say its age is as
+ * old as time.
+ */
 function isOlder(
   { age = Number.POSITIVE_INFINITY }: { readonly age?: number | undefined },
   since: number,
@@ -81,7 +92,10 @@ function isOlder(
   return since > 0 && now - Math.ceil(age * MS) < since;
 }
 
-/** Ends what was reserved, once: whoever calls knows that it has not been ended before. What ended by time is left to it. */
+/**
+ * Ends what was reserved, once: whoever calls knows that it has not been ended before. What ended
+ * by time is left to it.
+ */
 export function finishUses(
   rows: RegisterRows,
   { at, once, open }: MandateClaim,
@@ -157,7 +171,10 @@ export function endOfClaim({ at, onceUntil, open }: MandateClaim, now: number): 
   return Math.max(...[onceUntil, ...open.map(({ until }) => until)].map((until) => storeTime(until, at, now)));
 }
 
-/** A time of the clock of the check, on the store's own: the clocks need not agree, only run as fast. */
+/**
+ * A time of the clock of the check, on the store's own: the clocks need not agree, only run as
+ * fast.
+ */
 function storeTime(until: number, at: number, now: number): number {
   return now + millis(until - at);
 }

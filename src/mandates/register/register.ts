@@ -1,11 +1,15 @@
 /**
- * What one accepted presentation uses up. Times: unix seconds of the clock that the mandate was checked with; a store keeps each entry
- * for the difference to `at`, on its own clock. Units: minor units of the currency as a decimal string, at most 2^53 - 1.
+ * What one accepted presentation uses up. Times: unix seconds of the clock that the mandate was
+ * checked with; a store keeps each entry for the difference to `at`, on its own clock. Units: minor
+ * units of the currency as a decimal string, at most 2^53 - 1.
  */
 export interface MandateClaim {
   /** When it was presented. */
   readonly at: number;
-  /** How old its checkout was then, seconds, to the millisecond where that is known; undefined: nobody said. */
+  /**
+   * How old its checkout was then, seconds, to the millisecond where that is known; undefined:
+   * nobody said.
+   */
   readonly age?: number | undefined;
   /** What may be used once: `m:` and the id of a closed mandate, `j:` and the id of a checkout. */
   readonly once: readonly string[];
@@ -37,14 +41,17 @@ export interface Recurrence {
 }
 
 /**
- * Since when a register remembers (ap2 10), milliseconds of the store's clock. What may have been used before that is refused: an
- * emptied store would otherwise take it a second time. The two times differ because a first start and a loss look alike in the store:
+ * Since when a register remembers (ap2 10), milliseconds of the store's clock. What may have been
+ * used before that is refused: an emptied store would otherwise take it a second time. The two
+ * times differ because a first start and a loss look alike in the store:
  *
- * - No checkout from before `born` is accepted. That refuses nobody at a first start, because a register is born before the gateway hands
- *   out its first checkout; and after a loss whoever was about to pay makes a mandate for a fresh one. With its checkout every closed
- *   mandate is refused.
- * - No open mandate from before `openFrom` is accepted. Open mandates are older than a shop that starts, so at a first start it is 0; it is
- *   the time of the birth when a gateway knows that there was a register before. Until they end, nobody can tell what was spent under them.
+ * - No checkout from before `born` is accepted. That refuses nobody at a first start, because a
+ *   register is born before the gateway hands out its first checkout; and after a loss whoever was
+ *   about to pay makes a mandate for a fresh one. With its checkout every closed mandate is
+ *   refused.
+ * - No open mandate from before `openFrom` is accepted. Open mandates are older than a shop that
+ *   starts, so at a first start it is 0; it is the time of the birth when a gateway knows that
+ *   there was a register before. Until they end, nobody can tell what was spent under them.
  */
 export interface RegisterEpoch {
   /** 0: nothing was forgotten, ever. */
@@ -53,7 +60,10 @@ export interface RegisterEpoch {
   readonly openFrom: number;
 }
 
-/** Why a right mandate cannot be used now (ap2 8). What may have been used before a loss of data has the reason of what was used. */
+/**
+ * Why a right mandate cannot be used now (ap2 8). What may have been used before a loss of data has
+ * the reason of what was used.
+ */
 export type UseRefusal =
   | 'replayed'
   | 'open_mandate_spent'
@@ -64,19 +74,22 @@ export type UseRefusal =
 export type Used = { readonly kind: 'reserved' } | { readonly kind: 'refused'; readonly reason: UseRefusal };
 
 /**
- * The register of uses (ap2 10). A paid call never comes here: its claim lies in the payment record, is reserved in the same write and
- * shares the payment's fate (settled commits it, a deleted or refused payment releases it, an uncertain one holds it). This port is for
- * calls that pay nothing.
+ * The register of uses (ap2 10). A paid call never comes here: its claim lies in the payment
+ * record, is reserved in the same write and shares the payment's fate (settled commits it, a
+ * deleted or refused payment releases it, an uncertain one holds it). This port is for calls that
+ * pay nothing.
  */
 export interface MandateRegister {
   /**
-   * Checks everything, then writes everything, in one write. Asking again with the same name answers the same until it is finished.
+   * Checks everything, then writes everything, in one write. Asking again with the same name
+   * answers the same until it is finished.
    * @throws StoreError, RangeError a bug of the caller
    */
   reserve(name: string, claim: MandateClaim): Promise<Used>;
   /**
-   * `commit`: it was used. `release`: certainly not. Whoever does neither leaves it uncertain: it stays reserved. Finishing twice changes
-   * nothing, and what was committed is not released. @throws StoreError
+   * `commit`: it was used. `release`: certainly not. Whoever does neither leaves it uncertain: it
+   * stays reserved. Finishing twice changes nothing, and what was committed is not released.
+   * @throws StoreError
    */
   finish(name: string, how: 'commit' | 'release'): Promise<void>;
 }

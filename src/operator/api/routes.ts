@@ -15,10 +15,11 @@ import { StoreError } from '../../store/port/store.ts';
 const BEARER = /^Bearer +([!-~]{1,512}) *$/i;
 
 /**
- * Lets operators through (specification 5). Tokens are compared as digests, in constant time, against every configured one; never from
- * a query parameter. Without a configured token the route does not exist, whatever the request brings: it leaves its router on the
- * way of every unknown one. A client with too many wrong tokens is told to wait; a right one always passes, because behind an ingress
- * operators and those who guess may have one address.
+ * Lets operators through (specification 5). Tokens are compared as digests, in constant time,
+ * against every configured one; never from a query parameter. Without a configured token the route
+ * does not exist, whatever the request brings: it leaves its router on the way of every unknown
+ * one. A client with too many wrong tokens is told to wait; a right one always passes, because
+ * behind an ingress operators and those who guess may have one address.
  */
 export function authenticate(adminTokens: readonly string[], guesses: Guesses = {}): RequestHandler {
   const { clientOf = clientNetwork(0), wrongTries = countFailedAttempts(), onLimited = () => undefined } = guesses;
@@ -53,7 +54,10 @@ function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(at === -1 ? '' : url.slice(at + 1));
 }
 
-/** `limit`: 1 to 500, default 50; more is clamped, anything that is no positive integer is refused (contract 6). */
+/**
+ * `limit`: 1 to 500, default 50; more is clamped, anything that is no positive integer is refused
+ * (contract 6).
+ */
 function limitOf(query: URLSearchParams): number {
   const text = single(query, 'limit');
   if (text === undefined) return DEFAULT_LIMIT;
@@ -90,7 +94,10 @@ function badParameter(field: string, meaning: string): GatewayError {
   });
 }
 
-/** Any text that can be an id of ours or of a caller; longer or stranger filters cannot match anything. */
+/**
+ * Any text that can be an id of ours or of a caller; longer or stranger filters cannot match
+ * anything.
+ */
 const ID_FILTER = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** What operators read. */
@@ -98,11 +105,17 @@ interface OperatorSources {
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
   readonly stream: RequestHandler;
-  /** Writes what waits for the store, so that an operator finds whatever was answered here before he asked. Never throws. */
+  /**
+   * Writes what waits for the store, so that an operator finds whatever was answered here before he
+   * asked. Never throws.
+   */
   readonly written: () => Promise<void>;
 }
 
-/** `/api/receipts`, `/api/events` and its stream (contract 6): served only to who brings an operator token. */
+/**
+ * `/api/receipts`, `/api/events` and its stream (contract 6): served only to who brings an operator
+ * token.
+ */
 export function operatorRoutes(
   adminTokens: readonly string[],
   { feed, receipts, stream, written }: OperatorSources,

@@ -18,13 +18,16 @@ interface Following {
 }
 
 /**
- * Hands the events of all replicas to the readers of this process. However many they are, the ring is followed once, and a frame is made
- * once. Nobody follows while nobody reads.
+ * Hands the events of all replicas to the readers of this process. However many they are, the ring
+ * is followed once, and a frame is made once. Nobody follows while nobody reads.
  */
 export class StreamHub {
   readonly #feed: EventFeed;
   readonly #onTrouble: (cause: unknown) => void;
-  /** Who takes live events; with the position up to which he has them already, when the hub is not that far. */
+  /**
+   * Who takes live events; with the position up to which he has them already, when the hub is not
+   * that far.
+   */
   readonly #live = new Map<StreamReader, string | undefined>();
   #guests = 0;
   #opening: Promise<void> | undefined;
@@ -37,7 +40,10 @@ export class StreamHub {
     this.#onTrouble = onTrouble;
   }
 
-  /** Follows the ring until as many have left as have entered. Rejects, and none has entered, when the store does not answer. */
+  /**
+   * Follows the ring until as many have left as have entered. Rejects, and none has entered, when
+   * the store does not answer.
+   */
   async enter(): Promise<void> {
     this.#guests += 1;
     this.#opening ??= this.#open();
@@ -61,8 +67,8 @@ export class StreamHub {
   }
 
   /**
-   * Hands live events to a reader who has everything up to `position`; without one, from now on. False while the hub is further than he
-   * is: what lies between he has to read himself.
+   * Hands live events to a reader who has everything up to `position`; without one, from now on.
+   * False while the hub is further than he is: what lies between he has to read himself.
    */
   join(reader: StreamReader, position?: string): boolean {
     const at = this.#following?.position ?? BEGINNING;
@@ -76,7 +82,10 @@ export class StreamHub {
     this.#live.delete(reader);
   }
 
-  /** Milliseconds since the ring was last heard; 0 while nobody reads. More than the wait of a read means that the store is away. */
+  /**
+   * Milliseconds since the ring was last heard; 0 while nobody reads. More than the wait of a read
+   * means that the store is away.
+   */
   silentMs(): number {
     return this.#following === undefined ? 0 : performance.now() - this.#heardAt;
   }
@@ -89,7 +98,9 @@ export class StreamHub {
     void this.#follow(following);
   }
 
-  /** Reads on from the same position whatever happens, until the last reader left. Never rejects. */
+  /**
+   * Reads on from the same position whatever happens, until the last reader left. Never rejects.
+   */
   async #follow(following: Following): Promise<void> {
     let failures = 0;
     while (this.#following === following) {
@@ -112,7 +123,8 @@ export class StreamHub {
   async #handOn(following: Following, { entries, standing }: EventStretch): Promise<void> {
     const lost = standing === 'dropped' || standing === 'ahead' || (standing === 'unknown' && following.seen);
     const last = entries.at(-1);
-    // A ring that lost its memory counts from below: whoever waited for a higher position would never hear of anything again.
+    // A ring that lost its memory counts from below: whoever waited for a higher position would
+    // never hear of anything again.
     const onward = lost && last === undefined ? await this.#feed.newest() : undefined;
     if (lost) for (const reader of this.#live.keys()) reader.gap();
     if (standing === 'ahead') for (const reader of this.#live.keys()) this.#live.set(reader, undefined);

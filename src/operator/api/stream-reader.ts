@@ -12,7 +12,10 @@ const GAP = comment('gap');
 /** The last words of a process that ends: another one goes on. */
 export const DRAINING = comment('draining');
 
-/** The frames of what can be read among the entries, in one piece; undefined for nothing. Unnamed, so that they are messages. */
+/**
+ * The frames of what can be read among the entries, in one piece; undefined for nothing. Unnamed,
+ * so that they are messages.
+ */
 export function framesOf(entries: readonly EventEntry[]): Buffer | undefined {
   let frames = '';
   for (const { id, event } of entries)
@@ -26,15 +29,23 @@ function comment(text: string, more = ''): Buffer {
 
 /** Between two heartbeats, milliseconds (specification 8). */
 export const HEARTBEAT_MS = 15_000;
-/** Bytes that may wait for one reader; with more he is cut, and resumes where he was (contract 6). */
+/**
+ * Bytes that may wait for one reader; with more he is cut, and resumes where he was (contract 6).
+ */
 const MAX_UNSENT_BYTES = 1_048_576;
 /** How long a reader of old events may take none, milliseconds. */
 export const STALLED_MS = 30_000;
-/** How long the last words may take to leave, milliseconds: nobody may hold up the end of the process. */
+/**
+ * How long the last words may take to leave, milliseconds: nobody may hold up the end of the
+ * process.
+ */
 const FAREWELL_MS = 500;
 const NOTHING = Buffer.alloc(0);
 
-/** One who reads a stream. What he does not take in time ends his connection, never the events of others. */
+/**
+ * One who reads a stream. What he does not take in time ends his connection, never the events of
+ * others.
+ */
 export class StreamReader {
   readonly #res: Response;
   readonly #onCut: () => void;
@@ -63,7 +74,10 @@ export class StreamReader {
     this.take(GAP);
   }
 
-  /** Hands bytes over and resolves when there is room for more, or the reader is gone. Cuts one who takes nothing for 30 s. */
+  /**
+   * Hands bytes over and resolves when there is room for more, or the reader is gone. Cuts one who
+   * takes nothing for 30 s.
+   */
   send(bytes: Buffer): Promise<void> {
     if (this.gone || this.#res.write(bytes)) return Promise.resolve();
     return new Promise((resolve) => {
@@ -78,8 +92,8 @@ export class StreamReader {
   }
 
   /**
-   * Ends the stream at once, without waiting for a reader who has not taken what he was sent. One whose head is not out yet is left to his
-   * route.
+   * Ends the stream at once, without waiting for a reader who has not taken what he was sent. One
+   * whose head is not out yet is left to his route.
    */
   end(lastWords: Uint8Array = NOTHING): void {
     if (this.gone || !this.#res.headersSent) return;

@@ -10,13 +10,16 @@ import { CONNECTED, DRAINING, framesOf, StreamReader } from './stream-reader.ts'
 
 /** Entries written at once: a slow line gets 30 s for each such portion, a few dozen KiB. */
 const PORTION_ENTRIES = 50;
-/** Before asking again for an event that the hub knows and the ring did not show yet, milliseconds. */
+/**
+ * Before asking again for an event that the hub knows and the ring did not show yet, milliseconds.
+ */
 const AGAIN_MS = 20;
 
 /**
- * Gives a reader all that the ring still has after `from`, page by page as he takes it, and joins him to the live events with nothing
- * lost and nothing doubled. `first` is the first page, read already. Rejects when the store does; what was written stays right, so the
- * reader can resume from it.
+ * Gives a reader all that the ring still has after `from`, page by page as he takes it, and joins
+ * him to the live events with nothing lost and nothing doubled. `first` is the first page, read
+ * already. Rejects when the store does; what was written stays right, so the reader can resume from
+ * it.
  */
 async function replay(
   reader: StreamReader,
@@ -25,7 +28,8 @@ async function replay(
   { feed, hub }: { readonly feed: EventFeed; readonly hub: StreamHub },
 ): Promise<void> {
   let position = from;
-  // A caller may have made his position up; one that was read here can only be missing when the ring lost it.
+  // A caller may have made his position up; one that was read here can only be missing when the
+  // ring lost it.
   let seen = false;
   for (let page = first; !reader.gone; page = await feed.after(position, READ_ENTRIES)) {
     const { entries, standing } = page;
@@ -78,7 +82,9 @@ interface StreamFacts {
   readonly readers: number;
   /** Readers cut because they were too slow, in all. */
   readonly cut: number;
-  /** Since the store was last heard, milliseconds; 0 while nobody reads, up to 5,000 in quiet times. */
+  /**
+   * Since the store was last heard, milliseconds; 0 while nobody reads, up to 5,000 in quiet times.
+   */
   readonly silentMs: number;
 }
 
@@ -100,8 +106,9 @@ interface StreamParts {
 }
 
 /**
- * The live feed of all replicas (specification 6, contract 6). A reader has a place until his connection is closed. All streams end when the
- * drain begins: their readers resume at another process, and none of them can hold up the end of this one.
+ * The live feed of all replicas (specification 6, contract 6). A reader has a place until his
+ * connection is closed. All streams end when the drain begins: their readers resume at another
+ * process, and none of them can hold up the end of this one.
  */
 export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamParts): EventStream {
   const hub = new StreamHub(feed, onTrouble);
@@ -162,7 +169,10 @@ export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamPar
   return { route, facts: () => ({ readers: readers.size, cut, silentMs: hub.silentMs() }), close };
 }
 
-/** The event after which a reader wants to go on. @throws GatewayError for a header that is no position or came twice */
+/**
+ * The event after which a reader wants to go on. @throws GatewayError for a header that is no
+ * position or came twice
+ */
 function resumePosition(req: Request): string | undefined {
   const header = readHeader(req, 'last-event-id');
   if (header.kind === 'absent') return undefined;

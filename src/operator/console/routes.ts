@@ -15,7 +15,10 @@ interface ConsoleFile {
 const STYLE = 'text/css; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
 
-/** Everything that is served; what is not listed here is not reachable. One call a file, in the spelling that the bundle inlines. */
+/**
+ * Everything that is served; what is not listed here is not reachable. One call a file, in the
+ * spelling that the bundle inlines.
+ */
 export const CONSOLE_FILES: readonly ConsoleFile[] = [
   page('text/html; charset=utf-8', readFileSync(new URL('./console.html', import.meta.url), 'utf8')),
   file('base.css', STYLE, readFileSync(new URL('./base.css', import.meta.url), 'utf8')),
@@ -55,8 +58,9 @@ function file(name: string, mediaType: string, text: string): ConsoleFile {
 }
 
 /**
- * What the page may do: load these files, and ask the gateway it came from. No script or style in the markup, nothing of another
- * origin, no form that is sent, no frame around it, and no text that becomes markup.
+ * What the page may do: load these files, and ask the gateway it came from. No script or style in
+ * the markup, nothing of another origin, no form that is sent, no frame around it, and no text that
+ * becomes markup.
  */
 const POLICY = [
   "default-src 'none'",
@@ -80,8 +84,9 @@ const HEADERS = {
 } as const;
 
 /**
- * The operators' console: a page at `/console` and its files below it, bytes made at start. It holds nothing secret and needs no
- * token; what it shows it reads from the operator routes. Without a configured token those are closed, and there is no console.
+ * The operators' console: a page at `/console` and its files below it, bytes made at start. It
+ * holds nothing secret and needs no token; what it shows it reads from the operator routes. Without
+ * a configured token those are closed, and there is no console.
  */
 export function consoleRoutes(adminTokens: readonly string[]): Router {
   const router = Router({ strict: true, caseSensitive: true });

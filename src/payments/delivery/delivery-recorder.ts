@@ -31,19 +31,26 @@ import {
 } from '../settlement/retry-policy.ts';
 import { passed } from '../steps.ts';
 
-/** How often, and after which pause, an attempt that has the record now is given time to end, milliseconds. */
+/**
+ * How often, and after which pause, an attempt that has the record now is given time to end,
+ * milliseconds.
+ */
 const LOOKS = 15;
 const PAUSE_MS = 1_000;
 
-/** `held`: by a new holder, in a state in which an answer may be delivered. `over`: the record says for good what became of it. */
+/**
+ * `held`: by a new holder, in a state in which an answer may be delivered. `over`: the record says
+ * for good what became of it.
+ */
 type Retaken =
   | { readonly kind: 'held'; readonly record: PaymentRecord }
   | { readonly kind: 'over'; readonly state: PaymentState };
 
 /**
- * The answer is there, and another attempt took the record over, because this process slept or the store was away for longer than a lease.
- * Once that attempt has ended this one holds the record again. Undefined when it does not end, or when the store is away or has lost
- * the record. Never rejects.
+ * The answer is there, and another attempt took the record over, because this process slept or the
+ * store was away for longer than a lease. Once that attempt has ended this one holds the record
+ * again. Undefined when it does not end, or when the store is away or has lost the record. Never
+ * rejects.
  */
 async function retake(
   ledger: PaymentLedger,
@@ -72,8 +79,9 @@ async function retake(
 }
 
 /**
- * The same for an answer that went out: it is written down as delivered, or the buyer would be owed a refund for what he got. Undefined when
- * the record says something else for good; `illegal` from `delivered` when another attempt has written it down, so that nothing is amiss.
+ * The same for an answer that went out: it is written down as delivered, or the buyer would be owed
+ * a refund for what he got. Undefined when the record says something else for good; `illegal` from
+ * `delivered` when another attempt has written it down, so that nothing is amiss.
  */
 async function deliveredAfterAll(
   ledger: PaymentLedger,
@@ -90,15 +98,19 @@ async function deliveredAfterAll(
   return retaken?.state === 'delivered' ? { kind: 'illegal', state: retaken.state } : undefined;
 }
 
-/** Where tasks are polled and resumed, a client that lost the answer needs this long to ask again, milliseconds (contract 4.5). */
+/**
+ * Where tasks are polled and resumed, a client that lost the answer needs this long to ask again,
+ * milliseconds (contract 4.5).
+ */
 const A2A_KEEP_MS = 10 * 60 * 1_000;
 
 /** Between attempts at the mark that bytes leave, milliseconds. */
 const MARK_PAUSE_MS = 100;
 /**
- * How long the first byte waits for the mark, milliseconds. Without the mark a process that dies would leave a receipt as of a buyer who got
- * nothing, and he would have goods and refund. A store that fails over or stands still is back within this time; one that stays away longer
- * must not keep the goods from a buyer who has paid.
+ * How long the first byte waits for the mark, milliseconds. Without the mark a process that dies
+ * would leave a receipt as of a buyer who got nothing, and he would have goods and refund. A store
+ * that fails over or stands still is back within this time; one that stays away longer must not
+ * keep the goods from a buyer who has paid.
  */
 const MARK_WAIT_MS = 20_000;
 /** How often the first byte waits for another attempt that took the record over meanwhile. */
@@ -106,11 +118,15 @@ const TAKEOVERS = 5;
 /** How long the mark is tried after its byte left without it, milliseconds. */
 const LATE_MARK_MS = 60_000;
 
-/** Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one write. */
+/**
+ * Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one
+ * write.
+ */
 export interface DeliveryRecorder {
   /**
-   * Bytes of the answer are about to leave. Call it when the first of them is there, and send nothing before it resolves: then the store has
-   * the mark, so that a death from here on is told from one before, or it was away for too long. Never rejects.
+   * Bytes of the answer are about to leave. Call it when the first of them is there, and send
+   * nothing before it resolves: then the store has the mark, so that a death from here on is told
+   * from one before, or it was away for too long. Never rejects.
    */
   sending(record: PaymentRecord): Promise<void>;
   /** The answer was sent completely. */
@@ -120,7 +136,10 @@ export interface DeliveryRecorder {
 }
 
 export interface Undelivered {
-  /** The error code the buyer was given, or `CLIENT_GONE`; undefined when nothing failed and only the buyer is not there. */
+  /**
+   * The error code the buyer was given, or `CLIENT_GONE`; undefined when nothing failed and only
+   * the buyer is not there.
+   */
   readonly failure: string | undefined;
   /** False only when it is certain that no byte of the request reached the merchant. */
   readonly requestWritten: boolean;
@@ -144,7 +163,10 @@ export interface DeliveryFacts {
   readonly answer: KeptAnswer | undefined;
 }
 
-/** A delivery of which bytes may leave: the record as this attempt holds it, and the write of the mark. */
+/**
+ * A delivery of which bytes may leave: the record as this attempt holds it, and the write of the
+ * mark.
+ */
 interface Begun {
   readonly record: PaymentRecord;
   readonly mark: Promise<unknown>;
@@ -172,7 +194,10 @@ export function createDeliveryRecorder(
   time: Time = REAL_TIME,
 ): DeliveryRecorder {
   const begun = new WeakMap<PaymentRecord, Begun>();
-  /** What a failed delivery says of its own mark. One that an attempt before this one left behind stays. */
+  /**
+   * What a failed delivery says of its own mark. One that an attempt before this one left behind
+   * stays.
+   */
   const unmarked = async (record: PaymentRecord): Promise<PaymentFacts> => {
     const own = begun.get(record);
     // Or its repetition might come after what is written now.
@@ -230,7 +255,8 @@ export function createDeliveryRecorder(
         const written = await mark(record, held, MARK_WAIT_MS);
         if (written.kind === 'done') return;
         if (written.kind === 'fenced' && lost < TAKEOVERS) {
-          // Another attempt works on it, and its books would say nothing of the bytes that leave here.
+          // Another attempt works on it, and its books would say nothing of the bytes that leave
+          // here.
           const retaken = await retake(ledger, time, record);
           if (retaken?.kind === 'over') return;
           if (retaken !== undefined) {
@@ -255,7 +281,8 @@ export function createDeliveryRecorder(
       const kept = keeping(facts.answer, forMs);
       const { backendStatus, failure } = facts;
       const delivery = { backendStatus, deliveredAt: undefined, failure, answerKept: kept.keeping !== undefined };
-      // What is kept or may not be sent again waits for its buyer; only the rest is worth a reconciler's while.
+      // What is kept or may not be sent again waits for its buyer; only the rest is worth a
+      // reconciler's while.
       const again = facts.answer === undefined && facts.repeatable;
       return close(record, facts, delivery, {
         to: 'undelivered',
@@ -271,7 +298,10 @@ function causeOf(written: Exclude<Advanced, { kind: 'done' }> | Unwritten): unkn
   return written.kind === 'unwritten' ? written.cause : new Error(written.kind);
 }
 
-/** How long a delivered answer can be had again, milliseconds: without a secret it is for nobody, and not kept. */
+/**
+ * How long a delivered answer can be had again, milliseconds: without a secret it is for nobody,
+ * and not kept.
+ */
 function deliveredKeepMs({ keyDigest, tokenDigest, channel }: PaymentRecord, keepAnswerMs: number): number {
   if (keyDigest !== undefined) return RETRY_WINDOW_MS;
   if (tokenDigest === undefined) return 0;

@@ -18,8 +18,9 @@ export interface Deliverable {
 }
 
 /**
- * Sends the merchant the request of a paid call whose buyer is not there, and keeps the answer for him. The merchant sees the same
- * Idempotency-Key as before, so one that honours it does the work once.
+ * Sends the merchant the request of a paid call whose buyer is not there, and keeps the answer for
+ * him. The merchant sees the same Idempotency-Key as before, so one that honours it does the work
+ * once.
  */
 export async function fetchForBuyer(
   { record, lease, held }: Paid,
@@ -65,7 +66,10 @@ export async function fetchForBuyer(
 
 type Fetched =
   | { readonly kind: 'answer'; readonly answer: KeptAnswer }
-  /** `status` 0 when no answer came; `reason` in the words of contract 1.2, empty when the status says it. */
+  /**
+   * `status` 0 when no answer came; `reason` in the words of contract 1.2, empty when the status
+   * says it.
+   */
   | { readonly kind: 'failed'; readonly status: number; readonly reason: string; readonly requestWritten: boolean };
 
 const TOO_LARGE: BackendFailure = 'response_too_large';

@@ -23,7 +23,10 @@ export interface OpenPayment {
   readonly reason?: string;
 }
 
-/** Counts open payments by what an operator should know of them. `now` is the store's clock, milliseconds. */
+/**
+ * Counts open payments by what an operator should know of them. `now` is the store's clock,
+ * milliseconds.
+ */
 export function countOpen(payments: Iterable<OpenPayment>, now: number): Omit<PaymentCensus, 'open'> {
   let uncertain = 0;
   let undelivered = 0;

@@ -13,7 +13,10 @@ import {
   SEALED_ANSWER,
 } from './ledger.ts';
 
-/** Longest lease anyone may ask for, milliseconds: a mistake in a deadline must not lock a buyer out for hours. */
+/**
+ * Longest lease anyone may ask for, milliseconds: a mistake in a deadline must not lock a buyer out
+ * for hours.
+ */
 export const MAX_LEASE_MS = 600_000;
 /** Longest pause of a reconciler, milliseconds. */
 export const MAX_PAUSE_MS = 48 * 60 * 60 * 1_000;
@@ -33,7 +36,10 @@ const STATES: ReadonlySet<unknown> = new Set<PaymentState>([
   'unresolved',
 ]);
 
-/** Thrown before a record that breaks a rule is written, and after one was read. A bug or a damaged store, never the buyer's doing. */
+/**
+ * Thrown before a record that breaks a rule is written, and after one was read. A bug or a damaged
+ * store, never the buyer's doing.
+ */
 export class LedgerCorruption extends Error {
   /** @param rule What is broken; names fields, never their contents. */
   constructor(rule: string) {
@@ -105,7 +111,10 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   sending: (value) => value === undefined || value === 'begun' || value === 'ended',
 };
 
-/** What must be known in a state. The Redis scripts get these names as an argument, so the rule exists once. */
+/**
+ * What must be known in a state. The Redis scripts get these names as an argument, so the rule
+ * exists once.
+ */
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
   reserved: [],
   settling: [],
@@ -118,7 +127,10 @@ export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentReco
   unresolved: ['reason'],
 };
 
-/** What the evidence of a state may be: the 402 promise and "no delivery without payment" rest on it. */
+/**
+ * What the evidence of a state may be: the 402 promise and "no delivery without payment" rest on
+ * it.
+ */
 const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>> = {
   reserved: undefined,
   settling: undefined,
@@ -131,7 +143,10 @@ const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>>
   unresolved: undefined,
 };
 
-/** The terms and nothing else: a wider object must not smuggle a state or a transaction into a new record. @throws LedgerCorruption */
+/**
+ * The terms and nothing else: a wider object must not smuggle a state or a transaction into a new
+ * record. @throws LedgerCorruption
+ */
 export function assertTerms(candidate: PaymentTerms): PaymentTerms {
   const terms: Record<string, unknown> = {};
   for (const [name, rule] of Object.entries(TERMS)) {
@@ -186,8 +201,9 @@ export function assertKeeping(keeping: Keeping | undefined): void {
 }
 
 /**
- * Evidence comes with the change of state that it carries, and with no other command: nobody can call a payment settled or worthless
- * without saying how that is known. `to` is undefined for a note. @throws LedgerCorruption before anything is written
+ * Evidence comes with the change of state that it carries, and with no other command: nobody can
+ * call a payment settled or worthless without saying how that is known. `to` is undefined for a
+ * note. @throws LedgerCorruption before anything is written
  */
 export function assertFacts(to: PaymentState | undefined, { evidence, transaction, reason }: PaymentFacts): void {
   const wanted = to === 'settled' ? PAID : to === 'refused' ? WORTHLESS : undefined;

@@ -6,9 +6,10 @@ import type { PaymentRecord, PaymentTerms } from './ledger.ts';
 const LATEST_MS = 2 ** 48 - 1;
 
 /**
- * The id of a payment's receipt. It follows from the authorization alone, so whoever meets the payment, the call that was paid, a later one
- * after the store was lost, or a search through the chain, writes the same receipt, in whatever order they come. Ids still sort by time:
- * clients let an authorization live as long as the offer asks, so that long before its end it was signed.
+ * The id of a payment's receipt. It follows from the authorization alone, so whoever meets the
+ * payment, the call that was paid, a later one after the store was lost, or a search through the
+ * chain, writes the same receipt, in whatever order they come. Ids still sort by time: clients let
+ * an authorization live as long as the offer asks, so that long before its end it was signed.
  * @param payId replay key, SHA-256 hex
  * @param validBefore of the authorization, Unix seconds
  * @param lifeSeconds `maxTimeoutSeconds` of the offer
@@ -18,7 +19,10 @@ export function paymentReceiptId(payId: string, validBefore: number, lifeSeconds
   return receiptId(Math.min(signedMs, LATEST_MS), Buffer.from(payId, 'hex').subarray(0, 16));
 }
 
-/** `reason` of an undelivered record whose request certainly never reached the merchant: any method may be sent again. */
+/**
+ * `reason` of an undelivered record whose request certainly never reached the merchant: any method
+ * may be sent again.
+ */
 export const REQUEST_NOT_WRITTEN = 'request_not_written';
 /** Its opposite, from the moment the request may leave. */
 export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
@@ -82,14 +86,17 @@ export function receiptOf(
   };
 }
 
-/** Whether an attempt died after bytes of the answer may have left. A complete delivery since then leaves nothing uncertain. */
+/**
+ * Whether an attempt died after bytes of the answer may have left. A complete delivery since then
+ * leaves nothing uncertain.
+ */
 function isUncertain({ sending }: Pick<SettledTerms, 'sending'>, delivery: Delivery | undefined): boolean {
   return sending === 'begun' && delivery?.deliveredAt === undefined;
 }
 
 /**
- * The receipt that a take-over owes: the attempt before died while its answer left, and nobody has told the operator so. Goes with the
- * first write of the attempt that finds it.
+ * The receipt that a take-over owes: the attempt before died while its answer left, and nobody has
+ * told the operator so. Goes with the first write of the attempt that finds it.
  */
 export function uncertainReceipt(record: PaymentRecord): { readonly receipt?: Receipt } {
   if (record.sending !== 'begun' || record.settledAt === undefined) return {};

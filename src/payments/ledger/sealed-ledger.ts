@@ -11,7 +11,10 @@ import {
   SEALED_ANSWER,
 } from './ledger.ts';
 
-/** What of a record tells what a buyer sent or signed. All of it is text, and no command of the ledger looks into it. */
+/**
+ * What of a record tells what a buyer sent or signed. All of it is text, and no command of the
+ * ledger looks into it.
+ */
 const SEALED_FIELDS = ['proof', 'backendRequest', 'rawTransaction'] as const satisfies readonly (keyof PaymentRecord)[];
 
 /** What could not be opened: a field of a record, or a kept answer. */
@@ -20,10 +23,11 @@ export type Unreadable = (typeof SEALED_FIELDS)[number] | 'answer';
 const SEPARATOR = Buffer.from('\n');
 
 /**
- * A ledger whose store sees no proof, no signature, no input and no answer in clear: they are sealed on the way in and opened on the way
- * out, each for its record and field alone. Without a ring nothing is sealed; what was sealed before is then not readable. A field that
- * cannot be opened stays sealed text, which `recall` and `recalledRequest` refuse; a kept answer that cannot be opened is none.
- * `unreadable`: told of each.
+ * A ledger whose store sees no proof, no signature, no input and no answer in clear: they are
+ * sealed on the way in and opened on the way out, each for its record and field alone. Without a
+ * ring nothing is sealed; what was sealed before is then not readable. A field that cannot be
+ * opened stays sealed text, which `recall` and `recalledRequest` refuse; a kept answer that cannot
+ * be opened is none. `unreadable`: told of each.
  */
 export function sealedLedger(
   ledger: PaymentLedger,

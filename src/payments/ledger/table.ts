@@ -27,7 +27,10 @@ import type {
 } from './ledger.ts';
 import { DELIVERING_STATES, FINAL_STATES, isFinal, notableIn, sourcesOf } from './transitions.ts';
 
-/** What a command does: its answer and the record afterwards. `changed: false` means nothing is to be written, no event appended. */
+/**
+ * What a command does: its answer and the record afterwards. `changed: false` means nothing is to
+ * be written, no event appended.
+ */
 export interface Outcome<Answer> {
   readonly answer: Answer;
   /** Undefined when there is none, or none any more. */
@@ -36,10 +39,11 @@ export interface Outcome<Answer> {
 }
 
 /**
- * Claims an authorization, or takes over one whose lease ended. A take-over changes owner and fence, never the state: what is
- * `settling` then is uncertain and must be reconciled, what is `settled` or `undelivered` is a delivery to resume.
- * Asking again with the same owner answers the same, so a lost reply is harmless. `tokenShownFor`: the payId of the payment that showed
- * the command's token first, undefined when none did.
+ * Claims an authorization, or takes over one whose lease ended. A take-over changes owner and
+ * fence, never the state: what is `settling` then is uncertain and must be reconciled, what is
+ * `settled` or `undelivered` is a delivery to resume. Asking again with the same owner answers the
+ * same, so a lost reply is harmless. `tokenShownFor`: the payId of the payment that showed the
+ * command's token first, undefined when none did.
  */
 export function reserve(
   record: PaymentRecord | undefined,
@@ -70,9 +74,10 @@ export function reserve(
 }
 
 /**
- * Moves a record on. `tries` counts deliveries that failed: one for each change to `undelivered`, and one for each take-over of a
- * delivery whose lease ran out instead of being given up. A mere question about a released record does not count, so that
- * somebody who only replays a proof cannot use the tries up.
+ * Moves a record on. `tries` counts deliveries that failed: one for each change to `undelivered`,
+ * and one for each take-over of a delivery whose lease ran out instead of being given up. A mere
+ * question about a released record does not count, so that somebody who only replays a proof cannot
+ * use the tries up.
  */
 export function advance(record: PaymentRecord | undefined, command: Advance, now: number): Outcome<Advanced> {
   const { to, leaseMs, againMs = 0, facts = {} } = command;
@@ -110,8 +115,8 @@ export function note(record: PaymentRecord | undefined, command: Note, now: numb
 }
 
 /**
- * Makes a running lease last longer. It leaves the step token alone, so that a write whose reply was lost is still recognised, and
- * never wakes a lease that was given up.
+ * Makes a running lease last longer. It leaves the step token alone, so that a write whose reply
+ * was lost is still recognised, and never wakes a lease that was given up.
  */
 export function renew(
   record: PaymentRecord | undefined,
@@ -124,7 +129,10 @@ export function renew(
   return { answer: true, record: assertRecord({ ...record, ...leased(now, leaseMs, 0) }), changed: true };
 }
 
-/** Deletes what is still `reserved`. A record that is gone already is what was asked for: a repeated command finds it so. */
+/**
+ * Deletes what is still `reserved`. A record that is gone already is what was asked for: a repeated
+ * command finds it so.
+ */
 export function discard(record: PaymentRecord | undefined, command: Holder): Outcome<Discarded> {
   const refused = refusal(record, command, ['reserved']);
   if (refused?.kind === 'lost') return { answer: { kind: 'gone' }, record: undefined, changed: false };
@@ -138,7 +146,8 @@ function written(
   from: readonly PaymentState[],
   change: (held: PaymentRecord) => PaymentRecord,
 ): Outcome<Advanced> {
-  // The owner is asked first: after a take-over even a command that was applied must not tell the old owner that it still holds.
+  // The owner is asked first: after a take-over even a command that was applied must not tell the
+  // old owner that it still holds.
   if (record !== undefined && holds(record, command) && record.step === command.step)
     return { answer: { kind: 'done', record }, record, changed: false };
   const refused = refusal(record, command, from);
@@ -162,15 +171,19 @@ function holds(record: PaymentRecord, { owner, fence }: Pick<Claim, 'owner' | 'f
   return record.owner === owner && record.fence === fence;
 }
 
-/** Whether terms bring the secret that a record was made with; one that was made without any is open. */
+/**
+ * Whether terms bring the secret that a record was made with; one that was made without any is
+ * open.
+ */
 export function opens(record: PaymentRecord, terms: Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'>): boolean {
   if (record.keyDigest !== undefined) return record.keyDigest === terms.keyDigest;
   return record.tokenDigest === undefined || record.tokenDigest === terms.tokenDigest;
 }
 
 /**
- * Terms of a new record with one secret at most. A key rules alone: a caller who chose one says how the answer is asked for again. A token
- * that is worthless, or that another payment has shown, is no secret of this buyer.
+ * Terms of a new record with one secret at most. A key rules alone: a caller who chose one says how
+ * the answer is asked for again. A token that is worthless, or that another payment has shown, is
+ * no secret of this buyer.
  */
 function withSecret(terms: PaymentTerms, token: NewToken | undefined, shownFor: string | undefined): PaymentTerms {
   const counts = token === undefined || (token.kind === 'issued' && (shownFor ?? terms.payId) === terms.payId);
@@ -197,10 +210,15 @@ function diedDelivering(record: PaymentRecord): boolean {
   return record.leaseUntil !== 0 && DELIVERING_STATES.includes(record.state);
 }
 
-/** Of no use in a final state and by far the largest part of a record; a stored body may be 256 KB. */
+/**
+ * Of no use in a final state and by far the largest part of a record; a stored body may be 256 KB.
+ */
 const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
 
-/** What a record that comes into a state forgets, where it has it. The Redis scripts get it as an argument, so the rule exists once. */
+/**
+ * What a record that comes into a state forgets, where it has it. The Redis scripts get it as an
+ * argument, so the rule exists once.
+ */
 export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
   ...Object.fromEntries(FINAL_STATES.map((state) => [state, FORGOTTEN])),
   // An operator may still say that it was paid, and then it is delivered.
@@ -231,7 +249,10 @@ function running(record: PaymentRecord): Outcome<Reservation> {
   return { answer: { kind: 'granted', record: kept }, record: kept, changed: true };
 }
 
-/** A clock that went back must not lock a record for as long as it went: such a lease begins again, at its full length. */
+/**
+ * A clock that went back must not lock a record for as long as it went: such a lease begins again,
+ * at its full length.
+ */
 function busy(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
   const leaseLeftMs = record.leaseUntil - now;
   if (longestMs === undefined || leaseLeftMs <= longestMs) return standing({ kind: 'in_flight', record, leaseLeftMs });
@@ -244,8 +265,9 @@ function standing(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>)
 }
 
 /**
- * What becomes of the uses of a record's mandate when it comes into a state (ap2 11). Every other state holds them: the outcome of the
- * settlement is open, or the call is paid for, delivered or not.
+ * What becomes of the uses of a record's mandate when it comes into a state (ap2 11). Every other
+ * state holds them: the outcome of the settlement is open, or the call is paid for, delivered or
+ * not.
  */
 export const ENDS_USES: Readonly<Partial<Record<PaymentState, 'commit' | 'release'>>> = {
   settled: 'commit',
@@ -259,8 +281,8 @@ interface EndedUses {
 }
 
 /**
- * A reservation by the table, with the register asked where a new record comes with a mandate: what the register refuses is not written.
- * `use` reserves in the same write. @throws LedgerCorruption
+ * A reservation by the table, with the register asked where a new record comes with a mandate: what
+ * the register refuses is not written. `use` reserves in the same write. @throws LedgerCorruption
  */
 export function admitted(
   outcome: Outcome<Reservation>,
@@ -273,7 +295,10 @@ export function admitted(
   return reason === undefined ? outcome : { answer: { kind: 'mandate', reason }, record: undefined, changed: false };
 }
 
-/** What a write that changed a record ends; a record that is gone was a reservation. @throws LedgerCorruption */
+/**
+ * What a write that changed a record ends; a record that is gone was a reservation. @throws
+ * LedgerCorruption
+ */
 export function endedUses(before: PaymentRecord | undefined, after: PaymentRecord | undefined): EndedUses | undefined {
   if (before?.mandate === undefined || before.state === after?.state) return undefined;
   const how = after === undefined ? 'release' : ENDS_USES[after.state];

@@ -10,9 +10,14 @@ export type Pricing =
       readonly units: bigint;
     };
 
-/** Exact money: decimal strings in display units outside, `bigint` base units inside, never a float. */
+/**
+ * Exact money: decimal strings in display units outside, `bigint` base units inside, never a float.
+ */
 
-/** Longest amount text that is read, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
+/**
+ * Longest amount text that is read, characters: 78 digits of 2^256, a point, and room for trailing
+ * zeros.
+ */
 export const MAX_AMOUNT_LENGTH = 160;
 /** Most decimals an asset may have here; tokens in use have 0 to 24. */
 const MAX_DECIMALS = 36;
@@ -21,8 +26,9 @@ const UINT256_LIMIT = 1n << 256n;
 const GRAMMAR = /^(0|[1-9]\d*)(?:\.(\d+))?$/;
 
 /**
- * Why a text is no amount: `malformed` (sign, exponent, leading zero, bare point, other digits), `too_long` to be read,
- * `too_precise` for the asset (a non-zero digit would be lost), `too_large` for a uint256. The message never quotes the text.
+ * Why a text is no amount: `malformed` (sign, exponent, leading zero, bare point, other digits),
+ * `too_long` to be read, `too_precise` for the asset (a non-zero digit would be lost), `too_large`
+ * for a uint256. The message never quotes the text.
  */
 export type AmountFault = 'malformed' | 'too_long' | 'too_precise' | 'too_large';
 
@@ -44,8 +50,8 @@ export class AmountError extends Error {
 }
 
 /**
- * Display units to base units: `("0.01", 6)` is `10000n`. Excess decimals are accepted only when they are zeros: nothing is
- * ever rounded, because a rounded price is a wrong price.
+ * Display units to base units: `("0.01", 6)` is `10000n`. Excess decimals are accepted only when
+ * they are zeros: nothing is ever rounded, because a rounded price is a wrong price.
  * @throws AmountError for the text, RangeError for decimals outside 0 to 36 (a bug of the caller)
  */
 export function parseAmount(text: string, decimals: number): bigint {
@@ -62,7 +68,8 @@ export function parseAmount(text: string, decimals: number): bigint {
 
 /**
  * Base units to display units in the one shortest spelling: `(10000n, 6)` is `"0.01"`.
- * @throws RangeError for negative units, units above a uint256 or decimals outside 0 to 36 (a bug of the caller)
+ * @throws RangeError for negative units, units above a uint256 or decimals outside 0 to 36 (a bug
+ * of the caller)
  */
 export function formatAmount(units: bigint, decimals: number): string {
   checkDecimals(decimals);

@@ -1,8 +1,9 @@
 import { createHmac, hkdfSync, randomBytes, randomFillSync, timingSafeEqual } from 'node:crypto';
 
 /**
- * The buyer's secret (contract 4.5): a token that every 402 carries and that official clients echo beside the proof. A proof is public
- * calldata from its block on, the token never is, so it tells the buyer from an onlooker. 54 bytes, 72 characters of base64url:
+ * The buyer's secret (contract 4.5): a token that every 402 carries and that official clients echo
+ * beside the proof. A proof is public calldata from its block on, the token never is, so it tells
+ * the buyer from an onlooker. 54 bytes, 72 characters of base64url:
  *
  * | bytes | |
  * |---|---|
@@ -23,9 +24,15 @@ const CANONICAL = /^[A-Za-z0-9_-]{72}$/;
 const KEY_BYTES = 32;
 /** Two pods need not agree on the second, seconds. */
 const CLOCK_SKEW_SECONDS = 60;
-/** A challenge is good for maxTimeoutSeconds, and a proof may be used for this much longer (contract 4.2), seconds. */
+/**
+ * A challenge is good for maxTimeoutSeconds, and a proof may be used for this much longer (contract
+ * 4.2), seconds.
+ */
 const AFTER_CHALLENGE_SECONDS = 600;
-/** Random bytes are drawn for this many tokens at once: a draw costs more than all the rest of a challenge. */
+/**
+ * Random bytes are drawn for this many tokens at once: a draw costs more than all the rest of a
+ * challenge.
+ */
 const POOL_TOKENS = 256;
 
 /** What a token proves: that a 402 of this shop for this money was answered with it. */
@@ -47,8 +54,8 @@ export interface TokenKey {
 export interface ShownToken {
   readonly text: string;
   /**
-   * How long it may still become the secret of a new purchase, milliseconds; 0: it was not issued by this shop, or is too old. Any other
-   * only opens what it paid for.
+   * How long it may still become the secret of a new purchase, milliseconds; 0: it was not issued
+   * by this shop, or is too old. Any other only opens what it paid for.
    */
   readonly genuineForMs: number;
 }
@@ -69,8 +76,8 @@ export function tokenKey(secret: Uint8Array, { merchantId, chainId, asset, payTo
 }
 
 /**
- * @param keys All that are accepted, the one that issues first. Asked for each token, because a shared key may change while the
- * gateway runs.
+ * @param keys All that are accepted, the one that issues first. Asked for each token, because a
+ * shared key may change while the gateway runs.
  */
 export function createBuyerTokens(
   keys: () => readonly [TokenKey, ...TokenKey[]],
@@ -145,16 +152,22 @@ export interface TokenKeys {
 /** The name of the shared secret. */
 const NAME = 'buyer-token';
 const SECRET_BYTES = 32;
-/** Between two looks at the shared secret, milliseconds: a store that lost it gets it again, and all processes agree anew. */
+/**
+ * Between two looks at the shared secret, milliseconds: a store that lost it gets it again, and all
+ * processes agree anew.
+ */
 const LOOK_EVERY_MS = 30_000;
 /** The same while the store is silent, milliseconds. */
 const LOOK_AGAIN_MS = 1_000;
-/** Keys that were shared before and are still accepted: a token outlives its key by minutes at most. */
+/**
+ * Keys that were shared before and are still accepted: a token outlives its key by minutes at most.
+ */
 const KEPT_KEYS = 4;
 
 /**
- * Keys from the operator's secrets, the newest first. Without one the processes agree on a random secret through the store; until it
- * answers a process issues under a secret of its own, and offers that as the shared one.
+ * Keys from the operator's secrets, the newest first. Without one the processes agree on a random
+ * secret through the store; until it answers a process issues under a secret of its own, and offers
+ * that as the shared one.
  */
 export function openTokenKeys(secrets: readonly string[], scope: TokenScope, shared: SharedSecrets): TokenKeys {
   const [newest, ...older] = secrets.map((secret) => tokenKey(Buffer.from(secret), scope));

@@ -1,6 +1,7 @@
 /**
- * The networks this gateway knows (x402 v2, CAIP-2 ids) with their canonical USDC. The EIP-712 name differs between chains and a
- * wrong one makes every payment fail silently, so it is part of the table. Addresses in EIP-55 form.
+ * The networks this gateway knows (x402 v2, CAIP-2 ids) with their canonical USDC. The EIP-712 name
+ * differs between chains and a wrong one makes every payment fail silently, so it is part of the
+ * table. Addresses in EIP-55 form.
  */
 
 /** A token with EIP-3009, as its EIP-712 domain has it. */

@@ -20,7 +20,10 @@ import {
 import { whatIsBought } from './terms.ts';
 import type { CarriedProof } from './verifier.ts';
 
-/** A call that the configuration of today does not serve, and that may have been paid under an earlier one. */
+/**
+ * A call that the configuration of today does not serve, and that may have been paid under an
+ * earlier one.
+ */
 interface Unserved {
   readonly resourceId: string;
   /** Without the reserved names. */
@@ -52,12 +55,16 @@ export interface EarlierScope {
   readonly publicBaseUrl: string;
 }
 
-/** States in which money has moved or may have: only those are still answered. In the others nothing was taken, and nothing new begins. */
+/**
+ * States in which money has moved or may have: only those are still answered. In the others nothing
+ * was taken, and nothing new begins.
+ */
 const PAID: readonly PaymentState[] = ['settling', 'settled', 'undelivered', 'delivered', 'refundDue', 'unresolved'];
 
 /**
- * Finds what a call has paid for by its replay key, and only for exactly what was bought and with the buyer's secret: to anybody else there
- * is no such purchase. The signature is not looked at here, so what is found is not yet shown.
+ * Finds what a call has paid for by its replay key, and only for exactly what was bought and with
+ * the buyer's secret: to anybody else there is no such purchase. The signature is not looked at
+ * here, so what is found is not yet shown.
  */
 export function createFindEarlier(
   ledger: Pick<PaymentLedger, 'read'>,

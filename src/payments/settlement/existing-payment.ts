@@ -24,8 +24,9 @@ import type { LedgerContext } from './settlement-writes.ts';
 import { readStoredProof } from './stored-purchase.ts';
 
 /**
- * The money moved earlier and nothing was delivered: collect now, unless the merchant might then do the work twice. `joined`: this call
- * has just waited for a delivery that failed; were each of its copies to try again, the merchant would have to bear them all.
+ * The money moved earlier and nothing was delivered: collect now, unless the merchant might then do
+ * the work twice. `joined`: this call has just waited for a delivery that failed; were each of its
+ * copies to try again, the merchant would have to bear them all.
  */
 export async function resumeDelivery(
   books: LedgerContext,
@@ -96,8 +97,9 @@ async function leaveToBuyer(
 }
 
 /**
- * Whether whoever left this reservation behind had no mandate, or not the one that this call has. Going on with it would settle a payment
- * under something that nobody has checked for this call, and use nothing of what was checked: it has to begin anew.
+ * Whether whoever left this reservation behind had no mandate, or not the one that this call has.
+ * Going on with it would settle a payment under something that nobody has checked for this call,
+ * and use nothing of what was checked: it has to begin anew.
  */
 export function isUnderOtherMandate(
   reserved: Pick<PaymentRecord, 'mandate'>,
@@ -107,13 +109,19 @@ export function isUnderOtherMandate(
   return brought.mandate !== undefined && identityOf(reserved.mandate) !== identityOf(brought.mandate);
 }
 
-/** What of a mandate may be used once, its closed mandates and its checkout; and what it stands under. */
+/**
+ * What of a mandate may be used once, its closed mandates and its checkout; and what it stands
+ * under.
+ */
 function identityOf(mandate: string | undefined): string | undefined {
   const claim = mandate === undefined ? undefined : readStoredMandate(mandate)?.claim;
   return claim && JSON.stringify([claim.once, claim.open.map(({ id }) => id)]);
 }
 
-/** What the provider said of the proof of an order, for the copies of it that are still to come: they must not hear anything else. */
+/**
+ * What the provider said of the proof of an order, for the copies of it that are still to come:
+ * they must not hear anything else.
+ */
 export function rememberedRefusal(
   { proof }: Pick<SettlementRequest, 'proof'>,
   record: PaymentRecord,
@@ -126,14 +134,14 @@ export function rememberedRefusal(
 }
 
 /**
- * A call that came while the answer was being made has joined it, also when its turn came only afterwards: it is not told that its
- * answer is a repetition. Both clocks count whole milliseconds.
+ * A call that came while the answer was being made has joined it, also when its turn came only
+ * afterwards: it is not told that its answer is a repetition. Both clocks count whole milliseconds.
  */
 export const CLOCK_GRAIN_MS = 2;
 
 /**
- * The rows of contract 4.3 for an authorization that is not this call's to work on. `waitedMs`: how long the call had been here when
- * it asked the ledger.
+ * The rows of contract 4.3 for an authorization that is not this call's to work on. `waitedMs`: how
+ * long the call had been here when it asked the ledger.
  */
 export async function answerExisting(
   ledger: Pick<PaymentLedger, 'kept'>,
@@ -150,12 +158,14 @@ export async function answerExisting(
   const wasHere = (endedMs: number): boolean => call.joined || call.waitedMs - endedMs > CLOCK_GRAIN_MS;
   switch (kind) {
     case 'in_flight':
-      // A proof that came without a secret joins nothing: it is public, so the answer would be any onlooker's.
+      // A proof that came without a secret joins nothing: it is public, so the answer would be any
+      // onlooker's.
       return isBuyer ? { kind: 'in_flight', leaseLeftMs: reservation.leaseLeftMs } : { kind: 'in_flight', alone: true };
     case 'conflict':
       return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
     case 'guarded':
-      // It is being worked on, or it waits for its buyer; without the secret this call is neither's.
+      // It is being worked on, or it waits for its buyer; without the secret this call is
+      // neither's.
       return record.state === 'undelivered'
         ? { kind: 'spent', state: record.state, guarded: true, record }
         : { kind: 'in_flight', alone: true };

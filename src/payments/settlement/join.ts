@@ -8,19 +8,23 @@ import type { SettlementRequest, SettlementResult } from './settlement-request.t
 /** How long a call waits for another one with the same proof, milliseconds (contract 4.3). */
 export const JOIN_MS = 3_000;
 /**
- * Copies of one authorization that this process works on at a time. Each of them holds a place among all calls of the process, so without a
- * bound one proof would keep other buyers out.
+ * Copies of one authorization that this process works on at a time. Each of them holds a place
+ * among all calls of the process, so without a bound one proof would keep other buyers out.
  */
 export const MOST_COPIES = 8;
-/** Between two looks at the running call's record, milliseconds: quick at first, because most calls are. */
+/**
+ * Between two looks at the running call's record, milliseconds: quick at first, because most calls
+ * are.
+ */
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 200;
 const PAUSE_GROWTH = 1.5;
 
 /**
- * A settler whose copies of one proof wait for the first one instead of being turned away: they then have its answer, or hear
- * that it failed. All copies of a process share one look at the record, and what comes beyond `MOST_COPIES` hears at once that the call is in
- * flight, without a question to the store.
+ * A settler whose copies of one proof wait for the first one instead of being turned away: they
+ * then have its answer, or hear that it failed. All copies of a process share one look at the
+ * record, and what comes beyond `MOST_COPIES` hears at once that the call is in flight, without a
+ * question to the store.
  */
 export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Settler {
   const looks = new Map<string, Promise<void>>();
@@ -40,7 +44,8 @@ export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, t
       const sale = await settler.take(order, takes > 0);
       const left = ends - time.now();
       if (sale.kind !== 'in_flight' || sale.alone === true || left <= 0) return sale;
-      // Who works on it may have died: then nobody gives the lease up, and it is this call's turn at its end.
+      // Who works on it may have died: then nobody gives the lease up, and it is this call's turn
+      // at its end.
       const lease = sale.leaseLeftMs === undefined ? left : sale.leaseLeftMs + CLOCK_GRAIN_MS;
       await Promise.race([look(order.terms.payId, takes), time.sleep(Math.min(left, lease)), gone]);
     }
@@ -63,8 +68,9 @@ export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, t
 }
 
 /**
- * Resolves when nobody works on the record any more, and at the latest when no joined call still waits. Never rejects. `after` so many
- * takes in vain it starts slower: a record that only its key opens is idle, and yet no caller's to take.
+ * Resolves when nobody works on the record any more, and at the latest when no joined call still
+ * waits. Never rejects. `after` so many takes in vain it starts slower: a record that only its key
+ * opens is idle, and yet no caller's to take.
  */
 async function untilIdle(ledger: Pick<PaymentLedger, 'read'>, payId: string, after: number, time: Time): Promise<void> {
   const ends = time.now() + JOIN_MS;

@@ -50,12 +50,18 @@ async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<voi
   await ledger.advance({ ...fencingToken(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
 }
 
-/** A settlement that nothing could decide for a day after its authorization ended: neither the chain nor the facilitator ever will. */
+/**
+ * A settlement that nothing could decide for a day after its authorization ended: neither the chain
+ * nor the facilitator ever will.
+ */
 function neverDecided({ state, dueAt, validBefore }: PaymentRecord): boolean {
   return state === 'settling' && dueAt >= validBefore * 1_000 + RETRY_WINDOW_MS;
 }
 
-/** Leaves it to the operator, who finds it in his list: it may have been paid, so nothing is given back and nothing sold for it by itself. */
+/**
+ * Leaves it to the operator, who finds it in his list: it may have been paid, so nothing is given
+ * back and nothing sold for it by itself.
+ */
 export async function leaveToOperator(
   ledger: PaymentLedger,
   record: PaymentRecord,
@@ -74,7 +80,9 @@ export async function leaveToOperator(
 /** `reason` of a record that waits for an operator. */
 const UNDECIDED = 'undecided';
 
-/** A record is looked at when it is due, so that is the least that the store's clock can say now. */
+/**
+ * A record is looked at when it is due, so that is the least that the store's clock can say now.
+ */
 function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: PaymentRecord): boolean {
   const since = dueAt - (settledAt ?? dueAt);
   // Without a secret any onlooker may have made the tries: they take nothing from the buyer's time.
@@ -84,8 +92,9 @@ function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: 
 }
 
 /**
- * Takes a record over that is still in the state in which it was found. One that moved on meanwhile, or was lost and began anew as a
- * reservation, is given back at once: nobody must wait for a lease under which nobody works.
+ * Takes a record over that is still in the state in which it was found. One that moved on
+ * meanwhile, or was lost and began anew as a reservation, is given back at once: nobody must wait
+ * for a lease under which nobody works.
  */
 async function takeOver(
   ledger: PaymentLedger,
@@ -100,11 +109,17 @@ async function takeOver(
   return undefined;
 }
 
-/** Between two looks at the work list, milliseconds; random within, so that the replicas do not meet (contract 4.3). */
+/**
+ * Between two looks at the work list, milliseconds; random within, so that the replicas do not meet
+ * (contract 4.3).
+ */
 const LOOK_EVERY_MS = { from: 300, to: 600 } as const;
 /** Most records of one look. */
 const BATCH = 64;
-/** Records worked on at the same time, by what they wait for: a merchant that hangs must not hold settlements up. */
+/**
+ * Records worked on at the same time, by what they wait for: a merchant that hangs must not hold
+ * settlements up.
+ */
 const AT_ONCE = { settlement: 8, delivery: 4 } as const;
 
 /** What a reconciler works with. */
@@ -113,11 +128,16 @@ interface ReconcilerParts {
   readonly settler: Settler;
   /** A call's journal, to go on where the lost attempt stopped. */
   readonly journalOf: (record: PaymentRecord) => Journal;
-  /** Whether the merchant may be sent this record's request again, and for how long it may take, milliseconds. */
+  /**
+   * Whether the merchant may be sent this record's request again, and for how long it may take,
+   * milliseconds.
+   */
   readonly deliverable: (record: PaymentRecord) => { readonly repeatable: boolean; readonly timeoutMs: number };
   /** As of an order. */
   readonly reserveBackend: ReserveBackend;
-  /** Delivers what is paid and has no buyer waiting, over the connection it holds. Ends the lease. */
+  /**
+   * Delivers what is paid and has no buyer waiting, over the connection it holds. Ends the lease.
+   */
   readonly deliver: (paid: Paid, journal: Journal) => Promise<void>;
   readonly gateOpen: () => boolean;
   /** Told what went wrong with one record; it will be looked at again. */
@@ -127,7 +147,10 @@ interface ReconcilerParts {
   readonly random?: () => number;
 }
 
-/** Finishes what attempts left behind: ended leases, uncertain settlements, undelivered calls that may be repeated, refunds due. */
+/**
+ * Finishes what attempts left behind: ended leases, uncertain settlements, undelivered calls that
+ * may be repeated, refunds due.
+ */
 export interface Reconciler {
   /** One look at the work list; resolves when what it found is done. Never rejects. */
   round(): Promise<void>;
@@ -167,7 +190,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const done = async (): Promise<void> => void (await Promise.all([...active.values()].map(({ work }) => work)));
   const loop = async (): Promise<void> => {
     while (!stopped) {
-      // One settlement that hangs must not keep the others waiting: what a look found is not awaited here.
+      // One settlement that hangs must not keep the others waiting: what a look found is not
+      // awaited here.
       await look();
       await time.sleep(LOOK_EVERY_MS.from + random() * (LOOK_EVERY_MS.to - LOOK_EVERY_MS.from));
     }
@@ -192,7 +216,10 @@ function laneOf({ state }: PaymentRecord): Lane {
   return DELIVERING_STATES.includes(state) ? 'delivery' : 'settlement';
 }
 
-/** Goes on with one record as its buyer would, through the same reservation: whoever is first works on it. */
+/**
+ * Goes on with one record as its buyer would, through the same reservation: whoever is first works
+ * on it.
+ */
 async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<void> {
   const { ledger, settler, deliver, journalOf } = parts;
   if (record.state === 'reserved') return forget(ledger, record);

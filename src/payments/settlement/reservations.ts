@@ -9,9 +9,11 @@ import {
 import { mayStandAfter, PATIENT_PAUSES_MS, persist } from './retry-policy.ts';
 
 /**
- * How long a record stays with an attempt that no longer says that it lives, milliseconds. It is what a buyer waits after a `kill -9`, so it
- * is shorter than a copy waits for its original (join.ts); and longer than a process may stand still (2 s) after its last renewal. A store
- * that is away for longer costs the attempt its record: then another one goes on, and the writes of this one are fenced off.
+ * How long a record stays with an attempt that no longer says that it lives, milliseconds. It is
+ * what a buyer waits after a `kill -9`, so it is shorter than a copy waits for its original
+ * (join.ts); and longer than a process may stand still (2 s) after its last renewal. A store that
+ * is away for longer costs the attempt its record: then another one goes on, and the writes of this
+ * one are fenced off.
  */
 export const LEASE_MS = 2_900;
 /** Between two renewals, milliseconds. An attempt that is younger than this needs none. */
@@ -19,20 +21,34 @@ export const RENEW_EVERY_MS = 300;
 
 /** The hold of one running attempt on its record. */
 export interface Lease {
-  /** No more renewals; the write that ends the attempt gives the lease itself up. May be called again. */
+  /**
+   * No more renewals; the write that ends the attempt gives the lease itself up. May be called
+   * again.
+   */
   drop(): void;
 }
 
-/** Keeps the leases of this process's running attempts alive. A process that dies, hangs or is paused loses them by itself. */
+/**
+ * Keeps the leases of this process's running attempts alive. A process that dies, hangs or is
+ * paused loses them by itself.
+ */
 export interface Leases {
-  /** `atMostMs`: longer than all deadlines of the attempt together, so that a bug cannot hold a record for ever. */
+  /**
+   * `atMostMs`: longer than all deadlines of the attempt together, so that a bug cannot hold a
+   * record for ever.
+   */
   hold(record: PaymentRecord, atMostMs: number): Lease;
-  /** Gives up everything still held: a process that ends must not make others wait. Never rejects. */
+  /**
+   * Gives up everything still held: a process that ends must not make others wait. Never rejects.
+   */
   releaseAll(): Promise<void>;
 }
 
 interface Held {
-  /** One renewal is on its way: a slow store is not asked again meanwhile, and its silence does not hold up the others. */
+  /**
+   * One renewal is on its way: a slow store is not asked again meanwhile, and its silence does not
+   * hold up the others.
+   */
   renewing: boolean;
   readonly record: PaymentRecord;
   readonly since: number;
@@ -85,14 +101,18 @@ export function createLeases(
   };
 }
 
-/** Reservations that are asked about at the same time: a store that was away for long must not be met by all who came meanwhile. */
+/**
+ * Reservations that are asked about at the same time: a store that was away for long must not be
+ * met by all who came meanwhile.
+ */
 const ASKED_AT_ONCE = 64;
 
 /** Reservations of calls that go away when the store does not answer. */
 export interface Reservations {
   /**
-   * Reserves. A store that hung may carry it out when no call waits for it any more; so behind the call that was told "the store is away"
-   * it is asked again, under the same owner, and what it then holds is given back: the buyer's next try must not find its own proof taken.
+   * Reserves. A store that hung may carry it out when no call waits for it any more; so behind the
+   * call that was told "the store is away" it is asked again, under the same owner, and what it
+   * then holds is given back: the buyer's next try must not find its own proof taken.
    * @throws whatever the ledger throws
    */
   reserve(command: Reserve): Promise<Reservation>;

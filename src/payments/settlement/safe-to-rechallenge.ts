@@ -8,9 +8,11 @@ interface Facts {
 }
 
 /**
- * The 402 promise (contract 4.3) as a type. A 402 makes every client sign a new payment, so nobody may answer one for a proof that
- * can still move money. Challenges after a proof are made from this witness only, and it can be had in three ways: no record of the
- * authorization exists, its reservation was deleted before anything was sent, or the ledger holds the evidence that it is worthless.
+ * The 402 promise (contract 4.3) as a type. A 402 makes every client sign a new payment, so nobody
+ * may answer one for a proof that can still move money. Challenges after a proof are made from this
+ * witness only, and it can be had in three ways: no record of the authorization exists, its
+ * reservation was deleted before anything was sent, or the ledger holds the evidence that it is
+ * worthless.
  */
 export class SafeToRechallenge {
   /** Token of contract 1.3. */
@@ -35,17 +37,25 @@ export class SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
-  /** The ledger answered that the reservation is gone; it deletes nothing that entered `settling`. */
+  /**
+   * The ledger answered that the reservation is gone; it deletes nothing that entered `settling`.
+   */
   static discarded(_answer: { readonly kind: 'gone' }, reason: string): SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
-  /** The ledger answered that there is no record, and that the provider refused this very proof: it will not be taken again. */
+  /**
+   * The ledger answered that there is no record, and that the provider refused this very proof: it
+   * will not be taken again.
+   */
   static refusedBefore({ reason }: { readonly kind: 'refused'; readonly reason: string }): SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
-  /** @throws Error for a record that the ledger does not call refused: the caller has a bug, the buyer must not sign again. */
+  /**
+   * @throws Error for a record that the ledger does not call refused: the caller has a bug, the
+   * buyer must not sign again.
+   */
   static refused(record: PaymentRecord, recorded: boolean): SafeToRechallenge {
     const { state, evidence, reason = 'payment_refused', transaction } = record;
     if (state !== 'refused' || evidence === undefined) throw new Error(`no 402 for a payment that is ${state}`);

@@ -29,7 +29,10 @@ import { createSettlementSlots, type SettlementSlots } from './slots.ts';
 import { claimed, markFor, type StoreLossParts } from './store-loss.ts';
 import { readStoredProof, recallForChain, UNREADABLE, unreadable } from './stored-purchase.ts';
 
-/** Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s. */
+/**
+ * Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s,
+ * the slowest reader 130 s.
+ */
 const SALE_BOUND_MS = 205_000;
 
 const NOT_REACHED = {
@@ -46,12 +49,14 @@ export interface SettlementParts extends StoreLossParts {
 }
 
 /**
- * Takes payments: the order of contract 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a rail. Nothing here knows HTTP.
- * Every step that can move money is preceded by the write that lets another process find it.
+ * Takes payments: the order of contract 4.2 steps 6 to 9 and the table of 4.3, over a ledger and a
+ * rail. Nothing here knows HTTP. Every step that can move money is preceded by the write that lets
+ * another process find it.
  */
 export interface Settler {
   /**
-   * One attempt. `joined`: this call has waited for another one with the same authorization, so it may have that one's answer.
+   * One attempt. `joined`: this call has waited for another one with the same authorization, so it
+   * may have that one's answer.
    * @throws whatever the ledger throws, but only while this call can have moved no money.
    */
   take(order: SettlementRequest, joined?: boolean): Promise<SettlementResult>;
@@ -148,13 +153,17 @@ class SettlementAttempt {
     if (unreadable(record)) return this.#giveUp(record, () => ({ kind: 'unavailable', cause: UNREADABLE }));
     if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
     if (isUnderOtherMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
-    // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that the store may have lost.
+    // A proof with a fault was let through for the sake of a record that is gone meanwhile, or that
+    // the store may have lost.
     const refusal = this.#order.refusal ?? tooLate(record);
     if (refusal === NEVER_ANEW) return this.#refuse(record, refusal);
     return refusal === undefined ? this.#verify(record) : this.#perhapsForgotten(record, refusal, 'late');
   }
 
-  /** Asks the rail, which may only say no. A refusal leaves no record: nothing was sent, the buyer may sign again. */
+  /**
+   * Asks the rail, which may only say no. A refusal leaves no record: nothing was sent, the buyer
+   * may sign again.
+   */
   async #verify(record: PaymentRecord): Promise<SettlementMade> {
     const { proof, requirements } = readStoredProof(record);
     const verdict = await this.#rail.verify(proof, requirements);
@@ -166,7 +175,8 @@ class SettlementAttempt {
       return this.#refuse(record, verdict.reason, rememberedRefusal(this.#order, record, verdict.reason));
     passed('verified', record.payId);
     if (!(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
-    // The gate may have closed while the rail verified. From the next write on another process may settle this.
+    // The gate may have closed while the rail verified. From the next write on another process may
+    // settle this.
     if (!this.#order.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
     if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
     return beginSettling(this.#books, this.#order, record, true, (settling) =>
@@ -175,8 +185,9 @@ class SettlementAttempt {
   }
 
   /**
-   * What was signed for this payment was withdrawn, and the same proof comes again. A node may hold the transaction although it said no,
-   * so the chain is asked first, and only the chain can lead to a 402.
+   * What was signed for this payment was withdrawn, and the same proof comes again. A node may hold
+   * the transaction although it said no, so the chain is asked first, and only the chain can lead
+   * to a 402.
    */
   async #beginAnew(record: PaymentRecord): Promise<SettlementMade> {
     const order = this.#order;
@@ -211,13 +222,19 @@ class SettlementAttempt {
     return noted.kind === 'done' ? made : { kind: 'in_flight' };
   }
 
-  /** Holds a connection to the merchant for what may be paid now. False: there is none, so nothing may be. */
+  /**
+   * Holds a connection to the merchant for what may be paid now. False: there is none, so nothing
+   * may be.
+   */
   async #holdsBackend(): Promise<boolean> {
     this.#held = await this.#order.reserveBackend();
     return this.#held !== undefined;
   }
 
-  /** A call whose client is gone starts no money: a copy of it may have been refused, and its buyer may be paying anew. */
+  /**
+   * A call whose client is gone starts no money: a copy of it may have been refused, and its buyer
+   * may be paying anew.
+   */
   #buyerIsHere(): boolean {
     return this.#order.left?.aborted === false;
   }
@@ -230,7 +247,10 @@ class SettlementAttempt {
     return this.#giveUp(record, refused, remembered);
   }
 
-  /** Deletes the reservation. Whoever lost it to another attempt must not say what that attempt has to say. */
+  /**
+   * Deletes the reservation. Whoever lost it to another attempt must not say what that attempt has
+   * to say.
+   */
   async #giveUp(
     record: PaymentRecord,
     sale: (gone: { readonly kind: 'gone' }) => SettlementMade,
@@ -241,12 +261,14 @@ class SettlementAttempt {
   }
 
   /**
-   * There was no record, and yet the nonce is spent, or the proof is too old to be a new one: it may have paid us before the store
-   * lost its memory. Only the chain can tell, and then a 402 would charge twice.
+   * There was no record, and yet the nonce is spent, or the proof is too old to be a new one: it
+   * may have paid us before the store lost its memory. Only the chain can tell, and then a 402
+   * would charge twice.
    */
   async #perhapsForgotten(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<SettlementMade> {
     if (!this.#rail.seesChain)
-      // Whether a spent nonce paid us nobody can say here, so it is called spent: a 402 could charge a second time.
+      // Whether a spent nonce paid us nobody can say here, so it is called spent: a 402 could
+      // charge a second time.
       return why === 'late'
         ? this.#refuse(record, reason)
         : this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
@@ -261,8 +283,9 @@ class SettlementAttempt {
   }
 
   /**
-   * It paid us and the store forgot: the record is made again from what the chain shows, and delivered once. Where another store may have
-   * sold for it, or another buyer bought, the answer is 409, and an operator is told.
+   * It paid us and the store forgot: the record is made again from what the chain shows, and
+   * delivered once. Where another store may have sold for it, or another buyer bought, the answer
+   * is 409, and an operator is told.
    */
   async #recover(record: PaymentRecord, shown: Settled): Promise<SettlementMade> {
     const claim = await claimed(this.#storeLoss, record, shown, this.#order.terms);
@@ -274,7 +297,8 @@ class SettlementAttempt {
   }
 
   async #settle(record: PaymentRecord, history: SettlementHistory): Promise<SettlementMade> {
-    // Nothing is sent from here any more, but another process will find the record and go on with it.
+    // Nothing is sent from here any more, but another process will find the record and go on with
+    // it.
     if (!this.#order.gateOpen()) return leaveUncertain(this.#books, record, 'the gateway is closing');
     const { proof, requirements } = readStoredProof(record);
     const told = { ...history, ...markFor(record, this.#order) };
@@ -284,13 +308,17 @@ class SettlementAttempt {
     return closeSettlement(this.#books, this.#order, record, settlement);
   }
 
-  /** Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open authorization may be sent again. */
+  /**
+   * Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open
+   * authorization may be sent again.
+   */
   async #resolve(record: PaymentRecord): Promise<SettlementMade> {
     const { proof, requirements } = recallForChain(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
     if (shown.kind === 'unknown') return leaveUncertain(this.#books, record, shown.cause);
     if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);
-    // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be delivered: a later look decides.
+    // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be
+    // delivered: a later look decides.
     if (!(await this.#holdsBackend())) return leaveUncertain(this.#books, record, NOT_REACHED.cause);
     return this.#places.within(
       record.payer,

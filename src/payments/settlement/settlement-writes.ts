@@ -22,8 +22,9 @@ export interface LedgerContext {
 }
 
 /**
- * Writes the outcome of a settlement down. From here on a store that fails makes the outcome uncertain, never a 402: money may have
- * moved, and the record that says so must be found again by the same proof.
+ * Writes the outcome of a settlement down. From here on a store that fails makes the outcome
+ * uncertain, never a 402: money may have moved, and the record that says so must be found again by
+ * the same proof.
  */
 export async function closeSettlement(
   books: LedgerContext,
@@ -44,7 +45,10 @@ export async function closeSettlement(
   }
 }
 
-/** Keeps the hash if there is one and gives the lease up, so that the same proof may ask again at once. */
+/**
+ * Keeps the hash if there is one and gives the lease up, so that the same proof may ask again at
+ * once.
+ */
 export async function leaveUncertain(
   { ledger }: LedgerContext,
   record: PaymentRecord,
@@ -93,7 +97,8 @@ async function closeSettled(
     return { kind: 'paid', record: settled.record, kept: undefined };
   }
   journal.putBack(earlier);
-  // Somebody took this over while it was slow: that attempt has the say, and this call may wait for it.
+  // Somebody took this over while it was slow: that attempt has the say, and this call may wait for
+  // it.
   if (settled.kind === 'fenced' || settled.kind === 'illegal') return { kind: 'in_flight' };
   // The write may have happened, and the request has not left.
   const facts = { ...known, reason: REQUEST_NOT_WRITTEN };
@@ -118,7 +123,10 @@ async function closeRefused(
   return leaveUncertain(books, record, new Unwritten('refused', refused), transactionFact(transaction));
 }
 
-/** Nothing is under way: the record waits for the same proof, and at the end of its window for the chain. */
+/**
+ * Nothing is under way: the record waits for the same proof, and at the end of its window for the
+ * chain.
+ */
 async function closeWithdrawn(
   books: LedgerContext,
   record: PaymentRecord,
@@ -155,8 +163,9 @@ class Unwritten extends Error {
 }
 
 /**
- * The write before anything is sent, and then what it is for. When the write may stand although nobody confirmed it, a reconciler may
- * settle what this call did not: then the outcome is open. `verified`: whether the rail was asked and said yes, which is an event.
+ * The write before anything is sent, and then what it is for. When the write may stand although
+ * nobody confirmed it, a reconciler may settle what this call did not: then the outcome is open.
+ * `verified`: whether the rail was asked and said yes, which is an event.
  * @throws when the store is silent and nothing was written
  */
 export async function beginSettling(
@@ -184,7 +193,10 @@ export async function beginSettling(
   return { kind: 'in_flight' };
 }
 
-/** Once a settlement may have begun, whatever fails leaves its outcome open: it is never an error of this call alone. */
+/**
+ * Once a settlement may have begun, whatever fails leaves its outcome open: it is never an error of
+ * this call alone.
+ */
 export async function orUncertain(
   books: LedgerContext,
   record: PaymentRecord,
@@ -198,8 +210,8 @@ export async function orUncertain(
 }
 
 /**
- * Keeps a signed transaction before it is sent, so that whoever takes over can find it. The result throws when it could not be kept:
- * then nothing may be sent.
+ * Keeps a signed transaction before it is sent, so that whoever takes over can find it. The result
+ * throws when it could not be kept: then nothing may be sent.
  */
 export function writeAhead(
   ledger: Pick<PaymentLedger, 'note'>,

@@ -12,11 +12,14 @@ interface SlotBounds {
   readonly waitMs: number;
 }
 
-/** Places that holders share: nobody takes more than his part, and who waits for his own does not stand in the way of others. */
+/**
+ * Places that holders share: nobody takes more than his part, and who waits for his own does not
+ * stand in the way of others.
+ */
 interface Slots {
   /**
-   * Runs a step in a place of its own: at once or in turn. `crowded` runs instead when none came free in time, or when too many of this
-   * holder wait already.
+   * Runs a step in a place of its own: at once or in turn. `crowded` runs instead when none came
+   * free in time, or when too many of this holder wait already.
    */
   within<T>(holder: string, step: () => Promise<T>, crowded: () => Promise<T>): Promise<T>;
 }
@@ -42,7 +45,8 @@ export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds
     const left = (taken.get(holder) ?? 0) - 1;
     if (left > 0) taken.set(holder, left);
     else taken.delete(holder);
-    // Past those whose holder has no room: they wait for their own steps, and others must not wait for them.
+    // Past those whose holder has no room: they wait for their own steps, and others must not wait
+    // for them.
     const next = [...waiting].find((waiter) => hasRoom(waiter.holder));
     if (next === undefined) return;
     waiting.delete(next);
@@ -75,20 +79,27 @@ export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds
 }
 
 /**
- * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that it takes a dozen wallets whose
- * settlements hang to fill the house.
+ * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that
+ * it takes a dozen wallets whose settlements hang to fill the house.
  */
 export const PAYER_SETTLEMENTS = 8;
 /** Calls of one payer that wait for one of its own places. */
 export const PAYER_WAITERS = 8;
-/** Settlements under way in this process. Fewer than the connections to a peer, which readiness and earlier payments need too. */
+/**
+ * Settlements under way in this process. Fewer than the connections to a peer, which readiness and
+ * earlier payments need too.
+ */
 export const ALL_SETTLEMENTS = 112;
-/** How long a call waits for a place, milliseconds: as long as a copy waits for its original, and more than a block of most networks. */
+/**
+ * How long a call waits for a place, milliseconds: as long as a copy waits for its original, and
+ * more than a block of most networks.
+ */
 export const SLOT_WAIT_MS = 3_000;
 
 /**
- * Bounds what payers with slow settlements can hold of a peer's connections. A place stands in the name of its payer, so
- * only proofs that were verified may take one: else anybody could take the places of anybody.
+ * Bounds what payers with slow settlements can hold of a peer's connections. A place stands in the
+ * name of its payer, so only proofs that were verified may take one: else anybody could take the
+ * places of anybody.
  */
 export type SettlementSlots = Slots;
 

@@ -5,9 +5,10 @@ import type { PaymentRail } from '../x402/wire/types.ts';
 import type { SettlementRequest } from './settlement-request.ts';
 
 /**
- * What becomes of an authorization that has no record although the chain shows that it paid us (contract 4.3, `onStoreLoss`). `deliver`:
- * nothing else is paid to this payee, so it was bought here. `marked`: only what carries the token of this very call in the calldata of our
- * own transaction, because another store or seller may be paid to the same payee. `refuse`: nothing.
+ * What becomes of an authorization that has no record although the chain shows that it paid us
+ * (contract 4.3, `onStoreLoss`). `deliver`: nothing else is paid to this payee, so it was bought
+ * here. `marked`: only what carries the token of this very call in the calldata of our own
+ * transaction, because another store or seller may be paid to the same payee. `refuse`: nothing.
  */
 export type StoreLossPolicy = 'deliver' | 'marked' | 'refuse';
 
@@ -15,19 +16,26 @@ export type StoreLossPolicy = 'deliver' | 'marked' | 'refuse';
 export interface StoreLossParts {
   readonly rail: PaymentRail;
   readonly onStoreLoss: StoreLossPolicy;
-  /** Told of a payment that the chain shows, that has no record, and that is not known to be the buyer's who brought the proof. */
+  /**
+   * Told of a payment that the chain shows, that has no record, and that is not known to be the
+   * buyer's who brought the proof.
+   */
   readonly onUnclaimed?: (facts: { readonly payId: string; readonly transaction: string | undefined }) => void;
 }
 
-/** Whether a payment that the chain shows and no record has was made by this call's buyer; `unknown`: the node did not answer. */
+/**
+ * Whether a payment that the chain shows and no record has was made by this call's buyer;
+ * `unknown`: the node did not answer.
+ */
 export type Claimed =
   | { readonly kind: 'theirs'; readonly facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> }
   | { readonly kind: 'unclaimed' }
   | { readonly kind: 'unknown'; readonly cause: string };
 
 /**
- * A token proves the shop's 402 and not the buyer, because anyone may fetch one beforehand; only its digest in a transaction that we sent says
- * with which token a payment was made. `terms`: of the call that brings the proof.
+ * A token proves the shop's 402 and not the buyer, because anyone may fetch one beforehand; only
+ * its digest in a transaction that we sent says with which token a payment was made. `terms`: of
+ * the call that brings the proof.
  */
 export async function claimed(
   { rail, onStoreLoss, onUnclaimed }: StoreLossParts,
@@ -52,7 +60,10 @@ export async function claimed(
   return { kind: 'theirs', facts: { recovered: 'chain', ...secret } };
 }
 
-/** What a rail may put on the chain for a record: the digest of a random token. From that of a key the key could be guessed. */
+/**
+ * What a rail may put on the chain for a record: the digest of a random token. From that of a key
+ * the key could be guessed.
+ */
 export function markFor(
   { keyDigest, tokenDigest }: PaymentRecord,
   { terms, token }: Pick<SettlementRequest, 'terms' | 'token'>,

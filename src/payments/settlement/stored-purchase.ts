@@ -4,7 +4,10 @@ import { isSealed } from '../../crypto/seal.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
 import type { PaymentPayload, PaymentRequirements, Proof } from '../x402/wire/types.ts';
 
-/** A field of a record is sealed with a key that is not here. Who meets it leaves the record to the chain, its buyer or the operator. */
+/**
+ * A field of a record is sealed with a key that is not here. Who meets it leaves the record to the
+ * chain, its buyer or the operator.
+ */
 class UnreadableRecord extends Error {
   /** @param field Of the record; never its content. */
   constructor(field: 'proof' | 'backendRequest') {
@@ -26,7 +29,10 @@ interface StoredProof {
   readonly requirements: PaymentRequirements;
 }
 
-/** The proof as a record keeps it, with our own words of the offer: what the buyer echoed of it is not ours. */
+/**
+ * The proof as a record keeps it, with our own words of the offer: what the buyer echoed of it is
+ * not ours.
+ */
 export function storedProof({ payload, signedBy }: Proof, requirements: PaymentRequirements): string {
   return JSON.stringify({ payload, signedBy, requirements } satisfies StoredProof);
 }
@@ -35,17 +41,19 @@ export function storedProof({ payload, signedBy }: Proof, requirements: PaymentR
 export const UNREADABLE = 'the stored proof cannot be opened';
 
 /**
- * Why a record cannot be gone on with: what was signed is sealed with a key that is not here. Undefined: it can be read. A record under
- * which nothing was sent may go then: the same proof makes one of its own.
+ * Why a record cannot be gone on with: what was signed is sealed with a key that is not here.
+ * Undefined: it can be read. A record under which nothing was sent may go then: the same proof
+ * makes one of its own.
  */
 export function unreadable({ proof }: Pick<PaymentRecord, 'proof'>): string | undefined {
   return isSealed(proof) ? UNREADABLE : undefined;
 }
 
 /**
- * The purchase as it was fixed at the first reservation. Whatever is brought later under the same replay key (another price since,
- * or a second authorization that the payer signed for the same nonce) does not change what the chain is asked about; and a resource
- * that is no longer sold can still be brought to its end.
+ * The purchase as it was fixed at the first reservation. Whatever is brought later under the same
+ * replay key (another price since, or a second authorization that the payer signed for the same
+ * nonce) does not change what the chain is asked about; and a resource that is no longer sold can
+ * still be brought to its end.
  * @throws UnreadableRecord
  */
 export function readStoredProof(record: PaymentRecord): StoredPurchase {
@@ -59,12 +67,15 @@ export function readStoredProof(record: PaymentRecord): StoredPurchase {
   };
 }
 
-/** Longest that an offer may be paid, seconds: how far back the chain is searched where the offer itself cannot be read. */
+/**
+ * Longest that an offer may be paid, seconds: how far back the chain is searched where the offer
+ * itself cannot be read.
+ */
 const LONGEST_OFFER_SECONDS = 3_600;
 
 /**
- * The same for a question to the chain alone, which asks only for what a record has in clear. Where the proof cannot be read there is no
- * signature in it, so nothing can be sent with it.
+ * The same for a question to the chain alone, which asks only for what a record has in clear. Where
+ * the proof cannot be read there is no signature in it, so nothing can be sent with it.
  */
 export function recallForChain(record: PaymentRecord): StoredPurchase {
   if (unreadable(record) === undefined) return readStoredProof(record);
@@ -86,7 +97,10 @@ export function recallForChain(record: PaymentRecord): StoredPurchase {
   return { proof: { payId, payload, signedBy: 'contract' }, requirements };
 }
 
-/** The offer as far as a record has it in clear: what was signed is forgotten when a record is final. */
+/**
+ * The offer as far as a record has it in clear: what was signed is forgotten when a record is
+ * final.
+ */
 export function clearRequirements({ network, asset, payee, units }: PaymentRecord): PaymentRequirements {
   return {
     scheme: 'exact',
@@ -107,7 +121,10 @@ interface StoredRequest {
   readonly body?: string | undefined;
 }
 
-/** Configured headers stay out: they may hold the merchant's secrets and are added again from the configuration. */
+/**
+ * Configured headers stay out: they may hold the merchant's secrets and are added again from the
+ * configuration.
+ */
 export function storedRequest({ method, path, headers, body }: BackendRequest): string {
   return JSON.stringify({
     method,
@@ -117,7 +134,9 @@ export function storedRequest({ method, path, headers, body }: BackendRequest): 
   } satisfies StoredRequest);
 }
 
-/** The method of the request that was paid for; undefined: it is sealed with a key that is not here. */
+/**
+ * The method of the request that was paid for; undefined: it is sealed with a key that is not here.
+ */
 export function storedMethod(stored: string): BackendRequest['method'] | undefined {
   return isSealed(stored) ? undefined : readStoredRequest(stored, {}).method;
 }
@@ -139,14 +158,18 @@ export function readStoredRequest(stored: string, configured: Readonly<Record<st
 }
 
 /**
- * What the ledger keeps of a caller's idempotency key (contract 4.4): SHA-256 hex over payId and key. The proof becomes public with
- * its transaction, the key never does, so it alone tells the buyer from an onlooker; therefore it is not kept in clear.
+ * What the ledger keeps of a caller's idempotency key (contract 4.4): SHA-256 hex over payId and
+ * key. The proof becomes public with its transaction, the key never does, so it alone tells the
+ * buyer from an onlooker; therefore it is not kept in clear.
  */
 export function keyDigest(payId: string, key: string): string {
   return createHash('sha256').update(`${payId}\0${key}`).digest('hex');
 }
 
-/** What the ledger keeps of the token that came with the proof (contract 4.5): SHA-256 hex, never equal to the digest of a key. */
+/**
+ * What the ledger keeps of the token that came with the proof (contract 4.5): SHA-256 hex, never
+ * equal to the digest of a key.
+ */
 export function tokenDigest(payId: string, token: string): string {
   return createHash('sha256').update(`token\0${payId}\0${token}`).digest('hex');
 }

@@ -30,7 +30,8 @@ export function paymentTerms(
   const { requestId, callId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;
   const { requirements, amount, currency } = offer;
-  // A second authorization under a known nonce may say anything; the ledger wants a number all the same.
+  // A second authorization under a known nonce may say anything; the ledger wants a number all the
+  // same.
   const validBefore = Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER);
   return {
     payId: payment.payId,
@@ -77,14 +78,20 @@ export function newToken({ token }: Pick<Secrets, 'token'>): NewToken | undefine
     : { kind: 'worthless' };
 }
 
-/** SHA-256 hex over resource, method and the canonical input: equal for every spelling of the same purchase (contract 4.3). */
+/**
+ * SHA-256 hex over resource, method and the canonical input: equal for every spelling of the same
+ * purchase (contract 4.3).
+ */
 export function whatIsBought(resourceId: string, method: string, input: JsonObject): string {
   return createHash('sha256')
     .update(`${resourceId}\0${method}\0${canonicalJson(input)}`)
     .digest('hex');
 }
 
-/** The key that lets the merchant recognise a repeated request of one purchase; equal on every resume (contract 4.4). */
+/**
+ * The key that lets the merchant recognise a repeated request of one purchase; equal on every
+ * resume (contract 4.4).
+ */
 export function backendIdempotencyKey(payId: string): string {
   return `pay_${createHash('sha256').update(payId).digest('base64url').slice(0, 43)}`;
 }

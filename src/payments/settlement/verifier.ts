@@ -11,17 +11,24 @@ import type { Proof } from '../x402/wire/types.ts';
 import { createSlots } from './slots.ts';
 
 /**
- * Questions about signatures that are under way. Few, because a stranger causes them for nothing; a wallet that is deployed answers in the
- * time of one call to a node. Whoever signs with a key of his own is never asked about, so none of this can keep him waiting.
+ * Questions about signatures that are under way. Few, because a stranger causes them for nothing; a
+ * wallet that is deployed answers in the time of one call to a node. Whoever signs with a key of
+ * his own is never asked about, so none of this can keep him waiting.
  */
 const BOUNDS = { each: 2, eachWaiting: 32, all: 6, waitMs: 3_000 } as const;
-/** Signatures that were found good and need no second question, each under 150 bytes. Only good ones: others are free to make. */
+/**
+ * Signatures that were found good and need no second question, each under 150 bytes. Only good
+ * ones: others are free to make.
+ */
 const REMEMBERED = 10_000;
 
 /** What came of the signatures that only a chain or a facilitator can verify; for the metrics. */
 type UnprovenCount = Record<'proven' | 'refused' | 'unavailable' | 'crowded', number>;
 
-/** Has signatures verified that this process cannot verify by itself, within a budget for each network of clients and for all. */
+/**
+ * Has signatures verified that this process cannot verify by itself, within a budget for each
+ * network of clients and for all.
+ */
 export interface UnprovenSignatures {
   readonly count: Readonly<UnprovenCount>;
   /** `network`: whose budget it comes out of. `crowded`: the budget is used up at the moment. */
@@ -69,19 +76,28 @@ function nameOf({ proof }: Unproven): string {
     .digest('base64url');
 }
 
-/** How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof can have. */
+/**
+ * How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof
+ * can have.
+ */
 export type CarriedProof =
   | { readonly kind: 'none' }
   | { readonly kind: 'header'; readonly value: string }
   | { readonly kind: 'illegible' }
-  /** In several places, and they differ: whichever were taken, the buyer may have meant the other. */
+  /**
+   * In several places, and they differ: whichever were taken, the buyer may have meant the other.
+   */
   | { readonly kind: 'conflicting' };
 
-/** What the local checks say. `unavailable`: a question to the chain stayed open, which is not the buyer's fault. */
+/**
+ * What the local checks say. `unavailable`: a question to the chain stayed open, which is not the
+ * buyer's fault.
+ */
 type ProofVerdict =
   /**
-   * `refusal`: what is wrong with it all the same, when it may belong to a record that has to be answered. `key`: the caller's own
-   * name for this payment, of the payment-identifier extension. `token`: that of the 402 it was made for, when it came back.
+   * `refusal`: what is wrong with it all the same, when it may belong to a record that has to be
+   * answered. `key`: the caller's own name for this payment, of the payment-identifier extension.
+   * `token`: that of the 402 it was made for, when it came back.
    */
   | {
       readonly kind: 'genuine';
@@ -129,7 +145,8 @@ export function createProofVerifier(
       const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs });
       const { refusal } = examination;
       const age = nowMs - Number(decoded.payload.payload.authorization.validBefore) * 1_000;
-      // Old enough to be no new proof, young enough to have paid us before the store lost its memory: the settlement asks the chain.
+      // Old enough to be no new proof, young enough to have paid us before the store lost its
+      // memory: the settlement asks the chain.
       const late = refusal?.reason === TOO_OLD && age >= -CLOCK_MARGIN_MS && age <= RETRY_WINDOW_MS;
       if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId)))
         return { kind: 'refused', reason: refusal.reason };
@@ -140,7 +157,8 @@ export function createProofVerifier(
       const { paymentIdentifier: key, buyerToken } = decoded;
       const token = buyerToken === undefined ? undefined : tokens.read(buyerToken);
       if (kind === 'genuine') return { kind, proof: signature.proof, refusal: refusal?.reason, key, token };
-      // A facilitator that refused for another reason has nothing against the signature: what is known here is answered by its record.
+      // A facilitator that refused for another reason has nothing against the signature: what is
+      // known here is answered by its record.
       if (checked.kind === 'unproven' && 'ofSignature' in signature && !signature.ofSignature) {
         if (await isKnown(ledger, examination.payId))
           return { kind: 'genuine', proof: checked.proof, refusal: refusal?.reason ?? signature.reason, key, token };
@@ -152,13 +170,16 @@ export function createProofVerifier(
 }
 
 const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
-/** More than what must be left of a new proof: the same reason is given to one that lives too long. */
+/**
+ * More than what must be left of a new proof: the same reason is given to one that lives too long.
+ */
 const CLOCK_MARGIN_MS = 10_000;
 const ILLEGIBLE = { kind: 'unreadable', reason: 'invalid_payload' } as const;
 
 /**
- * An authorization that somebody works on, or that entered a settlement, is answered by its record, whatever became of the offer or
- * of its window since: a 402 for it would ask for a second payment while the first may still move.
+ * An authorization that somebody works on, or that entered a settlement, is answered by its record,
+ * whatever became of the offer or of its window since: a 402 for it would ask for a second payment
+ * while the first may still move.
  */
 async function isKnown(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
   return (await ledger.read(payId)) !== undefined;

@@ -25,7 +25,10 @@ interface RailLog {
   warn(facts: object, message: string): void;
 }
 
-/** The chain says otherwise about the money than the configuration: starting would mean payments that fail or prices that are wrong. */
+/**
+ * The chain says otherwise about the money than the configuration: starting would mean payments
+ * that fail or prices that are wrong.
+ */
 export class AssetMismatch extends Error {
   readonly differences: readonly AssetDifference[];
 
@@ -40,8 +43,9 @@ export class AssetMismatch extends Error {
 }
 
 /**
- * Opens the rail: recovery engine tested, asset compared with the chain. A node or facilitator that is down does not stop the
- * start, it shows in readiness; the asset is then compared as soon as the node answers.
+ * Opens the rail: recovery engine tested, asset compared with the chain. A node or facilitator that
+ * is down does not stop the start, it shows in readiness; the asset is then compared as soon as the
+ * node answers.
  * @throws AssetMismatch
  */
 export async function createRail(config: X402Config, log: RailLog): Promise<X402Rail> {
@@ -103,7 +107,10 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
   };
 }
 
-/** Local chains make a block when there is something to put into it; every mainnet that is served makes them by time. */
+/**
+ * Local chains make a block when there is something to put into it; every mainnet that is served
+ * makes them by time.
+ */
 const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
 
 async function railOf(

@@ -16,8 +16,9 @@ import { throwStorageError } from '../steps/storage-error.ts';
 import { unauthorized, usedUp } from '../steps/unauthorized.ts';
 
 /**
- * Checks the mandate of a call whose resource requires one (contract 4.2, step 5, and contract 5), after the payment proof was found right and
- * before anything is settled or sent. The use of a paid one is reserved with its payment, that of a free one here.
+ * Checks the mandate of a call whose resource requires one (contract 4.2, step 5, and contract 5),
+ * after the payment proof was found right and before anything is settled or sent. The use of a paid
+ * one is reserved with its payment, that of a free one here.
  */
 export function authorize(
   offers: Offers,
@@ -51,12 +52,15 @@ async function mandated(
   const purchase = paidPurchase(call, offerOf(offers, call.resource.id));
   const verdict = await mandates.verify(call.mandate, purchase);
   if (verdict.kind === 'accepted') return { kind: 'accepted', mandate: verdict };
-  // Its mandate lives for minutes, a payment may be asked about for a day: what was admitted once is answered by its record.
+  // Its mandate lives for minutes, a payment may be asked about for a day: what was admitted once
+  // is answered by its record.
   if (await wasAdmitted(ledger, call.payment.payId)) return { kind: 'unneeded', refused: verdict };
   throw unauthorized(call, mandates, purchase, verdict);
 }
 
-/** Whether a payment got past its reservation, which no call without a good mandate could have done. */
+/**
+ * Whether a payment got past its reservation, which no call without a good mandate could have done.
+ */
 async function wasAdmitted(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
   const record = await ledger.read(payId).catch(throwStorageError);
   return record !== undefined && record.state !== 'reserved';
@@ -66,7 +70,8 @@ async function authorizeFree(res: Response, call: FundedCall, mandates: MandateS
   const purchase = freePurchase(call, mandates.freeCurrency);
   const verdict = await mandates.verify(call.mandate, purchase);
   if (verdict.kind === 'refused') throw unauthorized(call, mandates, purchase, verdict);
-  // Never a name that the caller chose: a second call under it would be given the first one's place.
+  // Never a name that the caller chose: a second call under it would be given the first one's
+  // place.
   const name = randomUUID();
   const used = await reserved(mandates, name, verdict);
   if (used.kind === 'refused') throw unauthorized(call, mandates, purchase, usedUp(verdict, used));

@@ -5,7 +5,10 @@ import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { offerOf, requirePayment } from '../steps/payment-required.ts';
 
-/** Free resources go straight on; a paid one without a proof is asked for it, whatever mandate it brought. */
+/**
+ * Free resources go straight on; a paid one without a proof is asked for it, whatever mandate it
+ * brought.
+ */
 export function challenge(offers: Offers, mandates?: MandateService): RequestHandler {
   return function challengeLayer(_req, res, next) {
     const call = callAt(res, 'prepared');

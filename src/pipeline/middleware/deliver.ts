@@ -30,7 +30,8 @@ export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: 
       // Where the head is out already, the caller learns it from the broken connection.
       throw await backendFailed({ ...call, stage: 'funded' }, deliveries, failed);
     }
-    // What was bought and cannot be sent now is read all the same: kept, it can be collected without a second execution.
+    // What was bought and cannot be sent now is read all the same: kept, it can be collected
+    // without a second execution.
     if (relayed.kind === 'busy') await (funding.kind === 'paid' ? readOn(answer.body) : answer.body.destroy());
     const finished = relayed.kind === 'finished';
     const durationMs = elapsedMs(call);

@@ -11,8 +11,8 @@ export type Failure = Pick<GatewayError, 'status' | 'message' | 'cause'> & { rea
 export type FailureListener = (error: Failure, ids: CallIds) => void;
 
 /**
- * The last middleware: whatever was thrown becomes one GatewayError, and the call's own response writer says it in its protocol's words.
- * Events of a call that ended here still reach the feed.
+ * The last middleware: whatever was thrown becomes one GatewayError, and the call's own response
+ * writer says it in its protocol's words. Events of a call that ended here still reach the feed.
  */
 export function errorHandler(onFailure: FailureListener): ErrorRequestHandler {
   // Express tells an error layer by its four parameters.
@@ -34,7 +34,10 @@ export function errorHandler(onFailure: FailureListener): ErrorRequestHandler {
   };
 }
 
-/** What a failed call still has to say about the buyer's money, and about the mandate that it used up. */
+/**
+ * What a failed call still has to say about the buyer's money, and about the mandate that it used
+ * up.
+ */
 function saidOf(call: Exclude<Call, { readonly stage: 'received' }>): PaymentAnnotations {
   if (call.stage === 'proven') return call.said ?? {};
   return 'funding' in call ? annotationsOfFunded(call) : {};

@@ -7,7 +7,10 @@ import { passed } from '../../payments/steps.ts';
 import { advanceCall, callAt, type FundedCall } from '../call.ts';
 import { backendFailed } from '../steps/backend-failed.ts';
 
-/** Sends the prepared request to the merchant. A free call ends with its caller; a paid one runs to its end. */
+/**
+ * Sends the prepared request to the merchant. A free call ends with its caller; a paid one runs to
+ * its end.
+ */
 export function forward(exchange: Exchange, deliveries: DeliveryRecorder): RequestHandler {
   return async function forwardLayer(_req, res, next) {
     const call = callAt(res, 'funded', 'answered');

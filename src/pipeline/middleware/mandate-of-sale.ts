@@ -11,7 +11,10 @@ import { paidPurchase } from '../steps/mandate-purchase.ts';
 import { unauthorized, usedUp } from '../steps/unauthorized.ts';
 import { recordVerified } from './authorize.ts';
 
-/** What a mandate adds to an order: a claim to be reserved with the payment, or a reason why nothing new may be settled. */
+/**
+ * What a mandate adds to an order: a claim to be reserved with the payment, or a reason why nothing
+ * new may be settled.
+ */
 export function mandateOf(
   call: Pick<ProvenCall, 'mandated' | 'refusal' | 'journal'>,
 ): Pick<SettlementRequest, 'refusal' | 'journal'> & { readonly terms: { readonly mandate?: string } } {
@@ -37,7 +40,8 @@ export function failedForMandate(
 function refusedMandate({ mandated, refusal }: ProvenCall, sale: SettlementResult): RefusedMandate | undefined {
   if (mandated?.kind === 'accepted' && sale.kind === 'mandate_used') return usedUp(mandated.mandate, sale);
   if (mandated?.kind !== 'unneeded' || refusal !== undefined || sale.kind !== 'refused') return undefined;
-  // The record that would have answered is gone, so the mandate was needed after all. Nothing is wrong with the payment: no 402.
+  // The record that would have answered is gone, so the mandate was needed after all. Nothing is
+  // wrong with the payment: no 402.
   const { phase, reason } = sale.owed;
   return phase === 'verify' && reason === mandated.refused.reason ? mandated.refused : undefined;
 }
@@ -52,7 +56,8 @@ export function usedMandate(
   if (stored === undefined || mandated === undefined) return undefined;
   const { reference, referenceSdHash, mandateIssuer, checkoutIssuer, checkoutId } = stored;
   const presented = mandated.kind === 'accepted' ? mandated.mandate : mandated.refused.reference;
-  // Whoever asks again with another mandate has not used that one up, and with other disclosures it is not the one that was checked.
+  // Whoever asks again with another mandate has not used that one up, and with other disclosures it
+  // is not the one that was checked.
   const isSame = presented?.reference === reference && presented.referenceSdHash === referenceSdHash;
   const { requestId: id, transaction } = record;
   const order = transaction === undefined ? { id } : { id, transaction };
@@ -63,8 +68,8 @@ export function usedMandate(
 }
 
 /**
- * The journal of a call whose mandate is announced with the first thing that happens to its payment: where an earlier attempt did all of
- * that, this mandate admitted nothing.
+ * The journal of a call whose mandate is announced with the first thing that happens to its
+ * payment: where an earlier attempt did all of that, this mandate admitted nothing.
  */
 function announcing(journal: Journal, { mandate }: Extract<Mandated, { kind: 'accepted' }>): Journal {
   let announced = false;

@@ -8,9 +8,11 @@ import { currentCall } from '../call.ts';
 type GiveBack = () => void;
 
 /**
- * Takes one token of the client for each call, before a byte of its body is read and long before a signature is checked (contract 3).
- * Without one the call is refused with the envelope on every adapter, because the message that a JSON-RPC error would answer has not been
- * read. Every counted answer tells what is left (draft-ietf-httpapi-ratelimit-headers-10), so that agents can slow down before.
+ * Takes one token of the client for each call, before a byte of its body is read and long before a
+ * signature is checked (contract 3). Without one the call is refused with the envelope on every
+ * adapter, because the message that a JSON-RPC error would answer has not been read. Every counted
+ * answer tells what is left (draft-ietf-httpapi-ratelimit-headers-10), so that agents can slow down
+ * before.
  */
 export function rateLimit(buckets: TokenBuckets, clientOf: ClientOf, onLimited: () => void): RequestHandler {
   const { perSecond, burst } = buckets.rate;
@@ -29,7 +31,10 @@ export function rateLimit(buckets: TokenBuckets, clientOf: ClientOf, onLimited: 
   };
 }
 
-/** Puts the token back when the middleware that answers has delivered a paid call: who pays is not limited. */
+/**
+ * Puts the token back when the middleware that answers has delivered a paid call: who pays is not
+ * limited.
+ */
 export function countUnlessPaid(layer: RequestHandler): RequestHandler {
   return async function countUnlessPaidLayer(req, res, next) {
     await layer(req, res, next);

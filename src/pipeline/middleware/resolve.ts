@@ -6,8 +6,9 @@ import { advanceCall, callAt } from '../call.ts';
 import { collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
- * Finds the resource. An unknown one and one that is not exposed on this channel get the same answer, so that a channel cannot be
- * used to learn what another one sells. What was bought of it before it was removed can still be collected.
+ * Finds the resource. An unknown one and one that is not exposed on this channel get the same
+ * answer, so that a channel cannot be used to learn what another one sells. What was bought of it
+ * before it was removed can still be collected.
  */
 export function resolve(
   catalogue: Catalogue,

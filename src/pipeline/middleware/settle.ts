@@ -25,7 +25,10 @@ interface SettlementGate {
   readonly reserveBackend: ReserveBackend;
 }
 
-/** Reserves the authorization, settles it, and lets only a call whose money moved go on to the merchant (contract 4.2 and 4.3). */
+/**
+ * Reserves the authorization, settles it, and lets only a call whose money moved go on to the
+ * merchant (contract 4.2 and 4.3).
+ */
 export function settle(
   offers: Offers,
   settler: Settler,
@@ -96,7 +99,8 @@ function claimEnd(sale: SettlementResult): ClaimEnd {
     case 'spent':
       return sale.state === 'used' ? 'nothing' : 'kept';
     case 'refused':
-      // The chain showed it worthless. What only the provider refused may run a second time elsewhere.
+      // The chain showed it worthless. What only the provider refused may run a second time
+      // elsewhere.
       return sale.owed.phase === 'settle' ? 'worthless' : 'nothing';
     default:
       return 'nothing';
@@ -153,7 +157,10 @@ async function answerAgain(
   });
 }
 
-/** What the bearer of a spent proof should know; nothing about a purchase that may be somebody else's. */
+/**
+ * What the bearer of a spent proof should know; nothing about a purchase that may be somebody
+ * else's.
+ */
 const SPENT = {
   used: 'This payment proof belongs to another call. If that call was not delivered, send it again as it was.',
   delivered:

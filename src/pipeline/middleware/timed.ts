@@ -19,7 +19,10 @@ export type StepName = (typeof TIMED_STEPS)[number];
 /** Told when a call enters a middleware; it has left the one before. */
 export type StepWatch = (res: Response) => void;
 
-/** Stages that a middleware lets pass. Their calls spend no time in it, and would hide how long the others do. */
+/**
+ * Stages that a middleware lets pass. Their calls spend no time in it, and would hide how long the
+ * others do.
+ */
 const PASSING: Partial<Record<StepName, Stage>> = { verify: 'funded', settle: 'funded', forward: 'answered' };
 
 /** Names each middleware and tells the watch when a call enters it. */

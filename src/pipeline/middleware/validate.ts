@@ -4,8 +4,9 @@ import { advanceCall, callAt } from '../call.ts';
 import { collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
- * Validates the input and builds the whole backend request, so that nothing about the input can fail after the payment. An input that was
- * paid for when it still fitted is sent as it was built then.
+ * Validates the input and builds the whole backend request, so that nothing about the input can
+ * fail after the payment. An input that was paid for when it still fitted is sent as it was built
+ * then.
  */
 export function validate(collect: FindCollectable = collectsNothing): RequestHandler {
   return async function validateLayer(_req, res, next) {

@@ -14,7 +14,10 @@ import { throwStorageError } from '../steps/storage-error.ts';
 /** 1 to 255 printable ASCII characters (contract 4.4). */
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
-/** The one key of a paid call: the header's, or the payment-identifier of its proof. @throws GatewayError INPUT_INVALID */
+/**
+ * The one key of a paid call: the header's, or the payment-identifier of its proof. @throws
+ * GatewayError INPUT_INVALID
+ */
 export function oneKey(header: PreparedCall['idempotencyKey'], identifier: string | undefined): string | undefined {
   if (header === undefined) return identifier;
   if (typeof header !== 'string' || !KEY.test(header))
@@ -31,7 +34,10 @@ function refused(reason: string, message: string): GatewayError {
   return new GatewayError('INPUT_INVALID', { message, details: { reason } });
 }
 
-/** Checks the proof locally, cheap checks first (contract 4.2, steps 1 to 4). Nothing is written and no money moves. */
+/**
+ * Checks the proof locally, cheap checks first (contract 4.2, steps 1 to 4). Nothing is written and
+ * no money moves.
+ */
 export function verify(
   offers: Offers,
   verifier: ProofVerifier,

@@ -7,7 +7,10 @@ import type { Resource } from '../../resources/resource.ts';
 import { elapsedMs } from '../../time/time.ts';
 import type { FundedCall } from '../call.ts';
 
-/** Whether the merchant may be sent this resource's request a second time (contract 4.3, row "undelivered"). */
+/**
+ * Whether the merchant may be sent this resource's request a second time (contract 4.3, row
+ * "undelivered").
+ */
 export function isRetrySafe(resource: {
   readonly backend: Pick<Resource['backend'], 'method' | 'idempotent'>;
 }): boolean {
@@ -30,8 +33,8 @@ interface BackendFailed {
 }
 
 /**
- * Records the failure and says what the caller is told. After a settlement it is always BACKEND_ERROR, and retryable exactly when
- * the same proof can collect later.
+ * Records the failure and says what the caller is told. After a settlement it is always
+ * BACKEND_ERROR, and retryable exactly when the same proof can collect later.
  */
 export async function backendFailed(
   call: FundedCall,
@@ -49,7 +52,8 @@ export async function backendFailed(
   const details = { ...status, ...reason, ...timeoutMs };
   if (!paid) {
     journal.flush();
-    // The merchant may have done the work, so the mandate is used, and the same request would be refused for it.
+    // The merchant may have done the work, so the mandate is used, and the same request would be
+    // refused for it.
     if (call.authorization !== undefined && failed.requestWritten)
       return new GatewayError(code, { message: MANDATE_USED, retryable: false, details, cause: failed.cause });
     const retryable = code === 'BACKEND_TIMEOUT' || (resource.backend.method === 'GET' && mayPass(failed.status));
@@ -77,7 +81,10 @@ export async function backendFailed(
   return undeliveredError(record, { retryable, details, cause: failed.cause });
 }
 
-/** Whether the same request may be answered otherwise later. What is elsewhere, or nowhere, stays there. */
+/**
+ * Whether the same request may be answered otherwise later. What is elsewhere, or nowhere, stays
+ * there.
+ */
 function mayPass(status: number): boolean {
   return status !== 404 && !(status >= 300 && status <= 399);
 }
@@ -86,7 +93,10 @@ function mayPass(status: number): boolean {
 export const MANDATE_USED =
   'The answer of the merchant backend was not delivered, and the mandate of this call is used. Try again with another mandate.';
 
-/** What the buyer is told of a call that is paid and not delivered (contract 4.3). `retryable`: the same proof can collect it. */
+/**
+ * What the buyer is told of a call that is paid and not delivered (contract 4.3). `retryable`: the
+ * same proof can collect it.
+ */
 export function undeliveredError(
   record: PaymentRecord,
   {
@@ -108,12 +118,18 @@ export function undeliveredError(
   });
 }
 
-/** The closed words of contract 1.2: a merchant that cannot be reached and a broken connection look the same from outside. */
+/**
+ * The closed words of contract 1.2: a merchant that cannot be reached and a broken connection look
+ * the same from outside.
+ */
 function wireReason(reason: string): string {
   return reason === 'unreachable' ? 'transport' : reason;
 }
 
-/** What the buyer of an undelivered answer must know: `until` is ISO 8601, undefined when nothing can be collected. */
+/**
+ * What the buyer of an undelivered answer must know: `until` is ISO 8601, undefined when nothing
+ * can be collected.
+ */
 export function paidAndNot(until: string | undefined): string {
   const what = 'You have paid, and the merchant backend did not deliver. Do not sign a new payment:';
   return until === undefined

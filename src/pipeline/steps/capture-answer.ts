@@ -10,8 +10,8 @@ interface CapturedAnswer {
 }
 
 /**
- * Collects an answer while somebody else reads it. Call it before the reader is attached, in the same turn; the result is worth
- * asking once the answer has ended.
+ * Collects an answer while somebody else reads it. Call it before the reader is attached, in the
+ * same turn; the result is worth asking once the answer has ended.
  */
 export function captureAnswer(answer: BackendAnswer): () => CapturedAnswer {
   const { status, headers, body } = answer;

@@ -10,14 +10,18 @@ import { advanceCall, type Collecting, type PreparedCall, type ReceivedCall, typ
 import { throwStorageError } from './storage-error.ts';
 
 /**
- * Makes a call that the configuration of today refuses into one that collects what it has paid for under an earlier one (contract 4.3, row
- * "undelivered").
+ * Makes a call that the configuration of today refuses into one that collects what it has paid for
+ * under an earlier one (contract 4.3, row "undelivered").
  * @param otherwise what the call is told when it may not
- * @throws GatewayError `otherwise`; STORAGE_ERROR when nobody knows, because a buyer must not hear that what he paid for is unknown
+ * @throws GatewayError `otherwise`; STORAGE_ERROR when nobody knows, because a buyer must not hear
+ * that what he paid for is unknown
  */
 export type FindCollectable = (call: ReceivedCall | ResolvedCall, otherwise: GatewayError) => Promise<PreparedCall>;
 
-/** How the merchant is called for a resource that is in the configuration no more. Its own headers went with it. */
+/**
+ * How the merchant is called for a resource that is in the configuration no more. Its own headers
+ * went with it.
+ */
 export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
 
 /** How the merchant is called for what was bought of a resource, whatever it sells now. */
@@ -72,7 +76,10 @@ export function createCollect(
   };
 }
 
-/** The refusal of a call that has nothing to collect after all: the one it would have had without a look, said of the call as it was. */
+/**
+ * The refusal of a call that has nothing to collect after all: the one it would have had without a
+ * look, said of the call as it was.
+ */
 export function notCollected(res: Response, { before, otherwise }: Collecting): GatewayError {
   advanceCall(res, before);
   return otherwise;

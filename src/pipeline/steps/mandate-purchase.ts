@@ -4,7 +4,9 @@ import type { PreparedCall, ProvenCall } from '../call.ts';
 
 type Buying = Pick<PreparedCall | ProvenCall, 'resource' | 'input'> & Partial<Pick<ProvenCall, 'payment'>>;
 
-/** What a mandate for this paid call must be for; the payer is known once the proof was verified. */
+/**
+ * What a mandate for this paid call must be for; the payer is known once the proof was verified.
+ */
 export function paidPurchase(call: Buying, { requirements, amount, currency }: Agreed): Purchase {
   const { network, asset, payTo } = requirements;
   const authorization = call.payment?.payload.payload.authorization;

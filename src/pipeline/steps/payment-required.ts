@@ -7,7 +7,10 @@ import { type Offer, refusedResponse } from '../../payments/x402/wire/offers.ts'
 import type { PreparedCall, ProvenCall } from '../call.ts';
 import { paidPurchase } from './mandate-purchase.ts';
 
-/** What a buyer can do about a refusal, by the reason of contract 1.3. A reason that is not here says enough, or is a facilitator's. */
+/**
+ * What a buyer can do about a refusal, by the reason of contract 1.3. A reason that is not here
+ * says enough, or is a facilitator's.
+ */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_payload', 'it must be the JSON of one x402 v2 PaymentPayload, as base64 where text is carried'],
   ['invalid_x402_version', 'x402Version must be 2'],
@@ -38,10 +41,12 @@ export function refusalSentence(reason: string): string {
 }
 
 /**
- * Answers 402 with a fresh challenge. This is the only place that does, so the promise of contract 4.3 has one door, and the witness
- * is its key: a call that brought a proof gets no challenge without it. `owed` is undefined for a call without a proof. Where a mandate
- * is needed too, the challenge says which (contract 5).
- * @throws Error when the witness is missing or forged: a bug, which must not become a second payment.
+ * Answers 402 with a fresh challenge. This is the only place that does, so the promise of contract
+ * 4.3 has one door, and the witness is its key: a call that brought a proof gets no challenge
+ * without it. `owed` is undefined for a call without a proof. Where a mandate is needed too, the
+ * challenge says which (contract 5).
+ * @throws Error when the witness is missing or forged: a bug, which must not become a second
+ * payment.
  */
 export function requirePayment(
   call: PreparedCall | ProvenCall,
@@ -74,7 +79,10 @@ export function requirePayment(
   );
 }
 
-/** Inputs above this are not bound: their canonical form would cost more than all the rest of a challenge, bytes. */
+/**
+ * Inputs above this are not bound: their canonical form would cost more than all the rest of a
+ * challenge, bytes.
+ */
 const MAX_BOUND_BYTES = 16_384;
 
 /** What a token is bound to; undefined leaves it unbound. */
@@ -83,7 +91,10 @@ function boundTo({ resource, request, input, rawInput }: PreparedCall | ProvenCa
   return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request.method, input);
 }
 
-/** The offer of a resource that has a price: one exists for each, or the gateway would not have started. */
+/**
+ * The offer of a resource that has a price: one exists for each, or the gateway would not have
+ * started.
+ */
 export function offerOf(offers: ReadonlyMap<string, Offer>, resourceId: string): Offer {
   const offer = offers.get(resourceId);
   if (offer === undefined) throw new Error(`no offer for ${resourceId}`);

@@ -10,8 +10,8 @@ import type { ResolvedCall } from '../call.ts';
 const METHOD = 'ap2';
 
 /**
- * The answer to a refused mandate: the error of the reason (ap2 8), a signed receipt of the refusal (ap2 13), and a fresh checkout for the
- * next mandate. Records the refusal in the call's journal.
+ * The answer to a refused mandate: the error of the reason (ap2 8), a signed receipt of the refusal
+ * (ap2 13), and a fresh checkout for the next mandate. Records the refusal in the call's journal.
  */
 export function unauthorized(
   call: Pick<ResolvedCall, 'journal'>,

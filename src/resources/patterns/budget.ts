@@ -1,7 +1,8 @@
 /**
- * What the patterns and formats of one document may cost together. One text under one pattern is short work; a thousand of them in one
- * body are not, and all run in one turn of the process. So every document that is validated has a budget, over all its texts, all branches
- * of its schema and both validators.
+ * What the patterns and formats of one document may cost together. One text under one pattern is
+ * short work; a thousand of them in one body are not, and all run in one turn of the process. So
+ * every document that is validated has a budget, over all its texts, all branches of its schema and
+ * both validators.
  */
 
 /** Steps that one document may take: about 25 ms. */
@@ -10,7 +11,10 @@ export const MATCH_BUDGET = 2_500_000;
 /** The budget is spent. Thrown, because "no match" would let `not` accept what was never tried. */
 export class MatchBudgetError extends Error {}
 
-/** Steps that are left for the document being validated; outside of one each text has the whole budget. */
+/**
+ * Steps that are left for the document being validated; outside of one each text has the whole
+ * budget.
+ */
 let left: number | undefined;
 
 /** Gives `validate`, which is synchronous, the budget of one document.  @throws MatchBudgetError */

@@ -8,9 +8,11 @@ const SPACE = /\s/;
 const MAX_HOST = 253 + 6;
 
 /**
- * The verdict of the validator's own expression for `url`, found in linear time. That one tries every colon and every @ of a text as the end
- * of user and password, anew for each other one: 50 ms for 4,096 characters. But an @ that ends them is the last one before the next slash,
- * so each of those places is tried once, with the host that follows it alone. A host too long for the DNS is none.
+ * The verdict of the validator's own expression for `url`, found in linear time. That one tries
+ * every colon and every @ of a text as the end of user and password, anew for each other one: 50 ms
+ * for 4,096 characters. But an @ that ends them is the last one before the next slash, so each of
+ * those places is tried once, with the host that follows it alone. A host too long for the DNS is
+ * none.
  */
 export function urlTest(original: RegExp): (text: string) => boolean {
   return function isUrl(text) {
@@ -50,10 +52,12 @@ const STEPS: Readonly<Record<string, number>> = { regex: 60, url: 20, 'date-time
 const ORDINARY_STEPS = 4;
 
 /**
- * The text formats of JSON Schema as the validator's library has them, in time linear in the text. Their expressions need the flag `i` or
- * look ahead, which the linear engine refuses; but all of them read a text in one way only, so that going back costs no more than going on:
- * spec/resources/patterns/formats.spec.ts drives each to twice the length and expects twice the time. `url` is the exception, and replaced.
- * What a text costs is taken from the budget of its document.
+ * The text formats of JSON Schema as the validator's library has them, in time linear in the text.
+ * Their expressions need the flag `i` or look ahead, which the linear engine refuses; but all of
+ * them read a text in one way only, so that going back costs no more than going on:
+ * spec/resources/patterns/formats.spec.ts drives each to twice the length and expects twice the
+ * time. `url` is the exception, and replaced. What a text costs is taken from the budget of its
+ * document.
  */
 export const FORMATS: Readonly<Record<string, TextTest>> = Object.fromEntries(
   Object.entries<Format>(fullFormats).flatMap(([name, format]): readonly (readonly [string, TextTest])[] => {

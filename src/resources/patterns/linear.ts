@@ -5,18 +5,24 @@ import { type PatternNode, PatternRefusal, readPattern } from './syntax.ts';
 /**
  * Patterns that cost no more than length x steps, whatever text they meet. Two engines run them:
  *
- * - V8's linear engine (flag `l`) follows all ways through a pattern at once and never goes back. It refuses counts whose product over
- *   nesting exceeds 16, so counts are written out first: `a{2,3}` as `aa(?:a)?`. It is told by a flag of V8, and refuses whatever it
- *   cannot run; a mere fallback flag would go on backtracking there.
- * - The ordinary engine runs what has so few ways that going back is bounded by the pattern itself (`fewWays`).
+ * - V8's linear engine (flag `l`) follows all ways through a pattern at once and never goes back.
+ *   It refuses counts whose product over nesting exceeds 16, so counts are written out first:
+ *   `a{2,3}` as `aa(?:a)?`. It is told by a flag of V8, and refuses whatever it cannot run; a mere
+ *   fallback flag would go on backtracking there.
+ * - The ordinary engine runs what has so few ways that going back is bounded by the pattern itself
+ *   (`fewWays`).
  */
 setFlagsFromString('--enable-experimental-regexp-engine');
-// For the expressions of this program and its libraries, which have no `l`: after so many steps back V8 changes to that engine where it can.
-// The default of 50,000 is 200 ms for `.*.*=` on 4,096 characters, this is 5.
+// For the expressions of this program and its libraries, which have no `l`: after so many steps
+// back V8 changes to that engine where it can. The default of 50,000 is 200 ms for `.*.*=` on 4,096
+// characters, this is 5.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
 setFlagsFromString('--regexp-backtracks-before-fallback=200');
 
-/** Most steps that a pattern may take for each character: then a text of 1,000 characters still fits the budget of one input. */
+/**
+ * Most steps that a pattern may take for each character: then a text of 1,000 characters still fits
+ * the budget of one input.
+ */
 export const MAX_STEPS = 2_400;
 /** The engine compares with so many ranges of a class in the time of one step. */
 const RANGES_A_STEP = 8;
@@ -25,7 +31,9 @@ const RANGES_A_STEP = 8;
 interface LinearPattern {
   /** Whether it matches somewhere in `text`. */
   test(text: string): boolean;
-  /** Upper bound of the steps that `test` takes on so many UTF-16 code units; a step is about 10 ns. */
+  /**
+   * Upper bound of the steps that `test` takes on so many UTF-16 code units; a step is about 10 ns.
+   */
   cost(length: number): number;
   /** Length of the longest text that the budget of one document allows, UTF-16 code units. */
   readonly longest: number;
@@ -37,7 +45,8 @@ class LinearEngineMissing extends Error {}
 let proven = false;
 
 /**
- * Proves that the linear engine is there and is one: it answers, and it refuses what only an engine that goes back could answer.
+ * Proves that the linear engine is there and is one: it answers, and it refuses what only an engine
+ * that goes back could answer.
  * @throws LinearEngineMissing
  */
 export function proveLinearEngine(): void {
@@ -116,8 +125,9 @@ function allWays(tree: PatternNode): Engine {
 }
 
 /**
- * Patterns on which the ordinary, far faster engine needs no more than length x (1 + what follows its variable count): anchored at the
- * start, single characters only, and at most one count that varies.
+ * Patterns on which the ordinary, far faster engine needs no more than length x (1 + what follows
+ * its variable count): anchored at the start, single characters only, and at most one count that
+ * varies.
  */
 function fewWays(tree: PatternNode, pattern: string): Engine | undefined {
   const [start, ...parts] = tree.kind === 'sequence' ? tree.parts : [tree];
@@ -154,7 +164,10 @@ function stepsOf(node: PatternNode): number {
   }
 }
 
-/** The pattern with its counts written out, in groups that capture nothing. Only for the linear engine: the ordinary one takes long to compile it. */
+/**
+ * The pattern with its counts written out, in groups that capture nothing. Only for the linear
+ * engine: the ordinary one takes long to compile it.
+ */
 function written(node: PatternNode): string {
   switch (node.kind) {
     case 'one':
@@ -176,7 +189,10 @@ function written(node: PatternNode): string {
   }
 }
 
-/** As it stands, except for what could read differently beside what a group kept apart: `\x4(?:1)`, `a{(?:2)}`. */
+/**
+ * As it stands, except for what could read differently beside what a group kept apart: `\x4(?:1)`,
+ * `a{(?:2)}`.
+ */
 function writtenOne(text: string): string {
   if (text === '\\0') return '\\x00';
   if (text === '\\x' || text === '\\u') return text.slice(1);
@@ -239,7 +255,10 @@ function isAnchored(node: PatternNode, anchor: '^' | '$'): boolean {
   }
 }
 
-/** What the validator calls in the place of `RegExp`: linear, within the budget of the document.  @throws PatternRefusal */
+/**
+ * What the validator calls in the place of `RegExp`: linear, within the budget of the document.
+ * @throws PatternRefusal
+ */
 export function linearRegExp(pattern: string): { test(text: string): boolean; toString(): string } {
   const { test, cost } = compilePattern(pattern);
   return {

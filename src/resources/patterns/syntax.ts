@@ -1,11 +1,15 @@
 /**
- * Reads a pattern into the tree that `linear.ts` rewrites. The grammar is ECMAScript's without the `u` flag; what an engine that
- * never goes back cannot run, or what means something else with the flag, is refused in words that say what to write instead.
+ * Reads a pattern into the tree that `linear.ts` rewrites. The grammar is ECMAScript's without the
+ * `u` flag; what an engine that never goes back cannot run, or what means something else with the
+ * flag, is refused in words that say what to write instead.
  */
 
 /** A pattern without captures: which texts it matches, not where its groups lie. */
 export type PatternNode =
-  /** Consumes one UTF-16 code unit. `ranges`: at most so many ranges of code units does the engine compare with. */
+  /**
+   * Consumes one UTF-16 code unit. `ranges`: at most so many ranges of code units does the engine
+   * compare with.
+   */
   | { readonly kind: 'one'; readonly text: string; readonly ranges: number }
   | { readonly kind: 'assertion'; readonly text: '^' | '$' | '\\b' | '\\B' }
   | { readonly kind: 'sequence'; readonly parts: readonly PatternNode[] }

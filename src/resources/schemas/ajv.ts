@@ -7,7 +7,10 @@ import { linearRegExp } from '../patterns/linear.ts';
 import { MAX_MATCHED_LENGTH } from './closed-objects.ts';
 import { MIRROR_KEYWORD, type ResourceFault } from './keywords.ts';
 
-/** A string under a pattern or a format was too long to be tried. Thrown, because "no match" would let `not` accept it. */
+/**
+ * A string under a pattern or a format was too long to be tried. Thrown, because "no match" would
+ * let `not` accept it.
+ */
 export class MatchLengthError extends Error {}
 
 function bounded(test: (text: string) => boolean): (text: string) => boolean {
@@ -31,7 +34,8 @@ function createAjv(allErrors: boolean): Ajv2020 {
     strict: true,
     // One of the two looks, and looks first: the meta-schema is compiled once.
     validateSchema: !allErrors,
-    // Closing a schema adds keywords to schemas that get their type from another place; `schemaFaults` checks types itself.
+    // Closing a schema adds keywords to schemas that get their type from another place;
+    // `schemaFaults` checks types itself.
     strictTypes: false,
     strictRequired: false,
     ownProperties: true,
@@ -75,7 +79,10 @@ export function isKnownFormat(name: string): boolean {
   return Object.hasOwn(FORMATS, name);
 }
 
-/** Values of the wrong shape (`required: name`, `minLength: -1`), as the meta-schema of 2020-12 finds them. */
+/**
+ * Values of the wrong shape (`required: name`, `minLength: -1`), as the meta-schema of 2020-12
+ * finds them.
+ */
 export function metaSchemaFaults(schema: JsonObject, at: string): readonly ResourceFault[] {
   if (first.validateSchema(schema) === true) return [];
   return (first.errors ?? [])

@@ -9,10 +9,12 @@ export const MAX_MATCHED_LENGTH = 4_096;
 export const EMPTY_INPUT: JsonObject = { type: 'object', properties: {}, additionalProperties: false };
 
 /**
- * The form of a checked input schema that is enforced and published: objects are closed at every level unless the operator wrote
- * `additionalProperties` or `unevaluatedProperties`, and strings under a pattern have a length. Where several schemas speak about
- * one object (allOf, $ref, if, …) each of them alone must stay open, and the outer one names what any of them declares. That is
- * said with `additionalProperties` and not with `unevaluatedProperties`, which the validator gets wrong beside conditions.
+ * The form of a checked input schema that is enforced and published: objects are closed at every
+ * level unless the operator wrote `additionalProperties` or `unevaluatedProperties`, and strings
+ * under a pattern have a length. Where several schemas speak about one object (allOf, $ref, if, …)
+ * each of them alone must stay open, and the outer one names what any of them declares. That is
+ * said with `additionalProperties` and not with `unevaluatedProperties`, which the validator gets
+ * wrong beside conditions.
  */
 export function closeSchema(root: JsonObject): JsonObject {
   const closed = closeValue(root, root);
@@ -55,7 +57,10 @@ function isOpenedOnPurpose({ additionalProperties = false, unevaluatedProperties
   return additionalProperties !== false || unevaluatedProperties !== false;
 }
 
-/** The outer schema's own names, and those that only its parts declare, each with `true`: the part says what it must be. */
+/**
+ * The outer schema's own names, and those that only its parts declare, each with `true`: the part
+ * says what it must be.
+ */
 function declared(
   keyword: 'properties' | 'patternProperties',
   own: JsonObject,

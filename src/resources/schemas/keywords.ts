@@ -4,8 +4,9 @@ import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 type KeywordShape = 'schema' | 'schemas' | 'named' | 'value';
 
 /**
- * Where the schemas behind a keyword apply. `member`: to a part of the value (closed on its own). `same`: to the same value, so they
- * must not be closed one by one. `condition`: they only ask a question, and closing them would change the answer.
+ * Where the schemas behind a keyword apply. `member`: to a part of the value (closed on its own).
+ * `same`: to the same value, so they must not be closed one by one. `condition`: they only ask a
+ * question, and closing them would change the answer.
  */
 export type KeywordPlace = 'member' | 'same' | 'condition' | 'definition';
 
@@ -21,7 +22,10 @@ const value = (...types: string[]): Keyword =>
 const member = (shape: KeywordShape, type: string): Keyword => ({ shape, place: 'member', types: [type] });
 const condition = (type?: string): Keyword =>
   type === undefined ? { shape: 'schema', place: 'condition' } : { shape: 'schema', place: 'condition', types: [type] };
-/** MCP 2026-07-28, "Custom Headers from Tool Parameters": the argument is repeated in the header `Mcp-Param-{value}`. */
+/**
+ * MCP 2026-07-28, "Custom Headers from Tool Parameters": the argument is repeated in the header
+ * `Mcp-Param-{value}`.
+ */
 export const MIRROR_KEYWORD = 'x-mcp-header';
 
 const number = value('number', 'integer');
@@ -30,9 +34,10 @@ const array = value('array');
 const object = value('object');
 
 /**
- * Every keyword of JSON Schema 2020-12 that is enforced here, plus pure annotations. What is not listed is refused: an operator must
- * be able to trust that each keyword written is a rule. Left out on purpose: content* (never asserted), $id and the dynamic
- * references (one document, references by JSON pointer only; an $anchor is a mere name).
+ * Every keyword of JSON Schema 2020-12 that is enforced here, plus pure annotations. What is not
+ * listed is refused: an operator must be able to trust that each keyword written is a rule. Left
+ * out on purpose: content* (never asserted), $id and the dynamic references (one document,
+ * references by JSON pointer only; an $anchor is a mere name).
  */
 export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['type', value()],
@@ -88,7 +93,10 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['not', condition()],
 ]);
 
-/** Keywords whose schemas apply to the same value: beside them only `unevaluatedProperties` can close an object. */
+/**
+ * Keywords whose schemas apply to the same value: beside them only `unevaluatedProperties` can
+ * close an object.
+ */
 export const IN_PLACE: readonly string[] = [
   '$ref',
   'allOf',
@@ -158,7 +166,10 @@ export function resolveReference(root: JsonObject, reference: Json): Json | unde
   return node;
 }
 
-/** A schema and all that speak about the same value with it, references followed (they are acyclic) and `if` included. */
+/**
+ * A schema and all that speak about the same value with it, references followed (they are acyclic)
+ * and `if` included.
+ */
 export function sameValue(schema: JsonObject, root: JsonObject): readonly JsonObject[] {
   const found: JsonObject[] = [schema];
   const parts = subschemas(schema)

@@ -28,7 +28,10 @@ const ALL_TYPES: readonly string[] = ['object', 'array', 'string', 'number', 'in
 type Types = readonly string[] | undefined;
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
-/** Every fault of an operator's schema. Nothing in it may be ignored silently: a keyword is enforced, or it is refused here. */
+/**
+ * Every fault of an operator's schema. Nothing in it may be ignored silently: a keyword is
+ * enforced, or it is refused here.
+ */
 export function schemaFaults(root: JsonObject, at: string): readonly ResourceFault[] {
   const faults: ResourceFault[] = [];
   /** Schemas being walked, outermost first: a reference to one of them is a cycle. */
@@ -83,7 +86,10 @@ function ownTypes({ type }: JsonObject): Types {
 
 const UNRELIABLE = `is not enforced reliably beside ${IN_PLACE.join(', ')}: use additionalProperties, or leave it out (objects are closed anyway)`;
 
-/** Beside composition the validator forgets what some parts evaluated, and refuses input that is right. */
+/**
+ * Beside composition the validator forgets what some parts evaluated, and refuses input that is
+ * right.
+ */
 function unreliable(schema: JsonObject): readonly string[] {
   if (!IN_PLACE.some((keyword) => keyword in schema)) return [];
   return ['unevaluatedProperties', 'unevaluatedItems'].filter(

@@ -3,7 +3,10 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { ErrorCode } from '../../errors.ts';
 import type { Channel } from '../../events/event.ts';
 
-/** The codes of ACP's Error document that the gateway answers (acp 13.4). A bug is an INTERNAL_ERROR on every channel. */
+/**
+ * The codes of ACP's Error document that the gateway answers (acp 13.4). A bug is an INTERNAL_ERROR
+ * on every channel.
+ */
 type CheckoutCode =
   | 'not_found'
   | 'method_not_allowed'
@@ -29,8 +32,9 @@ type CheckoutCode =
   | 'service_unavailable';
 
 /**
- * What became of a request, in words from closed lists: `delivered`, `replayed` (delivered before), `payment_required`, `client_gone`
- * (the caller left first), an error code of contract 1.2, that of an ACP error, or the code of a JSON-RPC error.
+ * What became of a request, in words from closed lists: `delivered`, `replayed` (delivered before),
+ * `payment_required`, `client_gone` (the caller left first), an error code of contract 1.2, that of
+ * an ACP error, or the code of a JSON-RPC error.
  */
 export type Outcome =
   | 'delivered'
@@ -41,7 +45,10 @@ export type Outcome =
   | CheckoutCode
   | `${number}`;
 
-/** What is known of a request for those who tell of it when it is over. Written by whoever learns it. */
+/**
+ * What is known of a request for those who tell of it when it is over. Written by whoever learns
+ * it.
+ */
 export interface AccessRecord {
   /** When it came in, milliseconds of the monotonic clock. */
   readonly openedAt: number;
@@ -49,13 +56,22 @@ export interface AccessRecord {
   channel: Channel | undefined;
   /** The operation of a checkout, once its caller is known: such a call has no resource. */
   operation: string | undefined;
-  /** What the gateway set out to answer. Absent while nothing is said, and for answers that are no call's. */
+  /**
+   * What the gateway set out to answer. Absent while nothing is said, and for answers that are no
+   * call's.
+   */
   outcome: Outcome | undefined;
-  /** Why a mandate was refused, one of the closed list of reasons (ap2 8). Absent for every other outcome. */
+  /**
+   * Why a mandate was refused, one of the closed list of reasons (ap2 8). Absent for every other
+   * outcome.
+   */
   reason: string | undefined;
   /** The merchant's answer, once it is on its way out: whether it got there is known at the end. */
   relaying: Readable | undefined;
-  /** The clock of the middleware that has the call, and since when, milliseconds of the monotonic clock. */
+  /**
+   * The clock of the middleware that has the call, and since when, milliseconds of the monotonic
+   * clock.
+   */
   layer: LayerClock | undefined;
   layerSince: number;
 }
@@ -65,7 +81,10 @@ interface LayerClock {
   took(ms: number): void;
 }
 
-/** Opens the account of each request. `closed` hears of it once its answer is out or its caller gone. */
+/**
+ * Opens the account of each request. `closed` hears of it once its answer is out or its caller
+ * gone.
+ */
 export function keepAccessRecord(watch: { opened(): void; closed(req: Request, res: Response): void }): RequestHandler {
   return function keepAccountLayer(req, res, next) {
     const account: AccessRecord = {
@@ -85,12 +104,17 @@ export function keepAccessRecord(watch: { opened(): void; closed(req: Request, r
   };
 }
 
-/** The account of the request that this response answers; only the listener for agents keeps any. */
+/**
+ * The account of the request that this response answers; only the listener for agents keeps any.
+ */
 export function accessRecordOf(res: { readonly locals?: object }): AccessRecord | undefined {
   return (res.locals as { account?: AccessRecord } | undefined)?.account;
 }
 
-/** Notes what is being answered. The last word counts: an answer of the merchant that breaks off becomes a failure. */
+/**
+ * Notes what is being answered. The last word counts: an answer of the merchant that breaks off
+ * becomes a failure.
+ */
 export function noteOutcome(res: Response, outcome: Outcome, relaying?: Readable): void {
   const account = accessRecordOf(res);
   if (account === undefined) return;
@@ -116,7 +140,10 @@ export function noteOperation(res: Response, operation: string): void {
   if (account !== undefined) account.operation = operation;
 }
 
-/** The handlers of an adapter: whatever comes of a request there belongs to this channel, also what the first of them refuses. */
+/**
+ * The handlers of an adapter: whatever comes of a request there belongs to this channel, also what
+ * the first of them refuses.
+ */
 export function ofChannel(channel: Channel, handlers: readonly RequestHandler[]): readonly RequestHandler[] {
   const [first, ...others] = handlers;
   if (first === undefined) return [];

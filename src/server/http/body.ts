@@ -19,8 +19,9 @@ interface JsonBody {
 }
 
 /**
- * Reads a JSON body without a body parser: the type is checked before a byte is read, bytes are counted on the wire, the 413 goes
- * out with the first byte too many, and the original bytes are kept for the merchant. An empty body is `{}`.
+ * Reads a JSON body without a body parser: the type is checked before a byte is read, bytes are
+ * counted on the wire, the 413 goes out with the first byte too many, and the original bytes are
+ * kept for the merchant. An empty body is `{}`.
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
  */
 export async function readJsonBody(req: IncomingMessage, res: ServerResponse): Promise<JsonBody> {
@@ -35,7 +36,8 @@ export async function readJsonBody(req: IncomingMessage, res: ServerResponse): P
 }
 
 /**
- * The bytes of a JSON body, not parsed: for adapters whose protocol has words of its own for JSON that is none.
+ * The bytes of a JSON body, not parsed: for adapters whose protocol has words of its own for JSON
+ * that is none.
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
  */
 export async function readJsonBytes(req: IncomingMessage, res: ServerResponse): Promise<Uint8Array> {
@@ -61,7 +63,8 @@ function tooLarge(): GatewayError {
 
 /**
  * The bytes of a body whose type is judged already. `mustBeEmpty`: it has no type.
- * @throws GatewayError PAYLOAD_TOO_LARGE, INPUT_INVALID, and UNSUPPORTED_MEDIA_TYPE where it must be empty and is not
+ * @throws GatewayError PAYLOAD_TOO_LARGE, INPUT_INVALID, and UNSUPPORTED_MEDIA_TYPE where it must
+ * be empty and is not
  */
 export function readBytes(req: IncomingMessage, res: ServerResponse, mustBeEmpty: boolean): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {

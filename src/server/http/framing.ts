@@ -4,8 +4,9 @@ import { GatewayError } from '../../errors.ts';
 import { belowMount, rawPath } from './target.ts';
 
 /**
- * Fields that mean one thing or nothing: sent twice, two readers could each take another one for valid, also when both say the same.
- * Headers of the payment and of the adapters have rules of their own (contract 3 and 4), X-Request-Id is replaced.
+ * Fields that mean one thing or nothing: sent twice, two readers could each take another one for
+ * valid, also when both say the same. Headers of the payment and of the adapters have rules of
+ * their own (contract 3 and 4), X-Request-Id is replaced.
  */
 export const SINGLE_FIELDS: readonly string[] = [
   'authorization',
@@ -24,10 +25,16 @@ const SINGLE_BY_LENGTH: readonly (readonly { readonly field: string; readonly bi
     return ofLength.length === 0 ? undefined : ofLength;
   });
 
-/** An adapter that refuses some of them itself, in the words of its protocol, for all that comes to its mount or below it. */
+/**
+ * An adapter that refuses some of them itself, in the words of its protocol, for all that comes to
+ * its mount or below it.
+ */
 export interface FieldJudge {
   readonly mountPath: string;
-  /** Which it never reads as one value when they come twice. What a request is for and where it ends is not for an adapter to judge. */
+  /**
+   * Which it never reads as one value when they come twice. What a request is for and where it ends
+   * is not for an adapter to judge.
+   */
   readonly judgedFields: readonly ('authorization' | 'content-type')[];
 }
 
@@ -39,9 +46,10 @@ interface FramingFault {
 }
 
 /**
- * Refuses requests whose beginning, end or meaning two HTTP parsers could read differently, beyond what Node's strict parser refuses
- * by itself: security of the framing, RFC 9112. Their connection ends with the answer. `Upgrade` is ignored, not refused. `judge`: a
- * adapter that its own fields are left to.
+ * Refuses requests whose beginning, end or meaning two HTTP parsers could read differently, beyond
+ * what Node's strict parser refuses by itself: security of the framing, RFC 9112. Their connection
+ * ends with the answer. `Upgrade` is ignored, not refused. `judge`: a adapter that its own fields
+ * are left to.
  */
 export function checkFraming(judge?: FieldJudge): RequestHandler {
   const left = bitsOf(judge?.judgedFields ?? []);
@@ -86,7 +94,10 @@ function framingFault(req: IncomingMessage, left: number): FramingFault | undefi
 
 const TRAILERS: FramingFault = { reason: 'trailers', message: 'Trailers are not read.' };
 
-/** What stands behind the last chunk, announced or not: a reader in front may have taken it for headers. */
+/**
+ * What stands behind the last chunk, announced or not: a reader in front may have taken it for
+ * headers.
+ */
 export function trailersRefused(req: IncomingMessage): GatewayError | undefined {
   if (req.rawTrailers.length === 0) return undefined;
   const { reason, message } = TRAILERS;

@@ -1,7 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** Whether a `content-encoding` says that the bytes are something else than the media type has it. `identity` is none (RFC 9110, 8.4). */
+/**
+ * Whether a `content-encoding` says that the bytes are something else than the media type has it.
+ * `identity` is none (RFC 9110, 8.4).
+ */
 export function isEncoded(contentEncoding: string | readonly string[] | undefined): boolean {
   return contentEncoding !== undefined && String(contentEncoding).toLowerCase() !== 'identity';
 }
@@ -20,7 +23,8 @@ interface KnownToken<Owner> {
 }
 
 /**
- * Whose token it is; undefined for none and for an unknown one. Tokens are compared as digests, in constant time, with every known one.
+ * Whose token it is; undefined for none and for an unknown one. Tokens are compared as digests, in
+ * constant time, with every known one.
  */
 export function ownersOf<Owner>(known: readonly KnownToken<Owner>[]): (token: string | undefined) => Owner | undefined {
   const digests = known.map(({ token, owner }) => ({ expected: digest(token), owner }));
@@ -37,7 +41,10 @@ function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** A header as the caller sent it. Node joins most repeated headers with a comma, which must not pass for one value. */
+/**
+ * A header as the caller sent it. Node joins most repeated headers with a comma, which must not
+ * pass for one value.
+ */
 export type HeaderReading =
   | { readonly kind: 'absent' }
   | { readonly kind: 'single'; readonly value: string }

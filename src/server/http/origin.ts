@@ -15,9 +15,11 @@ const EXPOSED =
   'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt';
 
 /**
- * Browsers only from listed origins, compared exactly (contract 3, CORS). A request without an Origin is an agent's and gets no
- * CORS headers, nor does a page of the gateway's own public origin, which needs none; any other Origin is refused, so that a page
- * cannot drive a gateway it was not given, whatever name it has in DNS. `moreHeaders`: request headers that pages may send besides.
+ * Browsers only from listed origins, compared exactly (contract 3, CORS). A request without an
+ * Origin is an agent's and gets no CORS headers, nor does a page of the gateway's own public
+ * origin, which needs none; any other Origin is refused, so that a page cannot drive a gateway it
+ * was not given, whatever name it has in DNS. `moreHeaders`: request headers that pages may send
+ * besides.
  */
 export function checkOrigin(
   allowedOrigins: readonly string[],
@@ -51,8 +53,8 @@ export function checkOrigin(
 }
 
 /**
- * Only requests for listed hosts, compared with their port as they are written, when a list is configured; probes are mounted before
- * this layer.
+ * Only requests for listed hosts, compared with their port as they are written, when a list is
+ * configured; probes are mounted before this layer.
  */
 export function checkHost(allowedHosts: readonly string[] | undefined): RequestHandler {
   const allowed = allowedHosts === undefined ? undefined : new Set(allowedHosts.map((host) => host.toLowerCase()));

@@ -8,12 +8,18 @@ import { belowMount, rawPath } from './target.ts';
 /** What a caller's X-Request-Id may be (specification 8). */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
 
-/** How an id begins that we made, by the raw path it was asked on (contract 3, "requestId minted by other channels"). */
+/**
+ * How an id begins that we made, by the raw path it was asked on (contract 3, "requestId minted by
+ * other channels").
+ */
 export interface IdPrefixes {
   get(path: string): string | undefined;
 }
 
-/** The adapter whose routes lie below its mount, and which answers all that comes there itself. The others have one path each. */
+/**
+ * The adapter whose routes lie below its mount, and which answers all that comes there itself. The
+ * others have one path each.
+ */
 export const ADAPTER_WITH_ROUTES = 'acp';
 
 /** The channel's name on the mounts of its adapter, `req` everywhere else. */
@@ -31,13 +37,18 @@ export function idPrefixes(
   };
 }
 
-/** The caller's id when it came once and is legal, else a fresh one: never an echo of anything else. */
+/**
+ * The caller's id when it came once and is legal, else a fresh one: never an echo of anything else.
+ */
 export function requestIdFor(req: IncomingMessage, prefix: string): string {
   const given = readHeader(req, 'x-request-id');
   return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `${prefix}_${randomUUID()}`;
 }
 
-/** Gives every request its ids before anything can fail, and returns the one that its caller may know on every status. */
+/**
+ * Gives every request its ids before anything can fail, and returns the one that its caller may
+ * know on every status.
+ */
 export function identify(prefixes: IdPrefixes = new Map<string, string>()): RequestHandler {
   return function identifyLayer(req, res, next) {
     const requestId = requestIdFor(req, prefixes.get(rawPath(req.url)) ?? 'req');
@@ -63,7 +74,10 @@ export function requestIdOf(res: Response): string {
   return given(res).requestId ?? `req_${randomUUID()}`;
 }
 
-/** The gateway's own name for the call that this response answers; no caller chooses it, and none is told it. */
+/**
+ * The gateway's own name for the call that this response answers; no caller chooses it, and none is
+ * told it.
+ */
 export function callIdOf(res: Response): string {
   return given(res).callId ?? newCallId();
 }

@@ -5,14 +5,17 @@ import { noteOutcome } from './access-record.ts';
 
 const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;
 
-/** Sends serialised JSON with its length; a HEAD gets the head alone. Does nothing when the caller is gone. */
+/**
+ * Sends serialised JSON with its length; a HEAD gets the head alone. Does nothing when the caller
+ * is gone.
+ */
 export function sendJson(res: Response, status: number, body: string | Uint8Array): void {
   sendText(res, status, JSON_HEAD, body);
 }
 
 /**
- * Sends a body that is there as a whole, with its length. Text of ASCII alone goes out in one piece with the head, at half the price of
- * UTF-8: in both encodings it is the same bytes.
+ * Sends a body that is there as a whole, with its length. Text of ASCII alone goes out in one piece
+ * with the head, at half the price of UTF-8: in both encodings it is the same bytes.
  */
 export function sendText(
   res: Response,
@@ -28,7 +31,10 @@ export function sendText(
   else res.end(body);
 }
 
-/** Sends the one error envelope (contract 1.1). After a head went out the only honest answer is a broken connection. */
+/**
+ * Sends the one error envelope (contract 1.1). After a head went out the only honest answer is a
+ * broken connection.
+ */
 export function sendError(res: Response, error: GatewayError, requestId: string, resourceId?: string): void {
   noteOutcome(res, error.code);
   if (res.headersSent) {
@@ -40,7 +46,10 @@ export function sendError(res: Response, error: GatewayError, requestId: string,
   sendJson(res, error.status, JSON.stringify(errorEnvelope(error, requestId, resourceId)));
 }
 
-/** Serves bytes made before the first request, with a strong ETag and 304. `mediaType`: JSON unless given. */
+/**
+ * Serves bytes made before the first request, with a strong ETag and 304. `mediaType`: JSON unless
+ * given.
+ */
 export function staticDocument(document: () => StaticDocument, mediaType?: string): RequestHandler {
   const head = mediaType === undefined ? JSON_HEAD : { 'content-type': mediaType };
   return function staticDocumentHandler(req, res) {
@@ -68,7 +77,10 @@ function matches(ifNoneMatch: string | undefined, etag: string): boolean {
 /** How long readers may go by a document, seconds (contract 7.2). */
 const MAX_AGE_S = 300;
 
-/** Serves a document that strangers read and keep: bytes made at start, to be asked for again after `maxAgeS`, five minutes unless given. */
+/**
+ * Serves a document that strangers read and keep: bytes made at start, to be asked for again after
+ * `maxAgeS`, five minutes unless given.
+ */
 export function published(
   { bytes, etag }: StaticDocument,
   startedAt: Date,

@@ -1,12 +1,14 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 
-/** What stands before the path in a target of absolute form (RFC 9112, 3.2.2), and the host in it. */
+/**
+ * What stands before the path in a target of absolute form (RFC 9112, 3.2.2), and the host in it.
+ */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i;
 
 /**
- * A request target without the origin that a proxy is told (RFC 9112, 3.2.2), beginning with a slash, and `*` as it is. Nothing is
- * decoded, and nothing between two slashes is taken away.
+ * A request target without the origin that a proxy is told (RFC 9112, 3.2.2), beginning with a
+ * slash, and `*` as it is. Nothing is decoded, and nothing between two slashes is taken away.
  */
 export function originForm(target: string): string {
   if (target.startsWith('/') || target === '*') return target;
@@ -14,7 +16,10 @@ export function originForm(target: string): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** The host of a target in absolute form, which stands above the Host header; undefined in any other form. */
+/**
+ * The host of a target in absolute form, which stands above the Host header; undefined in any other
+ * form.
+ */
 export function targetHost(target: string): string | undefined {
   return ORIGIN.exec(target)?.[1];
 }
@@ -26,7 +31,10 @@ export function rawPath(target: string): string {
   return at === -1 ? path : path.slice(0, at);
 }
 
-/** What follows the mount in a raw path: empty, or from its slash on. Undefined: the path is neither the mount nor below it. */
+/**
+ * What follows the mount in a raw path: empty, or from its slash on. Undefined: the path is neither
+ * the mount nor below it.
+ */
 export function belowMount(mountPath: string, path: string): string | undefined {
   if (!path.startsWith(mountPath)) return undefined;
   return path.length === mountPath.length || path[mountPath.length] === '/' ? path.slice(mountPath.length) : undefined;
@@ -35,8 +43,8 @@ export function belowMount(mountPath: string, path: string): string | undefined 
 const ENCODED_SLASH = /%2f/i;
 
 /**
- * The router decodes before it matches, so an encoded slash would look like a part of an id: no route has one. `except`: a mount whose
- * adapter matches raw paths, and whose ids may have slashes.
+ * The router decodes before it matches, so an encoded slash would look like a part of an id: no
+ * route has one. `except`: a mount whose adapter matches raw paths, and whose ids may have slashes.
  */
 export function refuseEncodedSlash(except?: string): RequestHandler {
   return function encodedSlash(req, _res, next) {
@@ -55,9 +63,10 @@ export function allowOnly(...methods: readonly string[]): RequestHandler {
 }
 
 /**
- * Enters a router only for these paths and those below them. A router in which nothing matches hands a request on in a later turn of
- * the event loop: every call that passed one on its way would wait for a turn, the longer the busier the process is, and would be
- * counted as in flight only then.
+ * Enters a router only for these paths and those below them. A router in which nothing matches
+ * hands a request on in a later turn of the event loop: every call that passed one on its way would
+ * wait for a turn, the longer the busier the process is, and would be counted as in flight only
+ * then.
  */
 export function belowPath(paths: readonly string[], router: RequestHandler): RequestHandler {
   return function belowLayer(req, res, next) {

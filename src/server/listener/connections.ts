@@ -6,10 +6,16 @@ import { errorEnvelope, GatewayError } from '../../errors.ts';
 import type { Standstill } from '../../time/stand-still.ts';
 import { hasBody } from '../http/framing.ts';
 
-/** How long a connection may stay open behind its last answer, for the rest of an upload or a caller who does not close, milliseconds. */
+/**
+ * How long a connection may stay open behind its last answer, for the rest of an upload or a caller
+ * who does not close, milliseconds.
+ */
 const LINGER_MS = 1_000;
 
-/** Node's clock of a whole request, and the one between two looks at it, milliseconds: a standstill within them may be why it ran out. */
+/**
+ * Node's clock of a whole request, and the one between two looks at it, milliseconds: a standstill
+ * within them may be why it ran out.
+ */
 const REQUEST_MS = 32_000;
 
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
@@ -24,9 +30,10 @@ const REASONS: Readonly<Record<string, string>> = {
 export type RefusalListener = (refusal: GatewayError, requestId: string) => void;
 
 /**
- * Makes every answer of an app leave its connection in order: `Connection: close` while the process drains, and when the request's
- * body was not read to its end, because its rest would be taken for the next request. Decided when the head is written, and only for
- * the last answer of a connection: what was asked behind another call is answered too.
+ * Makes every answer of an app leave its connection in order: `Connection: close` while the process
+ * drains, and when the request's body was not read to its end, because its rest would be taken for
+ * the next request. Decided when the head is written, and only for the last answer of a connection:
+ * what was asked behind another call is answered too.
  */
 export function leaveInOrder(app: Express, connections: Connections, closing: () => boolean): void {
   const { writeHead } = http.ServerResponse.prototype;
@@ -46,8 +53,8 @@ function bodyUnread(req: http.IncomingMessage): boolean {
 }
 
 /**
- * Reads no more, and gives the answer a moment to arrive: Node would destroy the socket with the last byte, and a socket that is
- * closed over unread bytes takes back what it has sent.
+ * Reads no more, and gives the answer a moment to arrive: Node would destroy the socket with the
+ * last byte, and a socket that is closed over unread bytes takes back what it has sent.
  */
 function abandon(res: http.ServerResponse): void {
   const { req } = res;
@@ -75,8 +82,9 @@ export class Connections {
   }
 
   /**
-   * Notes a request that is to be answered. False: the last answer of its connection is said already, and what stands behind it must
-   * not be done (RFC 9112, 9.6), because nobody would hear of it.
+   * Notes a request that is to be answered. False: the last answer of its connection is said
+   * already, and what stands behind it must not be done (RFC 9112, 9.6), because nobody would hear
+   * of it.
    */
   began(req: http.IncomingMessage, res: http.ServerResponse): boolean {
     if (this.#ending.has(req.socket)) return false;
@@ -100,12 +108,14 @@ export class Connections {
   }
 
   /**
-   * Bytes that no parser can read. Behind running answers they spoil nothing: those are finished, and the connection ends. A request
-   * whose own body is broken is told so by its reader, under its own id. Only where nothing runs is there something to say here.
+   * Bytes that no parser can read. Behind running answers they spoil nothing: those are finished,
+   * and the connection ends. A request whose own body is broken is told so by its reader, under its
+   * own id. Only where nothing runs is there something to say here.
    */
   fault(error: NodeJS.ErrnoException, socket: Duplex): void {
     const running = [...(this.#running.get(socket) ?? [])];
-    // Node finds its timers due before it has read what came in time: that is our delay, and the same request may succeed.
+    // Node finds its timers due before it has read what came in time: that is our delay, and the
+    // same request may succeed.
     const late = error.code === TIMED_OUT && this.#standstill.within(REQUEST_MS) ? stoodStill(error) : undefined;
     if (running.length === 0) {
       if (late === undefined) this.refuse(socket, REASONS[error.code ?? ''] ?? 'malformed_request', error);
@@ -124,8 +134,9 @@ export class Connections {
   }
 
   /**
-   * A CONNECT. Node has let go of its connection: nobody hears its errors, of which an unheard one ends the process, and answers that are
-   * on their way there are told neither of room for more nor that the caller left. So they end here, or they would count as running for ever.
+   * A CONNECT. Node has let go of its connection: nobody hears its errors, of which an unheard one
+   * ends the process, and answers that are on their way there are told neither of room for more nor
+   * that the caller left. So they end here, or they would count as running for ever.
    */
   tunnel({ socket }: http.IncomingMessage, tunnel: Duplex): void {
     for (const end of [socket, tunnel]) end.on('error', () => socket.destroy());

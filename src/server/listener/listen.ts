@@ -13,19 +13,27 @@ const LIMITS = {
   requestTimeout: 30_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 2_000,
-  // Node's own refusal of a request without Host has no envelope; `checkFraming` refuses it with one.
+  // Node's own refusal of a request without Host has no envelope; `checkFraming` refuses it with
+  // one.
   requireHostHeader: false,
 } as const;
 const MAX_HEADERS = 100;
 /**
- * A connection on which no byte moves in either direction for so long is closed, milliseconds: who asks and never reads would keep it
- * for ever. Longer than the longest call may be silent: its verification, settlement and merchant have deadlines of 5, 60 and 120 s.
+ * A connection on which no byte moves in either direction for so long is closed, milliseconds: who
+ * asks and never reads would keep it for ever. Longer than the longest call may be silent: its
+ * verification, settlement and merchant have deadlines of 5, 60 and 120 s.
  */
 export const SILENT_MS = 300_000;
-/** Most open connections of a listener: further ones are closed unanswered, so that idle ones cannot eat the memory of running calls. */
+/**
+ * Most open connections of a listener: further ones are closed unanswered, so that idle ones cannot
+ * eat the memory of running calls.
+ */
 export const MAX_CONNECTIONS = 4_096;
 
-/** Connections of a listener that serves so many calls at a time: whoever is served keeps one, and callers between two calls another. */
+/**
+ * Connections of a listener that serves so many calls at a time: whoever is served keeps one, and
+ * callers between two calls another.
+ */
 export function connectionsFor(maxInFlight: number): number {
   return Math.max(MAX_CONNECTIONS, 2 * maxInFlight);
 }
@@ -50,14 +58,17 @@ export interface ListenerParts {
   readonly door?: LoadShedder;
   readonly maxConnections?: number;
   readonly silentMs?: number;
-  /** How long the head of a request may take, and how often that is looked at, milliseconds; 10,000 and 2,000 unless given. */
+  /**
+   * How long the head of a request may take, and how often that is looked at, milliseconds; 10,000
+   * and 2,000 unless given.
+   */
   readonly headersTimeout?: number;
   readonly connectionsCheckingInterval?: number;
 }
 
 /**
- * An HTTP server for an Express app. Requests and responses are born with Express's own prototypes, so that Express need not change
- * them for every request, which is what makes it slow.
+ * An HTTP server for an Express app. Requests and responses are born with Express's own prototypes,
+ * so that Express need not change them for every request, which is what makes it slow.
  */
 export function createListener(parts: ListenerParts): Listener {
   const { app, closing = () => false, onRefused, door = () => false } = parts;
@@ -66,7 +77,8 @@ export function createListener(parts: ListenerParts): Listener {
   leaveInOrder(app, connections, closing);
   const answer: http.RequestListener = (req, res) => {
     routable(req);
-    // An answer that no other one is before is out at once: to note it would be a tenth of what the refusal costs.
+    // An answer that no other one is before is out at once: to note it would be a tenth of what the
+    // refusal costs.
     const first = res.socket?.writable === true;
     if (first && door(req, res)) return;
     if (connections.began(req, res) && (first || !door(req, res))) app(req, res);
@@ -114,8 +126,9 @@ export function createListener(parts: ListenerParts): Listener {
 }
 
 /**
- * Gives the target the one form that Express reads like everybody else. Of a target that names an origin it finds no path where that
- * origin is none that it knows, and then answers with a page of its own, before any layer. The target as it was sent is `originalUrl`.
+ * Gives the target the one form that Express reads like everybody else. Of a target that names an
+ * origin it finds no path where that origin is none that it knows, and then answers with a page of
+ * its own, before any layer. The target as it was sent is `originalUrl`.
  */
 function routable(req: http.IncomingMessage & Pick<Partial<Request>, 'originalUrl'>): void {
   const { url = '/' } = req;
@@ -125,7 +138,10 @@ function routable(req: http.IncomingMessage & Pick<Partial<Request>, 'originalUr
   req.url = target;
 }
 
-/** A class whose instances have `prototype` from birth; Express sets the same one later, which then changes nothing. */
+/**
+ * A class whose instances have `prototype` from birth; Express sets the same one later, which then
+ * changes nothing.
+ */
 function bornAs<C extends new (...given: never[]) => object>(Base: C, prototype: object): C {
   function Born(...given: unknown[]): object {
     return Reflect.construct(Base, given, Born);

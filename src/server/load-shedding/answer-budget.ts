@@ -1,6 +1,12 @@
-/** How long an answer of a free call waits for room before its caller is told to come again, milliseconds. */
+/**
+ * How long an answer of a free call waits for room before its caller is told to come again,
+ * milliseconds.
+ */
 export const FREE_WAIT_MS = 2_000;
-/** The same for a paid one: what was bought is worth the wait, and a third of what the merchant may be held back for. */
+/**
+ * The same for a paid one: what was bought is worth the wait, and a third of what the merchant may
+ * be held back for.
+ */
 export const PAID_WAIT_MS = 20_000;
 
 /** Who waits for room. */
@@ -15,12 +21,16 @@ interface Waiting extends Asking {
 }
 
 /**
- * The memory of the process for answers that an adapter must hold as a whole. Whoever needs room asks for all of it once, before the
- * bytes are read, and never for more while holding some: so nobody can wait for somebody who waits for him. First come first served,
- * paid before free; the next in line is not overtaken by a smaller one, or a large answer would never get its turn.
+ * The memory of the process for answers that an adapter must hold as a whole. Whoever needs room
+ * asks for all of it once, before the bytes are read, and never for more while holding some: so
+ * nobody can wait for somebody who waits for him. First come first served, paid before free; the
+ * next in line is not overtaken by a smaller one, or a large answer would never get its turn.
  */
 export interface AnswerBudget {
-  /** Resolves with what gives the room back, to be called once; with undefined when none came in time. */
+  /**
+   * Resolves with what gives the room back, to be called once; with undefined when none came in
+   * time.
+   */
   reserve(asking: Asking): Promise<(() => void) | undefined>;
   /** Bytes that are given out. */
   reserved(): number;

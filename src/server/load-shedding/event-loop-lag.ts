@@ -1,9 +1,10 @@
 import { performance } from 'node:perf_hooks';
 
 /**
- * Measures the turns of the event loop in which calls come in. All requests of a turn were waiting when it began, so its length is how
- * long one waits before anything is done for it; a call that is worked on in eight turns waits eight times. One `setImmediate` marks
- * where such a turn ends; turns in which nobody comes cost nothing and count for nothing.
+ * Measures the turns of the event loop in which calls come in. All requests of a turn were waiting
+ * when it began, so its length is how long one waits before anything is done for it; a call that is
+ * worked on in eight turns waits eight times. One `setImmediate` marks where such a turn ends;
+ * turns in which nobody comes cost nothing and count for nothing.
  */
 export class Turns {
   readonly #now: () => number;
@@ -26,7 +27,10 @@ export class Turns {
     setImmediate(this.#next);
   }
 
-  /** The mean length of those that ended since it was last asked, milliseconds; 0 when there was none. */
+  /**
+   * The mean length of those that ended since it was last asked, milliseconds; 0 when there was
+   * none.
+   */
   take(): number {
     const mean = this.#count === 0 ? 0 : this.#ms / this.#count;
     this.#ms = 0;
@@ -38,7 +42,8 @@ export class Turns {
     const now = this.#now();
     this.#ms += now - this.#began;
     this.#count += 1;
-    // The next turn is seen from its beginning, and not from the first call in it: what runs before delays calls as well.
+    // The next turn is seen from its beginning, and not from the first call in it: what runs before
+    // delays calls as well.
     this.#open = this.#came;
     if (!this.#came) return;
     this.#came = false;

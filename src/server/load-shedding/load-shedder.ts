@@ -8,7 +8,10 @@ import type { Turns } from './event-loop-lag.ts';
 import type { OverloadDetector } from './overload-detector.ts';
 import type { Slots } from './slots.ts';
 
-/** Why a call is not let in. `overload`: the process has more calls than it can compute; `in_flight`: all its places are taken. */
+/**
+ * Why a call is not let in. `overload`: the process has more calls than it can compute;
+ * `in_flight`: all its places are taken.
+ */
 export type ShedReason = 'overload' | 'in_flight';
 
 /** What the decision is made from. */
@@ -22,13 +25,14 @@ interface SheddingParts {
 export type Shedding = () => ShedReason | undefined;
 
 /**
- * Sheds what comes while as many calls are in flight as the loop can work on in short turns. What is in flight counts, and not what
- * came: a payment costs ten times what a free call does, in pieces that lie in many turns, and whoever lets in by the turn meets those
- * pieces again later. All calls are refused alike: with any precedence for proofs, three times the payments that are possible would be
- * all that is served.
+ * Sheds what comes while as many calls are in flight as the loop can work on in short turns. What
+ * is in flight counts, and not what came: a payment costs ten times what a free call does, in
+ * pieces that lie in many turns, and whoever lets in by the turn meets those pieces again later.
+ * All calls are refused alike: with any precedence for proofs, three times the payments that are
+ * possible would be all that is served.
  *
- * An unpaid call of a priced resource ends in the turn it came in, so it never counts as in flight and is refused only for others.
- * Serving it costs 55 us and refusing it 25.
+ * An unpaid call of a priced resource ends in the turn it came in, so it never counts as in flight
+ * and is refused only for others. Serving it costs 55 us and refusing it 25.
  */
 export function createShedding({ places, pressure, turns }: SheddingParts): Shedding {
   return function shed() {
@@ -52,9 +56,10 @@ const [BEFORE_ID = '', AFTER_ID = ''] = JSON.stringify(
 ).split(PLACE_OF_ID);
 
 /**
- * Answers 503 GATEWAY_BUSY before anything is read or routed: bytes that are there already, and one write. The connection is kept
- * where the rest of the request can be skipped: its length is declared and within what would be read anyway. Else, and when `last` says
- * that the process leaves, the answer goes the way of all others, which ends the connection in order.
+ * Answers 503 GATEWAY_BUSY before anything is read or routed: bytes that are there already, and one
+ * write. The connection is kept where the rest of the request can be skipped: its length is
+ * declared and within what would be read anyway. Else, and when `last` says that the process
+ * leaves, the answer goes the way of all others, which ends the connection in order.
  */
 function answerBusy(req: http.IncomingMessage, res: http.ServerResponse, requestId: string, last: boolean): void {
   const body = `${BEFORE_ID}${requestId}${AFTER_ID}`;
@@ -96,9 +101,11 @@ interface LoadShedderParts {
 }
 
 /**
- * Stands before Express. Only calls are shed, and every call is a POST: probes, operators and whoever looks up what is sold ask with
- * GET. A refused call has cost the reading of its head and the writing of its answer; neither its body nor its resource was looked at.
- * The adapter with routes of its own is asked later: it tells first who may not call at all, and says everything in its own words.
+ * Stands before Express. Only calls are shed, and every call is a POST: probes, operators and
+ * whoever looks up what is sold ask with GET. A refused call has cost the reading of its head and
+ * the writing of its answer; neither its body nor its resource was looked at. The adapter with
+ * routes of its own is asked later: it tells first who may not call at all, and says everything in
+ * its own words.
  */
 export function createLoadShedder({ shedding, mounts, draining, onShed }: LoadShedderParts): LoadShedder {
   return function door(req, res) {
@@ -107,7 +114,8 @@ export function createLoadShedder({ shedding, mounts, draining, onShed }: LoadSh
     if (channel === ADAPTER_WITH_ROUTES) return false;
     const reason = shedding();
     if (reason === undefined) return false;
-    // Too many calls are no reason not to read one more: the middleware behind the adapter says it in the words of its protocol.
+    // Too many calls are no reason not to read one more: the middleware behind the adapter says it
+    // in the words of its protocol.
     if (reason === 'in_flight' && channel !== undefined) return false;
     onShed(reason);
     answerBusy(req, res, requestIdFor(req, channel ?? 'req'), draining());

@@ -4,7 +4,10 @@ import { createLoadShedder, createShedding, type LoadShedder, type Shedding, typ
 import { JUDGE_MS, OverloadDetector } from './overload-detector.ts';
 import { createSlots, type Slots } from './slots.ts';
 
-/** How often what was shed is told, milliseconds: a line for each call would cost more than its refusal. */
+/**
+ * How often what was shed is told, milliseconds: a line for each call would cost more than its
+ * refusal.
+ */
 const REPORT_MS = 1_000;
 
 /** How many calls were refused, by reason. */
@@ -27,8 +30,8 @@ export interface OpenedLoadShedder {
   readonly loadShedder: LoadShedder;
   readonly slots: Slots;
   /**
-   * What the load shedder asks, for an adapter that answers itself: with a cap of its own beside that of all calls. Whom it has a reason
-   * for must be refused; he is counted.
+   * What the load shedder asks, for an adapter that answers itself: with a cap of its own beside
+   * that of all calls. Whom it has a reason for must be refused; he is counted.
    */
   sheddingFor(cap: Pick<Slots, 'free'>): Shedding;
   /** Since the start. */

@@ -5,8 +5,8 @@ export const JUDGE_MS = 25;
 /** A loop whose turns are longer than this has more to do than it can, milliseconds. */
 export const OVERLOAD_TURN_MS = 20;
 /**
- * The limit on calls in flight that an overload begins with, unless more are in flight already: a burst of less, such as the copies of
- * one proof that arrive together, is none.
+ * The limit on calls in flight that an overload begins with, unless more are in flight already: a
+ * burst of less, such as the copies of one proof that arrive together, is none.
  */
 export const FIRST_LIMIT = 128;
 /** So few calls cannot be what delays the loop: the limit is never lower. */
@@ -16,21 +16,28 @@ export const TARGET_TURN_MS = 4;
 /** The least and the most that one judgement multiplies the limit by. */
 export const LOWER = 0.25;
 export const RAISE = 1.05;
-/** How long an overload lasts at least, and between two looks at whether it is over, milliseconds. */
+/**
+ * How long an overload lasts at least, and between two looks at whether it is over, milliseconds.
+ */
 export const CALM_MS = 1_000;
 /** It is over when no more than this share of the calls that came had to be shed, */
 export const CALM_SHARE = 0.02;
-/** or when the loop had nothing to do for the rest of the time: then it was bursts that were shed, which it could have served. */
+/**
+ * or when the loop had nothing to do for the rest of the time: then it was bursts that were shed,
+ * which it could have served.
+ */
 export const CALM_BUSY = 0.75;
 
 /**
- * Whether the process is overloaded, with hysteresis, and how many calls may be in flight while it is. It begins with a long turn: that
- * alone refuses nobody, for the limit it begins with is above what is in flight. Its end cannot be read from the turns, because
- * shedding is what keeps them short.
+ * Whether the process is overloaded, with hysteresis, and how many calls may be in flight while it
+ * is. It begins with a long turn: that alone refuses nobody, for the limit it begins with is above
+ * what is in flight. Its end cannot be read from the turns, because shedding is what keeps them
+ * short.
  *
- * The limit follows the length of the turns, as long as calls meet it: down where turns are too long, up step by step where they are
- * short. So it need not be known what a call costs, nor how long merchants take: with a slow one the limit finds its place in the
- * hundreds, with a fast one and payments at twenty.
+ * The limit follows the length of the turns, as long as calls meet it: down where turns are too
+ * long, up step by step where they are short. So it need not be known what a call costs, nor how
+ * long merchants take: with a slow one the limit finds its place in the hundreds, with a fast one
+ * and payments at twenty.
  */
 export class OverloadDetector {
   #overloaded = false;
@@ -60,7 +67,10 @@ export class OverloadDetector {
     this.#bound = true;
   }
 
-  /** Takes what the loop did since the last judgement. `inFlight`: calls, now; `now`: milliseconds of a monotonic clock. */
+  /**
+   * Takes what the loop did since the last judgement. `inFlight`: calls, now; `now`: milliseconds
+   * of a monotonic clock.
+   */
   judge({ turnMs, busy }: EventLoopLag, inFlight: number, now: number): void {
     this.#busyMs += busy * (now - this.#judgedAt);
     this.#judgedAt = now;
@@ -79,7 +89,8 @@ export class OverloadDetector {
   }
 
   #lead(turnMs: number): void {
-    // Where nobody met it, it is not the calls it let in that make the turns long; and raised, it would be none when the next wave comes.
+    // Where nobody met it, it is not the calls it let in that make the turns long; and raised, it
+    // would be none when the next wave comes.
     if (!this.#bound) return;
     this.#bound = false;
     const factor = turnMs === 0 ? RAISE : Math.min(RAISE, Math.max(LOWER, TARGET_TURN_MS / turnMs));

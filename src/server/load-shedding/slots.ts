@@ -1,11 +1,17 @@
 /** Gives a place back once everything that holds it has ended. */
 export type Hold = () => () => void;
 
-/** The slots of calls in flight: one count that the load shedder, which only looks, and the middleware that admits share. */
+/**
+ * The slots of calls in flight: one count that the load shedder, which only looks, and the
+ * middleware that admits share.
+ */
 export interface Slots {
   /** Whether one more call may come in. */
   free(): boolean;
-  /** Takes a place, whether one is free or not. It is given back when every hold on it was let go; the first one must be taken at once. */
+  /**
+   * Takes a place, whether one is free or not. It is given back when every hold on it was let go;
+   * the first one must be taken at once.
+   */
   take(): Hold;
   inFlight(): number;
 }

@@ -12,9 +12,10 @@ const NOBODY = '-';
 const WITH_PORT = /^(?:([^:[\]]+)|\[([^[\]]+)\])(?::\d{1,5})?$/;
 
 /**
- * The client's network: an IPv4 address, or the first 56 bits of an IPv6 address, because that is what one household or server has.
- * `trustProxy`: how many proxies in front are believed to have appended the address they were called from to X-Forwarded-For, each
- * its own. An entry that is none ends the walk at the nearest hop that is known.
+ * The client's network: an IPv4 address, or the first 56 bits of an IPv6 address, because that is
+ * what one household or server has. `trustProxy`: how many proxies in front are believed to have
+ * appended the address they were called from to X-Forwarded-For, each its own. An entry that is
+ * none ends the walk at the nearest hop that is known.
  */
 export function clientNetwork(trustProxy: number): ClientOf {
   return function clientOf(req) {
@@ -23,7 +24,10 @@ export function clientNetwork(trustProxy: number): ClientOf {
   };
 }
 
-/** The same with IPv4 addresses by the 256 that one lease has: who causes costs to others must not do so from each of them. */
+/**
+ * The same with IPv4 addresses by the 256 that one lease has: who causes costs to others must not
+ * do so from each of them.
+ */
 export function wideNetwork(clientOf: ClientOf): ClientOf {
   return function wideNetworkOf(req) {
     const client = clientOf(req);
@@ -31,7 +35,10 @@ export function wideNetwork(clientOf: ClientOf): ClientOf {
   };
 }
 
-/** Walks the list from its end, which the nearest proxy wrote; what callers put in front is never looked at. */
+/**
+ * Walks the list from its end, which the nearest proxy wrote; what callers put in front is never
+ * looked at.
+ */
 function forwardedFor(field: string | string[] | undefined, hops: number, peer: string): string {
   let client = peer;
   let rest = Array.isArray(field) ? field.join(',') : field;

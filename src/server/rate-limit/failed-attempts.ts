@@ -2,13 +2,19 @@ import { RecentMap } from '../../time/recent-map.ts';
 import type { ClientOf } from './client-address.ts';
 import { MAX_CLIENTS } from './token-buckets.ts';
 
-/** Wrong tokens that one client may send within any minute: room for mistakes, far too few for a guess. */
+/**
+ * Wrong tokens that one client may send within any minute: room for mistakes, far too few for a
+ * guess.
+ */
 export const MAX_FAILED_ATTEMPTS = 10;
 const WINDOW_MS = 60_000;
 
 /** Counts wrong tries of each client, in the memory of this process. */
 interface FailedAttempts {
-  /** Notes one; the result is undefined, or how many seconds the client must wait, because there were too many already. */
+  /**
+   * Notes one; the result is undefined, or how many seconds the client must wait, because there
+   * were too many already.
+   */
   note(client: string): number | undefined;
 }
 
@@ -29,7 +35,10 @@ export function countFailedAttempts({
   maxClients?: number;
   now?: () => number;
 } = {}): FailedAttempts {
-  /** When the tries were that were heard, oldest first: what was not heard is no try, so waiting always helps. */
+  /**
+   * When the tries were that were heard, oldest first: what was not heard is no try, so waiting
+   * always helps.
+   */
   const heard = new RecentMap<number[]>(maxClients);
   return {
     note(client) {

@@ -5,7 +5,10 @@ import { MAX_DOCUMENT_BYTES } from '../../checkouts/operations.ts';
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 const OWNER = /^[A-Za-z0-9_-]{1,64}$/;
 const PRINTABLE = /^[!-~]*$/;
-/** Longest sealed answer, characters: a document that does not shrink, in base64url, and what the seal adds. */
+/**
+ * Longest sealed answer, characters: a document that does not shrink, in base64url, and what the
+ * seal adds.
+ */
 const MAX_SEALED_LENGTH = 2 * MAX_DOCUMENT_BYTES;
 /** A leap year, milliseconds. */
 const MAX_SPAN_MS = 366 * 86_400_000;

@@ -6,7 +6,10 @@ import { type Older, sameFields, scanPage } from './page.ts';
 /** Largest `data` of an event, bytes serialised (contract 6). */
 const MAX_EVENT_DATA_BYTES = 2_048;
 
-/** An event as it is stored: without its id, which is its position. Data that is too large is left out, never cut. */
+/**
+ * An event as it is stored: without its id, which is its position. Data that is too large is left
+ * out, never cut.
+ */
 export function eventJson(event: EventDraft): string {
   const { data, ...rest } = event;
   if (data === undefined || Buffer.byteLength(JSON.stringify(data)) > MAX_EVENT_DATA_BYTES) return JSON.stringify(rest);
@@ -22,7 +25,10 @@ export function parseEvent(id: string, json: string): CommerceEvent | undefined 
   }
 }
 
-/** How far the clocks of a gateway and of its store may differ, milliseconds, before a call's events are looked for too late. */
+/**
+ * How far the clocks of a gateway and of its store may differ, milliseconds, before a call's events
+ * are looked for too late.
+ */
 const CLOCKS_APART_MS = 10 * 60 * 1_000;
 
 /** Whether an event lies before everything that this call can have left behind. */
@@ -31,7 +37,10 @@ function eventFloor(callId: string): (id: string) => boolean {
   return (id) => comparePositions(id, floor) < 0;
 }
 
-/** A page of the feed over any store. What belongs to a call is looked for only back to when it came in. */
+/**
+ * A page of the feed over any store. What belongs to a call is looked for only back to when it came
+ * in.
+ */
 export async function eventPage(query: EventQuery, older: Older<CommerceEvent>): Promise<EventPage> {
   const { limit, cursor, requestId, callId, resourceId, type } = query;
   const matches = sameFields<CommerceEvent>({ requestId, callId, resourceId, type });

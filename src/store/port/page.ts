@@ -17,18 +17,27 @@ export function trimCount(): TrimCount {
   };
 }
 
-/** Most entries that one page looks at, so that a filter which matches nothing cannot read a whole ring of a million. */
+/**
+ * Most entries that one page looks at, so that a filter which matches nothing cannot read a whole
+ * ring of a million.
+ */
 const MAX_SCANNED = 20_000;
 /** Entries fetched at once while a filter is searched for. */
 const SCAN_BATCH = 500;
 
-/** One entry of a feed or a book. `item` is undefined when it was trimmed between two reads or cannot be read. */
+/**
+ * One entry of a feed or a book. `item` is undefined when it was trimmed between two reads or
+ * cannot be read.
+ */
 export interface Entry<T> {
   readonly id: string;
   readonly item: T | undefined;
 }
 
-/** Newest first, strictly older than `than` when given, at most `count`; fewer mean that the end was reached. */
+/**
+ * Newest first, strictly older than `than` when given, at most `count`; fewer mean that the end was
+ * reached.
+ */
 export type Older<T> = (than: string | undefined, count: number) => Promise<readonly Entry<T>[]>;
 
 interface Scan<T> {
@@ -43,8 +52,9 @@ interface Scan<T> {
 }
 
 /**
- * Collects a page. `next` is present only when something older is left: a further match, or entries nobody has looked at because
- * the page ended at its bound (it may then hold fewer items than asked for, even none).
+ * Collects a page. `next` is present only when something older is left: a further match, or entries
+ * nobody has looked at because the page ended at its bound (it may then hold fewer items than asked
+ * for, even none).
  */
 export async function scanPage<T>(
   scan: Scan<T>,

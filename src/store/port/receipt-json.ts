@@ -11,7 +11,10 @@ export function parseReceipt(json: string): Receipt | undefined {
   }
 }
 
-/** The index that a query is read from: the one that leaves the least to look through. `all`: the book itself. */
+/**
+ * The index that a query is read from: the one that leaves the least to look through. `all`: the
+ * book itself.
+ */
 export type ReceiptIndex =
   | { readonly kind: 'call'; readonly callId: string }
   | { readonly kind: 'request'; readonly requestId: string }
@@ -29,8 +32,8 @@ export function indexFor({ payment, callId, requestId, uncertain, delivered }: R
 }
 
 /**
- * A page of the book over any store. `older` reads from the index of the query. The receipt itself has the last word: an index entry may
- * stand for what it said a moment ago.
+ * A page of the book over any store. `older` reads from the index of the query. The receipt itself
+ * has the last word: an index entry may stand for what it said a moment ago.
  */
 export async function receiptPage(query: ReceiptQuery, older: Older<Receipt>): Promise<ReceiptPage> {
   const { limit, cursor, requestId, callId, payment, resourceId, delivered, uncertain } = query;

@@ -6,7 +6,10 @@ export interface RedisNode {
   readonly port: number;
 }
 
-/** Where Redis is found: one server, the primary that sentinels name, or a cluster. `url`: redis://, rediss:// or unix:///path. */
+/**
+ * Where Redis is found: one server, the primary that sentinels name, or a cluster. `url`: redis://,
+ * rediss:// or unix:///path.
+ */
 export type RedisAddress =
   | { readonly url: string }
   | {
@@ -20,13 +23,22 @@ export type RedisAddress =
     }
   | { readonly cluster: { readonly nodes: readonly RedisNode[] } };
 
-/** How Redis is reached. With `tls`, or rediss://, everything is encrypted, the way to the sentinels too. */
+/**
+ * How Redis is reached. With `tls`, or rediss://, everything is encrypted, the way to the sentinels
+ * too.
+ */
 export type RedisSettings = RedisAddress & {
   readonly username?: string;
   readonly password?: string;
-  /** `ca`: PEM of the authorities to trust instead of the well-known ones. `servername`: the name that the certificate must have. */
+  /**
+   * `ca`: PEM of the authorities to trust instead of the well-known ones. `servername`: the name
+   * that the certificate must have.
+   */
   readonly tls?: { readonly ca?: string; readonly servername?: string };
-  /** Replicas of the primary, as set up. From 2 on the writes around a settlement wait until one of them has them. */
+  /**
+   * Replicas of the primary, as set up. From 2 on the writes around a settlement wait until one of
+   * them has them.
+   */
   readonly replicas?: number;
 };
 
@@ -35,9 +47,14 @@ export interface StorageConfig {
   readonly engine: ({ readonly kind: 'redis' } & RedisSettings) | { readonly kind: 'sqlite'; readonly path: string };
   readonly eventsMaxLength: number;
   readonly receiptsMaxLength: number;
-  /** Delivered receipts older than this are dropped, milliseconds; absent: only their number counts. */
+  /**
+   * Delivered receipts older than this are dropped, milliseconds; absent: only their number counts.
+   */
   readonly receiptsMaxAgeMs?: number;
-  /** What is stored of buyers is sealed with them: the first seals, all of them open. Absent: it lies in clear. */
+  /**
+   * What is stored of buyers is sealed with them: the first seals, all of them open. Absent: it
+   * lies in clear.
+   */
   readonly sealing?: SealingKeys;
   /** Gateway processes that share the store. */
   readonly replicas: number;

@@ -15,7 +15,10 @@ interface Entry {
   readonly requestId: string;
 }
 
-/** One batch into the store. A store that recognises `batch` does not write a repeated one twice; one that upserts need not. */
+/**
+ * One batch into the store. A store that recognises `batch` does not write a repeated one twice;
+ * one that upserts need not.
+ */
 type WriteBatch<T> = (entries: readonly T[], batch: EventBatch) => Promise<void>;
 
 /** Carries entries (events, receipts of free calls) to the store off the request path. */
@@ -23,16 +26,19 @@ export interface WriteBehind<T extends Entry> {
   /** Never waits and never throws. */
   push(entry: T): void;
   /**
-   * Takes back what waits of one request, oldest first, so that a transition can carry it in its own write: at most a batch, because who
-   * knows the id of a request can make many calls under it.
+   * Takes back what waits of one request, oldest first, so that a transition can carry it in its
+   * own write: at most a batch, because who knows the id of a request can make many calls under it.
    */
   withdraw(requestId: string): readonly T[];
   /**
-   * Sends what waits now, without waiting for company; what comes meanwhile waits as ever. A store that fails leaves it waiting for the
-   * next attempt. Never throws.
+   * Sends what waits now, without waiting for company; what comes meanwhile waits as ever. A store
+   * that fails leaves it waiting for the next attempt. Never throws.
    */
   flush(): Promise<void>;
-  /** Sends what waits, with one attempt a batch, and stops; what could not be sent is counted as dropped. */
+  /**
+   * Sends what waits, with one attempt a batch, and stops; what could not be sent is counted as
+   * dropped.
+   */
   close(): Promise<void>;
   /** Entries lost so far. */
   dropped(): number;
@@ -51,7 +57,10 @@ export interface WriteBehindOptions {
   readonly firstPauseMs?: number;
 }
 
-/** Batches of 25 ms or 100 events, in order; a failed batch is kept and repeated as it was, with growing pauses. */
+/**
+ * Batches of 25 ms or 100 events, in order; a failed batch is kept and repeated as it was, with
+ * growing pauses.
+ */
 export function createWriteBehind<T extends Entry>(
   write: WriteBatch<T>,
   options: WriteBehindOptions = {},

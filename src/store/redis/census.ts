@@ -6,7 +6,10 @@ import type { RedisKeys } from './keys.ts';
 import { parts } from './reply.ts';
 import { CENSUS, run } from './script.ts';
 
-/** Counts what stands on the work list. Reads three fields of a record, never the proof in it. The result rejects with StoreError. */
+/**
+ * Counts what stands on the work list. Reads three fields of a record, never the proof in it. The
+ * result rejects with StoreError.
+ */
 export function redisCensus(redis: RedisClient, keys: RedisKeys): () => Promise<PaymentCensus> {
   return async function census() {
     const [open, ids] = await Promise.all([

@@ -35,8 +35,9 @@ import {
 const DONE = 1;
 
 /**
- * Claims of checkout operations. `replicated`: as for the ledger; a claim or an answer that a failover forgot would be made again, so
- * the merchant is not called, and the caller not told, before a replica has it.
+ * Claims of checkout operations. `replicated`: as for the ledger; a claim or an answer that a
+ * failover forgot would be made again, so the merchant is not called, and the caller not told,
+ * before a replica has it.
  */
 export function redisCheckouts(
   { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },

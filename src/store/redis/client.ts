@@ -14,14 +14,20 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_LONGEST_MS = 1_000;
 const RECONNECT_JITTER_MS = 100;
-/** Pause when no sentinel knew a primary, milliseconds: short, the failover that is awaited takes seconds. */
+/**
+ * Pause when no sentinel knew a primary, milliseconds: short, the failover that is awaited takes
+ * seconds.
+ */
 const SENTINEL_PAUSE_MS = 250;
-/** How often a command may be sent on to another node. A node that sends it on has not executed it. */
+/**
+ * How often a command may be sent on to another node. A node that sends it on has not executed it.
+ */
 const MAX_REDIRECTIONS = 3;
 const TRY_AGAIN_MS = 50;
 
 const COMMANDS = {
-  // Reject at once and never send again: a command whose answer was lost may have run, and only the caller knows its token.
+  // Reject at once and never send again: a command whose answer was lost may have run, and only the
+  // caller knows its token.
   maxRetriesPerRequest: 0,
   connectTimeout: CONNECT_TIMEOUT_MS,
   enableReadyCheck: true,
@@ -57,7 +63,8 @@ export interface Use {
  */
 export function createClient(settings: RedisSettings, { name, waitsMs = 0 }: Use): RedisClient {
   const connectionName = `acg-${name}-${hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-')}`;
-  // When a single reply is late is for `answered` to say: the client's own timer does not look into the socket before it gives up.
+  // When a single reply is late is for `answered` to say: the client's own timer does not look into
+  // the socket before it gives up.
   const named = { connectionName, socketTimeout: waitsMs + SOCKET_TIMEOUT_MS, ...credentials(settings) };
   if ('cluster' in settings) return clusterClient(settings.cluster.nodes, { ...named, ...encryption(settings) });
   if ('sentinel' in settings) return sentinelClient(settings, { ...named, ...encryption(settings) });

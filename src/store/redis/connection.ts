@@ -9,12 +9,15 @@ export interface StoreLog {
   warn(fields: object, message: string): void;
 }
 
-/** How long opening waits for a connection before it leaves that to the background, milliseconds. */
+/**
+ * How long opening waits for a connection before it leaves that to the background, milliseconds.
+ */
 const FIRST_CONNECTION_MS = 1_000;
 
 /**
- * Connects in the background: resolves when the connection is ready, when the first attempt failed, or after 1 s, so that a
- * gateway starts (and says that it is not ready) while its Redis is still down.
+ * Connects in the background: resolves when the connection is ready, when the first attempt failed,
+ * or after 1 s, so that a gateway starts (and says that it is not ready) while its Redis is still
+ * down.
  */
 export async function connect(settings: RedisSettings, use: Use, log: StoreLog | undefined): Promise<RedisClient> {
   const redis = createClient(settings, use);
@@ -33,7 +36,10 @@ export async function connect(settings: RedisSettings, use: Use, log: StoreLog |
   return redis;
 }
 
-/** One line when the connection is lost and one when it is back. The cause is only in the error event, not in rejected commands. */
+/**
+ * One line when the connection is lost and one when it is back. The cause is only in the error
+ * event, not in rejected commands.
+ */
 function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): void {
   let reported = false;
   let served = false;
@@ -55,7 +61,10 @@ function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): vo
   });
 }
 
-/** What becomes of a first message that the server does not understand: it hangs up, or waits for the rest of a line. */
+/**
+ * What becomes of a first message that the server does not understand: it hangs up, or waits for
+ * the rest of a line.
+ */
 const MISUNDERSTOOD = {
   plain: { sign: /ECONNRESET|EPIPE|closed/, hint: 'the server may expect TLS: use rediss:// or storage.redis.tls' },
   tls: { sign: /ECONNRESET|ETIMEDOUT|wrong version/, hint: 'the server may not speak TLS on this port' },

@@ -19,7 +19,10 @@ const ID_PREFIX = 'evt_';
 /** What the server says of a stream to which nothing was ever added. */
 const NO_STREAM = /\bno such key\b/;
 
-/** What follows a position. It is asked for itself too: an entry that is still there proves that nothing after it was dropped. */
+/**
+ * What follows a position. It is asked for itself too: an entry that is still there proves that
+ * nothing after it was dropped.
+ */
 async function stretchAfter(redis: RedisClient, key: string, position: string, count: number): Promise<EventStretch> {
   const found = (await answered(redis.xrange(key, streamId(position), '+', 'COUNT', count + 1))).map(entryOf);
   if (found[0]?.id === position) return { entries: found.slice(1), standing: 'held' };
@@ -67,8 +70,9 @@ function asList(value: unknown): readonly unknown[] {
 }
 
 /**
- * Follows the stream on a connection of its own, opened with the first read. What is there already is fetched first, together with the
- * position itself, so that a ring which dropped or forgot it is noticed also after the server was away; only then the server is asked to wait.
+ * Follows the stream on a connection of its own, opened with the first read. What is there already
+ * is fetched first, together with the position itself, so that a ring which dropped or forgot it is
+ * noticed also after the server was away; only then the server is asked to wait.
  */
 function redisTail(open: () => Promise<RedisClient>, key: string): EventTail {
   let opening: Promise<RedisClient> | undefined;
@@ -93,7 +97,10 @@ function redisTail(open: () => Promise<RedisClient>, key: string): EventTail {
   };
 }
 
-/** How long the number of a queue's last batch is remembered, milliseconds: far longer than a queue keeps repeating one. */
+/**
+ * How long the number of a queue's last batch is remembered, milliseconds: far longer than a queue
+ * keeps repeating one.
+ */
 const BATCH_MEMORY_MS = 3_600_000;
 
 /** The connections of the feed. */

@@ -10,11 +10,15 @@ import { CHECK, run } from './script.ts';
 import { weaknesses } from './setup.ts';
 
 /**
- * What this gateway knows of the epoch of the register: only who has seen one before can tell a store that lost it from one that is new.
- * Asked for with every readiness check and at every connection.
+ * What this gateway knows of the epoch of the register: only who has seen one before can tell a
+ * store that lost it from one that is new. Asked for with every readiness check and at every
+ * connection.
  */
 export interface EpochWatch {
-  /** What the script goes by: the birth that was seen before, milliseconds as text, and what an empty register begins with. */
+  /**
+   * What the script goes by: the birth that was seen before, milliseconds as text, and what an
+   * empty register begins with.
+   */
   readonly plan: () => { readonly known?: string; readonly first?: RegisterEpoch };
   /** Notes what stands there now, and tells the log of a loss. */
   readonly saw: (born: string) => void;
@@ -71,7 +75,9 @@ export function redisHealth(
   };
 }
 
-/** Writes and reads back, and sees to it that the register of mandates has an epoch. Never rejects. */
+/**
+ * Writes and reads back, and sees to it that the register of mandates has an epoch. Never rejects.
+ */
 export async function writable(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<StoreHealth> {
   const token = randomUUID();
   const plan = { token, keepMs: PROBE_KEEP_MS, ...epoch.plan() };

@@ -1,8 +1,14 @@
-/** Every key of one merchant, under one hash tag: one Cluster slot, so state, receipt and events change in one script. */
+/**
+ * Every key of one merchant, under one hash tag: one Cluster slot, so state, receipt and events
+ * change in one script.
+ */
 export interface RedisKeys {
   /** Hash: one payment record. */
   readonly payment: (payId: string) => string;
-  /** String: the payId of the payment that showed a token first, gone when the token is too old for a new purchase. */
+  /**
+   * String: the payId of the payment that showed a token first, gone when the token is too old for
+   * a new purchase.
+   */
   readonly token: (tokenId: string) => string;
   /** String: the answer kept with a payment, gone after its own time. */
   readonly kept: (payId: string) => string;
@@ -18,23 +24,35 @@ export interface RedisKeys {
   readonly events: string;
   /** Hash: receipt id to JSON. */
   readonly receipts: string;
-  /** Sorted sets, all scores 0: ids in their own order, which is time. Of delivered receipts, which are trimmed. */
+  /**
+   * Sorted sets, all scores 0: ids in their own order, which is time. Of delivered receipts, which
+   * are trimmed.
+   */
   readonly receiptsDone: string;
   /** Of receipts that are paid and not delivered: never trimmed. */
   readonly receiptsOwed: string;
   /** Of those among them of which something is not known (lists.ts). */
   readonly receiptsUncertain: string;
-  /** Sorted set, all scores 0: 22 characters of a digest over a request, call or payment, and the id of a receipt that belongs to it. */
+  /**
+   * Sorted set, all scores 0: 22 characters of a digest over a request, call or payment, and the id
+   * of a receipt that belongs to it.
+   */
   readonly receiptNames: string;
   /** Hash: the oldest and the newest receipt id that were ever trimmed, as `from` and `to`. */
   readonly receiptsTrimmed: string;
-  /** Sorted set: ids that an earlier release wrote and that stand on no list yet. Gone once they all do. */
+  /**
+   * Sorted set: ids that an earlier release wrote and that stand on no list yet. Gone once they all
+   * do.
+   */
   readonly receiptsUnlisted: string;
   /** Hash: the claimant of one task that waited, and its attempts, gone after its own time. */
   readonly task: (name: string) => string;
   /** Sorted set: names of declined tasks by the time until which they count, milliseconds. */
   readonly tasksDeclined: string;
-  /** Sorted set: what may be used once, closed mandates and checkouts, by the time until which it counts, milliseconds. */
+  /**
+   * Sorted set: what may be used once, closed mandates and checkouts, by the time until which it
+   * counts, milliseconds.
+   */
   readonly mandatesOnce: string;
   /** Hash: open mandate to its state as JSON, numbers in it as text. */
   readonly mandatesOpen: string;
@@ -46,11 +64,16 @@ export interface RedisKeys {
   readonly mandatesHeld: string;
   /** Sorted set: names of held claims by their end, milliseconds. */
   readonly mandatesHeldEnds: string;
-  /** Hash: what is stored of one key of a checkout operation (acp 12.3), with an expiry of its own. */
+  /**
+   * Hash: what is stored of one key of a checkout operation (acp 12.3), with an expiry of its own.
+   */
   readonly checkout: (name: string) => string;
   /** Hash: who holds one checkout session, gone after its own time. */
   readonly checkoutLock: (name: string) => string;
-  /** Hash: whose one checkout session is, as `owner` and `ends` (milliseconds), gone after its own time. */
+  /**
+   * Hash: whose one checkout session is, as `owner` and `ends` (milliseconds), gone after its own
+   * time.
+   */
   readonly checkoutOwner: (session: string) => string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;

@@ -45,7 +45,10 @@ import { DISCARD, DUE, FORGET, RENEW, RESERVE, run, WRITE } from './script.ts';
 /** Between the head, which is JSON of one line, and the body as it came. */
 const SEPARATOR = Buffer.from('\n');
 
-/** What write.lua is told of an answer to keep, and its bytes beside the plan. @throws RangeError a bug of the caller */
+/**
+ * What write.lua is told of an answer to keep, and its bytes beside the plan. @throws RangeError a
+ * bug of the caller
+ */
 function keptForm(keeping: Keeping): { readonly keepMs: number; readonly bytes: Buffer } {
   assertKeeping(keeping);
   const { answer, forMs } = keeping;
@@ -77,8 +80,9 @@ async function readRecord(redis: RedisClient, keys: RedisKeys, payId: string): P
 }
 
 /**
- * Records whose `dueAt` has come on the store's clock, the longest overdue first. A damaged record is passed over, so that it cannot
- * stop the work on all others; who asks for it by its id hears of it. @throws StoreError
+ * Records whose `dueAt` has come on the store's clock, the longest overdue first. A damaged record
+ * is passed over, so that it cannot stop the work on all others; who asks for it by its id hears of
+ * it. @throws StoreError
  */
 async function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
   const found = new Map<string, PaymentRecord>();
@@ -111,8 +115,9 @@ async function workAt(redis: RedisClient, keys: RedisKeys, payId: string): Promi
 }
 
 /**
- * The ledger in Redis: each write is one script, and each script knows the table only as the lists it is given. `replicated`: a
- * connection of its own on which the writes around a settlement wait for a replica; absent, they do not.
+ * The ledger in Redis: each write is one script, and each script knows the table only as the lists
+ * it is given. `replicated`: a connection of its own on which the writes around a settlement wait
+ * for a replica; absent, they do not.
  */
 export function redisLedger(
   { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },
@@ -164,7 +169,8 @@ export function redisLedger(
         plan,
       };
       const reservation = reservationOf(await run(redis, RESERVE, execution));
-      // Who takes an uncertain settlement over may send it: that it is `settling` must be safe first, whoever wrote it.
+      // Who takes an uncertain settlement over may send it: that it is `settling` must be safe
+      // first, whoever wrote it.
       if (replicated === undefined || reservation.kind !== 'granted' || reservation.record.state !== 'settling')
         return reservation;
       return reservationOf(await runReplicated(replicated, RESERVE, execution));
@@ -199,8 +205,8 @@ export function redisLedger(
 }
 
 /**
- * Between the first two money moves: a failover that forgot one of them would forget a payment. One that forgot a withdrawal would have
- * it settled for a buyer who was told that nothing was taken.
+ * Between the first two money moves: a failover that forgot one of them would forget a payment. One
+ * that forgot a withdrawal would have it settled for a buyer who was told that nothing was taken.
  */
 const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'withdrawn']);
 

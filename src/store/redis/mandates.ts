@@ -9,8 +9,8 @@ import { parts, refusalOf } from './reply.ts';
 import { FINISH, HOLD, run } from './script.ts';
 
 /**
- * The register for calls that pay nothing. `replicated`: as for the ledger; a use that a failover forgot could be made again, so the
- * merchant is not called before a replica has it.
+ * The register for calls that pay nothing. `replicated`: as for the ledger; a use that a failover
+ * forgot could be made again, so the merchant is not called before a replica has it.
  */
 export function redisMandates(
   { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },

@@ -18,8 +18,9 @@ import { redisSecrets, reportWeaknesses } from './setup.ts';
 import { redisTaskClaims } from './task-claims.ts';
 
 /**
- * Opens the store of one merchant in Redis (>= 7.0) or Valkey. Resolves within about a second also when the server is down: it
- * connects in the background, and `check` tells. `epoch`: what an empty register of mandates begins with, now unless it is given.
+ * Opens the store of one merchant in Redis (>= 7.0) or Valkey. Resolves within about a second also
+ * when the server is down: it connects in the background, and `check` tells. `epoch`: what an empty
+ * register of mandates begins with, now unless it is given.
  */
 export async function openRedisStore(
   options: RedisSettings & {
@@ -63,8 +64,9 @@ export async function openRedisStore(
 }
 
 /**
- * Looks for the epoch of the register now and at every later connection, before anything else is sent over it: a register is born before
- * the first checkout is handed out, and one that a restart emptied is known as that before it is written to.
+ * Looks for the epoch of the register now and at every later connection, before anything else is
+ * sent over it: a register is born before the first checkout is handed out, and one that a restart
+ * emptied is known as that before it is written to.
  */
 async function sightEpoch(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<void> {
   redis.on('ready', () => void writable(redis, keys, epoch));
@@ -72,8 +74,9 @@ async function sightEpoch(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch
 }
 
 /**
- * Puts the receipts of an earlier release on their lists, at every connection: during a rolling update the older processes still write
- * some. A failure is no reason to wait: whoever asks for a list has it done first.
+ * Puts the receipts of an earlier release on their lists, at every connection: during a rolling
+ * update the older processes still write some. A failure is no reason to wait: whoever asks for a
+ * list has it done first.
  */
 function listEarlierReceipts(redis: RedisClient, receipts: RedisReceipts, log: StoreLog | undefined): void {
   const list = async (): Promise<void> => {

@@ -9,20 +9,26 @@ import { bookKeys, type RedisKeys } from './keys.ts';
 import { parts } from './reply.ts';
 import { LIST, RECEIPT, RECEIPT_PAGE, run, TIDY } from './script.ts';
 
-/** Receipts of an earlier release that one step puts on their lists: a few milliseconds of the server. */
+/**
+ * Receipts of an earlier release that one step puts on their lists: a few milliseconds of the
+ * server.
+ */
 const LISTED_AT_ONCE = 250;
 
 /** The book, and what keeps it within its bounds. */
 export interface RedisReceipts extends ReceiptBook {
   /** Drops some of what is past the bounds. True: there may be more. */
   tidy(): Promise<boolean>;
-  /** Puts what an earlier release wrote on its lists; resolves, with how many there were, when none is left. */
+  /**
+   * Puts what an earlier release wrote on its lists; resolves, with how many there were, when none
+   * is left.
+   */
   listAll(): Promise<number>;
 }
 
 /**
- * The book of receipts: a hash of JSON, and sorted sets that sort by id, so that a page is one read and trimming needs no key that is not
- * declared.
+ * The book of receipts: a hash of JSON, and sorted sets that sort by id, so that a page is one read
+ * and trimming needs no key that is not declared.
  */
 export function redisReceipts(
   redis: RedisClient,

@@ -14,7 +14,9 @@ const NUMBERS: ReadonlySet<string> = new Set([
   'settledAt',
 ]);
 
-/** A hash as HGETALL gives it inside a script: field, value, field, value. @throws LedgerCorruption */
+/**
+ * A hash as HGETALL gives it inside a script: field, value, field, value. @throws LedgerCorruption
+ */
 export function recordOf(flat: unknown): PaymentRecord {
   if (!Array.isArray(flat)) throw new LedgerCorruption('the reply holds no record');
   return recordFrom(
@@ -29,7 +31,10 @@ export function recordFrom(fields: readonly (readonly [string, unknown])[]): Pay
   );
 }
 
-/** The reply of reserve.lua: kind, clock, record; of a mandate or a refusal its kind and why. @throws LedgerCorruption */
+/**
+ * The reply of reserve.lua: kind, clock, record; of a mandate or a refusal its kind and why.
+ * @throws LedgerCorruption
+ */
 export function reservationOf(reply: unknown): Reservation {
   const [kind, clock, flat] = parts(reply);
   if (kind === 'mandate') return { kind, reason: refusalOf(clock) };

@@ -20,7 +20,10 @@ export interface Script {
   readonly sha: string;
 }
 
-/** One execution: every key is declared. `plan` reaches the script as one JSON document, `bytes` beside it as they are. */
+/**
+ * One execution: every key is declared. `plan` reaches the script as one JSON document, `bytes`
+ * beside it as they are.
+ */
 export interface Execution {
   readonly keys: readonly string[];
   readonly plan: object;
@@ -36,7 +39,10 @@ function script(body: string): Script {
   return made;
 }
 
-/** payment, open, refusals, with a mandate the register (4), and with a token of ours which payment showed it first */
+/**
+ * payment, open, refusals, with a mandate the register (4), and with a token of ours which payment
+ * showed it first
+ */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./scripts/reserve.lua', import.meta.url), 'utf8'));
 /** payment, open, events, kept answer, book (6), and where uses are ended the register (4) */
 export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./scripts/write.lua', import.meta.url), 'utf8'));
@@ -92,9 +98,10 @@ export const SESSION_OWNERSHIP = script(
 export const CHECK = script(MANDATES + readFileSync(new URL('./scripts/check.lua', import.meta.url), 'utf8'));
 
 /**
- * Teaches the servers that just became ready all scripts. Without it the first use of each is sent twice, and a command that was
- * sent after it may overtake it: events would stand in the wrong order. Never rejects: a server that does not allow this still gets
- * every script with its first use.
+ * Teaches the servers that just became ready all scripts. Without it the first use of each is sent
+ * twice, and a command that was sent after it may overtake it: events would stand in the wrong
+ * order. Never rejects: a server that does not allow this still gets every script with its first
+ * use.
  */
 export async function loadScripts(redis: RedisClient): Promise<void> {
   const servers = redis instanceof Cluster ? redis.nodes('master') : [redis];

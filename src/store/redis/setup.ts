@@ -24,8 +24,8 @@ const SECTIONS = ['memory', 'persistence', 'replication'] as const;
 const ONLINE_REPLICA = /^slave\d+:.*\bstate=online\b/;
 
 /**
- * Why the server that holds our keys may lose payments as it is set up; empty when nothing is known against it. Managed servers may
- * refuse INFO: what cannot be known is no weakness. Never rejects.
+ * Why the server that holds our keys may lose payments as it is set up; empty when nothing is known
+ * against it. Managed servers may refuse INFO: what cannot be known is no weakness. Never rejects.
  */
 export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: number): Promise<readonly string[]> {
   // In a cluster the key leads all four to the node that has our slot.
@@ -39,8 +39,9 @@ export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: 
 }
 
 /**
- * What a crash of the server's machine forgets by a setting that is a choice and no mistake, so that the one who made it knows; empty when
- * that is nothing, or not known. Where CONFIG GET is not allowed INFO is all there is, and it does not tell. Never rejects.
+ * What a crash of the server's machine forgets by a setting that is a choice and no mistake, so
+ * that the one who made it knows; empty when that is nothing, or not known. Where CONFIG GET is not
+ * allowed INFO is all there is, and it does not tell. Never rejects.
  */
 export async function costs(redis: RedisClient, keys: RedisKeys): Promise<readonly string[]> {
   // In a cluster the key leads the others to the node that has our slot.
@@ -66,7 +67,10 @@ const FORGETS: Readonly<Record<string, string>> = {
 };
 const PAYMENTS = 'payments, deliveries and receipts';
 
-/** Tells the log once how the server is weak and what it may forget, and again when a reconnect (a failover, perhaps) finds something else. */
+/**
+ * Tells the log once how the server is weak and what it may forget, and again when a reconnect (a
+ * failover, perhaps) finds something else.
+ */
 export function reportWeaknesses(redis: RedisClient, keys: RedisKeys, replicas: number, log: StoreLog): void {
   const told = { weak: '', costs: '' };
   const look = async (): Promise<void> => {

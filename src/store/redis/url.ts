@@ -11,8 +11,9 @@ interface RedisUrl {
 }
 
 /**
- * Reads redis://[user:password@]host[:port][/db], rediss:// alike, and unix:///path/of.sock. The client's own reading would take
- * settings of the connection out of the query. A message says what is wrong and quotes nothing: there may be a password in it.
+ * Reads redis://[user:password@]host[:port][/db], rediss:// alike, and unix:///path/of.sock. The
+ * client's own reading would take settings of the connection out of the query. A message says what
+ * is wrong and quotes nothing: there may be a password in it.
  */
 export function readRedisUrl(
   text: string,

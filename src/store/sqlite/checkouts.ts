@@ -19,7 +19,10 @@ import {
 } from '../port/checkout-claim.ts';
 import type { Database } from './database.ts';
 
-/** Rows that are over, deleted along with one claim: more than one can add, so that the tables shrink after a rush. */
+/**
+ * Rows that are over, deleted along with one claim: more than one can add, so that the tables
+ * shrink after a rush.
+ */
 const PURGE_BATCH = 20;
 
 /** A key and, where the operation has one, its session. */
@@ -28,7 +31,9 @@ interface Names {
   readonly lock: string | undefined;
 }
 
-/** Claims of checkout operations as rows. Commands that run at once are serialized by the database. */
+/**
+ * Claims of checkout operations as rows. Commands that run at once are serialized by the database.
+ */
 export function sqliteCheckouts(database: Database): CheckoutClaims {
   const claims = rowsOf<ClaimRecord>(database, 'checkouts');
   const locks = rowsOf<LockRecord>(database, 'checkout_locks');

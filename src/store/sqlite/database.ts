@@ -21,15 +21,22 @@ const OWN_ERRORS = [LedgerCorruption, RangeError] as const;
 export interface Database {
   readonly db: DatabaseSync;
   /**
-   * Runs `work` with one reading of the store's clock; all of it becomes durable or none, and the answer comes when it is durable.
-   * Works of one turn of the event loop share a commit. `work` may use `db` and must not wait.
+   * Runs `work` with one reading of the store's clock; all of it becomes durable or none, and the
+   * answer comes when it is durable. Works of one turn of the event loop share a commit. `work` may
+   * use `db` and must not wait.
    */
   write<T>(work: (now: number) => T): Promise<T>;
   /** Sees what was answered before, and never what is not committed. */
   read<T>(work: (now: number) => T): Promise<T>;
-  /** Resolves after the next commit of this process, after `atMostMs`, or when the database is closed. */
+  /**
+   * Resolves after the next commit of this process, after `atMostMs`, or when the database is
+   * closed.
+   */
   nextCommit(atMostMs: number, signal: AbortSignal): Promise<void>;
-  /** Gives some of the space back that nothing needs any more. True: there is more. @throws StoreError */
+  /**
+   * Gives some of the space back that nothing needs any more. True: there is more. @throws
+   * StoreError
+   */
   giveBack(): boolean;
   /** What was asked for before is committed and answered. */
   close(): void;
@@ -92,7 +99,8 @@ function openFile(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     const shrinks = prepareForGivingBack(db);
-    // FULL: a settlement that was acknowledged must survive a power cut, and in WAL mode that is one fsync a commit.
+    // FULL: a settlement that was acknowledged must survive a power cut, and in WAL mode that is
+    // one fsync a commit.
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
     migrate(db);
     if (!shrinks) rebuildForGivingBack(db);
@@ -106,15 +114,18 @@ function openFile(path: string): DatabaseSync {
 /** `auto_vacuum` in the words of the engine. */
 const INCREMENTAL = 2;
 
-/** A file can give pages back when it was told so before its first table. Answers whether it can. */
+/**
+ * A file can give pages back when it was told so before its first table. Answers whether it can.
+ */
 function prepareForGivingBack(db: DatabaseSync): boolean {
   db.exec('PRAGMA auto_vacuum = INCREMENTAL');
   return Number(db.prepare('PRAGMA auto_vacuum').get()?.['auto_vacuum']) === INCREMENTAL;
 }
 
 /**
- * An older file is written anew once, some seconds for a million receipts, and needs as much free space as it takes. Where that is not to be
- * had, or somebody else has the file open, it stays as it is and only never shrinks.
+ * An older file is written anew once, some seconds for a million receipts, and needs as much free
+ * space as it takes. Where that is not to be had, or somebody else has the file open, it stays as
+ * it is and only never shrinks.
  */
 function rebuildForGivingBack(db: DatabaseSync): void {
   try {

@@ -13,7 +13,10 @@ import type { Entry } from '../port/page.ts';
 import { StoreError, type StoreLimits } from '../port/store.ts';
 import type { Database } from './database.ts';
 
-/** How often the file is looked at for what another process wrote, milliseconds. Writes of this one are noticed at once. */
+/**
+ * How often the file is looked at for what another process wrote, milliseconds. Writes of this one
+ * are noticed at once.
+ */
 const LOOK_EVERY_MS = 1_000;
 
 /** Follows the ring: woken by every commit of this process. */
@@ -40,8 +43,8 @@ const ID = /^evt_(\d+)-(\d+)$/;
 export type AppendEvents = (events: readonly EventDraft[], now: number) => void;
 
 /**
- * Positions grow strictly, also when the clock goes back: then the newest position's millisecond is kept and its sequence goes on,
- * the rule that Redis streams follow.
+ * Positions grow strictly, also when the clock goes back: then the newest position's millisecond is
+ * kept and its sequence goes on, the rule that Redis streams follow.
  */
 export function appendEvents({ db }: Database, limits: StoreLimits): AppendEvents {
   const newest = db.prepare('SELECT n, ms, seq FROM events ORDER BY n DESC LIMIT 1');

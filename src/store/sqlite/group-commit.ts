@@ -1,11 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-/** Most works in one commit: it blocks the event loop while it runs. What is left goes into the next one. */
+/**
+ * Most works in one commit: it blocks the event loop while it runs. What is left goes into the next
+ * one.
+ */
 export const MAX_GROUP = 64;
 
 /** Works that share commits. */
 interface GroupCommit {
-  /** Runs `work` between a begin and a commit that others may share, and answers after that commit. */
+  /**
+   * Runs `work` between a begin and a commit that others may share, and answers after that commit.
+   */
   write<T>(work: () => T): Promise<T>;
   /** Runs and commits at once what waits. */
   drain(): void;
@@ -19,14 +24,16 @@ interface Waiting {
 }
 
 /**
- * What is asked for in one turn of the event loop shares one transaction and one fsync, which is nearly all that a write costs.
- * Begin, works and commit run in one go, so nobody else on this connection ever sees a work that is not committed. Each work is all or
- * nothing for itself: one that throws is undone and rejects alone. A begin or a commit that fails rejects all.
+ * What is asked for in one turn of the event loop shares one transaction and one fsync, which is
+ * nearly all that a write costs. Begin, works and commit run in one go, so nobody else on this
+ * connection ever sees a work that is not committed. Each work is all or nothing for itself: one
+ * that throws is undone and rejects alone. A begin or a commit that fails rejects all.
  *
- * The commit waits for `setImmediate`, the end of the turn, not for the end of the microtasks: requests of several connections are read
- * in one turn, each with microtasks of its own, and do not meet there. Measured on a file, 16 and 64 connections: 2.7 and 3.6 times
- * the transitions a second this way, no gain the other way. One caller alone pays a few percent at most: the turn ends at once when
- * there is nothing else to do, and the fsync takes far longer.
+ * The commit waits for `setImmediate`, the end of the turn, not for the end of the microtasks:
+ * requests of several connections are read in one turn, each with microtasks of its own, and do not
+ * meet there. Measured on a file, 16 and 64 connections: 2.7 and 3.6 times the transitions a second
+ * this way, no gain the other way. One caller alone pays a few percent at most: the turn ends at
+ * once when there is nothing else to do, and the fsync takes far longer.
  *
  * `committed` is called after each commit; it must not throw.
  */

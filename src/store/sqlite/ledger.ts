@@ -27,7 +27,10 @@ import type { PutReceipts } from './receipts.ts';
 /** Expired answers deleted at once; each may be a quarter of a megabyte. */
 const PURGE_BATCH = 20;
 
-/** Kept answers, each readable until its own time. The writes run inside a transaction that somebody else opened. */
+/**
+ * Kept answers, each readable until its own time. The writes run inside a transaction that somebody
+ * else opened.
+ */
 interface AnswerRows {
   put(payId: string, keeping: Keeping, now: number): void;
   /** @throws LedgerCorruption */
@@ -72,14 +75,20 @@ function parseHeaders(json: string): KeptAnswer['headers'] {
   }
 }
 
-/** Payment records, each readable until it expires. The writes run inside a transaction that somebody else opened. */
+/**
+ * Payment records, each readable until it expires. The writes run inside a transaction that
+ * somebody else opened.
+ */
 interface PaymentRows {
   /** @throws LedgerCorruption */
   read(payId: string, now: number): PaymentRecord | undefined;
   write(record: PaymentRecord): void;
   remove(payId: string): void;
   purge(now: number): void;
-  /** A damaged record is passed over, so that it cannot stop the work on all others; who asks for it by its id hears of it. */
+  /**
+   * A damaged record is passed over, so that it cannot stop the work on all others; who asks for it
+   * by its id hears of it.
+   */
   due(now: number, limit: number): readonly PaymentRecord[];
 }
 
@@ -141,7 +150,10 @@ function parseRecord(json: string): PaymentRecord {
   return assertRecord(record);
 }
 
-/** Remembered refusals, each until its own time. The writes run inside a transaction that somebody else opened. */
+/**
+ * Remembered refusals, each until its own time. The writes run inside a transaction that somebody
+ * else opened.
+ */
 interface RefusalRows {
   put(refusal: Refusal, now: number): void;
   reason(proof: string, now: number): string | undefined;
@@ -175,7 +187,10 @@ function refusalRows({ db }: Database): RefusalRows {
   };
 }
 
-/** Which payment showed a token first. The writes run inside a transaction that somebody else opened. */
+/**
+ * Which payment showed a token first. The writes run inside a transaction that somebody else
+ * opened.
+ */
 interface TokenRows {
   /** The payId of that payment; undefined when none did, or the time is over. */
   shownFor(id: string, now: number): string | undefined;
@@ -220,7 +235,10 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
   const answers = answerRows(database);
   const refusals = refusalRows(database);
   const tokens = tokenRows(database);
-  /** Applies a pure command; `and` is what becomes true with it, and only when the command changed something. */
+  /**
+   * Applies a pure command; `and` is what becomes true with it, and only when the command changed
+   * something.
+   */
   const apply = <Answer>(
     payId: string,
     command: (record: PaymentRecord | undefined, now: number) => Outcome<Answer>,

@@ -10,7 +10,9 @@ import {
 import { assertCallName, assertClaim } from '../port/mandate-claim.ts';
 import type { Database } from './database.ts';
 
-/** The register of mandates as rows; all of it runs inside a transaction that somebody else opened. */
+/**
+ * The register of mandates as rows; all of it runs inside a transaction that somebody else opened.
+ */
 export interface SqliteRegister extends RegisterRows {
   /** Deletes some of what ended: along with each reservation. */
   purge(now: number): void;
@@ -61,7 +63,10 @@ export function registerRows({ db }: Database): SqliteRegister {
   };
 }
 
-/** The register for calls that pay nothing: claims are held under the name of the call until it is known what became of it. */
+/**
+ * The register for calls that pay nothing: claims are held under the name of the call until it is
+ * known what became of it.
+ */
 export function sqliteMandates(database: Database, register: SqliteRegister): MandateRegister {
   const { db } = database;
   const find = db.prepare('SELECT claim FROM mandates_held WHERE name = ? AND expires_at > ?');

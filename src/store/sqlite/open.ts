@@ -12,7 +12,9 @@ import { registerRows, sqliteMandates } from './mandates.ts';
 import { receiptRows, sqliteReceipts } from './receipts.ts';
 import { sqliteTaskClaims } from './task-claims.ts';
 
-/** Shared values as rows: a file has one process at a time, and its successor finds what it wrote. */
+/**
+ * Shared values as rows: a file has one process at a time, and its successor finds what it wrote.
+ */
 function sqliteSecrets(database: Database): SharedSecrets {
   const insert = database.db.prepare('INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING');
   const select = database.db.prepare('SELECT value FROM secrets WHERE name = ?');
@@ -26,8 +28,10 @@ function sqliteSecrets(database: Database): SharedSecrets {
 }
 
 /**
- * Opens the embedded store for one process. `path` is a file, whose directory is created, or `:memory:`. `now` is the store's
- * clock in milliseconds. `epoch`: what an empty register begins with, now unless it is given. @throws Error when the file cannot be used, belongs to something else, or is of a newer release.
+ * Opens the embedded store for one process. `path` is a file, whose directory is created, or
+ * `:memory:`. `now` is the store's clock in milliseconds. `epoch`: what an empty register begins
+ * with, now unless it is given. @throws Error when the file cannot be used, belongs to something
+ * else, or is of a newer release.
  */
 export function openSqliteStore(options: {
   readonly path: string;

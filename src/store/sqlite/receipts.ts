@@ -4,7 +4,10 @@ import { indexFor, parseReceipt, type ReceiptIndex, receiptPage } from '../port/
 import { type StoreLimits, TRIMMED_AT_ONCE } from '../port/store.ts';
 import type { Database } from './database.ts';
 
-/** Writes inside a transaction that somebody else opened, and drops the oldest delivered ones over the bound once for all of them. */
+/**
+ * Writes inside a transaction that somebody else opened, and drops the oldest delivered ones over
+ * the bound once for all of them.
+ */
 export type PutReceipts = (receipts: readonly Receipt[]) => void;
 
 /** The writes of the book, each inside a transaction that somebody else opened. */
@@ -94,7 +97,8 @@ export function sqliteReceipts(database: Database, rows: ReceiptRows, trimmed: T
   const byCall = select('call_id = ?');
   const byPayment = select('replay_key = ?');
   const uncertain = select('uncertain = 1');
-  // Two indexes, each read no further than the page: a request may have paid, or collected what another paid.
+  // Two indexes, each read no further than the page: a request may have paid, or collected what
+  // another paid.
   const byRequest = db.prepare(
     `SELECT id, receipt FROM (SELECT id, receipt FROM receipts WHERE request_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3)
      UNION SELECT id, receipt FROM (SELECT id, receipt FROM receipts WHERE resumed_from = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3)

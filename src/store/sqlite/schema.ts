@@ -33,7 +33,8 @@ export const MIGRATIONS: readonly string[] = [
 
   CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), token TEXT NOT NULL);
   `,
-  // Records learned when they are due and how their end is known. What was stored without is known by the weakest word that fits.
+  // Records learned when they are due and how their end is known. What was stored without is known
+  // by the weakest word that fits.
   `
   CREATE TABLE answers (
     pay_id     TEXT PRIMARY KEY,
@@ -67,7 +68,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX parked_waiting ON parked (expires_at) WHERE claimant IS NULL;
   CREATE INDEX parked_claimed ON parked (expires_at) WHERE claimant IS NOT NULL;
   `,
-  // What mandates were used for: closed mandates and checkouts, open mandates, claims of calls that pay nothing.
+  // What mandates were used for: closed mandates and checkouts, open mandates, claims of calls that
+  // pay nothing.
   `
   CREATE TABLE mandates_once (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL);
   CREATE INDEX mandates_once_expiry ON mandates_once (expires_at);
@@ -90,8 +92,9 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE checkout_locks (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX checkout_locks_expiry ON checkout_locks (expires_at);
   `,
-  // Receipts are found by how they stand and by what they belong to, and counted by how they stand: only delivered ones are trimmed.
-  // The columns are read from the receipt itself, so they cannot say anything else; of what is no JSON they say nothing.
+  // Receipts are found by how they stand and by what they belong to, and counted by how they stand:
+  // only delivered ones are trimmed. The columns are read from the receipt itself, so they cannot
+  // say anything else; of what is no JSON they say nothing.
   `
   DROP TRIGGER receipt_added;
   DROP TRIGGER receipt_dropped;
@@ -147,7 +150,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE refusals (proof TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX refusals_expiry ON refusals (expires_at);
   `,
-  // The buyer's secret: which payment showed a token first, and what all processes derive the tokens from.
+  // The buyer's secret: which payment showed a token first, and what all processes derive the
+  // tokens from.
   `
   CREATE TABLE buyer_tokens (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, pay_id TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX buyer_tokens_expiry ON buyer_tokens (expires_at);
@@ -155,7 +159,8 @@ export const MIGRATIONS: readonly string[] = [
   -- Names of messages, which stood for their callers before tokens did, open nothing any more.
   UPDATE payments SET record = json_remove(record, '$.hintDigest') WHERE json_valid(record);
   `,
-  // A task that waits for its payment is not kept any more, only which payment has it. What waited is asked for once more by its buyer.
+  // A task that waits for its payment is not kept any more, only which payment has it. What waited
+  // is asked for once more by its buyer.
   `
   DROP TABLE parked;
   CREATE TABLE task_claims (
@@ -172,7 +177,10 @@ export const MIGRATIONS: readonly string[] = [
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Creates or migrates the tables. @throws Error for a foreign database and for one of a newer version. */
+/**
+ * Creates or migrates the tables. @throws Error for a foreign database and for one of a newer
+ * version.
+ */
 export function migrate(db: DatabaseSync): void {
   const version = pragma(db, 'user_version');
   const owner = pragma(db, 'application_id');

@@ -2,7 +2,10 @@ import { type ClaimEnd, DECLINED, MAX_DECLINED, type TaskClaims } from '../../pa
 import { assertClaimant, assertNames, assertSpan } from '../port/task-claim.ts';
 import type { Database } from './database.ts';
 
-/** What is over, deleted along with one command: more than one, so that the tables shrink after a rush. */
+/**
+ * What is over, deleted along with one command: more than one, so that the tables shrink after a
+ * rush.
+ */
 const PURGE_BATCH = 20;
 
 /** One task that a payment has claimed. */

@@ -8,7 +8,9 @@ const LOOK_DEADLINE_MS = 1_000;
 /** What a look has found that is not over by then. */
 const LATE = { found: 'unreachable', cause: 'no answer in time' } as const;
 
-/** A component to look at in the background. `look` resolves with the cause when something is wrong. */
+/**
+ * A component to look at in the background. `look` resolves with the cause when something is wrong.
+ */
 export interface Watched {
   readonly name: string;
   readonly kind: 'store' | 'payment-provider' | 'authorization-provider';
@@ -30,13 +32,19 @@ export interface AdapterHealth {
   readonly checkedAt: string;
 }
 
-/** Looks at every component in the background, so that a probe is answered from memory whatever the components do. */
+/**
+ * Looks at every component in the background, so that a probe is answered from memory whatever the
+ * components do.
+ */
 export interface Monitor {
   /** Resolves at once after the first round, which it waits for at most 1 s. */
   readiness(): Promise<Readiness>;
   /** Enabled adapters as the discovery document shows them. */
   adapterHealth(): Readonly<Record<string, AdapterHealth>>;
-  /** Nothing is told after it: what a look that still runs meets is a component that is being closed. */
+  /**
+   * Nothing is told after it: what a look that still runs meets is a component that is being
+   * closed.
+   */
   close(): void;
 }
 
@@ -47,9 +55,15 @@ export function startMonitor(options: {
   readonly adapters: readonly string[];
   /** Whether the gateway still takes calls, and why not. */
   readonly gate: { readonly draining: () => boolean };
-  /** Whether the merchant can be called past the gateway: that degrades the first adapter, and nothing fails for it. */
+  /**
+   * Whether the merchant can be called past the gateway: that degrades the first adapter, and
+   * nothing fails for it.
+   */
   readonly bypassed?: () => boolean;
-  /** Whether the merchant can be reached. Without him nothing paid is sold; that too degrades the first adapter and fails nothing. */
+  /**
+   * Whether the merchant can be reached. Without him nothing paid is sold; that too degrades the
+   * first adapter and fails nothing.
+   */
   readonly backendReachable?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {
@@ -59,7 +73,8 @@ export function startMonitor(options: {
   let closed = false;
   let checkedAt = new Date().toISOString();
 
-  // Single flight per component: a look that hangs past its deadline is not joined by a second one, and fails every round that meets it.
+  // Single flight per component: a look that hangs past its deadline is not joined by a second one,
+  // and fails every round that meets it.
   const looking = new Set<Watched>();
   const look = (component: Watched): ReturnType<Watched['look']> => {
     if (looking.has(component)) return Promise.resolve(LATE);

@@ -28,12 +28,16 @@ const FAILURES_TO_FAIL = 3;
 /** Time since the last good look that does the same, milliseconds. */
 const STALE_AFTER_MS = 10_000;
 
-/** Before the first look nothing is good: a component that was never seen working does not get the benefit of the doubt. */
+/**
+ * Before the first look nothing is good: a component that was never seen working does not get the
+ * benefit of the doubt.
+ */
 export const UNSEEN: CheckState = { status: 'fail', last: 'unreachable', failures: 0, lastGoodAt: -STALE_AFTER_MS };
 
 /**
- * The transitions of contract 2: the first failure warns, the third in a row (or 10 s without a good look) fails, one good look
- * passes. A store that cannot write fails at once; a degraded component warns and serves.
+ * The transitions of contract 2: the first failure warns, the third in a row (or 10 s without a
+ * good look) fails, one good look passes. A store that cannot write fails at once; a degraded
+ * component warns and serves.
  */
 export function observe(state: CheckState, found: Observation, now: number): CheckState {
   if (found === 'ok') return { status: 'pass', last: found, failures: 0, lastGoodAt: now };

@@ -3,7 +3,10 @@ import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import type { Store } from '../../store/port/store.ts';
 import type { Watched } from './monitor.ts';
 
-/** What readiness depends on: the store, the rail when something has a price, the keys of mandates, and the adapters that are mounted. */
+/**
+ * What readiness depends on: the store, the rail when something has a price, the keys of mandates,
+ * and the adapters that are mounted.
+ */
 export function watched(parts: {
   readonly config: { readonly protocols: Readonly<Record<string, { readonly enabled: boolean }>> };
   readonly store: Store;

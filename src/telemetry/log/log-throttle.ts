@@ -1,4 +1,7 @@
-/** Lines of one kind that are written within a second; the rest of that second is one line with their number. */
+/**
+ * Lines of one kind that are written within a second; the rest of that second is one line with
+ * their number.
+ */
 export const LINES_A_SECOND = 10;
 const SECOND_MS = 1_000;
 
@@ -18,8 +21,8 @@ const REAL: ThrottleTime = {
 };
 
 /**
- * Lets the first lines of each kind through, and tells at the end of the second how many were held back: one fault prints a line for
- * every call it meets, and what it drowns is what explains it.
+ * Lets the first lines of each kind through, and tells at the end of the second how many were held
+ * back: one fault prints a line for every call it meets, and what it drowns is what explains it.
  */
 export function throttled(
   heldBack: (kind: string, lines: number) => void,

@@ -19,9 +19,10 @@ const BUFFER_BYTES = 4_096;
 const FLUSH_EVERY_MS = 500;
 
 /**
- * The log: JSON lines on stdout. Secrets are kept out by type, not by redaction: a serialiser names the few fields that may be
- * written, so a header that nobody thought of cannot appear. `secrets` are the configured ones; they are the last net, for peers
- * that quote what they were sent in their error messages.
+ * The log: JSON lines on stdout. Secrets are kept out by type, not by redaction: a serialiser names
+ * the few fields that may be written, so a header that nobody thought of cannot appear. `secrets`
+ * are the configured ones; they are the last net, for peers that quote what they were sent in their
+ * error messages.
  */
 export function createLog(level: string, secrets: readonly string[], destination?: DestinationStream): Log {
   const out =
@@ -32,7 +33,10 @@ export function createLog(level: string, secrets: readonly string[], destination
   );
 }
 
-/** Replaces whatever secret stands in a line. Lines are JSON, so the secrets are looked for as JSON spells them. */
+/**
+ * Replaces whatever secret stands in a line. Lines are JSON, so the secrets are looked for as JSON
+ * spells them.
+ */
 function masked(out: DestinationStream & { flush?: () => void }, secrets: readonly string[]): DestinationStream {
   const spelled = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
   return {
@@ -48,9 +52,10 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
 /** Longest path in a line, characters: a caller may send 32 KiB of it. */
 const MAX_PATH = 512;
 /**
- * One line a request: ids, method, path without query, status, milliseconds; of a message to an adapter also channel, resource and what
- * became of it (of a refused mandate why), and the trace it belongs to. No headers in either direction.
- * `shown`: what of a raw path may be written, where that is not all of it.
+ * One line a request: ids, method, path without query, status, milliseconds; of a message to an
+ * adapter also channel, resource and what became of it (of a refused mandate why), and the trace it
+ * belongs to. No headers in either direction. `shown`: what of a raw path may be written, where
+ * that is not all of it.
  */
 export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (path: string) => string = (path) => path) {
   const requestLine = (req: Request, res: Response, ms: number): object => {
@@ -73,21 +78,26 @@ export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (pat
   return pinoHttp<Request, Response>({
     logger: log,
     wrapSerializers: false,
-    // The line is made from the two objects below alone: a child logger with the request in it would cost as much again.
+    // The line is made from the two objects below alone: a child logger with the request in it
+    // would cost as much again.
     quietResLogger: true,
     serializers: { req: () => undefined },
     genReqId: () => '',
     customAttributeKeys: { responseTime: 'ms' },
     customSuccessObject: (req, res, { ms }: { ms: number }) => requestLine(req, res, ms),
     customErrorObject: (req, res, _error, { ms }: { ms: number }) => requestLine(req, res, ms),
-    // An answer that did not get out is worth a look, and so is a failure that JSON-RPC answers with 200.
+    // An answer that did not get out is worth a look, and so is a failure that JSON-RPC answers
+    // with 200.
     customLogLevel: (_req, res) =>
       res.statusCode >= 500 || !res.writableFinished || isFailure(outcomeOf(res)) ? 'warn' : 'info',
     customErrorMessage: (_req, res) => (res.writableFinished ? 'request completed' : 'request aborted'),
   });
 }
 
-/** Type, code and message, along the chain of causes; no stack and no own properties, where libraries put what they sent. */
+/**
+ * Type, code and message, along the chain of causes; no stack and no own properties, where
+ * libraries put what they sent.
+ */
 function errorFields(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, cause } = error;
@@ -101,8 +111,8 @@ function errorFields(error: unknown, depth = 0): object {
 }
 
 /**
- * One line for each failure that is ours or the merchant's, ten a second of a kind; what a caller did wrong is in the request's own
- * line.
+ * One line for each failure that is ours or the merchant's, ten a second of a kind; what a caller
+ * did wrong is in the request's own line.
  */
 export function failureLog(log: Log) {
   const spare = throttled((code, lines) => log.warn({ code, lines }, 'as many more of these in this second'));
@@ -131,7 +141,9 @@ export function healthLog(log: Log) {
   };
 }
 
-/** One line for each refusal of bytes that never became a request: no other line would tell of them. */
+/**
+ * One line for each refusal of bytes that never became a request: no other line would tell of them.
+ */
 export function refusalLog(log: Log) {
   return (refusal: GatewayError, requestId: string): void =>
     log.info({ requestId, code: refusal.code, reason: refusal.details?.reason }, 'not a request');

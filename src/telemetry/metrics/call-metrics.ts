@@ -16,7 +16,10 @@ export interface CallMetrics {
   closed(res: Response): void;
 }
 
-/** Whatever a label can say comes from the catalogue or from our own words: no caller can make a new time series. */
+/**
+ * Whatever a label can say comes from the catalogue or from our own words: no caller can make a new
+ * time series.
+ */
 export function callMetrics(registry: Registry, durations: Durations): CallMetrics {
   const registers = [registry];
   const calls = new Counter({
@@ -27,7 +30,8 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
     labelNames: ['resource', 'channel', 'outcome'] as const,
     registers,
   });
-  // Of its own, because an alert on its growth needs the zero, and a label that was never used has none.
+  // Of its own, because an alert on its growth needs the zero, and a label that was never used has
+  // none.
   const bugs = new Counter({
     name: 'acg_bugs_total',
     help: 'Calls that ended with INTERNAL_ERROR. The log line "a bug" says where.',

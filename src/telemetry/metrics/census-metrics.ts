@@ -7,7 +7,10 @@ const COUNT_EVERY_MS = 5_000;
 /** Longest wait for a count, milliseconds; a scrape without these gauges is better than none. */
 const COUNT_DEADLINE_MS = 300;
 
-/** Gauges of what stands open in the store, counted when somebody asks. Every gateway of the merchant shows the same. */
+/**
+ * Gauges of what stands open in the store, counted when somebody asks. Every gateway of the
+ * merchant shows the same.
+ */
 export function censusMetrics(
   registry: Registry,
   census: () => Promise<PaymentCensus>,

@@ -31,11 +31,17 @@ const OUTCOMES: readonly ClaimOutcome[] = [
   'unavailable',
 ];
 
-/** Places in documents that are told apart; a merchant who finds more ways to be wrong must not fill the memory. */
+/**
+ * Places in documents that are told apart; a merchant who finds more ways to be wrong must not fill
+ * the memory.
+ */
 export const MAX_POINTERS = 64;
 const OTHER = 'other';
 
-/** Registers them. An alert on the growth of a counter needs its zero, so labels of closed lists begin with one. */
+/**
+ * Registers them. An alert on the growth of a counter needs its zero, so labels of closed lists
+ * begin with one.
+ */
 export function checkoutMetrics(registry: Registry): CheckoutMetrics {
   const registers = [registry];
   const claims = new Counter({
@@ -142,7 +148,10 @@ export interface CheckoutWatch extends ClaimWatch {
   contradiction(found: Asked & { readonly contradiction: string }): void;
 }
 
-/** Counts everything, and writes a line for what an operator or the merchant has to put right, ten a second of a kind. */
+/**
+ * Counts everything, and writes a line for what an operator or the merchant has to put right, ten a
+ * second of a kind.
+ */
 export function watchCheckouts(metrics: { checkouts(): CheckoutMetrics }, log: Log): CheckoutWatch {
   const counts = metrics.checkouts();
   const spare = throttled((kind, lines) => log.warn({ kind, lines }, 'as many more of these in this second'));

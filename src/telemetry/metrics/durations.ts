@@ -12,15 +12,19 @@ export interface Duration {
 
 /** Histograms of durations. */
 export interface Durations {
-  /** One histogram in seconds with one label. Its values are words of ours: letters and underscores, never a caller's. */
+  /**
+   * One histogram in seconds with one label. Its values are words of ours: letters and underscores,
+   * never a caller's.
+   */
   histogram(name: string, help: string, label: string): (value: string) => Duration;
   /** All of them in the text format of Prometheus, version 0.0.4. */
   text(): string;
 }
 
 /**
- * Counts durations in plain arrays, and writes them only when somebody asks: prom-client's histogram finds its labels anew for each
- * time, which costs ten times as much, and a call passes nine of them.
+ * Counts durations in plain arrays, and writes them only when somebody asks: prom-client's
+ * histogram finds its labels anew for each time, which costs ten times as much, and a call passes
+ * nine of them.
  */
 export function createDurations(): Durations {
   const histograms: (() => string)[] = [];
@@ -73,7 +77,10 @@ type Timed = <Asked extends readonly unknown[], Answer>(
   ask: (...asked: Asked) => Promise<Answer>,
 ) => (...asked: Asked) => Promise<Answer>;
 
-/** A histogram `<name>_seconds` of all answers and a counter `<name>_failures_total` of those that were none. */
+/**
+ * A histogram `<name>_seconds` of all answers and a counter `<name>_failures_total` of those that
+ * were none.
+ */
 export function stopwatch(
   registry: Registry,
   durations: Durations,

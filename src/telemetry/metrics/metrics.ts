@@ -12,8 +12,9 @@ const EVENT_LOOP_LOOK_MS = 20;
 let registry: Registry | undefined;
 
 /**
- * CPU, memory, garbage collection, event loop and descriptors, under the names that everybody's dashboards know. One registry a
- * process, whatever the number of gateways in it: the observers behind it cannot be stopped. They keep no process alive.
+ * CPU, memory, garbage collection, event loop and descriptors, under the names that everybody's
+ * dashboards know. One registry a process, whatever the number of gateways in it: the observers
+ * behind it cannot be stopped. They keep no process alive.
  */
 function processMetrics(): Registry {
   if (registry === undefined) {
@@ -26,7 +27,10 @@ function processMetrics(): Registry {
 /** What should have been kept and was not, each with a line in the log. */
 type Dropped = 'event' | 'receipt' | 'delivery';
 
-/** A number that somebody else keeps; read when it is asked for. Undefined: it is not known now, and not shown. */
+/**
+ * A number that somebody else keeps; read when it is asked for. Undefined: it is not known now, and
+ * not shown.
+ */
 interface Fact {
   /** In the style of Prometheus: `acg_`, then the thing, then its unit. */
   readonly name: string;
@@ -35,7 +39,10 @@ interface Fact {
   readonly read: () => number | undefined | Promise<number | undefined>;
 }
 
-/** The same with one label. Its values must come from a closed list: what a caller can choose would fill the memory of everybody. */
+/**
+ * The same with one label. Its values must come from a closed list: what a caller can choose would
+ * fill the memory of everybody.
+ */
 export interface LabelledFact extends Omit<Fact, 'read'> {
   readonly label: string;
   readonly read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
@@ -47,9 +54,15 @@ export interface Metrics {
   readonly payments: PaymentMetrics;
   /** Begins to count checkouts: called once, where they are served. */
   checkouts(): CheckoutMetrics;
-  /** `event`, `receipt`: the waiting queue was full. `delivery`: how a paid call ended could not be written; its lease will end. */
+  /**
+   * `event`, `receipt`: the waiting queue was full. `delivery`: how a paid call ended could not be
+   * written; its lease will end.
+   */
   dropped(what: Dropped, count: number): void;
-  /** A round of the reconciler that failed, or a payment that it could not bring to an end this time. */
+  /**
+   * A round of the reconciler that failed, or a payment that it could not bring to an end this
+   * time.
+   */
   notReconciled(): void;
   /** Shows a number that goes up and down. */
   gauge(fact: Fact | LabelledFact): void;
@@ -68,7 +81,10 @@ interface MetricsParts {
   readonly census: () => Promise<PaymentCensus>;
 }
 
-/** Each gateway has a registry of its own, so that several in one process do not count for each other. */
+/**
+ * Each gateway has a registry of its own, so that several in one process do not count for each
+ * other.
+ */
 export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
   const registry = new Registry();
   const registers = [registry];

@@ -4,16 +4,21 @@ import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import { type Durations, stopwatch } from './durations.ts';
 
 /**
- * Who kept a buyer from what he paid for. `merchant`: his service failed. `client_gone`: the merchant answered and nobody was there to
- * take it. `gateway`: the fault is ours, be it a death, a drain, no memory or a bug.
+ * Who kept a buyer from what he paid for. `merchant`: his service failed. `client_gone`: the
+ * merchant answered and nobody was there to take it. `gateway`: the fault is ours, be it a death, a
+ * drain, no memory or a bug.
  */
 export const UNDELIVERED_CAUSES = ['merchant', 'client_gone', 'gateway'] as const;
 type UndeliveredCause = (typeof UNDELIVERED_CAUSES)[number];
 
-/** The cause of a write that ends in `undelivered`, from what that write tells the books (contract 6). */
+/**
+ * The cause of a write that ends in `undelivered`, from what that write tells the books (contract
+ * 6).
+ */
 export function undeliveredCause({ receipt, events }: Pick<Advance, 'receipt' | 'events'>): UndeliveredCause {
   const code = receipt?.metadata?.backendErrorCode;
-  // Without a code nothing failed: the answer was fetched behind the buyer's back and waits for him.
+  // Without a code nothing failed: the answer was fetched behind the buyer's back and waits for
+  // him.
   if (code === undefined || code === 'CLIENT_GONE') return 'client_gone';
   if (code !== 'BACKEND_ERROR') return 'gateway';
   const failed = events.findLast(({ type }) => type === 'backend.failed');
@@ -28,9 +33,10 @@ type Money = Pick<PaymentRecord, 'network' | 'asset'>;
 export type PricedIn = ReadonlyMap<string, { readonly requirements: Money }>;
 
 /**
- * Counts the money of settled payments. Resources come from the catalogue, networks and assets from our own offers: no caller can make
- * a new time series. Sums are whole numbers of any size and become doubles only when somebody asks: a double that has grown large
- * would swallow small amounts for good.
+ * Counts the money of settled payments. Resources come from the catalogue, networks and assets from
+ * our own offers: no caller can make a new time series. Sums are whole numbers of any size and
+ * become doubles only when somebody asks: a double that has grown large would swallow small amounts
+ * for good.
  */
 function revenueMetric(
   registry: Registry,
@@ -64,13 +70,18 @@ function revenueMetric(
   };
 }
 
-/** Watches what moves money: the ledger and the rail as they are, but for what is counted and timed. */
+/**
+ * Watches what moves money: the ledger and the rail as they are, but for what is counted and timed.
+ */
 export interface PaymentMetrics {
   ledger(ledger: PaymentLedger): PaymentLedger;
   rail<Rail extends PaymentRail>(rail: Rail): Rail;
 }
 
-/** `sold`: whether a resource is in the catalogue; a record may be older than it. `offers`: what its paid ones are paid in. */
+/**
+ * `sold`: whether a resource is in the catalogue; a record may be older than it. `offers`: what its
+ * paid ones are paid in.
+ */
 export function paymentMetrics(
   registry: Registry,
   durations: Durations,

@@ -17,8 +17,10 @@ interface Collector {
 }
 
 /**
- * The collector of traces, or undefined: without an endpoint nothing is traced. The exporter reads the same variables itself.
- * @throws ConfigError for an endpoint that is no URL of HTTP; it would send the spans somewhere else
+ * The collector of traces, or undefined: without an endpoint nothing is traced. The exporter reads
+ * the same variables itself.
+ * @throws ConfigError for an endpoint that is no URL of HTTP; it would send the spans somewhere
+ * else
  */
 export function collectorFrom(env: Environment): Collector | undefined {
   const endpoints = ENDPOINTS.filter((name) => said(env, name) !== undefined);

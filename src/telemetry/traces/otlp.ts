@@ -12,13 +12,17 @@ import type { Tracing } from './tracing.ts';
 
 /** How long the last spans may take at the end of the process, milliseconds. */
 const LAST_SPANS_MS = 2_000;
-/** Spans that wait for the collector; then new ones are lost. OTEL_BSP_MAX_QUEUE_SIZE says otherwise. */
+/**
+ * Spans that wait for the collector; then new ones are lost. OTEL_BSP_MAX_QUEUE_SIZE says
+ * otherwise.
+ */
 const DEFAULT_QUEUE = 2_048;
 
 /**
- * Sends traces to the collector of the standard variables, which the exporter, the batches, the sampler and the resource read
- * themselves. Calls only put their spans into a bounded queue: a collector that is slow, dead or hostile costs spans and nothing else.
- * `onTrouble` is told when it begins to fail, not for every attempt.
+ * Sends traces to the collector of the standard variables, which the exporter, the batches, the
+ * sampler and the resource read themselves. Calls only put their spans into a bounded queue: a
+ * collector that is slow, dead or hostile costs spans and nothing else. `onTrouble` is told when it
+ * begins to fail, not for every attempt.
  */
 export function openOtlp(
   env: Readonly<Record<string, string | undefined>>,

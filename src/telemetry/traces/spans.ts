@@ -23,7 +23,10 @@ import { PASSED_ON, type Tracing, traceOf } from './tracing.ts';
 const STEPS: ReadonlySet<StepName> = new Set(['verify', 'settle', 'forward', 'conclude']);
 /** Asked every few seconds by those who watch the pod. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready']);
-/** The one header field that the merchant is told of his parent span (W3C Trace Context, section 3.2). */
+/**
+ * The one header field that the merchant is told of his parent span (W3C Trace Context, section
+ * 3.2).
+ */
 const VERSION = '00';
 
 /** One request on its way: a span for all of it, and one for the middleware that has it. */
@@ -133,7 +136,10 @@ function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
   return `${VERSION}-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** What can be said of a request without saying what is in it: nothing here but the request's id comes from the caller. */
+/**
+ * What can be said of a request without saying what is in it: nothing here but the request's id
+ * comes from the caller.
+ */
 function describe(span: Span, req: Request, res: Response): void {
   const route = routeOf(req);
   const outcome = outcomeOf(res);

@@ -15,9 +15,15 @@ export interface Tracing {
   traceId(req: Request, res: Response): string | undefined;
   /** A request is over. */
   closed(req: Request, res: Response): void;
-  /** Spans of this process that the collector does not have: the queue was full, or it did not take them. */
+  /**
+   * Spans of this process that the collector does not have: the queue was full, or it did not take
+   * them.
+   */
   lost(): SpanLosses;
-  /** Hands over what waits. False: the collector did not take it in time, and may still be waited for. */
+  /**
+   * Hands over what waits. False: the collector did not take it in time, and may still be waited
+   * for.
+   */
   close(): Promise<boolean>;
 }
 
@@ -33,7 +39,10 @@ export const PASSED_ON: Tracing = {
   close: async () => true,
 };
 
-/** What the caller said of his trace: in the words of his protocol once they are read, before that in the head of the request. */
+/**
+ * What the caller said of his trace: in the words of his protocol once they are read, before that
+ * in the head of the request.
+ */
 export function traceOf(
   req: Request,
   res: Response,

@@ -15,7 +15,9 @@ export const VCT = {
   closedPayment: 'mandate.payment.1',
 } as const;
 
-/** The members of a public key that `cnf` carries: a verifier refuses everything that is private. */
+/**
+ * The members of a public key that `cnf` carries: a verifier refuses everything that is private.
+ */
 export interface PublicPoint {
   readonly kty: string;
   readonly crv: string;

@@ -9,7 +9,10 @@ export interface Signer {
   sign(text: string): string;
 }
 
-/** A value that is handed over apart from its token (RFC 9901, section 4.2), and the digest that stands in its place. */
+/**
+ * A value that is handed over apart from its token (RFC 9901, section 4.2), and the digest that
+ * stands in its place.
+ */
 export interface Disclosure {
   readonly text: string;
   readonly digest: string;
@@ -29,7 +32,9 @@ export function base64url(text: string): string {
   return Buffer.from(text, 'utf8').toString('base64url');
 }
 
-/** base64url of SHA-256 over the ASCII of a text: digests, `sd_hash`, `checkout_hash`, identities. */
+/**
+ * base64url of SHA-256 over the ASCII of a text: digests, `sd_hash`, `checkout_hash`, identities.
+ */
 export function hashOf(text: string): string {
   return createHash('sha256').update(text, 'ascii').digest('base64url');
 }

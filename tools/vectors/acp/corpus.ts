@@ -15,7 +15,10 @@ export interface CorpusCase {
 
 const DIRECTIONS: readonly string[] = ['request', 'response', 'error', 'discovery'];
 
-/** Reads a file of labelled documents (acp 14). Members about the origin of a document are not read. @throws Error that names the member that is wrong */
+/**
+ * Reads a file of labelled documents (acp 14). Members about the origin of a document are not read.
+ * @throws Error that names the member that is wrong
+ */
 export function readCorpus(path: string): readonly CorpusCase[] {
   const value = readJson(path);
   const file = membersOf(value, 'the file');

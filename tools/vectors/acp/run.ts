@@ -7,9 +7,10 @@ const LOOSENED: ReadonlySet<string> = new Set(RELAXED.wire);
 const REQUESTS: ReadonlySet<string> = new Set(REQUEST_NAMES);
 
 /**
- * `acg vectors acp FILE`: puts every document of a file through the validators that serve. The strict build must say what the official
- * schema says; so must the wire build, except that it takes the requests that a tag names as loosened. One line for every verdict that
- * is another, and one with the counts. Returns how many there were.
+ * `acg vectors acp FILE`: puts every document of a file through the validators that serve. The
+ * strict build must say what the official schema says; so must the wire build, except that it takes
+ * the requests that a tag names as loosened. One line for every verdict that is another, and one
+ * with the counts. Returns how many there were.
  * @throws Error for a file that is not understood
  */
 export function corpusMismatches(file: string): number {

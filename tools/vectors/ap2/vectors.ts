@@ -18,8 +18,9 @@ const MAX_ENTRIES = 100;
 const FOREVER: RegisterEpoch = { born: 0, openFrom: 0 };
 
 /**
- * `acg vectors ap2 FILE`: presents every case of a file (ap2 15) to the verifier and the register that serve, each from an empty
- * register. One line for every case that comes out otherwise, and one with the counts. Returns how many came out otherwise.
+ * `acg vectors ap2 FILE`: presents every case of a file (ap2 15) to the verifier and the register
+ * that serve, each from an empty register. One line for every case that comes out otherwise, and
+ * one with the counts. Returns how many came out otherwise.
  * @throws Error for a file that is not understood, or a Redis that is not there
  */
 export async function vectors({ file, redis }: VectorArgs): Promise<number> {
@@ -70,7 +71,10 @@ async function mismatchOf(
   return compared(vector.expected, await present(vector, mandates, 'committed'));
 }
 
-/** What of a result is not as expected. Another reason that the file allows has its own code and class. */
+/**
+ * What of a result is not as expected. Another reason that the file allows has its own code and
+ * class.
+ */
 function compared({ result, also, facts }: Expectation, actual: Result): string | undefined {
   if (actual.result !== result) {
     if (also.includes(actual.result)) return undefined;

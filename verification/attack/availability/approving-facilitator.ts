@@ -1,4 +1,7 @@
-/** A facilitator that finds everything valid and settles it at once, in a process of its own. Moves nothing. PORT names its port, NETWORK its chain. */
+/**
+ * A facilitator that finds everything valid and settles it at once, in a process of its own. Moves
+ * nothing. PORT names its port, NETWORK its chain.
+ */
 import { createServer, type ServerResponse } from 'node:http';
 
 const network = process.env['NETWORK'] ?? '';

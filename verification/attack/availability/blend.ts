@@ -1,11 +1,17 @@
-/** What a call asks for: a free resource, the price of another one, or that one with a fresh proof of payment. */
+/**
+ * What a call asks for: a free resource, the price of another one, or that one with a fresh proof
+ * of payment.
+ */
 export const CALL_KINDS = ['free', 'challenge', 'paid'] as const;
 export type CallKind = (typeof CALL_KINDS)[number];
 
 /** The status of an answer that serves such a call. */
 export const SERVED: Readonly<Record<CallKind, number>> = { free: 200, challenge: 402, paid: 200 };
 
-/** The kinds of ten calls in the order they are asked, again and again: the same share of each in every second of a run. */
+/**
+ * The kinds of ten calls in the order they are asked, again and again: the same share of each in
+ * every second of a run.
+ */
 export const BLENDS = {
   free: ['free'],
   challenge: ['challenge'],

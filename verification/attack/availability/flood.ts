@@ -11,7 +11,10 @@ const PREPARE_MS = 120_000;
 /** The load generator, in a process of its own so that nothing else delays its clock. */
 export interface Flood {
   readonly pid: number;
-  /** Connects, and signs what the order needs. The result begins it. @throws Error when that failed or took too long */
+  /**
+   * Connects, and signs what the order needs. The result begins it. @throws Error when that failed
+   * or took too long
+   */
   prepare(order: LoadOrder): Promise<() => Promise<LoadReport>>;
   /** Both at once. @throws Error as above, or when no report came in time */
   run(order: LoadOrder): Promise<LoadReport>;

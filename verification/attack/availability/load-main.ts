@@ -1,6 +1,6 @@
 /**
- * The load generator, a process of its own: takes a LoadOrder as message, says when it is prepared, begins at `go` and answers with a
- * LoadReport. Ends with its parent.
+ * The load generator, a process of its own: takes a LoadOrder as message, says when it is prepared,
+ * begins at `go` and answers with a LoadReport. Ends with its parent.
  */
 import { once } from 'node:events';
 import type { LoadOrder, LoadReport, LoadWord } from './load-order.ts';
@@ -30,7 +30,8 @@ class Run {
   }
 
   async connect(): Promise<void> {
-    // A few at a time: a burst of hundreds overflows the listener's backlog, and the kernel tries again a second later.
+    // A few at a time: a burst of hundreds overflows the listener's backlog, and the kernel tries
+    // again a second later.
     for (let at = 0; at < this.#clients.length; at += CONNECT_AT_ONCE)
       await Promise.all(this.#clients.slice(at, at + CONNECT_AT_ONCE).map((client) => client.connected()));
   }
@@ -97,7 +98,10 @@ class Run {
     }
   }
 
-  /** Sends the next call. False: its proof is missing, which is this program's fault and counts as wrong. */
+  /**
+   * Sends the next call. False: its proof is missing, which is this program's fault and counts as
+   * wrong.
+   */
   #ask(client: WireClient, since: number, then: () => void): boolean {
     const call = this.#nextCall();
     if (call === undefined) {

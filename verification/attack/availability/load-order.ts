@@ -1,6 +1,9 @@
 import type { CallKind } from './blend.ts';
 
-/** What the load generator is told to do. `closed`: each connection asks again when it was answered. `open`: so many a second, come what may. */
+/**
+ * What the load generator is told to do. `closed`: each connection asks again when it was answered.
+ * `open`: so many a second, come what may.
+ */
 export interface LoadOrder {
   readonly origin: string;
   /** Of the free resource. */
@@ -18,7 +21,10 @@ export interface PricedCalls {
   readonly path: string;
   /** Kinds of the calls, in turn. */
   readonly blend: readonly CallKind[];
-  /** Proofs to be signed before the clock starts: one for each paid call. A call that finds none left is `wrong`. */
+  /**
+   * Proofs to be signed before the clock starts: one for each paid call. A call that finds none
+   * left is `wrong`.
+   */
   readonly proofs: number;
 }
 
@@ -31,7 +37,10 @@ export interface KindReport {
   readonly p99Ms: number;
 }
 
-/** What it measured. Times in milliseconds, of calls that were served; in an open loop since they were meant to be sent. */
+/**
+ * What it measured. Times in milliseconds, of calls that were served; in an open loop since they
+ * were meant to be sent.
+ */
 export interface LoadReport {
   readonly seconds: number;
   readonly kinds: readonly KindReport[];
@@ -52,7 +61,10 @@ export interface LoadReport {
   readonly busyP99Ms: number;
 }
 
-/** What the load generator says: connections and proofs are there, and it waits for `go`; what it measured; why it could do nothing. */
+/**
+ * What the load generator says: connections and proofs are there, and it waits for `go`; what it
+ * measured; why it could do nothing.
+ */
 export type LoadWord =
   | { readonly word: 'prepared' }
   | { readonly word: 'done'; readonly report: LoadReport }

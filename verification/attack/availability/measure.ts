@@ -19,14 +19,20 @@ const CALLERS = 32;
 const CONNECTIONS = 512;
 const UNLOADED_SHARE = 0.3;
 const OVERLOAD = 3;
-/** More paid calls than a gateway answers on one core, a second: so many proofs a closed loop is given. */
+/**
+ * More paid calls than a gateway answers on one core, a second: so many proofs a closed loop is
+ * given.
+ */
 const MAX_PAID_PER_SECOND = 2_000;
 /** The chain that the shop of the benchmark names. */
 const NETWORK = 'eip155:84532';
 const MERCHANT = join(import.meta.dirname, '../../bench/backend.ts');
 const FACILITATOR = join(import.meta.dirname, 'approving-facilitator.ts');
 
-/** Capacity, unloaded times and a flood of so many `seconds`, of one gateway and calls in this blend. Ends all that it started. */
+/**
+ * Capacity, unloaded times and a flood of so many `seconds`, of one gateway and calls in this
+ * blend. Ends all that it started.
+ */
 export async function measureOverload(
   blend: readonly CallKind[],
   seconds: number,
@@ -61,7 +67,10 @@ export async function measureOverload(
 
   type Turn = Pick<LoadOrder, 'connections' | 'seconds' | 'shape'>;
 
-  /** Connects and signs before the clock starts. The result runs the order and adds what the machine did meanwhile. */
+  /**
+   * Connects and signs before the clock starts. The result runs the order and adds what the machine
+   * did meanwhile.
+   */
   async function prepare(turn: Turn): Promise<() => Promise<Phase>> {
     const { shape } = turn;
     const paidPerSecond = shape.kind === 'open' ? shape.perSecond * paidShare : MAX_PAID_PER_SECOND;

@@ -54,7 +54,8 @@ describe('a flood', () => {
     'what is too much is refused at once, and everything else goes on; when it is over, so are the refusals',
     async () => {
       seller.merchant.hold();
-      // Calls in flight that wait for the merchant, fewer than the lowest limit: some others still come in beside them.
+      // Calls in flight that wait for the merchant, fewer than the lowest limit: some others still
+      // come in beside them.
       const held: Promise<Response>[] = [];
       while (held.length < HARMLESS_IN_FLIGHT / 2) {
         const arrived = seller.merchant.nextRequest('/held');

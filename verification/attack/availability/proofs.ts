@@ -8,23 +8,34 @@ import type { PaymentRequired, PaymentRequirements } from '../../../src/payments
 
 /** Enough that no payer meets its own limit of settlements, whatever is in flight. */
 const PAYERS = 1_024;
-/** How much longer than offered a proof lives: those of a whole run are signed before its clock starts. */
+/**
+ * How much longer than offered a proof lives: those of a whole run are signed before its clock
+ * starts.
+ */
 const EXCESS_SECONDS = 500;
 const KEY_BYTES = 32;
 const NONCE_BYTES = 32;
 const ADDRESS_FROM = 12;
 const V_OFFSET = 27;
 
-/** The part of the native addon that signs: tens of thousands of proofs take seconds, not minutes. */
+/**
+ * The part of the native addon that signs: tens of thousands of proofs take seconds, not minutes.
+ */
 interface NativeSigner {
   publicKeyCreate(key: Uint8Array, compressed: boolean): Uint8Array;
   ecdsaSign(digest: Uint8Array, key: Uint8Array): { readonly signature: Uint8Array; readonly recid: number };
 }
 
-/** Signs one more payment, the next payer's: the value of a PAYMENT-SIGNATURE header that no other is equal to. */
+/**
+ * Signs one more payment, the next payer's: the value of a PAYMENT-SIGNATURE header that no other
+ * is equal to.
+ */
 export type NextProof = () => string;
 
-/** Payers with fresh keys who accept the first offer of a challenge. @throws Error when it makes none, or the addon is not there */
+/**
+ * Payers with fresh keys who accept the first offer of a challenge. @throws Error when it makes
+ * none, or the addon is not there
+ */
 export function payersOf({ accepts, resource }: PaymentRequired): NextProof {
   const [offer] = accepts;
   if (offer === undefined) throw new Error('the challenge offers no way to pay');

@@ -14,7 +14,10 @@ export interface WrittenCall {
 /** The next call of an order; undefined when it is a paid one and all proofs are spent. */
 export type NextCall = () => WrittenCall | undefined;
 
-/** Writes what an order asks, and signs its proofs. @throws Error when the priced resource asks for no payment */
+/**
+ * Writes what an order asks, and signs its proofs. @throws Error when the priced resource asks for
+ * no payment
+ */
 export async function writeCalls({ origin, path, body, priced }: LoadOrder): Promise<NextCall> {
   const free = postOf(path, body);
   if (priced === undefined) return () => ({ kind: 'free', request: free });

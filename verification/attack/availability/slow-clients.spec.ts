@@ -8,16 +8,26 @@ import { type Flood, startFlood } from './flood.ts';
 import type { LoadReport } from './load-order.ts';
 import { SLOW_KINDS, type SlowClients, startSlow } from './slow.ts';
 
-/** Of each kind; `slow-clients.ts` measures hundreds, and how much longer the calls of others take. */
+/**
+ * Of each kind; `slow-clients.ts` measures hundreds, and how much longer the calls of others take.
+ */
 const CONNECTIONS = 17;
 const SECONDS = 2;
 const CALLS_PER_SECOND = 100;
-/** With the slow readers fewer than may be refused because the machine is busy with something else. */
+/**
+ * With the slow readers fewer than may be refused because the machine is busy with something else.
+ */
 const CALLERS = 8;
-/** Readers who take nothing of 5 MiB each, and what they may cost, bytes: buffers, and the garbage that filling them left. */
+/**
+ * Readers who take nothing of 5 MiB each, and what they may cost, bytes: buffers, and the garbage
+ * that filling them left.
+ */
 const READERS = 120;
 const BYTES_OF_READERS = 200 * 1_048_576;
-/** When heads that do not end are cut, milliseconds: their timeout, the interval in which it is looked at, and some patience. */
+/**
+ * When heads that do not end are cut, milliseconds: their timeout, the interval in which it is
+ * looked at, and some patience.
+ */
 const HEAD_DEADLINE_MS = 10_000 + 2_000 + 3_000;
 
 describe('slow clients', () => {
@@ -49,7 +59,8 @@ describe('slow clients', () => {
         for (const kind of SLOW_KINDS) slow.push(await startSlow(kind, CONNECTIONS, target.url));
         const { good, busy, wrong, wrongest } = await ask();
         assert.deepEqual({ busy, wrong, wrongest }, { busy: 0, wrong: 0, wrongest: undefined });
-        // All of them, on a machine that has time; a call that waited for its reader would take seconds.
+        // All of them, on a machine that has time; a call that waited for its reader would take
+        // seconds.
         assert.ok(good > (CALLS_PER_SECOND * SECONDS) / 2, `${good} calls`);
         await target.stillSells();
         const [headers] = slow;

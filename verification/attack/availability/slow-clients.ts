@@ -1,7 +1,9 @@
 /**
- * `node verification/attack/availability/slow-clients.ts [seconds=5] [connections=400]`: what slow clients do to the calls of others. An open
- * loop asks at a fixed rate, in turns alone and beside slow clients of one of the three kinds; those of slowhttptest too, when that is
- * on the PATH. Prints a table; exit code 1 when a p99 is more than twice the one without them, or a call was not answered.
+ * `node verification/attack/availability/slow-clients.ts [seconds=5] [connections=400]`: what slow
+ * clients do to the calls of others. An open loop asks at a fixed rate, in turns alone and beside
+ * slow clients of one of the three kinds; those of slowhttptest too, when that is on the PATH.
+ * Prints a table; exit code 1 when a p99 is more than twice the one without them, or a call was not
+ * answered.
  */
 
 import { startWorld } from '../../../spec/support/world.ts';
@@ -44,7 +46,8 @@ interface Beside {
 
 async function besideOurs(kind: SlowKind): Promise<Beside> {
   const slow = await startSlow(kind, connections, baseUrl);
-  // Until the buffers between here and the merchant are full, slow readers are just readers, who take gigabytes in all.
+  // Until the buffers between here and the merchant are full, slow readers are just readers, who
+  // take gigabytes in all.
   for (let settling = 0; settling < SETTLING; settling += 1) await ask();
   const report = await ask();
   const rest = `${slow.connected()} of ${slow.count} connections left`;

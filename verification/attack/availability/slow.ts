@@ -1,12 +1,18 @@
 import { connect, type Socket } from 'node:net';
 
-/** The three ways of slowhttptest: heads that never end (-H), bodies that never end (-B), answers that are hardly read (-X). */
+/**
+ * The three ways of slowhttptest: heads that never end (-H), bodies that never end (-B), answers
+ * that are hardly read (-X).
+ */
 export const SLOW_KINDS = ['headers', 'body', 'reading'] as const;
 export type SlowKind = (typeof SLOW_KINDS)[number];
 
 /** How often a slow client gives a sign of life, milliseconds. */
 const DRIP_MS = 1_000;
-/** What a slow reader asks for: 5 MiB, more than the buffers of the kernel between it and the gateway take. */
+/**
+ * What a slow reader asks for: 5 MiB, more than the buffers of the kernel between it and the
+ * gateway take.
+ */
 const LARGE_ANSWER = '/api/resources/free_archive/invoke';
 
 /** Slow clients that are at work. */

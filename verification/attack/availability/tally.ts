@@ -13,7 +13,10 @@ const goodMs = {
 };
 const busyMs = new Float64Array(MAX_CALLS);
 
-/** Counts the answers of one order. Only one can be used at a time: the room for the times is shared. */
+/**
+ * Counts the answers of one order. Only one can be used at a time: the room for the times is
+ * shared.
+ */
 export class Tally {
   readonly #sent = { free: 0, challenge: 0, paid: 0 };
   readonly #good = { free: 0, challenge: 0, paid: 0 };

@@ -39,9 +39,9 @@ export function judge({ capacity, calm, flooded, watched }: Measured): readonly 
 }
 
 /**
- * The figures of the phases, and below each those of its kinds of calls where there are several. Times in milliseconds. Under the
- * names of processes: how much of a core each used. `others`: how much of the machine strangers did. Where that is more than a little,
- * the figures are about them.
+ * The figures of the phases, and below each those of its kinds of calls where there are several.
+ * Times in milliseconds. Under the names of processes: how much of a core each used. `others`: how
+ * much of the machine strangers did. Where that is more than a little, the figures are about them.
  */
 export function table({ capacity, calm, flooded, overload, watched }: Measured): string {
   const processes = Object.keys(capacity.cores);

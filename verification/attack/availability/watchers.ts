@@ -14,7 +14,10 @@ export interface Watched {
   readonly p50Ms: number;
 }
 
-/** Asks each URL with GET again and again, each on a connection of its own, until the result is called. */
+/**
+ * Asks each URL with GET again and again, each on a connection of its own, until the result is
+ * called.
+ */
 export function watch(places: Readonly<Record<string, string>>): () => Promise<readonly Watched[]> {
   const stops = Object.entries(places).map(([what, url]) => watchOne(what, new URL(url)));
   return () => Promise.all(stops.map((stop) => stop()));

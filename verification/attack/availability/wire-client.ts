@@ -12,8 +12,9 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 const LENGTH = /\r\ncontent-length: (\d+)/i;
 
 /**
- * One connection that asks one question at a time. Written on the bare socket, because the load generator has to ask three times as
- * often as the gateway can answer, on a core that it shares. It understands answers that declare their length, which all of them do here.
+ * One connection that asks one question at a time. Written on the bare socket, because the load
+ * generator has to ask three times as often as the gateway can answer, on a core that it shares. It
+ * understands answers that declare their length, which all of them do here.
  */
 export class WireClient {
   readonly #host: string;

@@ -18,7 +18,10 @@ export const BEARER = 'bearer-canary-7d20';
 /** A shop whose facilitator is not its friend, on a real chain. */
 export interface LiarStage {
   readonly seller: Seller;
-  /** A fresh proof of a fresh payer, because one payer may have a few settlements under way only, and what tells it apart. */
+  /**
+   * A fresh proof of a fresh payer, because one payer may have a few settlements under way only,
+   * and what tells it apart.
+   */
   sign(): Promise<{ readonly proof: string; readonly nonce: string }>;
   /** Brings a proof over the front with this number. */
   bring(proof: string, front: number | Front): Promise<Seen>;
@@ -105,8 +108,9 @@ const KEEP_THE_PROOF: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * What must hold for any answer to a proof, whatever a facilitator said: delivered only what is paid, asked for money only where
- * none moved, and everything else in words that tell a buyer to keep his proof.
+ * What must hold for any answer to a proof, whatever a facilitator said: delivered only what is
+ * paid, asked for money only where none moved, and everything else in words that tell a buyer to
+ * keep his proof.
  */
 export function assertHonest(seen: Seen, paid: boolean): void {
   const what = `${seen.outcome} ${seen.code} while ${paid ? 'paid' : 'unpaid'}`;

@@ -57,7 +57,8 @@ describe('a merchant that answers what no merchant should', () => {
       const collected = await Promise.all(FRONTS.map((front, at) => stage.call(front, 'goods', proofs[at])));
       for (const seen of collected) {
         closed(seen);
-        // The answer that was delivered is kept for the buyer's token; what was not is handed over now.
+        // The answer that was delivered is kept for the buyer's token; what was not is handed over
+        // now.
         if (outcome.kind === 'delivered')
           assert.deepEqual([seen.outcome, seen.bytes.toString('latin1')], ['delivered', outcome.body]);
         else assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD], seen.everything);
@@ -94,7 +95,8 @@ function expected(seen: Seen, outcome: Outcome, streamed: boolean, what: string)
   }
   assert.equal(seen.outcome, 'failed', what);
   assert.ok(seen.code === 'BACKEND_ERROR' || (seen.code === 'BACKEND_TIMEOUT' && outcome.reason === 'timeout'), what);
-  // A merchant who broke off three times is not asked by the next call, which waits for him until its deadline.
+  // A merchant who broke off three times is not asked by the next call, which waits for him until
+  // its deadline.
   const reasons: readonly unknown[] = outcome.reason === 'transport' ? ['transport', 'timeout'] : [outcome.reason];
   if (outcome.reason !== undefined) assert.ok(reasons.includes(seen.reason), what);
   if (outcome.kind === 'failed') assert.equal(seen.details['status'], outcome.status, what);

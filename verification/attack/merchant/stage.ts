@@ -9,7 +9,10 @@ import { ALL_FRONTS, type Front, order, type Seen } from '../payments/fronts.ts'
 /** What a merchant does with a request: bytes to write, or a deed. */
 export type Deed = string | ((socket: Socket, request: RawRequest) => void);
 
-/** Short, so that a merchant who is slow holds no test up; long enough for one who is not, on a busy machine. Milliseconds. */
+/**
+ * Short, so that a merchant who is slow holds no test up; long enough for one who is not, on a busy
+ * machine. Milliseconds.
+ */
 export const TIMEOUT_MS = 1_000;
 /** Largest answer of the resources here, bytes. */
 export const CAP_BYTES = 4_096;

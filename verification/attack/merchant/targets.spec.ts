@@ -170,7 +170,10 @@ describe('a configuration that names another merchant', () => {
     });
 });
 
-/** Everything that comes back for these bytes until the gateway ends the connection, or has been silent for a while. */
+/**
+ * Everything that comes back for these bytes until the gateway ends the connection, or has been
+ * silent for a while.
+ */
 const SILENCE_MS = 300;
 
 async function conversation(base: string, bytes: string): Promise<string> {

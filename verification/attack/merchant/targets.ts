@@ -1,4 +1,7 @@
-/** Values that lead a request elsewhere in some proxy or URL library. `CANARY`: host and port of a server that must not be called. */
+/**
+ * Values that lead a request elsewhere in some proxy or URL library. `CANARY`: host and port of a
+ * server that must not be called.
+ */
 export const ESCAPES: readonly string[] = [
   '..',
   '.',
@@ -58,7 +61,10 @@ export const ESCAPES: readonly string[] = [
   '%zz',
 ];
 
-/** Backends that stand for the cloud's metadata, or for everything, in every spelling that a URL has. */
+/**
+ * Backends that stand for the cloud's metadata, or for everything, in every spelling that a URL
+ * has.
+ */
 export const FORBIDDEN_BACKENDS: readonly string[] = [
   'http://169.254.169.254',
   'http://169.254.169.254.',

@@ -18,16 +18,25 @@ import type { WireAnswer } from '../wire/http-bytes.ts';
 const CHALLENGES = times(1_500, 100_000);
 const RING = 100;
 const SLOW = 40;
-/** What a call and a probe may take beside slow clients; how much longer it is than alone is measured in the long run. */
+/**
+ * What a call and a probe may take beside slow clients; how much longer it is than alone is
+ * measured in the long run.
+ */
 const MAX_BESIDE_MS = 1_000;
 /** What the records of refused and unpaid calls may add to a store with bounded rings, bytes. */
 const MAX_STORE_GROWTH = 1_500_000;
-/** An answer that is kept whole, bytes, and how many of them the memory that is left can hold at most. */
+/**
+ * An answer that is kept whole, bytes, and how many of them the memory that is left can hold at
+ * most.
+ */
 const KEPT = 200_000;
 const ROOM = 8 * KEPT;
 /** More than any memory of that size holds. */
 const MOST_SOLD = 60;
-/** A call that could not write its end, and one that took it over and met the same, on a busy machine; and how often it is asked. */
+/**
+ * A call that could not write its end, and one that took it over and met the same, on a busy
+ * machine; and how often it is asked.
+ */
 const MAX_WAIT_MS = 5 * LEASE_MS;
 const LOOK_EVERY_MS = 500;
 
@@ -170,7 +179,8 @@ describe('a store that strangers write to', () => {
         if (answer.status === 200) sold += 1;
         else {
           const { code } = JSON.parse(answer.body.toString()) as { readonly code: string };
-          // Refused before money moved, or not known to have been written, or paid and not handed over without a record.
+          // Refused before money moved, or not known to have been written, or paid and not handed
+          // over without a record.
           assert.ok(['STORAGE_ERROR', 'PAYMENT_SETTLEMENT_FAILED', 'BACKEND_ERROR'].includes(code), code);
           waiting.push(proof);
         }

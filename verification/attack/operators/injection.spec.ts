@@ -11,7 +11,10 @@ import { HOST, head, JSON_TYPE } from '../wire/framing-case.ts';
 import type { WireAnswer } from '../wire/http-bytes.ts';
 import { type ProofMaker, proofMaker } from '../wire/proofs.ts';
 
-/** What would end a key, a tag, a line or a string of a store that puts its commands together from text. */
+/**
+ * What would end a key, a tag, a line or a string of a store that puts its commands together from
+ * text.
+ */
 const IDS = [
   'a b',
   'a\r\nFLUSHALL\r\n',

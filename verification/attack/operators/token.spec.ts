@@ -16,7 +16,10 @@ const TOKEN = 'operator-token-0123456789abcdefghijklmnopqrstuvwxyz';
 const ROUTES = ['/api/events', '/api/receipts', '/api/events/stream'];
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
 const ROUNDS = times(4_000, 40_000);
-/** How far the medians may lie apart: a comparison that stops at the first difference differs by more on long tokens. */
+/**
+ * How far the medians may lie apart: a comparison that stops at the first difference differs by
+ * more on long tokens.
+ */
 const MAX_SPREAD = 0.2;
 
 const ask = (target: Target, line: string, ...lines: readonly string[]): Promise<WireAnswer> =>
@@ -60,7 +63,8 @@ describe('the operator token', () => {
     'O1',
     'is compared in constant time, as a digest of one length, with every token, whatever came before',
     () => {
-      // How long a comparison takes cannot be told from outside on tokens this short; what compares can.
+      // How long a comparison takes cannot be told from outside on tokens this short; what compares
+      // can.
       const compared = mock.method(crypto, 'timingSafeEqual');
       syncBuiltinESMExports();
       try {

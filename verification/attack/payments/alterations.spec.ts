@@ -16,7 +16,8 @@ describe('a proof that is not what was asked for', () => {
   let seller: Seller;
   let terms: Terms;
   before(async () => {
-    // This facilitator approves everything: whatever is refused here was refused by the gateway itself.
+    // This facilitator approves everything: whatever is refused here was refused by the gateway
+    // itself.
     liar = await startHostileFacilitator('eip155:31337');
     seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_FRONTS });
     terms = termsFor(seller.chain.token);

@@ -63,7 +63,10 @@ describe('a proof that somebody read on the chain', () => {
   });
 });
 
-/** What whoever reads the chain can make of a settlement: the offer is public, the rest stands in the transaction. */
+/**
+ * What whoever reads the chain can make of a settlement: the offer is public, the rest stands in
+ * the transaction.
+ */
 async function fromCalldata(
   seller: Seller,
   hash: string,

@@ -117,12 +117,17 @@ describe('a flood of proofs', () => {
   );
 });
 
-/** A 503 that says "come back" and has cost nothing: under load that is right, and under none it does not come. */
+/**
+ * A 503 that says "come back" and has cost nothing: under load that is right, and under none it
+ * does not come.
+ */
 function isHonestNo({ code }: Seen): boolean {
   return code === 'GATEWAY_BUSY' || code === 'PAYMENT_PROVIDER_UNAVAILABLE' || code === 'RATE_LIMITED';
 }
 
-/** The flood has arrived when as many questions as there are connections wait at the facilitator. */
+/**
+ * The flood has arrived when as many questions as there are connections wait at the facilitator.
+ */
 async function eventuallyAsked(liar: HostileFacilitator): Promise<void> {
   const deadline = performance.now() + 2_000;
   while (liar.calls.filter(({ path }) => path === '/verify').length < 64 && performance.now() < deadline)

@@ -20,7 +20,9 @@ export interface Order {
 
 /** Everything that an agent can see of an answer. */
 export interface Seen {
-  /** `cut`: the connection broke before the answer was whole. `error`: JSON-RPC refused the message. */
+  /**
+   * `cut`: the connection broke before the answer was whole. `error`: JSON-RPC refused the message.
+   */
   readonly outcome: 'delivered' | 'failed' | 'asked' | 'cut' | 'error';
   readonly status: number;
   /** Of the gateway's own envelope; undefined for what was delivered. */
@@ -48,7 +50,10 @@ interface Wired {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Calls a resource over a front, on a connection of its own. A connection that ends without an answer is `cut` like any other. */
+/**
+ * Calls a resource over a front, on a connection of its own. A connection that ends without an
+ * answer is `cut` like any other.
+ */
 export async function order(base: string, front: Front, call: Order): Promise<Seen> {
   const wired = await post(base, front, call);
   return front === 'http' ? seenOverHttp(wired) : seenInJson(wired, front);

@@ -61,7 +61,8 @@ describe('a signature that another one was made from', () => {
     'a payer in the range of precompiled contracts is refused before a node is asked, which would say yes',
     async () => {
       let asked = 0;
-      // The contract that answers with what it was given answers `isValidSignature` with its own selector, which is the word for yes.
+      // The contract that answers with what it was given answers `isValidSignature` with its own
+      // selector, which is the word for yes.
       const wallets: ExaminerDeps['wallets'] = {
         check: async (_wallet, _digest, signature) => {
           asked += 1;

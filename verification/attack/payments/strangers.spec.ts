@@ -12,7 +12,9 @@ import { startRedis } from '../../../spec/support/redis.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { ALL_FRONTS, FRONTS, type Front, order } from './fronts.ts';
 
-/** How often each stranger comes in each cell; ACG_STRANGERS=12 makes more than a thousand of them. */
+/**
+ * How often each stranger comes in each cell; ACG_STRANGERS=12 makes more than a thousand of them.
+ */
 const TIMES = Number(process.env['ACG_STRANGERS'] ?? 1);
 const INPUT = { city: 'Berlin' };
 const NEVER_YET = { failures: 1 };
@@ -55,7 +57,10 @@ for (const [name, storage] of Object.entries(STORES))
         const { extensions } = body.payment.envelope as { extensions: Record<string, { info: { token: string } }> };
         return extensions['agent-commerce-buyer']?.info.token ?? assert.fail();
       };
-      /** What strangers can show over every front: nothing, a token fetched before or after the block, a key of their own. */
+      /**
+       * What strangers can show over every front: nothing, a token fetched before or after the
+       * block, a key of their own.
+       */
       const strange = async (proof: string, prefetched: string, id: string, input: object): Promise<void> => {
         for (let time = 0; time < TIMES; time += 1)
           for (const front of FRONTS) {

@@ -17,7 +17,10 @@ const ERC6492_MARK: Hex = `0x${'6492'.repeat(16)}`;
 const ANY_SIGNATURE: Hex = `0x${'11'.repeat(64)}1b`;
 /** `isValidSignature` of ERC-1271, as the word that says yes. */
 const YES = `1626ba7e${'0'.repeat(56)}`;
-/** Runtime code of payers that are contracts, by what they answer. PUSH32 yes, …, MSTORE, RETURN 32 bytes. */
+/**
+ * Runtime code of payers that are contracts, by what they answer. PUSH32 yes, …, MSTORE, RETURN 32
+ * bytes.
+ */
 const WALLETS = {
   'yes in even blocks and no in odd ones': `0x7f${YES}600143166001030260005260206000f3`,
   'never, because it runs for ever': '0x5b600056',
@@ -122,7 +125,9 @@ describe('a payer that is a contract', () => {
   });
 });
 
-/** Says yes in odd blocks, where it is simulated, and no in the even one that takes the transaction. */
+/**
+ * Says yes in odd blocks, where it is simulated, and no in the even one that takes the transaction.
+ */
 const FICKLE = `0x7f${YES}600143160260005260206000f3`;
 /** How long an answer may take, milliseconds. */
 const SOON_MS = 3_000;
@@ -150,7 +155,8 @@ describe('a payer that is a contract and changes its mind', () => {
       const answer = order(shop.url, 'http', { ...RESOURCE, proof });
       await Promise.race([answer, delay(SOON_MS, undefined, { ref: false })]);
       const tookMs = performance.now() - begun;
-      // However long it holds on: once no block can take the authorization any more, the answer is 402.
+      // However long it holds on: once no block can take the authorization any more, the answer is
+      // 402.
       await chain.request('evm_increaseTime', [1_000]);
       await chain.request('evm_mine', []);
       const seen = await answer;

@@ -46,13 +46,19 @@ if (isLongRun)
       conversation.close();
     };
 
-    /** Requests that the gateway served and HAProxy did not see as such, or saw once and the gateway twice. */
+    /**
+     * Requests that the gateway served and HAProxy did not see as such, or saw once and the gateway
+     * twice.
+     */
     const unseen = (): readonly string[] => {
       const ids = target.merchant.requests.map(({ headers }) => String(headers['x-request-id']));
       return ids.filter((id, at) => !id.startsWith(SEEN) || ids.indexOf(id) !== at);
     };
 
-    /** Every connection to the gateway gives each of these its own answer, or somebody got a stranger's. */
+    /**
+     * Every connection to the gateway gives each of these its own answer, or somebody got a
+     * stranger's.
+     */
     const inSync = async (url: string): Promise<void> => {
       const calls = Array.from({ length: 100 }, async (_, at) => {
         const body = JSON.stringify({ mine: at });

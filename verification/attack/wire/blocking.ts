@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { Target } from '../target.ts';
 import { converse } from './conversation.ts';
 
-/** How often an input is brought again: a collection of garbage that fell into one look does not fall into all. */
+/**
+ * How often an input is brought again: a collection of garbage that fell into one look does not
+ * fall into all.
+ */
 const LOOKS = 3;
 /** Whatever it takes; then the figure says so. */
 const PATIENCE_MS = 60_000;
@@ -10,8 +13,9 @@ const PATIENCE_MS = 60_000;
 const SHORT_MS = 5;
 
 /**
- * How long these bytes keep the event loop, milliseconds at most: the time for which the gateway's main thread has the processor from
- * when they are sent until they are answered. Wall time would also count whoever else has it. The least of some looks.
+ * How long these bytes keep the event loop, milliseconds at most: the time for which the gateway's
+ * main thread has the processor from when they are sent until they are answered. Wall time would
+ * also count whoever else has it. The least of some looks.
  */
 export async function blockedBy({ url, gateway }: Target, bytes: Buffer): Promise<number> {
   let least = Number.POSITIVE_INFINITY;

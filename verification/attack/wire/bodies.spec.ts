@@ -11,7 +11,10 @@ import { ENTRANCES, type Entrance, isRefusal } from './entrances.ts';
 import { AMBIGUITIES, ENCODINGS, type HostileInput, MEDIA_TYPES, NUMBERS, PROTOTYPES } from './hostile-bodies.ts';
 import type { WireAnswer } from './http-bytes.ts';
 
-/** How much memory the answers to bombs may leave behind: a part of what a single one would unpack to, bytes. */
+/**
+ * How much memory the answers to bombs may leave behind: a part of what a single one would unpack
+ * to, bytes.
+ */
 const MAX_GROWTH_BYTES = BOMB_BYTES / 2;
 const deep = (levels: number): string => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
 

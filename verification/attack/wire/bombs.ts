@@ -6,7 +6,10 @@ export const BOMB_BYTES = 48 * 1024 * 1024;
 type Bomb = readonly [coding: string, bytes: Buffer];
 let made: readonly Bomb[] | undefined;
 
-/** Small bodies that would be large ones, with the Content-Encoding that says so; made once, for it takes a second. */
+/**
+ * Small bodies that would be large ones, with the Content-Encoding that says so; made once, for it
+ * takes a second.
+ */
 export function bombs(): readonly Bomb[] {
   if (made !== undefined) return made;
   const plain = Buffer.alloc(BOMB_BYTES, 0x20);

@@ -7,7 +7,10 @@ import { attack } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 import { type SharedCache, startSharedCache } from './shared-cache.ts';
 
-/** What a merchant would say who wants everybody to keep his answers, and to be in the caller's browser himself. */
+/**
+ * What a merchant would say who wants everybody to keep his answers, and to be in the caller's
+ * browser himself.
+ */
 const LOUD_FIELDS = [
   'HTTP/1.1 200 OK',
   'content-type: application/json',

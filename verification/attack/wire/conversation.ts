@@ -6,14 +6,19 @@ import { readAnswers, type WireAnswer, type WireReading } from './http-bytes.ts'
 export interface Conversation {
   /** Text is sent as Latin-1, so that a character is a byte. */
   say(bytes: string | Buffer): void;
-  /** Reads no more from now on: what comes stays with the operating system, and then with the peer. */
+  /**
+   * Reads no more from now on: what comes stays with the operating system, and then with the peer.
+   */
   deafen(): void;
   /** Ends our half. */
   finish(): void;
   /** Whether the peer has closed. */
   ended(): boolean;
   heard(): WireReading;
-  /** Resolves once `count` final answers were heard in all, or the peer has closed, or `limitMs` are over: with what was heard. */
+  /**
+   * Resolves once `count` final answers were heard in all, or the peer has closed, or `limitMs` are
+   * over: with what was heard.
+   */
   until(count: number, limitMs?: number): Promise<WireReading>;
   /** The same for a text: with everything that came, as Latin-1. */
   untilText(text: string, limitMs?: number): Promise<string>;
@@ -82,7 +87,9 @@ async function dialled(url: string): Promise<Socket> {
   return socket;
 }
 
-/** The first final answer to these bytes on a connection of their own. @throws Error when none comes */
+/**
+ * The first final answer to these bytes on a connection of their own. @throws Error when none comes
+ */
 export async function answerTo(url: string, bytes: string | Buffer): Promise<WireAnswer> {
   const isHead = bytes.toString('latin1').startsWith('HEAD ');
   const conversation = await converse(url, isHead ? [0] : []);

@@ -18,7 +18,10 @@ const a2a = (resource: string, input: object): string => {
   return post('/a2a', { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }, 'A2A-Version: 1.0');
 };
 
-/** A valid request of every route and front. No HEAD: its answer cannot be read without knowing what was asked. */
+/**
+ * A valid request of every route and front. No HEAD: its answer cannot be read without knowing what
+ * was asked.
+ */
 export function corpus(
   adminToken: string,
   proofs: { readonly echo: string; readonly report: string },

@@ -1,6 +1,9 @@
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
-/** Reads well-formed JSON as parsers do that keep the first of two members with one name; `JSON.parse` keeps the last. */
+/**
+ * Reads well-formed JSON as parsers do that keep the first of two members with one name;
+ * `JSON.parse` keeps the last.
+ */
 export function firstWins(text: string): unknown {
   const tokens = text.match(TOKEN) ?? [];
   let at = 0;

@@ -8,7 +8,9 @@ export interface FramingCase {
   readonly answered: readonly number[];
   /** Marks of the calls that reach the merchant, in order. Default: none. */
   readonly meant?: readonly string[];
-  /** What becomes of the connection: `open` means that the next request on it gets its own answer. */
+  /**
+   * What becomes of the connection: `open` means that the next request on it gets its own answer.
+   */
   readonly leaves: 'closed' | 'open';
   /** Places of the answers to HEAD. */
   readonly bodiless?: readonly number[];

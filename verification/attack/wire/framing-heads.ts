@@ -11,7 +11,10 @@ const field = (...lines: readonly string[]): string => echo([LENGTH, ...lines], 
 /** The first bytes of a TLS 1.2 handshake. */
 const TLS_HELLO = `\x16\x03\x01\x00\xc5\x01\x00\x00\xc1\x03\x03${'\x5a'.repeat(184)}`;
 
-/** Request lines, field lines and what stands before and behind them: RFC 9112, sections 2, 3, 5 and 9. */
+/**
+ * Request lines, field lines and what stands before and behind them: RFC 9112, sections 2, 3, 5 and
+ * 9.
+ */
 export const HEAD_CASES: readonly FramingCase[] = [
   { name: 'a call as it should be', says: good('a'), ...SERVED },
   { name: 'an empty line before the request', says: `\r\n${good('a')}`, ...SERVED },

@@ -5,10 +5,15 @@ import { converse } from './conversation.ts';
 import { EMPTY, type FramingCase, HOST, head, numbered } from './framing-case.ts';
 import type { WireReading } from './http-bytes.ts';
 
-/** How long a connection that is to end may take, and how long one that answered may go on without another answer, milliseconds. */
+/**
+ * How long a connection that is to end may take, and how long one that answered may go on without
+ * another answer, milliseconds.
+ */
 const END_MS = 3_000;
 
-/** Plays a case on a connection of its own, and holds answers and connection against what it says. */
+/**
+ * Plays a case on a connection of its own, and holds answers and connection against what it says.
+ */
 export async function playFraming(url: string, played: FramingCase, number: number): Promise<void> {
   const { answered, leaves, finishes = false, bodiless = [] } = played;
   const says = numbered(played.says, number);

@@ -23,8 +23,9 @@ const STOP_GRACE_MS = 2_000;
 export const SEEN = 'seen-';
 
 /**
- * Starts one that names every request it sees, and reuses its connections to the gateway for everybody, so that a request it did not
- * see would be answered to a stranger. @throws Error of one line when there is no HAProxy and none can be had
+ * Starts one that names every request it sees, and reuses its connections to the gateway for
+ * everybody, so that a request it did not see would be answered to a stranger. @throws Error of one
+ * line when there is no HAProxy and none can be had
  */
 export async function startHaproxy(gatewayUrl: string): Promise<ProxyInFront> {
   const { program, env } = await debianProgram({

@@ -20,8 +20,9 @@ const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/;
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 /**
- * Reads answers by the letter of RFC 9112, with nothing repaired: what does not fit stays in `rest`. `bodiless`: places of the answers
- * to HEAD. `ended`: whether the connection is closed, which ends a body without a length.
+ * Reads answers by the letter of RFC 9112, with nothing repaired: what does not fit stays in
+ * `rest`. `bodiless`: places of the answers to HEAD. `ended`: whether the connection is closed,
+ * which ends a body without a length.
  */
 export function readAnswers(
   bytes: Buffer,

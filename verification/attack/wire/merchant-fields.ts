@@ -1,6 +1,9 @@
 import type { MerchantRequest } from '../../../spec/support/merchant.ts';
 
-/** The only fields that a call without payment may have at the merchant, however it came (contract 3, headers to the backend). */
+/**
+ * The only fields that a call without payment may have at the merchant, however it came (contract
+ * 3, headers to the backend).
+ */
 export const FIELDS_TO_THE_MERCHANT: ReadonlySet<string> = new Set([
   'host',
   'connection',

@@ -13,7 +13,10 @@ const SEED = Number(process.env['ATTACK_SEED'] ?? 402);
 const CONNECTIONS = 64;
 /** Beyond what the first requests make resident; the rest is what a leak would be. */
 const MAX_GROWTH_BYTES = 96 * 1024 * 1024;
-/** Who has no answer by then is told that no more will come: a request that broke off is never complete. */
+/**
+ * Who has no answer by then is told that no more will come: a request that broke off is never
+ * complete.
+ */
 const SILENCE_MS = 200;
 /** A paid call that joins another one waits for 3 s, a refused upload lingers for 1 s. */
 const LONGEST_ANSWER_MS = 8_000;
@@ -78,7 +81,10 @@ describe(`requests that were mutated, seed ${SEED}`, () => {
     );
   });
 
-  /** What is wrong with the answer to these bytes on a connection of their own; undefined when nothing is. */
+  /**
+   * What is wrong with the answer to these bytes on a connection of their own; undefined when
+   * nothing is.
+   */
   async function fault(bytes: Buffer, leastAnswers = 0): Promise<string | undefined> {
     const conversation = await converse(target.url);
     try {

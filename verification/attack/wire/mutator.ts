@@ -137,8 +137,9 @@ function span(bytes: Buffer, dice: Dice): readonly [from: number, to: number] {
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 /**
- * Up to four mutations of one of the requests, one after the other. In every other one the head stays and tells the true length of a
- * body that was mutated: else nothing would come past the framing.
+ * Up to four mutations of one of the requests, one after the other. In every other one the head
+ * stays and tells the true length of a body that was mutated: else nothing would come past the
+ * framing.
  */
 export function mutant(requests: readonly Buffer[], dice: Dice): Buffer {
   const request = dice.of(requests);

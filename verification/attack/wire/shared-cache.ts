@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A shared cache in front of a gateway, which keeps whatever RFC 9111 does not forbid it to keep. */
+/**
+ * A shared cache in front of a gateway, which keeps whatever RFC 9111 does not forbid it to keep.
+ */
 export interface SharedCache {
   readonly url: string;
   /** Answers that were given without asking the gateway. */
@@ -20,8 +22,9 @@ interface Kept {
 }
 
 /**
- * Starts one. It is as greedy as a shared cache may be: it keeps answers to POST too, by target and body, looks at no `Vary`, takes
- * any status, and where no lifetime is said it takes one for granted (RFC 9111, sections 3 and 4.2.2).
+ * Starts one. It is as greedy as a shared cache may be: it keeps answers to POST too, by target and
+ * body, looks at no `Vary`, takes any status, and where no lifetime is said it takes one for
+ * granted (RFC 9111, sections 3 and 4.2.2).
  */
 export async function startSharedCache(origin: string): Promise<SharedCache> {
   const kept = new Map<string, Kept>();

@@ -19,7 +19,10 @@ export const PATTERNS: Readonly<Record<string, string>> = {
   'many ranges': '(?:[\\w.:-]|[^a]){200}!',
 };
 
-/** Texts that make a backtracking engine try again and again; each ends in a way that lets nothing match. */
+/**
+ * Texts that make a backtracking engine try again and again; each ends in a way that lets nothing
+ * match.
+ */
 const PUMPS: readonly (readonly [before: string, pumped: string, after: string])[] = [
   ['', 'a', '!'],
   ['', 'aa', '\u0000'],

@@ -14,9 +14,9 @@ const JSON_TYPE = 'application/json';
 const CLIENTS = { fetch: fetchedMerchant, pool: pooledMerchant };
 
 /**
- * The official server on Express: `jsonRpcHandler` over `DefaultRequestHandler`, its own store in memory, one event an execution. The
- * input is held against the schema of the gateway's resource; no log, no events. Half of what it costs is how its tool asks the
- * merchant, so it is there twice.
+ * The official server on Express: `jsonRpcHandler` over `DefaultRequestHandler`, its own store in
+ * memory, one event an execution. The input is held against the schema of the gateway's resource;
+ * no log, no events. Half of what it costs is how its tool asks the merchant, so it is there twice.
  */
 export const a2aSdk: readonly Contestant[] = [
   contestant('sdk-send', 'fetch', 'A2A SDK server 1.3, SendMessage, its tool on fetch'),

@@ -2,7 +2,10 @@ import express from 'express';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 
-/** Express alone with a small answer and no log: the floor under everything that answers by itself, as a challenge does. */
+/**
+ * Express alone with a small answer and no log: the floor under everything that answers by itself,
+ * as a challenge does.
+ */
 export const expressJson: Contestant = {
   id: 'express',
   suite: 'http',

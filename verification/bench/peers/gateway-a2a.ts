@@ -2,7 +2,10 @@ import { SEND_QUESTION } from '../a2a.ts';
 import type { Contestant } from '../contestant.ts';
 import { gatewayProgram, toolShop } from '../gateway.ts';
 
-/** A free SendMessage through every layer to the merchant and back as a task; the log is on, events and receipts are written. */
+/**
+ * A free SendMessage through every layer to the merchant and back as a task; the log is on, events
+ * and receipts are written.
+ */
 export const gatewayA2a: Contestant = {
   id: 'a2a-send',
   suite: 'a2a',

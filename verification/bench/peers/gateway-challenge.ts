@@ -1,7 +1,9 @@
 import { type Contestant, plainQuestion } from '../contestant.ts';
 import { gatewayProgram, HTTP_SHOP, invocationOf, PAID_RESOURCE } from '../gateway.ts';
 
-/** A call without a proof: validated, priced and answered 402; the log is on, events are written. */
+/**
+ * A call without a proof: validated, priced and answered 402; the log is on, events are written.
+ */
 export const gatewayChallenge: Contestant = {
   id: 'challenge',
   suite: 'http',

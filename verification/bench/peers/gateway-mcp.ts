@@ -2,7 +2,10 @@ import type { Contestant, Question } from '../contestant.ts';
 import { gatewayProgram, toolShop } from '../gateway.ts';
 import { callQuestion, listQuestion } from '../mcp.ts';
 
-/** The MCP front: lists from bytes made at start, calls through every layer; the log is on, events and receipts are written. */
+/**
+ * The MCP front: lists from bytes made at start, calls through every layer; the log is on, events
+ * and receipts are written.
+ */
 export const gatewayMcp: readonly Contestant[] = [
   contestant('mcp-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5, { id: 'sdk-list-5', goal: 1 / 3 }),
   contestant('mcp-list-55', 'tools/list of 55', listQuestion(55, 'modern'), 55, { id: 'sdk-list-55', goal: 1 / 3 }),

@@ -4,7 +4,10 @@ import { pinoHttp } from 'pino-http';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 
-/** What most people build when a proxy has to look at the body: the body parser, the proxy, the body put together again, a log. */
+/**
+ * What most people build when a proxy has to look at the body: the body parser, the proxy, the body
+ * put together again, a log.
+ */
 export const hpmRecipe: Contestant = {
   id: 'hpm-recipe',
   suite: 'http',

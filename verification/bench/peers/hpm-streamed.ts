@@ -3,7 +3,10 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 
-/** The least that Express and http-proxy-middleware can do: stream both ways, read nothing, log nothing. */
+/**
+ * The least that Express and http-proxy-middleware can do: stream both ways, read nothing, log
+ * nothing.
+ */
 export const hpmStreamed: Contestant = {
   id: 'hpm-streamed',
   suite: 'http',

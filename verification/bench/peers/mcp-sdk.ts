@@ -8,8 +8,9 @@ import { peerProgram, servePeer } from '../serve-peer.ts';
 import { INPUT_SCHEMA, tools } from '../tools.ts';
 
 /**
- * The official server as its guide mounts it on Express: a factory, `createMcpHandler`, `toNodeHandler` with the parsed body, which
- * costs it less than node:http alone. No log, no events, no checks of Host or Origin.
+ * The official server as its guide mounts it on Express: a factory, `createMcpHandler`,
+ * `toNodeHandler` with the parsed body, which costs it less than node:http alone. No log, no
+ * events, no checks of Host or Origin.
  */
 export const mcpSdk: readonly Contestant[] = [
   contestant('sdk-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5),
@@ -33,7 +34,8 @@ if (import.meta.main) servePeer((backendUrl) => sdkApp(backendUrl, Number(proces
 
 function sdkApp(backendUrl: string, count: number) {
   const ask = pooledMerchant(backendUrl);
-  // Compiled once for all servers: the guide does not say so, but it is what its user would find out.
+  // Compiled once for all servers: the guide does not say so, but it is what its user would find
+  // out.
   const inputSchema = fromJsonSchema(INPUT_SCHEMA);
   const listed = tools(count);
   const handler = createMcpHandler(() => {

@@ -2,7 +2,10 @@ import type { Shown } from './scenarios.ts';
 
 /** Delivered of all calls to a merchant who is well. */
 const HEALTHY_SHARE = 0.999;
-/** From his return to the next delivery: two seconds, a settlement, and a machine that does other things. */
+/**
+ * From his return to the next delivery: two seconds, a settlement, and a machine that does other
+ * things.
+ */
 const RECOVERY_MS = 4_000;
 /** Of a period of the breaker, where the merchant takes requests and answers none. */
 const LOST_A_PERIOD = 3;

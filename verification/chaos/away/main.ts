@@ -1,4 +1,7 @@
-/** The merchant away: `node verification/chaos/away/main.ts [--calls 1000] [--only hangs]`. One JSON line a scenario. */
+/**
+ * The merchant away: `node verification/chaos/away/main.ts [--calls 1000] [--only hangs]`. One JSON
+ * line a scenario.
+ */
 import { parseArgs } from 'node:util';
 import { faults } from './goals.ts';
 import { SCENARIOS } from './scenarios.ts';

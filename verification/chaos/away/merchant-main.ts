@@ -1,4 +1,7 @@
-/** A merchant as a process of its own, to be killed and stopped: `node merchant-main.ts <port> <manner>`. */
+/**
+ * A merchant as a process of its own, to be killed and stopped: `node merchant-main.ts <port>
+ * <manner>`.
+ */
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 

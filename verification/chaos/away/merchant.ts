@@ -5,7 +5,9 @@ import { ended } from '../../../spec/support/child.ts';
 import { leash } from '../../../spec/support/leash.ts';
 import { freePorts } from '../../../spec/support/ports.ts';
 
-/** `answers`; `closes` every connection it accepts; `cuts` each one when it has read the request. */
+/**
+ * `answers`; `closes` every connection it accepts; `cuts` each one when it has read the request.
+ */
 export type Manner = 'answers' | 'closes' | 'cuts';
 
 /** A merchant who can be sent away. */

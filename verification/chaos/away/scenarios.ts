@@ -19,10 +19,15 @@ export interface Shown {
   readonly refusedBeforeMoney: number;
   readonly settled: number;
   readonly settledAndUndelivered: number;
-  /** Of those, POSTs that the merchant had in his hands when he died. No method prevents them, and nobody may send them again. */
+  /**
+   * Of those, POSTs that the merchant had in his hands when he died. No method prevents them, and
+   * nobody may send them again.
+   */
   readonly inHand: number;
   readonly others: Readonly<Record<string, number>>;
-  /** Of the undelivered: collected later with the same proof, on the list of refunds, and neither. */
+  /**
+   * Of the undelivered: collected later with the same proof, on the list of refunds, and neither.
+   */
   readonly collected: number;
   readonly due: number;
   readonly lost: number;
@@ -108,7 +113,10 @@ function comingAndGoing(repeatable: boolean): (world: AwayWorld, calls: number) 
   };
 }
 
-/** Kills the merchant and brings him back until it is done. Resolves with the slowest return to business. */
+/**
+ * Kills the merchant and brings him back until it is done. Resolves with the slowest return to
+ * business.
+ */
 async function comeAndGo(world: AwayWorld, isDone: () => boolean, awayMs: number): Promise<number> {
   let slowest = 0;
   while (!isDone()) {

@@ -8,7 +8,9 @@ import { type AwayMerchant, awayMerchant } from './merchant.ts';
 
 /** How long a settlement takes, milliseconds. */
 const SETTLE_MS = 120;
-/** Between a call that was refused before money and the next one with the same proof, milliseconds. */
+/**
+ * Between a call that was refused before money and the next one with the same proof, milliseconds.
+ */
 const AGAIN_MS = 100;
 /** `acg_backend_breaker`: nothing is sold. */
 const OPEN = 2;
@@ -37,7 +39,10 @@ export interface AwayWorld {
     /** Only what may be sent to the merchant twice. */
     readonly repeatable?: boolean;
   }): Promise<void>;
-  /** Sends again what was paid and not delivered, and counts what is delivered now, and what is on the list of refunds for good. */
+  /**
+   * Sends again what was paid and not delivered, and counts what is delivered now, and what is on
+   * the list of refunds for good.
+   */
   collect(): Promise<{ readonly collected: number; readonly due: number; readonly lost: number }>;
   /** Resolves when the gateway sells to the merchant. */
   sells(): Promise<void>;
@@ -57,7 +62,10 @@ export interface Seen {
   readonly settled: Set<string>;
   /** Of those, the ones whose first answer was no delivery. */
   readonly undelivered: Map<string, { readonly resource: Bought; readonly input: object; readonly header: string }>;
-  /** Of those, POSTs whose connection broke with the request on it: the merchant had them in his hands. */
+  /**
+   * Of those, POSTs whose connection broke with the request on it: the merchant had them in his
+   * hands.
+   */
   inHand: number;
 }
 

@@ -78,7 +78,10 @@ export function said(answer: Answered): string {
   return answer.status < 300 ? String(answer.status) : `${answer.status} ${codeOf(answer)}`;
 }
 
-/** From now on the errand gets this answer in these bytes wherever it is brought, and the key is refused to any other body. */
+/**
+ * From now on the errand gets this answer in these bytes wherever it is brought, and the key is
+ * refused to any other body.
+ */
 export async function assertKept(errand: Errand, { status, text }: Answered, ...baseUrls: string[]): Promise<void> {
   for (const baseUrl of baseUrls) {
     const again = await ask(errand, baseUrl);

@@ -5,7 +5,10 @@ import { assertKept, insist, insistUntilCut } from './agent.ts';
 import { asked, type Errand, errandFor, KEYED_OPERATIONS, read } from './errand.ts';
 import type { Ground, Site } from './ground.ts';
 
-/** Where a gateway dies: at a step of its own, or while the merchant has the call and has not acted yet, or has. */
+/**
+ * Where a gateway dies: at a step of its own, or while the merchant has the call and has not acted
+ * yet, or has.
+ */
 export type Place = Exclude<CheckoutStep, 'after_read'> | AtMerchant;
 type AtMerchant = 'unacted' | 'acted';
 
@@ -30,7 +33,10 @@ export const AT_MERCHANT = KEYED_OPERATIONS.flatMap((operation) =>
   (['unacted', 'acted'] as const).map((at): Death<AtMerchant> => ({ operation, at })),
 );
 
-/** What becomes of it: the merchant looks at no key, so what moves money is read back instead of asked again. */
+/**
+ * What becomes of it: the merchant looks at no key, so what moves money is read back instead of
+ * asked again.
+ */
 export function fateOf({ operation, at }: Death): Fate {
   const readsBack = operation === 'completeCheckoutSession' || operation === 'cancelCheckoutSession';
   switch (at) {
@@ -57,7 +63,10 @@ export async function dieAt(errand: Errand, site: Site, at: CheckoutStep): Promi
   assert.deepEqual(await gateway.ended, { code: null, signal: 'SIGKILL' }, gateway.output());
 }
 
-/** Starts a gateway that dies while the merchant has calls of every operation. @returns what the agents wanted, one for each of AT_MERCHANT */
+/**
+ * Starts a gateway that dies while the merchant has calls of every operation. @returns what the
+ * agents wanted, one for each of AT_MERCHANT
+ */
 export async function dieAtMerchant(ground: Ground, site: Site): Promise<ReadonlyMap<Death, Errand>> {
   const { merchant } = ground;
   const gateway = await site.start();
@@ -77,7 +86,8 @@ export async function dieAtMerchant(ground: Ground, site: Site): Promise<Readonl
 }
 
 /**
- * The agent of a gateway that died insists elsewhere with the same key: it must have happened once, and have one answer.
+ * The agent of a gateway that died insists elsewhere with the same key: it must have happened once,
+ * and have one answer.
  * @returns what asked it to come again
  */
 export async function comeBack(

@@ -13,7 +13,9 @@ export interface Errand {
   readonly path: string;
   readonly key: string;
   readonly body: JsonObject;
-  /** The calls that it makes the merchant, and those of no other errand but one on the same session. */
+  /**
+   * The calls that it makes the merchant, and those of no other errand but one on the same session.
+   */
   readonly aim: Aim;
 }
 

@@ -43,7 +43,10 @@ export interface Site {
   start(halt?: Halt<CheckoutStep>): Promise<GatewayProcess>;
 }
 
-/** Long enough for a busy machine, milliseconds. A lease lasts 3 s longer, and most rows wait for one to end. */
+/**
+ * Long enough for a busy machine, milliseconds. A lease lasts 3 s longer, and most rows wait for
+ * one to end.
+ */
 const TIMEOUT_MS = 3_000;
 
 /** Starts everything that is shared, but no gateway. */
@@ -57,7 +60,8 @@ export async function startGround(): Promise<Ground> {
     running.push(() => rm(directory, { recursive: true, force: true }));
     const merchant = await startCheckoutMerchant({ dedupe: false });
     running.push(merchant.stop);
-    // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
+    // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it
+    // along.
     const redis = await startRedis({ args: ['--appendfsync', 'always'] });
     running.push(redis.stop);
     const keep = (end: () => Promise<unknown>) => void running.push(end);
@@ -74,7 +78,9 @@ export async function startGround(): Promise<Ground> {
   }
 }
 
-/** The merchant acts on the errand's next call and keeps its answer back until the result is called. */
+/**
+ * The merchant acts on the errand's next call and keeps its answer back until the result is called.
+ */
 export function hold({ merchant }: Ground, { aim }: { readonly aim: Aim }): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   merchant.misbehave({ kind: 'wait', acts: 'before', until: promise }, aim);

@@ -12,7 +12,10 @@ const AGENTS = 20;
 const PATIENT = { timeoutMs: 20_000 };
 const TIMEOUT_MS = 120_000;
 
-/** acp 12.9, where no process dies: calls meet each other, their agents leave, their gateway is told to stop. */
+/**
+ * acp 12.9, where no process dies: calls meet each other, their agents leave, their gateway is told
+ * to stop.
+ */
 describe('a checkout call that runs', { timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let replicas: readonly [string, string];
@@ -81,7 +84,10 @@ describe('a checkout call that runs', { timeout: TIMEOUT_MS }, () => {
     assert.deepEqual(await ending, { code: 0, signal: null });
   });
 
-  /** Undefined while it still takes errands, which go no further than to its own refusal of a session that does not exist. */
+  /**
+   * Undefined while it still takes errands, which go no further than to its own refusal of a
+   * session that does not exist.
+   */
   async function refusal(baseUrl: string): Promise<string | undefined> {
     const errand = await errandFor(ground, 'completeCheckoutSession', 'cs_of_nobody');
     const answer = await send(errand, baseUrl);

@@ -10,7 +10,10 @@ import { type Ground, startGround } from './ground.ts';
 const TIMEOUT_MS = 120_000;
 const CREATE = 'createCheckoutSession';
 
-/** Of a gateway that serves several clients on Redis. Whose a session is must be known wherever its creator heard of it. */
+/**
+ * Of a gateway that serves several clients on Redis. Whose a session is must be known wherever its
+ * creator heard of it.
+ */
 describe('a gateway that dies while it opens a session', { concurrency: 4, timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let replica: string;

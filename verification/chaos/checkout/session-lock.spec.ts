@@ -8,7 +8,10 @@ import { startReplica } from './replica.ts';
 
 const TIMEOUT_MS = 120_000;
 
-/** A session on which an agent comes with a second key while the complete of the first one dies at the merchant. */
+/**
+ * A session on which an agent comes with a second key while the complete of the first one dies at
+ * the merchant.
+ */
 interface Scene {
   /** Whether the merchant made the order before the death. */
   readonly acted: boolean;
@@ -23,7 +26,10 @@ const SCENES: readonly Scene[] = [
   { acted: true, second: 'cancelCheckoutSession', told: '405 checkout_session_not_cancelable' },
 ];
 
-/** Agents make a new key for every try, so complete and cancel exclude each other on a session, at every gateway (acp 12.7). */
+/**
+ * Agents make a new key for every try, so complete and cancel exclude each other on a session, at
+ * every gateway (acp 12.7).
+ */
 describe('a second key on a checkout session', { concurrency: true, timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let replica: string;

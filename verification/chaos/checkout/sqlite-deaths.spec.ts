@@ -16,7 +16,10 @@ const DEATHS: readonly Death<Exclude<CheckoutStep, 'after_read'>>[] = [
   { operation: 'cancelCheckoutSession', at: 'after_finish' },
 ];
 
-/** acp 12.9 without Redis: the one gateway dies again and again over the same file, and what is left comes back. */
+/**
+ * acp 12.9 without Redis: the one gateway dies again and again over the same file, and what is left
+ * comes back.
+ */
 describe('checkouts whose gateway on SQLite died', { concurrency: true, timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let baseUrl: string;

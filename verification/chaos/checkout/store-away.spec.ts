@@ -12,7 +12,10 @@ import { startReplica } from './replica.ts';
 const TIMEOUT_MS = 120_000;
 const AWAY = '503 service_unavailable';
 
-/** acp 12.9: Redis stands still, dies during a call, and is down. One after the other, with all operations at once. */
+/**
+ * acp 12.9: Redis stands still, dies during a call, and is down. One after the other, with all
+ * operations at once.
+ */
 describe('a checkout whose Redis is away', { timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let baseUrl: string;
@@ -83,7 +86,8 @@ describe('a checkout whose Redis is away', { timeout: TIMEOUT_MS }, () => {
     await comeBack(ground, errand, { kept: false, asked: readsBack ? 1 : 2 }, baseUrl);
     const { answer } = await insist(errand, baseUrl);
     if (errand.operation !== 'createCheckoutSession') assert.equal(answer.text, first?.text);
-    // A session that nobody knows any more is left to expire: only a merchant who looks at the key makes no second one.
+    // A session that nobody knows any more is left to expire: only a merchant who looks at the key
+    // makes no second one.
     const keys = merchant.calls
       .filter((call) => aimed(errand.aim, call))
       .map(({ headers }) => headers['idempotency-key']);

@@ -6,7 +6,10 @@ import { freePorts } from '../../../spec/support/ports.ts';
 export interface FaultyLine {
   /** redis://127.0.0.1:port */
   readonly url: string;
-  /** The next request that holds these bytes is carried out; its connection breaks where the reply should come. */
+  /**
+   * The next request that holds these bytes is carried out; its connection breaks where the reply
+   * should come.
+   */
   loseReplyTo(bytes: string): void;
   /** Replies lost so far. */
   readonly lost: number;

@@ -29,7 +29,8 @@ export async function respell(stage: Stage): Promise<void> {
   const purchase = purchaseOf('plain POST');
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input);
   assert.equal((await insist(call, site.baseUrl)).status, 200);
-  // The buyer has the answer a moment before the books say so; until then the same proof brings it once more.
+  // The buyer has the answer a moment before the books say so; until then the same proof brings it
+  // once more.
   await eventually(async () => (await site.receipts('delivered=true'))[0], 'a delivered receipt');
   const told = await ask({ ...call, proof: respelled(call.proof) }, site.baseUrl);
   assertAsked(ground, purchase, 1, 'one authorization is one purchase, however it is spelled');
@@ -62,7 +63,9 @@ export async function leaveUnanswered(stage: Stage): Promise<void> {
   assert.equal(await site.income(), call.units);
 }
 
-/** Settles in the name of the official facilitator, but leaves the first settlement to `unanswered`. */
+/**
+ * Settles in the name of the official facilitator, but leaves the first settlement to `unanswered`.
+ */
 async function brokenOnce({ ground, keep }: Stage) {
   const facilitator = keep(await startHostileFacilitator(`eip155:${ground.chain.chainId}`));
   const official = relayTo(ground.facilitatorUrl);

@@ -10,7 +10,10 @@ const SHIFT_CLOCK = join(import.meta.dirname, 'shift-clock.ts');
 /** Longer than a lease, shorter than a proof lives. */
 const CLOCK_SHIFT_MS = 30_000;
 
-/** A gateway is paused for longer than its lease; when it wakes up its delivery fails, while its replica is delivering. */
+/**
+ * A gateway is paused for longer than its lease; when it wakes up its delivery fails, while its
+ * replica is delivering.
+ */
 export async function wakeLate(stage: Stage): Promise<void> {
   const merchant = stage.keep(await startMerchant());
   const ground = { ...stage.ground, merchant };

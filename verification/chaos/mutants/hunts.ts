@@ -5,7 +5,10 @@ import { dropReply, evict } from './hunts-redis.ts';
 import { shiftClock, wakeLate } from './hunts-replicas.ts';
 import type { Build, Stage } from './stage.ts';
 
-/** A small scenario that the true build passes and a build with this mistake does not. Nothing in it is left to chance. */
+/**
+ * A small scenario that the true build passes and a build with this mistake does not. Nothing in it
+ * is left to chance.
+ */
 export interface Hunt {
   /** What the mutant does, after "a build that". */
   readonly mistake: string;

@@ -18,11 +18,13 @@ describe('a hunt for wrong designs', { concurrency: AT_ONCE }, () => {
   after(() => ground.stop());
 
   for (const { mistake, mutant, notices, run } of HUNTS) {
-    // What the check must say names the mistake, so a hunt that fails for something else is noticed without this.
+    // What the check must say names the mistake, so a hunt that fails for something else is noticed
+    // without this.
     if (EVERY) it(`passes the true build, which is none that ${mistake}`, () => onStage(ground, {}, run));
 
     it(`catches a build that ${mistake}`, async () => {
-      // Some mistakes show only when two processes meet: a hunt that missed the moment is sent out again.
+      // Some mistakes show only when two processes meet: a hunt that missed the moment is sent out
+      // again.
       for (let hunt = 1; hunt <= MOST_HUNTS; hunt += 1) {
         const noticed = await onStage(ground, mutant, run).then(
           () => undefined,

@@ -1,6 +1,9 @@
 import { misbehave } from './misbehave.ts';
 
-/** A settlement without an answer counts as refused. A witness is needed for the 402, so the rail has to lie about the evidence. */
+/**
+ * A settlement without an answer counts as refused. A witness is needed for the 402, so the rail
+ * has to lie about the evidence.
+ */
 await misbehave({
   rail: (rail) => ({
     ...rail,

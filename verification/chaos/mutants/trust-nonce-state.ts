@@ -2,7 +2,9 @@ import { misbehave } from './misbehave.ts';
 
 const NO_TRANSACTION = `0x${'00'.repeat(32)}`;
 
-/** `authorizationState` is all that counts: a spent nonce is a payment, whatever it was spent on. */
+/**
+ * `authorizationState` is all that counts: a spent nonce is a payment, whatever it was spent on.
+ */
 await misbehave({
   rail: (rail) => ({
     ...rail,

@@ -1,7 +1,10 @@
 import type { Reply } from './front.ts';
 import { type SignedProof, signProof } from './proof.ts';
 
-/** One thing that somebody wants to buy, with the proofs signed for it so far. Copies of a call share it. */
+/**
+ * One thing that somebody wants to buy, with the proofs signed for it so far. Copies of a call
+ * share it.
+ */
 export class Purchase {
   readonly proofs: SignedProof[] = [];
   readonly #sign: () => SignedProof;
@@ -45,7 +48,10 @@ export type Ending =
   | 'conflict'
   | 'challenged';
 
-/** Who sends a call, again and again, as the strictest client does: the same proof on anything but 402, a new one on 402 alone. */
+/**
+ * Who sends a call, again and again, as the strictest client does: the same proof on anything but
+ * 402, a new one on 402 alone.
+ */
 export interface BuyerPlan {
   readonly name: string;
   readonly purchase: Purchase;

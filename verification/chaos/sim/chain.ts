@@ -6,7 +6,10 @@ type Use =
   /** Cancelled by the payer, or spent on somebody else: used, and not paid to us. */
   | { readonly how: 'elsewhere'; readonly at: number };
 
-/** The chain: each nonce is used once, while its time is not over, and stays used. Blocks come every second. */
+/**
+ * The chain: each nonce is used once, while its time is not over, and stays used. Blocks come every
+ * second.
+ */
 export class SimChain {
   readonly #uses = new Map<string, Use>();
   readonly #ends = new Map<string, number>();
@@ -75,7 +78,10 @@ export class SimChain {
   }
 }
 
-/** The hash under which a transfer is found; the same whoever sent it, which the gateway must not care about. */
+/**
+ * The hash under which a transfer is found; the same whoever sent it, which the gateway must not
+ * care about.
+ */
 export function transactionOf(nonce: string): string {
   return `0x${nonce.slice(2).split('').reverse().join('')}`;
 }

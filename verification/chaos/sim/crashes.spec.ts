@@ -16,7 +16,10 @@ import {
 
 const elsewhere = unwatched<typeof import('./crashes.ts')>(new URL('./crashes.ts', import.meta.url));
 
-/** A facilitator that says no for a minute makes runs of a minute; with the other method they are shorter, and the same. */
+/**
+ * A facilitator that says no for a minute makes runs of a minute; with the other method they are
+ * shorter, and the same.
+ */
 const isLong = ({ name }: Case): boolean => /refused for good|hangs for a minute/.test(name);
 
 /** Two calls with a key stand for all: what a key changes does not depend on rail or fault. */
@@ -36,7 +39,10 @@ const ONCE: readonly Case[] = [
     .map(underMandate),
   ...casesOf('local', 'POST').map(underMandate),
 ];
-/** A second crash is where recovery itself is interrupted; `node verification/chaos/sim/main.ts --deep` does it for every variant. */
+/**
+ * A second crash is where recovery itself is interrupted; `node verification/chaos/sim/main.ts
+ * --deep` does it for every variant.
+ */
 const TWICE: readonly Case[] = [
   ...casesOf('local', 'POST').filter(({ name }) => /all goes well/.test(name)),
   ...casesOf('remote', 'POST').filter(({ name }) => /all goes well|merchant unwritten$/.test(name)),

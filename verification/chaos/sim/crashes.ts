@@ -116,7 +116,10 @@ export function casesOf(rail: RailKind, method: 'GET' | 'POST', key?: string): r
   ];
 }
 
-/** The case undisturbed, then with each blow at each of its points; with `second`, that blow at each point after each crash as well. */
+/**
+ * The case undisturbed, then with each blow at each of its points; with `second`, that blow at each
+ * point after each crash as well.
+ */
 export async function sweep(
   cases: readonly Case[],
   blows: readonly Blow[],

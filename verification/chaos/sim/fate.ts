@@ -3,8 +3,9 @@ import type { Wire } from './process.ts';
 import type { RailFaults } from './rail.ts';
 
 /**
- * What happens to a run at a point. `crash` and `pause` hit the process whose step it is, the others a payment: the store loses its
- * record or the last writes, or the payer uses the nonce elsewhere.
+ * What happens to a run at a point. `crash` and `pause` hit the process whose step it is, the
+ * others a payment: the store loses its record or the last writes, or the payer uses the nonce
+ * elsewhere.
  */
 export type Blow =
   | { readonly kind: 'crash' }
@@ -13,7 +14,10 @@ export type Blow =
   | { readonly kind: 'rollBack'; readonly ms: number }
   | { readonly kind: 'spend' };
 
-/** Everything that chance or a plan decides in a run. Asked in a fixed order, so that a seed is a run. */
+/**
+ * Everything that chance or a plan decides in a run. Asked in a fixed order, so that a seed is a
+ * run.
+ */
 export interface Fate extends Wire, RailFaults {
   /** At a point, before it happens. */
   strike(label: string): Blow | undefined;
@@ -34,7 +38,10 @@ export interface Fate extends Wire, RailFaults {
   heal(): void;
 }
 
-/** Labels that are no points of their own: looks of the background, whose loss is the same as a pause of nobody. */
+/**
+ * Labels that are no points of their own: looks of the background, whose loss is the same as a
+ * pause of nobody.
+ */
 const BACKGROUND: ReadonlySet<string> = new Set(['due', 'look', 'renew']);
 
 /** Whether to end a process here says something that the points around do not. */

@@ -37,7 +37,10 @@ export class Connection {
     });
   }
 
-  /** Bytes are with the operating system: they arrive although the process may die, unless the line is cut. */
+  /**
+   * Bytes are with the operating system: they arrive although the process may die, unless the line
+   * is cut.
+   */
   send(reply: Reply): void {
     if (!this.open) return;
     this.open = false;
@@ -61,7 +64,10 @@ export interface Handing {
   readonly replayed: boolean;
 }
 
-/** Writes outcomes to a connection, as the HTTP response writer does. `onAnswer` is told when the last byte is handed over. */
+/**
+ * Writes outcomes to a connection, as the HTTP response writer does. `onAnswer` is told when the
+ * last byte is handed over.
+ */
 export function connectionPresenter(
   connection: Connection,
   onAnswer: (answer: Handing) => void,

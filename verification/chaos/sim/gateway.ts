@@ -24,7 +24,10 @@ import { simDesk } from './mandate.ts';
 import type { Process } from './process.ts';
 import { examine, OFFER, RESOURCE_ID, TOKENS } from './proof.ts';
 
-/** Less often than outside, milliseconds: each renewal is three steps, and a settlement that hangs is a minute of them. */
+/**
+ * Less often than outside, milliseconds: each renewal is three steps, and a settlement that hangs
+ * is a minute of them.
+ */
 const RENEW_EVERY_MS = 1_000;
 
 /** What a simulated gateway stands on: the ports, each of which the world holds in its hand. */
@@ -54,7 +57,9 @@ export interface PaidRequest {
   readonly mandate: string | undefined;
 }
 
-/** A gateway: the real layers and the real `src/payments`, wired as `till.ts` and `gateway.ts` do. */
+/**
+ * A gateway: the real layers and the real `src/payments`, wired as `till.ts` and `gateway.ts` do.
+ */
 export interface SimGateway {
   readonly process: Process;
   readonly reconciler: Reconciler;
@@ -155,7 +160,8 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         journal,
         request: { method: resource.backend.method, path: pathOf(input), headers: {}, body: undefined },
       };
-      // Of a response the layers use the place where the call travels, and nothing else: the response writer has the connection.
+      // Of a response the layers use the place where the call travels, and nothing else: the
+      // response writer has the connection.
       void pass({ locals: { call, requestId } } as unknown as Response).catch(onBug);
     },
   };
@@ -165,7 +171,10 @@ function journalOf(requestId: string, sink: EventSink): Journal {
   return openJournal({ requestId, resourceId: RESOURCE_ID, adapter: 'http' }, sink);
 }
 
-/** A store that was silent and an outcome that stays open are what a reconciler warns of in a run with faults. */
+/**
+ * A store that was silent and an outcome that stays open are what a reconciler warns of in a run
+ * with faults.
+ */
 function isExpected(err: unknown): boolean {
   return !(err instanceof Error) || err.name === 'StoreError' || err.name === 'Unwritten';
 }

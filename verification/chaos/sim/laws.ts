@@ -32,7 +32,10 @@ export class Laws {
   readonly violations: string[] = [];
   /** Nonces for which a buyer was told to sign anew. */
   readonly #challenged = new Set<string>();
-  /** The store lost the record, and the proof came again in its last seconds: the one case in which a 402 can charge twice. */
+  /**
+   * The store lost the record, and the proof came again in its last seconds: the one case in which
+   * a 402 can charge twice.
+   */
   readonly excused = new Set<string>();
   /** What was handed out for each payment. */
   readonly #handed = new Map<string, Set<string>>();
@@ -67,7 +70,8 @@ export class Laws {
 
   /** A 402 is about to be answered. */
   challenged({ nonce }: Attempt, damaged: boolean): void {
-    // The window check comes first (contract 4.2, step 3), and in these seconds a lagging chain cannot show what the store forgot.
+    // The window check comes first (contract 4.2, step 3), and in these seconds a lagging chain
+    // cannot show what the store forgot.
     const endsIn = this.#chain.validBefore(nonce) * 1_000 - this.#now();
     if (damaged && endsIn < LAST_SECONDS_MS && endsIn > -LAST_SECONDS_MS) {
       this.excused.add(nonce);
@@ -117,7 +121,8 @@ export class Laws {
 
   /** A mandate's share is that of its payments, and each was made under one of its own. */
   mandates({ damaged, records, uses }: SimStore): void {
-    // A simulated store loses its records one by one; a real one loses what mandates were used for along with them.
+    // A simulated store loses its records one by one; a real one loses what mandates were used for
+    // along with them.
     const wrong = damaged.size > 0 ? undefined : uses.wrong(records.values());
     if (wrong !== undefined) this.broken(wrong);
   }

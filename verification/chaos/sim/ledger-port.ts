@@ -4,9 +4,9 @@ import type { Process } from './process.ts';
 import type { SimStore } from './store.ts';
 
 /**
- * The ledger as one process sees it: every command goes over the wire. `onBug` is told when the table itself refuses a command,
- * because the code under test turns what is thrown after a settlement into "uncertain"; `onHold` which
- * attempts of this process got a record.
+ * The ledger as one process sees it: every command goes over the wire. `onBug` is told when the
+ * table itself refuses a command, because the code under test turns what is thrown after a
+ * settlement into "uncertain"; `onHold` which attempts of this process got a record.
  */
 export function ledgerPort(
   process: Process,

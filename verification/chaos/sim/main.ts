@@ -5,8 +5,9 @@ import { NO_MUTANT } from './run.ts';
 import { report, runSeed, shrink } from './seeds.ts';
 
 /**
- * The simulator by hand. `--seed N [--without 1,2] [--mutant name]` runs one seed and prints every step; `--from N --runs M` runs many
- * and shrinks the first that breaks a law; `--deep` ends one call at every pair of points, in every variant.
+ * The simulator by hand. `--seed N [--without 1,2] [--mutant name]` runs one seed and prints every
+ * step; `--from N --runs M` runs many and shrinks the first that breaks a law; `--deep` ends one
+ * call at every pair of points, in every variant.
  */
 const { values } = parseArgs({
   options: {

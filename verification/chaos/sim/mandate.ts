@@ -18,14 +18,20 @@ const MUCH = { units: '1', budgetUnits: '1000000' };
 /** How long a presentation passes its checks, milliseconds: that of its checkout. */
 const LIFE_MS = 300_000;
 
-/** A mandate as it is carried: signatures are not what is tested here. `since`: milliseconds of the simulated clock. */
+/**
+ * A mandate as it is carried: signatures are not what is tested here. `since`: milliseconds of the
+ * simulated clock.
+ */
 interface Carried {
   readonly name: string;
   readonly input: string;
   readonly since: number;
 }
 
-/** What the buyers hold: a mandate for each purchase, kept when they have to pay anew, and made again when it is refused. */
+/**
+ * What the buyers hold: a mandate for each purchase, kept when they have to pay anew, and made
+ * again when it is refused.
+ */
 export class Mandates {
   readonly #held = new Map<Purchase, Carried>();
   readonly #now: () => number;

@@ -4,8 +4,9 @@ import type { Fate } from './fate.ts';
 import type { Process } from './process.ts';
 
 /**
- * What becomes of one request. `fails`: 500, nothing done. `cut`: done, and the connection breaks before the answer. `breaks`: done,
- * the answer breaks off behind its head. `unwritten`: no connection. `slow`: done, and the deadline passes first.
+ * What becomes of one request. `fails`: 500, nothing done. `cut`: done, and the connection breaks
+ * before the answer. `breaks`: done, the answer breaks off behind its head. `unwritten`: no
+ * connection. `slow`: done, and the deadline passes first.
  */
 export type MerchantFault = 'ok' | 'fails' | 'cut' | 'breaks' | 'unwritten' | 'slow';
 

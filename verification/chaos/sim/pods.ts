@@ -56,7 +56,10 @@ export class Pods {
     }
   }
 
-  /** The next round of a reconciler that would find something; a round that finds nothing changes nothing, so it is left out. */
+  /**
+   * The next round of a reconciler that would find something; a round that finds nothing changes
+   * nothing, so it is left out.
+   */
   nextRound(): { readonly at: number; readonly run: () => void } | undefined {
     const { schedule, nextDueAt, roundMs } = this.#parts;
     const dueAt = nextDueAt();

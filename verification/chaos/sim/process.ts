@@ -3,8 +3,8 @@ import type { Time } from '../../../src/time/time.ts';
 import type { Actor, Schedule } from './schedule.ts';
 
 /**
- * How a request to the store goes wrong. `unheard`: nothing happened. `unanswered`: it happened, the reply is lost. `late`: the caller
- * gives up, and it happens afterwards.
+ * How a request to the store goes wrong. `unheard`: nothing happened. `unanswered`: it happened,
+ * the reply is lost. `late`: the caller gives up, and it happens afterwards.
  */
 export type StoreFault = 'unheard' | 'unanswered' | 'late';
 
@@ -16,12 +16,14 @@ export interface Wire {
   storeFault(label: string): StoreFault | undefined;
 }
 
-/** After this a caller of the store gives up, milliseconds (the command timeout of the real one). */
+/**
+ * After this a caller of the store gives up, milliseconds (the command timeout of the real one).
+ */
 const COMMAND_TIMEOUT_MS = 500;
 
 /**
- * One gateway process as the world sees it: something whose calls go out and come back, until it dies. Then its promises never settle
- * and its timers are gone, as those of a killed process are.
+ * One gateway process as the world sees it: something whose calls go out and come back, until it
+ * dies. Then its promises never settle and its timers are gone, as those of a killed process are.
  */
 export class Process implements Actor {
   readonly name: string;
@@ -38,7 +40,10 @@ export class Process implements Actor {
     this.#wire = wire;
   }
 
-  /** A call over a wire: the effect happens when it arrives, the promise settles when the reply is back. */
+  /**
+   * A call over a wire: the effect happens when it arrives, the promise settles when the reply is
+   * back.
+   */
   call<T>(label: string, effect: () => T, replyMs = 0): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#schedule.after(this.#wire.latencyMs(label), {
@@ -73,7 +78,10 @@ export class Process implements Actor {
     return this.call(label, silent, fault === 'late' ? COMMAND_TIMEOUT_MS : 0);
   }
 
-  /** The clock of this process: it waits while the process is paused, and never ends once it is dead. */
+  /**
+   * The clock of this process: it waits while the process is paused, and never ends once it is
+   * dead.
+   */
   readonly time: Time = {
     now: () => this.#schedule.now,
     sleep: (ms) =>

@@ -43,10 +43,16 @@ export const OFFER: Offer = {
   issueToken: () => '',
 };
 
-/** Every token is believed: whose it is stands in the proof, and forgeries are not what is tested here. */
+/**
+ * Every token is believed: whose it is stands in the proof, and forgeries are not what is tested
+ * here.
+ */
 export const TOKENS: Pick<BuyerTokens, 'read'> = { read: (text) => ({ text, genuineForMs: 700_000 }) };
 
-/** An authorization as the world knows it: `header` is what a buyer sends, `found` what calldata shows of it. */
+/**
+ * An authorization as the world knows it: `header` is what a buyer sends, `found` what calldata
+ * shows of it.
+ */
 export interface SignedProof {
   readonly found: string;
   /** What the buyer's 402 gave him, and no chain shows. */
@@ -58,7 +64,10 @@ export interface SignedProof {
   readonly header: string;
 }
 
-/** Signs a payment; the signature is believed by everybody, because signatures are not what is tested here. */
+/**
+ * Signs a payment; the signature is believed by everybody, because signatures are not what is
+ * tested here.
+ */
 export function signProof(number: number, nowMs: number, lifeSeconds: number): SignedProof {
   const nonce = `0x${number.toString(16).padStart(64, '0')}`;
   const validBefore = Math.floor(nowMs / 1_000) + lifeSeconds;

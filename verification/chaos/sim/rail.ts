@@ -5,12 +5,16 @@ import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
 
 /**
- * What becomes of one attempt to settle. `before`: lost before it was sent. `after`: sent, the answer is lost. `late`: sent, mined much
- * later, the answer is lost. `hang`: no answer for a minute, nothing sent. `refused`: a definite no, now and ever. `excluded`: the node
- * says that it keeps nothing of it, `lied`: and mines it much later all the same; a facilitator says neither.
+ * What becomes of one attempt to settle. `before`: lost before it was sent. `after`: sent, the
+ * answer is lost. `late`: sent, mined much later, the answer is lost. `hang`: no answer for a
+ * minute, nothing sent. `refused`: a definite no, now and ever. `excluded`: the node says that it
+ * keeps nothing of it, `lied`: and mines it much later all the same; a facilitator says neither.
  */
 export type SettleFault = 'ok' | 'before' | 'after' | 'late' | 'hang' | 'refused' | 'excluded' | 'lied';
-/** `local`: signs and sends itself. `remote`: a facilitator sends, a chain is asked. `blind`: a facilitator and no chain to ask. */
+/**
+ * `local`: signs and sends itself. `remote`: a facilitator sends, a chain is asked. `blind`: a
+ * facilitator and no chain to ask.
+ */
 export type RailKind = 'local' | 'remote' | 'blind';
 
 /** How rail and chain behave in one run. */

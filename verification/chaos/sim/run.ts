@@ -29,7 +29,10 @@ export interface Outcome {
 
 /** Longest time in which things go wrong, milliseconds of the simulated clock. */
 const STORM_MS = 10 * 60 * 1_000;
-/** From the end of the storm until nothing may be open: the longest authorization, a lease, a look of the slowest kind, twice. */
+/**
+ * From the end of the storm until nothing may be open: the longest authorization, a lease, a look
+ * of the slowest kind, twice.
+ */
 const CALM_MS = 15 * 60 * 1_000;
 const LATE_RETRIES_MS = 10 * 60 * 1_000;
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -40,8 +43,9 @@ const ATTEMPTS = 12;
 export const NO_MUTANT: Mutant = { name: 'none', shows: /^$/ };
 
 /**
- * Runs a plan to its end: the storm, the calm after it, the late retries of all who have no answer yet, and the day after which
- * nothing may be left open. Everything that waits, waits for the clock of the schedule.
+ * Runs a plan to its end: the storm, the calm after it, the late retries of all who have no answer
+ * yet, and the day after which nothing may be left open. Everything that waits, waits for the clock
+ * of the schedule.
  */
 export async function simulate(plan: Plan, mutant: Mutant = NO_MUTANT, traced = false): Promise<Outcome> {
   const world = new World(plan.setting, plan.fate, mutant, traced);
@@ -50,7 +54,8 @@ export async function simulate(plan: Plan, mutant: Mutant = NO_MUTANT, traced = 
   const realDepth = Error.stackTraceLimit;
   // The layers measure with it how long a call has waited, and a rule of the till depends on it.
   performance.now = () => schedule.now;
-  // Most of what is thrown here is a fault of the plan; its stack would be half the cost of the run.
+  // Most of what is thrown here is a fault of the plan; its stack would be half the cost of the
+  // run.
   Error.stackTraceLimit = 0;
   try {
     const sign = signer(

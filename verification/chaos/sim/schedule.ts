@@ -2,12 +2,16 @@ import { setImmediate as afterMicrotasks } from 'node:timers/promises';
 
 /** Where the clock of every run begins, Unix milliseconds. */
 export const BEGIN_MS = 1_800_000_000_000;
-/** The least that any wait takes, milliseconds: below this a number as large as the time of today stands still. */
+/**
+ * The least that any wait takes, milliseconds: below this a number as large as the time of today
+ * stands still.
+ */
 const GRAIN_MS = 1 / 1_024;
 
 /**
- * `effect`: a request arrives where it works. `reply`: its answer arrives at who asked. `wake`: a timer ends. `world`: anything that is
- * nobody's call. Effects and replies of gateways are the points at which a process can be ended or paused.
+ * `effect`: a request arrives where it works. `reply`: its answer arrives at who asked. `wake`: a
+ * timer ends. `world`: anything that is nobody's call. Effects and replies of gateways are the
+ * points at which a process can be ended or paused.
  */
 export type StepKind = 'effect' | 'reply' | 'wake' | 'world';
 
@@ -33,17 +37,25 @@ interface Placed extends Step {
   readonly order: number;
 }
 
-/** What a schedule asks from outside: who may end a process at a step, and whose turn it is when only timers of the world are left. */
+/**
+ * What a schedule asks from outside: who may end a process at a step, and whose turn it is when
+ * only timers of the world are left.
+ */
 export interface Conductor {
   /** Before each effect and reply of a process that runs: here it may die or be paused. */
   strike(step: Step): void;
-  /** Whether a request that is on its way arrives although its sender has just died or stands still. */
+  /**
+   * Whether a request that is on its way arrives although its sender has just died or stands still.
+   */
   arrivesWithoutSender(step: Step): boolean;
   /** The next round of a reconciler, if one would find something. */
   nextRound(): { readonly at: number; readonly run: () => void } | undefined;
 }
 
-/** The one clock and the one order of everything that happens. Virtual time passes only from step to step. */
+/**
+ * The one clock and the one order of everything that happens. Virtual time passes only from step to
+ * step.
+ */
 export class Schedule {
   now = BEGIN_MS;
   /** One line a step, when somebody wants to read it. */
@@ -66,7 +78,10 @@ export class Schedule {
     this.trace?.push(`${(this.now - BEGIN_MS).toFixed(1).padStart(10)} ${line}`);
   }
 
-  /** Lets happen what happens, in order, until a time or until nothing is left. Resolves false when it ran out of patience. */
+  /**
+   * Lets happen what happens, in order, until a time or until nothing is left. Resolves false when
+   * it ran out of patience.
+   */
   async run(conductor: Conductor, untilMs: number, mostSteps: number): Promise<boolean> {
     for (let left = mostSteps; left > 0; left -= 1) {
       const top = this.#heap[0];
@@ -88,7 +103,8 @@ export class Schedule {
         this.steps += 1;
         if (this.trace !== undefined) this.tell(`${step.actor?.name ?? '-'} ${step.kind} ${step.label}`);
         step.run();
-        // An effect only plans its reply; everything else lets code of the gateway run on to its next await.
+        // An effect only plans its reply; everything else lets code of the gateway run on to its
+        // next await.
         if (step.kind !== 'effect') await afterMicrotasks();
       }
     }

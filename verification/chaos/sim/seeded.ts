@@ -41,8 +41,8 @@ const PATIENCE_MS = 30_000;
 const MOST_BLOWS = 8;
 
 /**
- * A fate drawn from a seed. Every fault that comes true has a number; those in `spared` do not happen, which is how a failing run is
- * made smaller.
+ * A fate drawn from a seed. Every fault that comes true has a number; those in `spared` do not
+ * happen, which is how a failing run is made smaller.
  */
 export function seededFate(
   seed: number,
@@ -129,7 +129,10 @@ function hopMs(kind: Weather['hops'], chance: Chance, toStore: boolean): number 
   }
 }
 
-/** Calls to the store have plain names; nobody waits for one of them longer than a command's timeout. */
+/**
+ * Calls to the store have plain names; nobody waits for one of them longer than a command's
+ * timeout.
+ */
 function isStore(label: string): boolean {
   return !label.includes('.') && label !== 'front';
 }

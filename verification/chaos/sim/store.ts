@@ -36,7 +36,9 @@ interface Version {
   readonly events: number;
 }
 
-/** The pure table over maps. Every method is one atomic write; a simulation decides when it happens. */
+/**
+ * The pure table over maps. Every method is one atomic write; a simulation decides when it happens.
+ */
 export class SimStore {
   readonly records = new Map<string, PaymentRecord>();
   readonly receipts = new Map<string, Receipt>();
@@ -115,7 +117,10 @@ export class SimStore {
     return next;
   }
 
-  /** A power cut, a failover, a flush: the record is gone. Receipts and events live elsewhere in the store and stay. */
+  /**
+   * A power cut, a failover, a flush: the record is gone. Receipts and events live elsewhere in the
+   * store and stay.
+   */
   lose(payId: string): void {
     if (!this.records.delete(payId)) return;
     this.#answers.delete(payId);

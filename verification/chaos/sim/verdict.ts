@@ -4,10 +4,16 @@ import type { BuyerPlan, Ending, Purchase } from './buyer.ts';
 import { requestIdOf } from './gateway.ts';
 import type { World } from './world.ts';
 
-/** What must be true once it is quiet; each looks at the ledgers of chain, store and merchant together. */
+/**
+ * What must be true once it is quiet; each looks at the ledgers of chain, store and merchant
+ * together.
+ */
 export const judge = { calm, buyers, end, undecidable };
 
-/** Nothing fails any more, every lease and every authorization is over: no payment may be undecided, no reservation left. */
+/**
+ * Nothing fails any more, every lease and every authorization is over: no payment may be undecided,
+ * no reservation left.
+ */
 function calm(world: World): void {
   for (const record of world.store.records.values()) {
     if (isUnknowable(world, record)) continue;
@@ -16,7 +22,10 @@ function calm(world: World): void {
   }
 }
 
-/** Whether a payment is left that nobody can ever decide: it is asked about for ever, so no end of it can be waited for. */
+/**
+ * Whether a payment is left that nobody can ever decide: it is asked about for ever, so no end of
+ * it can be waited for.
+ */
 function undecidable(world: World): boolean {
   return [...world.store.records.values()].some((record) => isUnknowable(world, record));
 }
@@ -83,7 +92,10 @@ function end(world: World, purchases: readonly Purchase[]): void {
   laws.final();
 }
 
-/** Every request is told of once, unless its process died; a store that was silent may have written what was then told again. */
+/**
+ * Every request is told of once, unless its process died; a store that was silent may have written
+ * what was then told again.
+ */
 function told({ flushed, laws, served, store }: World): void {
   if (store.damaged.size > 0 || served.some(({ storeFaults }) => storeFaults > 0)) return;
   const times = new Map<string, number>();
@@ -101,7 +113,8 @@ function agree(world: World, payId: string): void {
   const { requests, executions } = world.workOf(payId);
   if (setting.honoursKeys && executions > 1) laws.broken(`the merchant did the work ${executions} times`);
   if (record?.state === 'delivered' && executions === 0) laws.broken('delivered, and the merchant did nothing');
-  // What the store forgot may be sent again, and be told again: that is the price of not charging again.
+  // What the store forgot may be sent again, and be told again: that is the price of not charging
+  // again.
   if (store.damaged.has(payId)) return;
   if (record === undefined) {
     laws.broken('paid, and there is no record');

@@ -126,7 +126,10 @@ export class World implements Conductor {
     return this.#fate.leftAlready();
   }
 
-  /** Whether a lease ran out (it was not given up) although its process ran all the time and the store answered all the time. */
+  /**
+   * Whether a lease ran out (it was not given up) although its process ran all the time and the
+   * store answered all the time.
+   */
   #robbed({ before, after, payId }: Change): boolean {
     if (before === undefined || after === undefined || before.owner === after.owner) return false;
     const process = this.#holders.get(before.owner);

@@ -15,8 +15,9 @@ const LOOK_EVERY_MS = 50;
 const PATIENCE_MS = 30_000;
 
 /**
- * A gateway dies at the step, starts again, and the buyer stays away until nobody has work with his payment any more. Then he comes
- * once. @returns how long the reconciler took after the restart, milliseconds
+ * A gateway dies at the step, starts again, and the buyer stays away until nobody has work with his
+ * payment any more. Then he comes once. @returns how long the reconciler took after the restart,
+ * milliseconds
  */
 export async function dieAndReturnLate(ground: Ground, { where, kind, step, key }: Death): Promise<number> {
   const purchase = purchaseOf(kind);
@@ -38,7 +39,10 @@ export async function dieAndReturnLate(ground: Ground, { where, kind, step, key 
   return took;
 }
 
-/** Looks until the record asks nobody for anything. @throws Error with the record when it still does after 30 s */
+/**
+ * Looks until the record asks nobody for anything. @throws Error with the record when it still does
+ * after 30 s
+ */
 export async function untilAtRest(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<void> {
   const ends = Date.now() + PATIENCE_MS;
   for (;;) {

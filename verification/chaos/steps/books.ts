@@ -7,8 +7,8 @@ import type { Fate, Purchase } from './purchases.ts';
 import type { Site } from './site.ts';
 
 /**
- * Compares what the buyer was told with the three ledgers (chain, merchant, store): one price, one settlement, one key at the
- * merchant, and a receipt that is true. The gateway must be running.
+ * Compares what the buyer was told with the three ledgers (chain, merchant, store): one price, one
+ * settlement, one key at the merchant, and a receipt that is true. The gateway must be running.
  */
 export async function checkBooks(
   ground: Ground,
@@ -41,7 +41,8 @@ export async function checkBooks(
     assert.ok(purchase.answers(told.text), told.text);
     return;
   }
-  // Whoever waited for the delivery that failed is told so; whoever asks afterwards, that nothing is to be had any more.
+  // Whoever waited for the delivery that failed is told so; whoever asks afterwards, that nothing
+  // is to be had any more.
   const answers = told.error?.code === 'BACKEND_ERROR' ? [told, await ask(call, site.baseUrl)] : [told];
   for (const { error, text } of answers) {
     assert.equal(error?.details?.state, 'undelivered', text);
@@ -51,7 +52,10 @@ export async function checkBooks(
   assert.deepEqual([last?.status, last?.error?.code, last?.error?.retryable], [409, 'PAYMENT_REPLAYED', false]);
 }
 
-/** The one receipt, as soon as it says what it must: the buyer sees his answer a moment before the books do. */
+/**
+ * The one receipt, as soon as it says what it must: the buyer sees his answer a moment before the
+ * books do.
+ */
 function receiptThat(site: Site, delivered: boolean): Promise<Receipt> {
   return eventually(async () => {
     assert.ok((await site.receipts()).length <= 1, 'one receipt');

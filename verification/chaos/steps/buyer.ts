@@ -104,8 +104,9 @@ export async function send(call: PaidCall, baseUrl: string): Promise<Answer | un
 }
 
 /**
- * Sends the call until it is cut or has an end: a machine that is slow may have a verdict come too late, and then the gateway has not
- * yet come to the step at which it is to die. Undefined when no whole answer came.
+ * Sends the call until it is cut or has an end: a machine that is slow may have a verdict come too
+ * late, and then the gateway has not yet come to the step at which it is to die. Undefined when no
+ * whole answer came.
  */
 export async function sendUntilCut(call: PaidCall, baseUrl: string): Promise<Answer | undefined> {
   for (;;) {
@@ -131,8 +132,9 @@ function failureOf(text: string): Failure | undefined {
 }
 
 /**
- * The strictest conforming client: the same proof again after silence and after everything that may be retried. A 402 would make it
- * sign a second payment, so it is the end of the test. @throws Error on 402, or when its patience is over
+ * The strictest conforming client: the same proof again after silence and after everything that may
+ * be retried. A 402 would make it sign a second payment, so it is the end of the test. @throws
+ * Error on 402, or when its patience is over
  */
 export async function insist(call: PaidCall, baseUrl: string): Promise<Answer> {
   const ends = Date.now() + PATIENCE_MS;

@@ -21,13 +21,16 @@ export interface Death {
 export interface Wait {
   /** After the death. */
   readonly afterDeath: number;
-  /** After another process serves: what a goal can be set for, because starting one takes as long as the machine is slow. */
+  /**
+   * After another process serves: what a goal can be set for, because starting one takes as long as
+   * the machine is slow.
+   */
   readonly afterRestart: number;
 }
 
 /**
- * A gateway dies at the step, starts again, and the buyer insists with the same proof meanwhile. Afterwards the books must be as if
- * nothing had happened. `launch`: how both processes are run.
+ * A gateway dies at the step, starts again, and the buyer insists with the same proof meanwhile.
+ * Afterwards the books must be as if nothing had happened. `launch`: how both processes are run.
  */
 export async function dieAndReturn(
   ground: Ground,

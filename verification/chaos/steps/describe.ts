@@ -7,11 +7,15 @@ import { type Ground, startGround } from './ground.ts';
 import { type Kind, STEPS } from './purchases.ts';
 import type { SiteParts } from './site.ts';
 
-/** Deaths at the same time: most of each is waiting for a lease to end, the rest is starting processes. */
+/**
+ * Deaths at the same time: most of each is waiting for a lease to end, the rest is starting
+ * processes.
+ */
 const AT_ONCE = 6;
 /**
- * The longest a buyer may wait, milliseconds after another process serves: the goal of 10 s for the record, which `absent-buyer.spec.ts`
- * holds, and on top of it the pauses of his own that he is asked for (3 s of joining, 1 s before the next try).
+ * The longest a buyer may wait, milliseconds after another process serves: the goal of 10 s for the
+ * record, which `absent-buyer.spec.ts` holds, and on top of it the pauses of his own that he is
+ * asked for (3 s of joining, 1 s before the next try).
  */
 const RECOVERY_MS = 14_000;
 /** A key that only this buyer knows. */
@@ -29,8 +33,9 @@ interface Where extends Pick<SiteParts, 'store'> {
 }
 
 /**
- * What a death leaves behind depends on the step; store, rail and kind of call depend little on one another. So a test run has every step
- * where the gateway does all itself, and elsewhere those at which something else is written or asked.
+ * What a death leaves behind depends on the step; store, rail and kind of call depend little on one
+ * another. So a test run has every step where the gateway does all itself, and elsewhere those at
+ * which something else is written or asked.
  */
 const SHORT: Readonly<Record<`${Where['store']} ${Where['rail']}`, readonly [Kind, readonly PaymentStep[]]>> = {
   'sqlite local': ['GET', STEPS],

@@ -7,7 +7,10 @@ import { startFacilitator } from '../../../spec/support/facilitator.ts';
 import { type Merchant, startMerchant } from '../../../spec/support/merchant.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 
-/** What the gateways of one file stand on. Each site has its own payee and its own store, so they do not meet. */
+/**
+ * What the gateways of one file stand on. Each site has its own payee and its own store, so they do
+ * not meet.
+ */
 export interface Ground {
   readonly chain: Chain;
   readonly merchant: Merchant;
@@ -35,7 +38,8 @@ export async function startGround(): Promise<Ground> {
     running.push(chain.stop);
     const merchant = await startMerchant();
     running.push(merchant.stop);
-    // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
+    // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it
+    // along.
     const redis = await startRedis({ args: ['--appendfsync', 'always'] });
     running.push(redis.stop);
     const facilitator = await startFacilitator(chain);

@@ -8,7 +8,10 @@ export interface Halt<Step extends string> {
   readonly signal: 'SIGKILL' | 'SIGSTOP';
 }
 
-/** How a gateway is launched that halts there, or nowhere (`halt.ts`). It does not wait for traffic to end. */
+/**
+ * How a gateway is launched that halts there, or nowhere (`halt.ts`). It does not wait for traffic
+ * to end.
+ */
 export function halted(halt: Halt<string> | undefined) {
   const env = { GATEWAY_DRAIN_SECONDS: '0' };
   if (halt === undefined) return { env, execArgv: [] };

@@ -9,8 +9,9 @@ import { openSite, type Site } from './site.ts';
 /** How often each is done. */
 const KILLS = EVERY ? 10 : 3;
 /**
- * The goal is 4 s from the kill to the answer, on a machine that does nothing else: the lease of the dead process and the pauses that the
- * buyer is asked for. Here it is printed, and twice as much is too long on a busy one as well.
+ * The goal is 4 s from the kill to the answer, on a machine that does nothing else: the lease of
+ * the dead process and the pauses that the buyer is asked for. Here it is printed, and twice as
+ * much is too long on a busy one as well.
  */
 const LIMIT_MS = 8_000;
 /** A call that never comes to the merchant, or never to an answer, milliseconds. */
@@ -84,7 +85,10 @@ describe('a gateway that is killed while the merchant works on what was paid', (
     return { call, killedAt };
   }
 
-  /** Brings the same proof until it is answered, as it is told to. @returns milliseconds since the kill */
+  /**
+   * Brings the same proof until it is answered, as it is told to. @returns milliseconds since the
+   * kill
+   */
   async function collected(call: PaidCall, { baseUrl }: Site, killedAt: number): Promise<number> {
     const { status, text } = await insist(call, baseUrl);
     const wait = performance.now() - killedAt;

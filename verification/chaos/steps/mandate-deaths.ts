@@ -14,7 +14,10 @@ import { type Fate, fateOf, purchaseOf } from './purchases.ts';
 export interface MandateDeath extends Pick<Death, 'where' | 'step' | 'key'> {
   /** What the register must say of the mandate while the gateway is dead. */
   readonly left: Exclude<Left, 'free'>;
-  /** What the buyer does before he comes back: he insists, stays away until nobody works on it, or takes his payment back. */
+  /**
+   * What the buyer does before he comes back: he insists, stays away until nobody works on it, or
+   * takes his payment back.
+   */
   readonly buyer?: 'away' | 'cancels';
 }
 
@@ -30,8 +33,9 @@ interface Scene {
 }
 
 /**
- * A gateway dies at the step of a purchase under a mandate and starts again. The record and the register must agree before and after, the
- * mandate must have bought exactly once, and must buy nothing with another payment.
+ * A gateway dies at the step of a purchase under a mandate and starts again. The record and the
+ * register must agree before and after, the mandate must have bought exactly once, and must buy
+ * nothing with another payment.
  */
 export async function dieUnderMandate(ground: Ground, death: MandateDeath): Promise<void> {
   const { where, step, key, left, buyer } = death;
@@ -73,7 +77,10 @@ async function agreed({ ground, site, ledger, where }: Scene, { payId, units }: 
   return state === 'reserved' || state === 'settling' ? 'held' : 'spent';
 }
 
-/** Waits until nobody works on the first payment, which must have given its mandate back. @returns what the buyer comes with */
+/**
+ * Waits until nobody works on the first payment, which must have given its mandate back. @returns
+ * what the buyer comes with
+ */
 async function comeBackLate(scene: Scene, call: Mandated, buyer: 'away' | 'cancels'): Promise<Mandated> {
   const { ground, site, ledger } = scene;
   await untilAtRest(ledger, call.payId);

@@ -21,8 +21,9 @@ const ONCE = 3;
 const NOTHING: Uses = { once: 0, open: [] };
 
 /**
- * What one purchase under a pair of open mandates must have used up when its payment is in this state: spent once it is settled, given
- * back when it certainly never will be, and held while nobody knows. `units`: its price, minor units.
+ * What one purchase under a pair of open mandates must have used up when its payment is in this
+ * state: spent once it is settled, given back when it certainly never will be, and held while
+ * nobody knows. `units`: its price, minor units.
  */
 export function usesOf(state: PaymentState | undefined, units: bigint): Uses {
   if (state === undefined || state === 'refused') return NOTHING;

@@ -8,7 +8,10 @@ const TIMEOUT_MS = 120_000;
 
 const EMBEDDED = { store: 'sqlite', rail: 'local' } as const;
 const SHARED = { store: 'redis', rail: 'official' } as const;
-/** A mandate shares the fate of its payment: what may go wrong lies around the writes that reserve it, settle it and deliver for it. */
+/**
+ * A mandate shares the fate of its payment: what may go wrong lies around the writes that reserve
+ * it, settle it and deliver for it.
+ */
 const DEATHS = rowsOf<MandateDeath & { readonly rare?: true }>([
   { where: EMBEDDED, step: 'reserved', left: 'held', buyer: 'away' },
   { where: EMBEDDED, step: 'settling', left: 'held', buyer: 'cancels' },

@@ -16,7 +16,10 @@ import { openSite, type Site, type SiteParts } from './site.ts';
 
 /** A site whose resource needs a mandate, and the call that it is bought with. */
 export interface MandatedSite extends Site {
-  /** Asks for the price, signs for it, and makes a mandate for the purchase that could pay for two more. */
+  /**
+   * Asks for the price, signs for it, and makes a mandate for the purchase that could pay for two
+   * more.
+   */
   mandatedCall(purchase: Purchase, key?: string): Promise<Mandated>;
 }
 
@@ -47,7 +50,9 @@ export async function openMandatedSite(
   };
 }
 
-/** Made for a fresh checkout of the call, by an agent that knows the shop by that checkout alone. */
+/**
+ * Made for a fresh checkout of the call, by an agent that knows the shop by that checkout alone.
+ */
 async function mandateFor({ buyer }: Ground, site: Site, mint: Mint, call: PaidCall): Promise<Presentation> {
   const checkoutJwt = await checkoutFor(site, call);
   const { aud, iss, merchant, agent_commerce: commerce } = payloadOf(checkoutJwt);

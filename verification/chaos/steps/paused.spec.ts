@@ -71,7 +71,10 @@ describe('a gateway that stands still for longer than its lease', { concurrency:
     assert.deepEqual(await record(), before, 'what it wrote after its sleep changed nothing');
   }
 
-  /** Freezes a gateway at a step, has its replica answer the buyer, and wakes it up. `fate`: as the replica has it. */
+  /**
+   * Freezes a gateway at a step, has its replica answer the buyer, and wakes it up. `fate`: as the
+   * replica has it.
+   */
   async function pause(at: PaymentStep, kind: Kind, key: string | undefined, fate: Fate): Promise<Scene> {
     const purchase = purchaseOf(kind);
     const frozen = await openSite(ground, { store: 'redis', rail: 'local' });

@@ -33,7 +33,10 @@ export function purchaseOf(kind: Kind): Purchase {
   };
 }
 
-/** Every step of a paid call, in order. Only a gateway that signs transactions itself passes `signed`. */
+/**
+ * Every step of a paid call, in order. Only a gateway that signs transactions itself passes
+ * `signed`.
+ */
 export const STEPS = [
   'reserved',
   'verified',
@@ -50,17 +53,24 @@ export const STEPS = [
 
 /** What must have become of a purchase after a death at a step and the buyer's return. */
 export interface Fate {
-  /** `answer`: he has it, now or once more (contract 4.5); `undelivered`: he is told that it cannot be had any more. */
+  /**
+   * `answer`: he has it, now or once more (contract 4.5); `undelivered`: he is told that it cannot
+   * be had any more.
+   */
   readonly told: 'answer' | 'undelivered';
   /** How often the merchant was asked in all, always under the one key of the purchase. */
   readonly asked: number;
 }
 
-/** Of a buyer with a secret: his key, or the token of the 402, which official clients echo. What was delivered is kept for it. */
+/**
+ * Of a buyer with a secret: his key, or the token of the 402, which official clients echo. What was
+ * delivered is kept for it.
+ */
 export function fateOf(kind: Kind, died: PaymentStep): Fate {
   if (died === 'delivered') return { told: 'answer', asked: 1 };
   const left = before(died, 'forwarding') || died === 'forwarding' ? 0 : 1;
-  // From `settled` on the record says that the request may be on its way, so what must not be repeated is not sent.
+  // From `settled` on the record says that the request may be on its way, so what must not be
+  // repeated is not sent.
   if (kind === 'plain POST' && !before(died, 'settled')) return { told: 'undelivered', asked: left };
   return { told: 'answer', asked: left + 1 };
 }

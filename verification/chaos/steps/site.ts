@@ -61,7 +61,10 @@ export function databasePath({ directory }: Ground, { merchantId }: Pick<Site, '
   return join(directory, `${merchantId}.db`);
 }
 
-/** Prepares a site; nothing runs yet. Each has a relayer key of its own: two processes must not number its transactions. */
+/**
+ * Prepares a site; nothing runs yet. Each has a relayer key of its own: two processes must not
+ * number its transactions.
+ */
 export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> {
   const { chain, directory, merchant, redis } = ground;
   const [agents = 0, management = 0] = await freePorts(2);

@@ -27,7 +27,10 @@ export interface GroundOptions {
   readonly maxSockets?: number;
 }
 
-/** The merchant's side with the real exchange before the sample merchant, and everything that is told of it. */
+/**
+ * The merchant's side with the real exchange before the sample merchant, and everything that is
+ * told of it.
+ */
 export interface Ground {
   readonly merchant: CheckoutMerchant;
   readonly hop: BackendConnection;

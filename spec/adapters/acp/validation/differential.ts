@@ -45,7 +45,10 @@ export function* randomDocuments(
   }
 }
 
-/** Holds our strict validators against the official schema, on documents made from that schema and then changed. */
+/**
+ * Holds our strict validators against the official schema, on documents made from that schema and
+ * then changed.
+ */
 export function differential(official: Official, seed: number, count: number): Differential {
   const disagreements: Disagreement[] = [];
   let [documents, valid] = [0, 0];
@@ -61,7 +64,10 @@ export function differential(official: Official, seed: number, count: number): D
   return { documents, valid, disagreements };
 }
 
-/** `node spec/adapters/acp/validation/differential.ts [COUNT] [SEED]`; exit 1 when a document comes out otherwise. */
+/**
+ * `node spec/adapters/acp/validation/differential.ts [COUNT] [SEED]`; exit 1 when a document comes
+ * out otherwise.
+ */
 if (import.meta.main) {
   const [count = 50_000, seed = Date.now() % 1_000_000] = process.argv.slice(2).map(Number);
   const { documents, valid, disagreements } = differential(readOfficial(), seed, count);

@@ -55,7 +55,10 @@ export function allEdits(beginning = ''): readonly Edit[] {
     .filter(({ title }) => title.startsWith(beginning));
 }
 
-/** `node spec/adapters/acp/validation/edits.ts [BEGINNING OF TITLES]`; exit 1 when an edit that is not known to be harmless goes unnoticed. */
+/**
+ * `node spec/adapters/acp/validation/edits.ts [BEGINNING OF TITLES]`; exit 1 when an edit that is
+ * not known to be harmless goes unnoticed.
+ */
 if (import.meta.main) {
   const sets = [
     ['vectors', ownVectors()],

@@ -15,7 +15,10 @@ import { NOW, profileWith } from '../../../support/ap2/purchase.ts';
 import { mint, trust } from '../chains.ts';
 import { lateRefusalOf } from '../refusal.ts';
 
-/** A verifier that counts how often the key of an issuer was asked for, which is once a root that is not known. */
+/**
+ * A verifier that counts how often the key of an issuer was asked for, which is once a root that is
+ * not known.
+ */
 function counting(cache: ChainCache = createChainCache()) {
   const asked: KeyChoice[] = [];
   const find = (choice: KeyChoice): FoundKey | Promise<FoundKey> => {

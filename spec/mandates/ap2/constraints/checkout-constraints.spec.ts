@@ -200,7 +200,8 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
       [{ open: bad }, 'refused'],
       [{ subAgent: bad }, 'refused'],
     ] as const) {
-      // What was disclosed of the constraints that the hand replaced belongs to nothing: plain ones are used throughout.
+      // What was disclosed of the constraints that the hand replaced belongs to nothing: plain ones
+      // are used throughout.
       const constraints = [plain({ ...WANTED.body, items: [{ id: 'l', acceptable_items: [REPORT], quantity: 1 }] })];
       const verdict = await verify(mint.autonomous({ constraints, delegated: true, hands }).header);
       assert.equal(verdict.kind, said);
@@ -218,7 +219,10 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
   });
 });
 
-/** All that could be withheld of the constraints is withheld: the mandate itself is the last disclosure. */
+/**
+ * All that could be withheld of the constraints is withheld: the mandate itself is the last
+ * disclosure.
+ */
 function withheld(...more: readonly Constraint[]): string {
   const constraints = [
     ...(more.length === 0

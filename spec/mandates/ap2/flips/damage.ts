@@ -7,8 +7,9 @@ export interface Damaged {
 }
 
 /**
- * One byte changed, one bit, one byte gone or one more: in the header as it travels, in the JSON under it, or in one part of one token and
- * then encoded anew, so that the fault gets past the checks of spelling.
+ * One byte changed, one bit, one byte gone or one more: in the header as it travels, in the JSON
+ * under it, or in one part of one token and then encoded anew, so that the fault gets past the
+ * checks of spelling.
  */
 export function damaged(header: string, chance: Chance): Damaged {
   const layer = chance.below(3);
@@ -43,7 +44,8 @@ function damagedPart(presentation: string, chance: Chance): { readonly text: str
 const SPACES = [...Buffer.from(' \t\n')];
 
 function hurt(bytes: Buffer, chance: Chance): Buffer {
-  // The first byte more often than its share: before it a space is harmless, and everything else is not.
+  // The first byte more often than its share: before it a space is harmless, and everything else is
+  // not.
   const at = chance.happens(0.1) ? 0 : chance.below(bytes.length);
   const [before, after] = [bytes.subarray(0, at), bytes.subarray(at + 1)];
   const was = bytes[at] ?? 0;

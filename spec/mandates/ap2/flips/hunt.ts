@@ -38,8 +38,9 @@ export function headersOf(mint: Mint = createMint()): readonly string[] {
 }
 
 /**
- * Presents headers with one small fault each after the right ones were used. Whatever is accepted must be the mandate that was used, by
- * its identities, and the register must say so. @throws when a right header is refused, or the verifier throws
+ * Presents headers with one small fault each after the right ones were used. Whatever is accepted
+ * must be the mandate that was used, by its identities, and the register must say so. @throws when
+ * a right header is refused, or the verifier throws
  */
 export async function hunted(
   verify: Verify,

@@ -3,7 +3,10 @@ import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { applied, type Mutant } from './mutant.ts';
 
-/** Preloaded into the process of one trial: the file of `MUTANT` is read with its one change, and nothing on the disk is touched. */
+/**
+ * Preloaded into the process of one trial: the file of `MUTANT` is read with its one change, and
+ * nothing on the disk is touched.
+ */
 const text = process.env['MUTANT'];
 if (text !== undefined) {
   const mutant = JSON.parse(text) as Mutant & { readonly path: string };

@@ -10,7 +10,10 @@ export interface Mutant {
   readonly line: number;
   /** Whether all of a check or of a call is left out, not a part of it. */
   readonly whole: boolean;
-  /** The same after a change elsewhere in the file: file, what was there, what became of it, and which of equal ones. */
+  /**
+   * The same after a change elsewhere in the file: file, what was there, what became of it, and
+   * which of equal ones.
+   */
   readonly name: string;
 }
 

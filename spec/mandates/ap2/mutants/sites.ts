@@ -18,8 +18,9 @@ const FLIPPED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Every way to take one check out of a source file: a condition that leads to a way out becomes false, a call whose result nobody uses is
- * left out, one side of `&&` and `||` is, a comparison is turned round or moved by one. Types are not looked at: they do not run.
+ * Every way to take one check out of a source file: a condition that leads to a way out becomes
+ * false, a call whose result nobody uses is left out, one side of `&&` and `||` is, a comparison is
+ * turned round or moved by one. Types are not looked at: they do not run.
  */
 export function mutantsOf(file: string, source: string): readonly Mutant[] {
   const found: Omit<Mutant, 'name'>[] = [];

@@ -10,12 +10,14 @@ const FAILED = /^\s*not ok /m;
 export type Fate = 'killed' | 'timeout' | 'survived';
 
 /**
- * Runs these specs in one process in which the mutant is loaded (undefined: the code as it is), and ends it with the first test that
- * fails. A mutant may loop for ever: then it is ended after `timeoutMs`. @throws never; a process that dies killed the mutant
+ * Runs these specs in one process in which the mutant is loaded (undefined: the code as it is), and
+ * ends it with the first test that fails. A mutant may loop for ever: then it is ended after
+ * `timeoutMs`. @throws never; a process that dies killed the mutant
  */
 export function tried(mutant: Mutant | undefined, specs: readonly string[], timeoutMs: number): Promise<Fate> {
   const load = [
-    // Without a test that lasts, the runner would end with the specs that were loaded first: what the others say then is no failure.
+    // Without a test that lasts, the runner would end with the specs that were loaded first: what
+    // the others say then is no failure.
     `import { test } from 'node:test';`,
     `const { promise, resolve } = Promise.withResolvers();`,
     `test('all specs are loaded', () => promise);`,

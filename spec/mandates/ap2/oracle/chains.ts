@@ -14,7 +14,10 @@ export interface SignedChain {
   readonly kind: string;
   readonly alg: OracleAlgorithm;
   readonly made: Presentation;
-  /** Of the checkout mandate, root first, and then of the payment mandate; with the key that each must be good with. */
+  /**
+   * Of the checkout mandate, root first, and then of the payment mandate; with the key that each
+   * must be good with.
+   */
   readonly tokens: readonly Read[];
   /** The verifier that trusts its issuers. */
   readonly verify: ReturnType<typeof verifierFor>;

@@ -30,7 +30,10 @@ export interface Trials {
   readonly reasons: ReadonlyMap<string, number>;
 }
 
-/** The tokens of a mandate; each is judged where it stands, by the verifier of the whole presentation. */
+/**
+ * The tokens of a mandate; each is judged where it stands, by the verifier of the whole
+ * presentation.
+ */
 export function tokensToAlter({ kind, alg, made, tokens, verify }: SignedChain): readonly Alterable[] {
   const envelope = Buffer.from(made.header, 'base64url').toString();
   return tokens.map(({ jwt, jwk }, at) => ({
@@ -60,7 +63,10 @@ export function checkoutsToAlter(mint: Mint): readonly Alterable[] {
   });
 }
 
-/** Changes one character of one token, `count` times, and has both sides judge it. @throws Error when a right token is refused */
+/**
+ * Changes one character of one token, `count` times, and has both sides judge it. @throws Error
+ * when a right token is refused
+ */
 export async function tried(
   tokens: readonly Alterable[],
   { seed, count }: { readonly seed: number; readonly count: number },

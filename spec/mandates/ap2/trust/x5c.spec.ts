@@ -45,7 +45,10 @@ const middle = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const leaf = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
 const der = (hex: string): Buffer => Buffer.from(hex, 'hex');
-/** Key usage with these bits: 80 is for signatures, 08 for agreeing on keys, 04 and 02 for certificates and lists of them. */
+/**
+ * Key usage with these bits: 80 is for signatures, 08 for agreeing on keys, 04 and 02 for
+ * certificates and lists of them.
+ */
 const usage = (bits: string, critical = TRUE): Buffer =>
   der(critical === '' ? `300b0603551d0f0404030200${bits}` : `300e0603551d0f${critical}0404030200${bits}`);
 /** `permitted: other.example`. */
@@ -64,7 +67,10 @@ interface Extensions {
   readonly holder?: readonly Buffer[];
 }
 
-/** Whether a chain of leaf and middle leads to a key, for what its certificates say beside the necessary. */
+/**
+ * Whether a chain of leaf and middle leads to a key, for what its certificates say beside the
+ * necessary.
+ */
 function leads({ top = [], authority = [], holder = [] }: Extensions): boolean {
   const certificate = (issuer: string, subject: string, keys: typeof leaf, extensions: readonly Buffer[], by = root) =>
     new X509Certificate(makeCertificate({ issuer, subject, publicKey: keys.publicKey, extensions }, by.privateKey));
@@ -99,7 +105,9 @@ describe('limits of certificates', () => {
     it(`${what}: ${expected ? 'a key' : 'no key'}`, () => assert.equal(leads(extensions), expected));
 });
 
-/** What the parser before them refuses already is looked at all the same: bytes, not certificates. */
+/**
+ * What the parser before them refuses already is looked at all the same: bytes, not certificates.
+ */
 describe('the bytes of a limit', () => {
   const USAGE = '0603551d0f';
   const rows: readonly (readonly [what: string, bytes: string, maySign: boolean])[] = [

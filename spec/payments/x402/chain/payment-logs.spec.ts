@@ -24,7 +24,9 @@ describe('the search for payments', () => {
   });
   after(() => stage.close());
 
-  /** The same chain behind a node with a limit; `refuse` throws what it says to this many blocks. */
+  /**
+   * The same chain behind a node with a limit; `refuse` throws what it says to this many blocks.
+   */
   const limited = (refuse: (blocks: bigint) => void): { readonly node: Rpc; readonly widths: bigint[] } => {
     const widths: bigint[] = [];
     const call: Rpc['call'] = async (method, params, deadlineMs) => {

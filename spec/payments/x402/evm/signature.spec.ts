@@ -19,7 +19,10 @@ const ACCOUNTS = 12;
 
 type Form = (signature: string) => string;
 
-/** `meets`: what the reference recovers from it is what we must recover; `refused`: no account's signature looks like this. */
+/**
+ * `meets`: what the reference recovers from it is what we must recover; `refused`: no account's
+ * signature looks like this.
+ */
 const FORMS: readonly (readonly [name: string, form: Form, expected: 'meets' | 'refused'])[] = [
   ['as signed', (signature) => signature, 'meets'],
   ['one bit of r flipped', (signature) => flipBit(signature, 0, 32), 'meets'],
@@ -104,7 +107,10 @@ function anyAuthorization(from: string): Eip3009Authorization {
   };
 }
 
-/** Flips one random bit between two bytes of the signature, the first excluded from the top so that s stays low. */
+/**
+ * Flips one random bit between two bytes of the signature, the first excluded from the top so that
+ * s stays low.
+ */
 function flipBit(signature: string, fromByte: number, toByte: number): string {
   const bytes = Buffer.from(signature.slice(2), 'hex');
   const at = randomInt(fromByte, toByte);

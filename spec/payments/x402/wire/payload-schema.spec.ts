@@ -40,7 +40,10 @@ const v = signature.slice(-2);
 const text = (document: unknown, indent?: number): string => JSON.stringify(document, undefined, indent);
 const base64 = (json: string): string => Buffer.from(json).toString('base64');
 
-/** Twenty spellings of one authorization; those the chain would refuse have the same key too, and no genuine signature. */
+/**
+ * Twenty spellings of one authorization; those the chain would refuse have the same key too, and no
+ * genuine signature.
+ */
 const SPELLINGS: readonly (readonly [name: string, header: string, genuine: boolean])[] = [
   ['as signed', base64(text(payload)), true],
   ['without padding', base64(text(payload)).replace(/=+$/, ''), true],

@@ -13,8 +13,9 @@ export interface Compiled {
 const engines = new Map<Build, ReturnType<typeof createEngine>>();
 
 /**
- * The code of one schema, compiled when it is first asked for. In the bundle this module is another one with the same export, which holds
- * the code of all of them (deploy/bundle/validators.ts): a process that sells need not compile.
+ * The code of one schema, compiled when it is first asked for. In the bundle this module is another
+ * one with the same export, which holds the code of all of them (deploy/bundle/validators.ts): a
+ * process that sells need not compile.
  */
 export function compiledOf(build: Build, name: DocumentName): Compiled {
   const engine = engines.get(build) ?? createEngine(build);

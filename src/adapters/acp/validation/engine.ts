@@ -6,7 +6,10 @@ import { linearRegExp } from '../../../resources/patterns/linear.ts';
 import { SCHEMA_FILES } from './schemas.ts';
 import type { Build } from './types.ts';
 
-/** Whether two items are equal as JSON, in one pass: comparing every pair takes seconds for what fits in one body. */
+/**
+ * Whether two items are equal as JSON, in one pass: comparing every pair takes seconds for what
+ * fits in one body.
+ */
 function hasEqualItems(items: readonly Json[]): boolean {
   return new Set(items.map((item) => canonicalJson(item))).size < items.length;
 }
@@ -22,7 +25,10 @@ interface Relaxation {
   readonly and?: JsonObject;
 }
 
-/** Why a request that the official schema refuses is accepted (acp 11). The first three are tags of labelled documents (acp 14). */
+/**
+ * Why a request that the official schema refuses is accepted (acp 11). The first three are tags of
+ * labelled documents (acp 14).
+ */
 const RELAXATIONS = {
   /** The RFC calls the list documentation, and an unusable trace must not stop a cancellation. */
   extensible_enum: {
@@ -58,7 +64,10 @@ export const RELAXED: Readonly<Record<Build, readonly RelaxationName[]>> = {
   'wire-quantity': ['extensible_enum', 'rfc_ignore_unknown_capability', 'empty_extensions', 'item_quantity'],
 };
 
-/** One published schema as this build has it; the schema itself stays as it is. @throws Error where a place is not in the schema any more */
+/**
+ * One published schema as this build has it; the schema itself stays as it is. @throws Error where
+ * a place is not in the schema any more
+ */
 export function relaxed(file: string, schema: JsonObject, build: Build): JsonObject {
   const relaxations: readonly Relaxation[] = RELAXED[build].map((name) => RELAXATIONS[name]);
   return relaxations.filter((one) => one.file === file).reduce((result, one) => changed(result, one, one.at), schema);
@@ -74,7 +83,10 @@ function changed(node: Json | undefined, relaxation: Relaxation, at: readonly st
   return { ...Object.fromEntries(Object.entries(node).filter(([keyword]) => !without.includes(keyword))), ...and };
 }
 
-/** Documents come from callers: their texts are matched in linear time, within the budget of the document. */
+/**
+ * Documents come from callers: their texts are matched in linear time, within the budget of the
+ * document.
+ */
 const MATCHING = {
   regExp: Object.assign((pattern: string) => linearRegExp(pattern), {
     code: 'require("../../../resources/patterns/linear-regexp.ts").linearRegExp',
@@ -82,7 +94,10 @@ const MATCHING = {
   formats: _`require("../../../resources/patterns/formats.ts").FORMATS`,
 };
 
-/** The schemas of one build, ready to be compiled by their references. `code`: whether as source text as well, for the bundle. */
+/**
+ * The schemas of one build, ready to be compiled by their references. `code`: whether as source
+ * text as well, for the bundle.
+ */
 export function createEngine(build: Build, code: CodeOptions = {}): Ajv2020 {
   const ajv = new Ajv2020({
     strict: true,

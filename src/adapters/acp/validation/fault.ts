@@ -11,7 +11,10 @@ const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 /** Says what other errors come to; by itself it points at nothing. */
 const COMPOUND: ReadonlySet<string> = new Set(['anyOf', 'if', 'oneOf']);
 
-/** What the errors of the validator come to: one member and one phrase, of which nothing but names of the schema vary. */
+/**
+ * What the errors of the validator come to: one member and one phrase, of which nothing but names
+ * of the schema vary.
+ */
 export function faultOf(errors: readonly ErrorObject[], document: Json): Fault {
   const error = decisive(errors);
   const alternatives = alternativesOf(errors, error);
@@ -58,7 +61,10 @@ function escaped(name: unknown): string {
   return String(name).replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** A JSON pointer as JSONPath; only the document tells a list index from a name. It ends where a name could carry a value. */
+/**
+ * A JSON pointer as JSONPath; only the document tells a list index from a name. It ends where a
+ * name could carry a value.
+ */
 function paramOf(pointer: string, document: Json): string {
   let param = '$';
   let value: Json | undefined = document;

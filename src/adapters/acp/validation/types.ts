@@ -17,15 +17,19 @@ export type DocumentName = (typeof DOCUMENT_NAMES)[number];
 
 export const BUILDS = ['strict', 'wire', 'wire-quantity'] as const;
 /**
- * `strict`: the verdict of the official schema. `wire`: what is accepted of callers, who may send what the RFC tells servers to ignore
- * (acp 11): any `reason_code`, any capability in `interventions.supported`, `extensions: []`. `wire-quantity`: and a `quantity` of
- * request items. What is answered has one verdict in all of them.
+ * `strict`: the verdict of the official schema. `wire`: what is accepted of callers, who may send
+ * what the RFC tells servers to ignore (acp 11): any `reason_code`, any capability in
+ * `interventions.supported`, `extensions: []`. `wire-quantity`: and a `quantity` of request items.
+ * What is answered has one verdict in all of them.
  */
 export type Build = (typeof BUILDS)[number];
 
 /** What is wrong with a document: the first thing that was found. */
 export interface Fault {
-  /** JSONPath of the member: `$.line_items[0].id`; names outside `[A-Za-z_][A-Za-z0-9_]{0,63}` end it at the parent; at most 256 characters. */
+  /**
+   * JSONPath of the member: `$.line_items[0].id`; names outside `[A-Za-z_][A-Za-z0-9_]{0,63}` end
+   * it at the parent; at most 256 characters.
+   */
   readonly param: string;
   /** Keyword of JSON Schema. */
   readonly keyword: string;

@@ -4,7 +4,9 @@ import { compiledOf } from './compiled.ts';
 import { faultOf } from './fault.ts';
 import { type Build, type DocumentName, type Fault, REQUEST_NAMES, type Validator } from './types.ts';
 
-/** Only what callers send is ever relaxed: what the merchant answers is held to the official schema. */
+/**
+ * Only what callers send is ever relaxed: what the merchant answers is held to the official schema.
+ */
 const RELAXABLE: ReadonlySet<DocumentName> = new Set(REQUEST_NAMES);
 
 const TOO_MUCH_TEXT: Fault = {

@@ -7,7 +7,10 @@ import type { Segment } from './chain.ts';
 /** Entries of each cache (ap2 16). */
 const MAX_CACHED_KEYS = 1_000;
 export const MAX_CACHED_SEGMENTS = 1_000;
-/** Longest that a signature counts as seen, seconds: so long a key that is no longer trusted may still open a chain. */
+/**
+ * Longest that a signature counts as seen, seconds: so long a key that is no longer trusted may
+ * still open a chain.
+ */
 export const SEGMENT_TTL_SECONDS = 300;
 
 /** Who signed a root, and what they may sign. */
@@ -24,8 +27,9 @@ export interface ProvenSegment extends Segment {
 }
 
 /**
- * What is not found out twice: the keys of `cnf`, and segments that others were made on. A segment is known by the exact text of itself
- * and of all before it; its times are looked at on every use. A closed mandate is never here, nor is any verdict.
+ * What is not found out twice: the keys of `cnf`, and segments that others were made on. A segment
+ * is known by the exact text of itself and of all before it; its times are looked at on every use.
+ * A closed mandate is never here, nor is any verdict.
  */
 export interface ChainCache {
   readonly keys: ImportedKeys;

@@ -2,9 +2,14 @@ import type { JsonObject } from '../../../json/types.ts';
 import type { MandateReference } from '../model/verdict.ts';
 import type { IssuerRole } from '../trust/trust.ts';
 
-/** One segment of a presentation whose signature and disclosures are right (ap2 7.6, steps 4 to 7). */
+/**
+ * One segment of a presentation whose signature and disclosures are right (ap2 7.6, steps 4 to 7).
+ */
 export interface Segment {
-  /** base64url of SHA-256 over `header.payload`: its identity, whatever the spelling of its signature. */
+  /**
+   * base64url of SHA-256 over `header.payload`: its identity, whatever the spelling of its
+   * signature.
+   */
   readonly id: string;
   /** base64url of SHA-256 over JWT and disclosures: what the next hop binds to. */
   readonly sdHash: string;
@@ -14,7 +19,9 @@ export interface Segment {
   readonly mandate: JsonObject | undefined;
 }
 
-/** A presentation that is what it claims to be. Whether it is for this purchase was not looked at. */
+/**
+ * A presentation that is what it claims to be. Whether it is for this purchase was not looked at.
+ */
 export interface VerifiedChain {
   readonly issuer: string;
   readonly role: IssuerRole;
@@ -24,7 +31,10 @@ export interface VerifiedChain {
   readonly closed: Segment;
   /** `nonce` of the terminal hop; undefined where no hop was needed. */
   readonly nonce: string | undefined;
-  /** The earliest end that anything in it has, before the skew, unix seconds: `exp`s, and the age of the terminal hop. */
+  /**
+   * The earliest end that anything in it has, before the skew, unix seconds: `exp`s, and the age of
+   * the terminal hop.
+   */
   readonly ends: number;
   readonly reference: MandateReference;
 }

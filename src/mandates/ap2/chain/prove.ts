@@ -15,8 +15,8 @@ interface RootKey {
 }
 
 /**
- * Finds the one key that the operator trusts for a root (ap2 7.5; ap2 7.6, step 6). `iss`, `kid` and `x5c` only choose among the
- * configured issuers.
+ * Finds the one key that the operator trusts for a root (ap2 7.5; ap2 7.6, step 6). `iss`, `kid`
+ * and `x5c` only choose among the configured issuers.
  * @throws Refused
  */
 export async function rootKey(trust: TrustedIssuers, header: JsonObject, claims: JsonObject): Promise<RootKey> {
@@ -29,7 +29,8 @@ export async function rootKey(trust: TrustedIssuers, header: JsonObject, claims:
 }
 
 function choiceOf({ kid, x5c }: JsonObject, { iss }: JsonObject): KeyChoice {
-  // Only a token without `iss` may be found by its `kid` alone; one whose `iss` is no name is nobody's.
+  // Only a token without `iss` may be found by its `kid` alone; one whose `iss` is no name is
+  // nobody's.
   if (iss !== undefined && typeof iss !== 'string') throw new Refused('untrusted_issuer');
   // Whose the token is comes first: a `kid` that is no text finds no key of anybody.
   return {
@@ -44,7 +45,10 @@ function certificates(x5c: Json): readonly string[] {
   return Array.isArray(x5c) && x5c.every((entry: Json) => typeof entry === 'string') ? x5c : [];
 }
 
-/** A segment before it is proven: its token, opened and not believed, or the very segment that was proven before. */
+/**
+ * A segment before it is proven: its token, opened and not believed, or the very segment that was
+ * proven before.
+ */
 export type Pending = {
   readonly text: SegmentText;
   readonly sdHash: string;
@@ -53,8 +57,8 @@ export type Pending = {
 } & ({ readonly kind: 'opened'; readonly token: Token } | { readonly kind: 'known'; readonly segment: ProvenSegment });
 
 /**
- * Opens all tokens before the first signature is checked (ap2 7.6, step 5); a segment that was proven before is not parsed. `now` in unix
- * seconds.
+ * Opens all tokens before the first signature is checked (ap2 7.6, step 5); a segment that was
+ * proven before is not parsed. `now` in unix seconds.
  * @throws Refused
  */
 export function openSegments(
@@ -76,7 +80,8 @@ export function openSegments(
 }
 
 /**
- * Proves a root with the key that the operator trusts for it (steps 6 and 7). `noteIssuer` is told the issuer once the signature was good.
+ * Proves a root with the key that the operator trusts for it (steps 6 and 7). `noteIssuer` is told
+ * the issuer once the signature was good.
  * @throws Refused
  */
 export async function proveRoot(

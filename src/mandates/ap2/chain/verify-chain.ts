@@ -25,8 +25,9 @@ interface Hop {
 }
 
 /**
- * Checks that a hop was made on exactly this segment: with its disclosures (`sd_hash`), or on its token alone (`issuer_jwt_hash`). Every
- * hop has `iat`, `aud` and `nonce`, also one that hands on to a sub-agent (ap2 7.6, step 9).
+ * Checks that a hop was made on exactly this segment: with its disclosures (`sd_hash`), or on its
+ * token alone (`issuer_jwt_hash`). Every hop has `iat`, `aud` and `nonce`, also one that hands on
+ * to a sub-agent (ap2 7.6, step 9).
  * @throws Refused
  */
 function checkHop(claims: JsonObject, before: Before): Hop {
@@ -39,14 +40,17 @@ function checkHop(claims: JsonObject, before: Before): Hop {
   return { iat, aud, nonce };
 }
 
-/** Checks a hop that hands the mandate on: it is for one sub-agent, whoever that is. @throws Refused */
+/**
+ * Checks a hop that hands the mandate on: it is for one sub-agent, whoever that is. @throws Refused
+ */
 function checkHandedOn({ aud }: Hop): void {
   if (typeof aud !== 'string' || aud === '') throw new Refused('claims_invalid');
 }
 
 /**
- * Checks that the hop that closes a chain is for this merchant and fresh; `now` in unix seconds. Whether its nonce is the right one is
- * for the purchase to say. Returns when it is too old, before the skew.
+ * Checks that the hop that closes a chain is for this merchant and fresh; `now` in unix seconds.
+ * Whether its nonce is the right one is for the purchase to say. Returns when it is too old, before
+ * the skew.
  * @throws Refused
  */
 function checkTerminal({ aud, iat }: Hop, profile: HopProfile, now: number): number {
@@ -68,8 +72,9 @@ const CLOSED: Readonly<Record<MandateFamily, string>> = {
 };
 
 /**
- * Checks that every segment has the type of its place (ap2 7.6, step 10): open mandates and a closed one at the end, or a credential of a
- * listed type before them; no `cnf` at the end; and an `exp` in every segment but a closing hop.
+ * Checks that every segment has the type of its place (ap2 7.6, step 10): open mandates and a
+ * closed one at the end, or a credential of a listed type before them; no `cnf` at the end; and an
+ * `exp` in every segment but a closing hop.
  * @throws Refused
  */
 function checkTypes(segments: readonly Segment[], role: IssuerRole, family: MandateFamily): void {
@@ -96,7 +101,10 @@ function isOfType(
   return last > 0 && mandate === undefined && types.has(claims['vct']);
 }
 
-/** What a chain is checked with. The cache goes with the trusted issuers: other issuers, another cache. */
+/**
+ * What a chain is checked with. The cache goes with the trusted issuers: other issuers, another
+ * cache.
+ */
 interface ChainParts {
   readonly profile: HopProfile & Pick<Ap2Profile, 'algorithms'>;
   readonly trust: TrustedIssuers;
@@ -104,9 +112,9 @@ interface ChainParts {
 }
 
 /**
- * Checks a presentation by itself (ap2 7.6, steps 4 to 10): not whether it is for some purchase, nor whether its nonce is the right
- * one. `now` in unix seconds. `noteIssuer` is told the issuer as soon as the signature of the root was good, whatever comes after.
- * Throws `Refused`.
+ * Checks a presentation by itself (ap2 7.6, steps 4 to 10): not whether it is for some purchase,
+ * nor whether its nonce is the right one. `now` in unix seconds. `noteIssuer` is told the issuer as
+ * soon as the signature of the root was good, whatever comes after. Throws `Refused`.
  */
 type VerifyChain = (
   presentation: string,
@@ -115,7 +123,10 @@ type VerifyChain = (
   noteIssuer?: (issuer: string) => void,
 ) => Promise<VerifiedChain>;
 
-/** A verifier of chains. Cost rises from step to step, and no key is imported from a token that was not verified. */
+/**
+ * A verifier of chains. Cost rises from step to step, and no key is imported from a token that was
+ * not verified.
+ */
 export function createChainVerifier({ profile, trust, cache = createChainCache() }: ChainParts): VerifyChain {
   return async function verifyChain(presentation, family, now, noteIssuer) {
     const [root, ...hops] = openSegments(splitPresentation(presentation), profile.algorithms, cache, now);
@@ -145,8 +156,8 @@ export function createChainVerifier({ profile, trust, cache = createChainCache()
 }
 
 /**
- * Step 9, root first: the nonce of the hop that closes the chain, and when it is too old. Undefined for a chain without hops: its root
- * may name an audience, and then names ours.
+ * Step 9, root first: the nonce of the hop that closes the chain, and when it is too old. Undefined
+ * for a chain without hops: its root may name an audience, and then names ours.
  */
 function checkHops(
   before: readonly ProvenSegment[],
@@ -171,7 +182,10 @@ function documentsOf({ claims, mandate }: Segment): readonly JsonObject[] {
   return mandate === undefined ? [claims] : [claims, mandate];
 }
 
-/** Keeps what others may be made on, once all of the chain was right: what does not lead to a right one is not worth its place. */
+/**
+ * Keeps what others may be made on, once all of the chain was right: what does not lead to a right
+ * one is not worth its place.
+ */
 function remember(pending: readonly Pending[], before: readonly ProvenSegment[], cache: ChainCache, now: number): void {
   for (const [at, segment] of before.entries()) {
     const { kind, trail = '' } = pending[at] ?? {};

@@ -10,7 +10,10 @@ import { CHECKOUT_PROFILE, NO_PAYMENT } from './checkout-claims.ts';
 /** Most checkouts that are remembered (ap2 16). */
 const MAX_MINTED = 10_000;
 
-/** The checkouts that this process signed itself, by their hash: nobody has to check its own signature. */
+/**
+ * The checkouts that this process signed itself, by their hash: nobody has to check its own
+ * signature.
+ */
 export interface IssuedCheckouts {
   /** Notes a checkout; it counts until `exp`, unix seconds. */
   add(hash: string, exp: number): void;
@@ -46,8 +49,8 @@ const JTI_BYTES = 16;
 const ID_BYTES = 6;
 
 /**
- * Signs checkouts (ap2 7.2, ap2 7.3). A checkout binds the whole call, and its `jti` is the nonce of a mandate for it, so a challenge
- * needs no stored state. `nowMs`: the clock, milliseconds.
+ * Signs checkouts (ap2 7.2, ap2 7.3). A checkout binds the whole call, and its `jti` is the nonce
+ * of a mandate for it, so a challenge needs no stored state. `nowMs`: the clock, milliseconds.
  */
 export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) {
   const { issuer, audience, checkoutTtlSeconds } = profile;
@@ -80,7 +83,10 @@ export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) 
   };
 }
 
-/** Minor units of what a purchase costs. @throws Error when its currency is not one of the profile: a bug of whoever made either */
+/**
+ * Minor units of what a purchase costs. @throws Error when its currency is not one of the profile:
+ * a bug of whoever made either
+ */
 export function unitsOf({ price }: Purchase, { exponents }: Ap2Profile): number {
   const exponent = exponents.get(price.currency);
   const units = exponent === undefined ? undefined : minorUnits(price.amount, exponent);

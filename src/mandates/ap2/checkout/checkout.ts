@@ -10,7 +10,10 @@ import type { VerificationKey } from '../trust/trust.ts';
 import { type CheckoutClaims, readCheckoutClaims } from './checkout-claims.ts';
 import type { IssuedCheckouts } from './checkout-mint.ts';
 
-/** The keys whose checkouts count: the gateway's own and those that the operator added. None may root a mandate (ap2 7.5). */
+/**
+ * The keys whose checkouts count: the gateway's own and those that the operator added. None may
+ * root a mandate (ap2 7.5).
+ */
 interface CheckoutKeys {
   /** Whether the token says what we sign, and the one key that it names signed it. */
   signed(token: Token): boolean;
@@ -19,7 +22,10 @@ interface CheckoutKeys {
 /** A receipt is signed by the same key, and says so: it must never pass for a checkout. */
 const TYPES: ReadonlySet<Json | undefined> = new Set(['checkout+jwt', 'JWT']);
 
-/** @throws Refused for a key that cannot verify, Error for two of one id: mistakes of a configuration that was not checked */
+/**
+ * @throws Refused for a key that cannot verify, Error for two of one id: mistakes of a
+ * configuration that was not checked
+ */
 export function createCheckoutKeys(trusted: readonly PublicJwk[]): CheckoutKeys {
   const keys = new Map<string, VerificationKey>();
   for (const jwk of trusted) {
@@ -51,8 +57,9 @@ interface CheckoutCheckParts {
 }
 
 /**
- * Step 11 of ap2 7.6: the checkout in the closed mandate is signed by a checkout key, is for this merchant and has not expired. What the
- * checkout is for is not checked here. `now`: unix seconds. The returned function throws Refused.
+ * Step 11 of ap2 7.6: the checkout in the closed mandate is signed by a checkout key, is for this
+ * merchant and has not expired. What the checkout is for is not checked here. `now`: unix seconds.
+ * The returned function throws Refused.
  */
 export function createCheckoutCheck({ profile, keys, minted }: CheckoutCheckParts) {
   return function checkCheckout(closed: JsonObject, now: number): CheckedCheckout {
@@ -67,7 +74,10 @@ export function createCheckoutCheck({ profile, keys, minted }: CheckoutCheckPart
   };
 }
 
-/** @throws Refused checkout_signature_invalid, or checkout_invalid for signed numbers that are not exact */
+/**
+ * @throws Refused checkout_signature_invalid, or checkout_invalid for signed numbers that are not
+ * exact
+ */
 function signedClaims(jwt: string, own: boolean, keys: CheckoutKeys): JsonObject {
   const reading = readToken(jwt);
   if (!reading.ok)

@@ -12,7 +12,10 @@ export interface Requirement {
   readonly quantity: number;
 }
 
-/** Requirements, and lines of a cart. Beyond it, or so many of one, a constraint is not decided here: deciding has to stay cheap. */
+/**
+ * Requirements, and lines of a cart. Beyond it, or so many of one, a constraint is not decided
+ * here: deciding has to stay cheap.
+ */
 export const MAX_REQUIREMENTS = 32;
 const MAX_QUANTITY = 1_000;
 
@@ -38,8 +41,9 @@ function requirementOf(entry: Json): Requirement {
 }
 
 /**
- * Whether every required piece is a piece of the cart and every piece of the cart is required, none of them twice: a perfect assignment,
- * which is a flow from requirements to lines that fills both sides (ap2 2.2). An empty list of acceptable items accepts nothing.
+ * Whether every required piece is a piece of the cart and every piece of the cart is required, none
+ * of them twice: a perfect assignment, which is a flow from requirements to lines that fills both
+ * sides (ap2 2.2). An empty list of acceptable items accepts nothing.
  * @throws Refused constraint_unresolved for a cart of too many lines
  */
 export function assignable(requirements: readonly Requirement[], cart: readonly CartLine[]): boolean {
@@ -63,7 +67,9 @@ function total(entries: readonly { readonly quantity: number }[]): number {
   return entries.reduce((sum, { quantity }) => sum + quantity, 0);
 }
 
-/** Ford and Fulkerson on two sides: pieces are placed, and placed otherwise where that makes room. */
+/**
+ * Ford and Fulkerson on two sides: pieces are placed, and placed otherwise where that makes room.
+ */
 class Flow {
   readonly #requirements: readonly Requirement[];
   readonly #cart: readonly CartLine[];
@@ -79,7 +85,9 @@ class Flow {
     this.#given = requirements.map(() => cart.map(() => 0));
   }
 
-  /** Gives a requirement up to so many pieces. Returns how many; 0: there is no way to give it one. */
+  /**
+   * Gives a requirement up to so many pieces. Returns how many; 0: there is no way to give it one.
+   */
   assign(requirement: number, wanted: number): number {
     return this.#find(requirement, wanted, new Set());
   }
@@ -96,7 +104,10 @@ class Flow {
     return 0;
   }
 
-  /** Makes room for up to so many pieces on a line: what is free, or what another requirement can get elsewhere. */
+  /**
+   * Makes room for up to so many pieces on a line: what is free, or what another requirement can
+   * get elsewhere.
+   */
   #take(line: number, wanted: number, seen: Set<number>): number {
     const free = Math.min(this.#free[line] ?? 0, wanted);
     if (free > 0) {

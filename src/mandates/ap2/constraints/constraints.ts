@@ -12,15 +12,18 @@ export interface NamedConstraint<R> {
 type ConstraintReaders<R> = Readonly<Record<string, (constraint: JsonObject) => R>>;
 
 /**
- * Reads all constraints of an open mandate before one of them is applied. An unknown type refuses the mandate: it may forbid just this
- * purchase (ap2 2.2).
+ * Reads all constraints of an open mandate before one of them is applied. An unknown type refuses
+ * the mandate: it may forbid just this purchase (ap2 2.2).
  * @throws Refused claims_invalid, constraint_unresolved
  */
 export function readConstraints<R>(open: JsonObject, readers: ConstraintReaders<R>): readonly NamedConstraint<R>[] {
   return list(open['constraints']).map((constraint) => readConstraint(constraint, readers));
 }
 
-/** An open mandate without a constraint that it must have allows too much. @throws Refused claims_invalid */
+/**
+ * An open mandate without a constraint that it must have allows too much. @throws Refused
+ * claims_invalid
+ */
 export function checkHas(rules: readonly NamedConstraint<unknown>[], demanded: string): void {
   if (!rules.some(({ type }) => type === demanded)) throw new Refused('claims_invalid', { constraint: demanded });
 }

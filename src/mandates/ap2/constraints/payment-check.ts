@@ -58,8 +58,9 @@ export interface PaymentSubject {
 export type Allowance = Recurrence | undefined;
 
 /**
- * Step 14 of ap2 7.6, after the chain: the payment mandate is for this checkout, this payment and this payer, and all its open mandates
- * agree. Returns what each of them allows, root first. @throws Refused
+ * Step 14 of ap2 7.6, after the chain: the payment mandate is for this checkout, this payment and
+ * this payer, and all its open mandates agree. Returns what each of them allows, root first.
+ * @throws Refused
  */
 export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, profile: Ap2Profile): readonly Allowance[] {
   const { purchase, now } = subject;
@@ -78,7 +79,8 @@ export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, prof
 }
 
 /**
- * With `bindPaymentNonce` the authorisation that moves the money names the mandate: its nonce is the hash of the presentation (ap2 4).
+ * With `bindPaymentNonce` the authorisation that moves the money names the mandate: its nonce is
+ * the hash of the presentation (ap2 4).
  * @throws Refused payment_binding_mismatch
  */
 function checkBoundNonce(presentation: string, nonce: string | undefined): void {
@@ -101,7 +103,9 @@ function checkTerms(payment: PaymentMandate, { purchase, units }: PaymentSubject
   checkInstrument(payment.instrument, purchase.payment);
 }
 
-/** Money moves now or never: who names a later day did not agree to that. `latest`: unix seconds. */
+/**
+ * Money moves now or never: who names a later day did not agree to that. `latest`: unix seconds.
+ */
 function checkDate({ executionDate }: PaymentMandate, latest: number): void {
   if (executionDate !== undefined && executionDate.first > latest * 1_000) throw new Refused('not_yet_valid');
 }

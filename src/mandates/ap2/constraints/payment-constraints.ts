@@ -19,12 +19,16 @@ const DAY_SECONDS = 86_400;
 const FREQUENCIES = ['ON_DEMAND', 'DAILY', 'WEEKLY', 'BIWEEKLY', 'MONTHLY', 'QUARTERLY', 'ANNUALLY'] as const;
 export type Frequency = (typeof FREQUENCIES)[number];
 
-/** 1970-01-01 was a Thursday; weeks, and blocks of two, are counted from the Monday before it, 1969-12-29. */
+/**
+ * 1970-01-01 was a Thursday; weeks, and blocks of two, are counted from the Monday before it,
+ * 1969-12-29.
+ */
 const MONDAY_BEFORE = -3;
 
 /**
- * When the calendar period of UTC began that `now` lies in, unix seconds; undefined where uses need not be apart (ap2 7.3). Periods are of
- * the calendar and do not roll: a monthly use may be on the 31st and then on the 1st.
+ * When the calendar period of UTC began that `now` lies in, unix seconds; undefined where uses need
+ * not be apart (ap2 7.3). Periods are of the calendar and do not roll: a monthly use may be on the
+ * 31st and then on the 1st.
  */
 export function periodStart(frequency: Frequency, now: number): number | undefined {
   const at = new Date(now * 1_000);
@@ -113,8 +117,9 @@ const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>>
 export const PAYMENT_CONSTRAINTS: readonly string[] = Object.keys(READERS);
 
 /**
- * `sd_hash` of each open checkout mandate that this open payment mandate was given together with. Read apart, because references are
- * checked before all other constraints (ap2 7.6, step 14). AP2 demands one. @throws Refused claims_invalid
+ * `sd_hash` of each open checkout mandate that this open payment mandate was given together with.
+ * Read apart, because references are checked before all other constraints (ap2 7.6, step 14). AP2
+ * demands one. @throws Refused claims_invalid
  */
 export function readReferences(open: JsonObject): readonly string[] {
   const references = list(open['constraints'])
@@ -126,7 +131,10 @@ export function readReferences(open: JsonObject): readonly string[] {
   });
 }
 
-/** The constraints of one open payment mandate, but for what its references are (`readReferences`). @throws Refused */
+/**
+ * The constraints of one open payment mandate, but for what its references are (`readReferences`).
+ * @throws Refused
+ */
 export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
   const rules = readConstraints(open, READERS);
   const recurs = rules.some(({ rule }) => rule.kind === 'recurrence');
@@ -135,7 +143,10 @@ export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
   return rules;
 }
 
-/** Minor units of a budget in the currency of this payment. @throws Refused claims_invalid for what has none exactly */
+/**
+ * Minor units of a budget in the currency of this payment. @throws Refused claims_invalid for what
+ * has none exactly
+ */
 export function budgetUnits(max: number, exponent: number): number {
   const units = minorUnitsOfNumber(max, exponent);
   if (units === undefined) throw new Refused('claims_invalid', { constraint: 'payment.budget' });

@@ -4,7 +4,10 @@ import { identity, list, object, optional, text, whole } from '../model/readers.
 import { Refused } from '../model/reasons.ts';
 import { sameAddress } from './purchase-check.ts';
 
-/** A time, or the whole day that a date without a time names. Unix milliseconds, both ends belong to it. */
+/**
+ * A time, or the whole day that a date without a time names. Unix milliseconds, both ends belong to
+ * it.
+ */
 interface Moment {
   readonly first: number;
   readonly last: number;
@@ -15,7 +18,10 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 /** A time without its zone could be one of 27 hours. */
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
-/** Reads ISO 8601: a date, which is a day of UTC, or a time with its zone. @throws Refused claims_invalid */
+/**
+ * Reads ISO 8601: a date, which is a day of UTC, or a time with its zone. @throws Refused
+ * claims_invalid
+ */
 export function readMoment(text: string): Moment {
   const day = DATE.test(text);
   const first = day || DATE_TIME.test(text) ? Date.parse(text) : Number.NaN;
@@ -42,7 +48,10 @@ export function readInstrument(value: Json | undefined): Instrument {
   return { id: identity(id), type: identity(type) };
 }
 
-/** Both, never the id alone: one id may be a card and an account (AP2 issue 320). Accounts of EIP-155 are numbers, whatever their case. */
+/**
+ * Both, never the id alone: one id may be a card and an account (AP2 issue 320). Accounts of
+ * EIP-155 are numbers, whatever their case.
+ */
 export function sameInstrument(one: Instrument, other: Instrument): boolean {
   if (one.type !== other.type) return false;
   if (one.id === other.id) return true;
@@ -51,7 +60,10 @@ export function sameInstrument(one: Instrument, other: Instrument): boolean {
 
 const EIP_155 = 'eip155:';
 
-/** The mandate names the account that the verified proof pays from. @throws Refused payment_method_mismatch, payer_mismatch */
+/**
+ * The mandate names the account that the verified proof pays from. @throws Refused
+ * payment_method_mismatch, payer_mismatch
+ */
 export function checkInstrument({ id, type }: Instrument, payment: PurchasePayment | undefined): void {
   if (payment === undefined || type !== payment.method) throw new Refused('payment_method_mismatch');
   const { network, payer } = payment;
@@ -78,7 +90,10 @@ export function samePisp(one: Pisp, other: Pisp): boolean {
   return one.legalName === other.legalName && one.brandName === other.brandName && one.domainName === other.domainName;
 }
 
-/** A merchant as AP2 names one; only the id tells two apart. An empty one is nobody's, least of all that of a merchant with the same name. */
+/**
+ * A merchant as AP2 names one; only the id tells two apart. An empty one is nobody's, least of all
+ * that of a merchant with the same name.
+ */
 interface MerchantName {
   readonly id: string;
 }

@@ -5,8 +5,8 @@ import { inputHash, type Purchase, type PurchasePayment } from '../model/purchas
 import { Refused } from '../model/reasons.ts';
 
 /**
- * Step 12 of ap2 7.6: the checkout is for this call. The call was resolved without it; nothing of the checkout changes what is bought.
- * Returns the minor units of the price. @throws Refused
+ * Step 12 of ap2 7.6: the checkout is for this call. The call was resolved without it; nothing of
+ * the checkout changes what is bought. Returns the minor units of the price. @throws Refused
  */
 export function checkPurchase(checkout: CheckoutClaims, purchase: Purchase, profile: Ap2Profile): number {
   const { commerce } = checkout;

@@ -2,7 +2,10 @@ import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../json/canonical.ts';
 import type { JsonObject } from '../../../json/types.ts';
 
-/** Amounts of AP2 (ap2 7.3): minor units are whole numbers that a double holds exactly, everything else is decimal text. */
+/**
+ * Amounts of AP2 (ap2 7.3): minor units are whole numbers that a double holds exactly, everything
+ * else is decimal text.
+ */
 
 /** The most minor units that JSON can say exactly. */
 const MAX_MINOR_UNITS = Number.MAX_SAFE_INTEGER;
@@ -11,8 +14,8 @@ const MAX_MINOR_UNITS = Number.MAX_SAFE_INTEGER;
 const DECIMAL = /^(0|[1-9]\d*)(?:\.(\d+))?$/;
 
 /**
- * Major units as decimal text to minor units: `("0.01", 6)` is `10000`. Undefined for what is no such text, has more digits than the
- * currency, or is more than 2^53 - 1: nothing is rounded.
+ * Major units as decimal text to minor units: `("0.01", 6)` is `10000`. Undefined for what is no
+ * such text, has more digits than the currency, or is more than 2^53 - 1: nothing is rounded.
  */
 export function minorUnits(major: string, exponent: number): number | undefined {
   const match = DECIMAL.exec(major);
@@ -24,19 +27,26 @@ export function minorUnits(major: string, exponent: number): number | undefined 
 }
 
 /**
- * `budget.max` to minor units. It is a JSON number of major units, so its shortest decimal text is what was meant: `0.29 * 100` is not
- * 29 in binary fractions. Undefined where that text has an exponent or too many digits.
+ * `budget.max` to minor units. It is a JSON number of major units, so its shortest decimal text is
+ * what was meant: `0.29 * 100` is not 29 in binary fractions. Undefined where that text has an
+ * exponent or too many digits.
  */
 export function minorUnitsOfNumber(major: number, exponent: number): number | undefined {
   return minorUnits(String(major), exponent);
 }
 
-/** base64url of SHA-256 over the canonical form (RFC 8785) of an input without its reserved members (ap2 7.3). */
+/**
+ * base64url of SHA-256 over the canonical form (RFC 8785) of an input without its reserved members
+ * (ap2 7.3).
+ */
 export function inputHash(input: JsonObject): string {
   return hash('sha256', canonicalJson(input), 'base64url');
 }
 
-/** The call as the gateway resolved it: what a mandate must be for. Nothing of it was taken from the mandate. */
+/**
+ * The call as the gateway resolved it: what a mandate must be for. Nothing of it was taken from the
+ * mandate.
+ */
 export interface Purchase {
   readonly resourceId: string;
   /** The resource's name, the title of the one line item. */

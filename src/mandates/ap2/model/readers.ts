@@ -2,7 +2,8 @@ import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from './reasons.ts';
 
 /**
- * The one revealed mandate of a token. Undefined: the token carries none, so it is a credential or the wrong thing.
+ * The one revealed mandate of a token. Undefined: the token carries none, so it is a credential or
+ * the wrong thing.
  * @throws Refused
  */
 export function mandateOf(claims: JsonObject): JsonObject | undefined {
@@ -16,8 +17,9 @@ export function mandateOf(claims: JsonObject): JsonObject | undefined {
 }
 
 /**
- * The JWK of `cnf` (RFC 7800): whose signature the next hop must have. A token that carries a mandate names the key in the mandate; a
- * second one beside it would leave open which of the two holds.
+ * The JWK of `cnf` (RFC 7800): whose signature the next hop must have. A token that carries a
+ * mandate names the key in the mandate; a second one beside it would leave open which of the two
+ * holds.
  * @throws Refused
  */
 export function confirmedKey(claims: JsonObject, mandate: JsonObject | undefined): Json {
@@ -46,8 +48,8 @@ export function isTime(value: Json | undefined): value is number {
 }
 
 /**
- * Checks the times of tokens and of the mandates in them (ap2 7.6, step 8; ap2 9); `now` and `skew` in seconds, `skew` once a
- * comparison. Returns the earliest `exp`, or infinity.
+ * Checks the times of tokens and of the mandates in them (ap2 7.6, step 8; ap2 9); `now` and `skew`
+ * in seconds, `skew` once a comparison. Returns the earliest `exp`, or infinity.
  * @throws Refused
  */
 export function checkTimes(documents: readonly JsonObject[], now: number, skew: number): number {
@@ -68,8 +70,8 @@ export function earliestEnd(documents: readonly JsonObject[]): number {
 }
 
 /**
- * Reads members of a mandate whose signature is good. A signed member may still be of a wrong type: that is `claims_invalid`, and nothing
- * is converted (ap2 7.6).
+ * Reads members of a mandate whose signature is good. A signed member may still be of a wrong type:
+ * that is `claims_invalid`, and nothing is converted (ap2 7.6).
  */
 
 /** @throws Refused claims_invalid */
@@ -90,7 +92,10 @@ export function text(value: Json | undefined): string {
   return value;
 }
 
-/** A text that says something: identities may not be empty, because two empty ones are equal. @throws Refused claims_invalid */
+/**
+ * A text that says something: identities may not be empty, because two empty ones are equal.
+ * @throws Refused claims_invalid
+ */
 export function identity(value: Json | undefined): string {
   const read = text(value);
   if (read === '') throw new Refused('claims_invalid');

@@ -25,7 +25,9 @@ const MANDATE: ReasonRule = { code: 'AUTHORIZATION_INVALID', ap2Error: 'invalid_
 const REPLAYED: ReasonRule = { code: 'AUTHORIZATION_REPLAYED', ap2Error: 'invalid_mandate' };
 const UNAVAILABLE: ReasonRule = { code: 'AUTHORIZATION_PROVIDER_UNAVAILABLE', ap2Error: undefined };
 
-/** The closed list of reasons (ap2 8), with the error that each becomes and its class in a receipt. */
+/**
+ * The closed list of reasons (ap2 8), with the error that each becomes and its class in a receipt.
+ */
 export const REASONS = {
   mandate_required: REQUIRED,
   envelope_too_large: CREDENTIAL,
@@ -76,7 +78,10 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
-/** Which reason an error tells of a refused mandate, for whoever may write nothing but reasons. Undefined for every other error. */
+/**
+ * Which reason an error tells of a refused mandate, for whoever may write nothing but reasons.
+ * Undefined for every other error.
+ */
 export function reasonOfRefusal(code: string, reason: string | undefined): Reason | undefined {
   if (reason === undefined || !isReason(reason)) return undefined;
   return REASONS[reason].code === code ? reason : undefined;
@@ -97,8 +102,8 @@ export interface RefusalFacts {
 }
 
 /**
- * Thrown by the checks of a mandate, which lie deep in its structure, and caught by `verify.ts` alone. Its text is the reason; nothing
- * that a caller sent is in it.
+ * Thrown by the checks of a mandate, which lie deep in its structure, and caught by `verify.ts`
+ * alone. Its text is the reason; nothing that a caller sent is in it.
  */
 export class Refused extends Error {
   readonly reason: Reason;

@@ -9,7 +9,9 @@ export interface MandateReference {
   readonly referenceSdHash: string;
 }
 
-/** A mandate that is right for this purchase. Whether it may still be used is the register's to say. */
+/**
+ * A mandate that is right for this purchase. Whether it may still be used is the register's to say.
+ */
 export interface AcceptedMandate extends MandateReference {
   readonly kind: 'accepted';
   readonly mode: 'direct' | 'autonomous';

@@ -40,31 +40,41 @@ function elementPlace(array: Place): Place {
 }
 
 /**
- * Whether elements of an array may be withheld: sibling mandates, and choices that this merchant need not know. Anywhere else in a
- * mandate a hidden digest could be a limit (ap2 7.3).
+ * Whether elements of an array may be withheld: sibling mandates, and choices that this merchant
+ * need not know. Anywhere else in a mandate a hidden digest could be a limit (ap2 7.3).
  */
 function mayWithhold(array: Place): boolean {
   return array === 'mandates' || array === 'choices';
 }
 
-/** A disclosure (RFC 9901, section 4.2): of a member, or of an element of an array, which has no name. */
+/**
+ * A disclosure (RFC 9901, section 4.2): of a member, or of an element of an array, which has no
+ * name.
+ */
 interface Disclosure {
   readonly name: string | undefined;
   readonly value: Json;
 }
 
-/** Names that mean something to SD-JWT itself, and those that reach a prototype: a disclosed name is no JSON key that a parser saw. */
+/**
+ * Names that mean something to SD-JWT itself, and those that reach a prototype: a disclosed name is
+ * no JSON key that a parser saw.
+ */
 const RESERVED: ReadonlySet<string> = new Set(['_sd', '...', '_sd_alg', '__proto__', 'constructor', 'prototype']);
-/** Claims of the token itself that are never selectively disclosed (RFC 7519, section 4.1; SD-JWT VC; ap2 6). */
+/**
+ * Claims of the token itself that are never selectively disclosed (RFC 7519, section 4.1; SD-JWT
+ * VC; ap2 6).
+ */
 const REGISTERED: ReadonlySet<string> = new Set([
   ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'cnf', 'vct', 'status'],
   ...['nonce', 'sd_hash', 'issuer_jwt_hash', 'delegate_payload'],
 ]);
 
 /**
- * The claims of a token with its disclosures put in and all marks of SD-JWT taken out (ap2 7.6, step 7). Every disclosure is used, and
- * used once; what stays hidden is an element that may be. A token without `delegate_payload` is a credential: whatever it withholds is
- * its holder's affair, for it says nothing about a purchase.
+ * The claims of a token with its disclosures put in and all marks of SD-JWT taken out (ap2 7.6,
+ * step 7). Every disclosure is used, and used once; what stays hidden is an element that may be. A
+ * token without `delegate_payload` is a credential: whatever it withholds is its holder's affair,
+ * for it says nothing about a purchase.
  * @throws Refused
  */
 export function resolveDisclosures(claims: JsonObject, disclosures: readonly string[]): JsonObject {
@@ -73,7 +83,10 @@ export function resolveDisclosures(claims: JsonObject, disclosures: readonly str
   return new Resolution(disclosures, !Object.hasOwn(claims, 'delegate_payload')).of(claims);
 }
 
-/** One walk over one token. Its depth is bounded: every disclosure is at most so deep and enters the tree once. */
+/**
+ * One walk over one token. Its depth is bounded: every disclosure is at most so deep and enters the
+ * tree once.
+ */
 class Resolution {
   readonly #disclosures = new Map<string, Disclosure>();
   readonly #digests = new Set<string>();
@@ -91,7 +104,8 @@ class Resolution {
   of(claims: JsonObject): JsonObject {
     const resolved = this.#object(claims, 'token');
     if (this.#unused > 0) throw new Refused('disclosure_invalid');
-    // Told last: a disclosure that was altered leaves its digest hidden too, and is the better explanation.
+    // Told last: a disclosure that was altered leaves its digest hidden too, and is the better
+    // explanation.
     if (this.#withheld) throw new Refused('disclosure_missing');
     return resolved;
   }
@@ -143,7 +157,10 @@ class Resolution {
     resolved.push(this.#value(disclosure.value, elementPlace(place)));
   }
 
-  /** The disclosure of a digest, which stands in one place of the whole token whether it is disclosed or not. */
+  /**
+   * The disclosure of a digest, which stands in one place of the whole token whether it is
+   * disclosed or not.
+   */
   #take(digest: string): Disclosure | undefined {
     if (this.#digests.has(digest)) throw new Refused('disclosure_invalid');
     this.#digests.add(digest);
@@ -171,7 +188,10 @@ function digestsOf(value: Json | undefined): readonly string[] {
   return value;
 }
 
-/** The digest that stands for an element of an array: an object with the one member `...`. Anything near it is refused. */
+/**
+ * The digest that stands for an element of an array: an object with the one member `...`. Anything
+ * near it is refused.
+ */
 function elementDigest(element: Json): string | undefined {
   if (!isObject(element) || !Object.hasOwn(element, '...')) return undefined;
   const digest = element['...'];

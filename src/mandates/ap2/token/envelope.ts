@@ -4,7 +4,9 @@ import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
 import { decodeBase64url } from './jws.ts';
 
-/** Members that only documents of AP2 v0.1 have: its intent, cart and payment mandates (ap2 2.3). */
+/**
+ * Members that only documents of AP2 v0.1 have: its intent, cart and payment mandates (ap2 2.3).
+ */
 const FIRST_VERSION: ReadonlySet<string> = new Set([
   'natural_language_description',
   'intent_expiry',
@@ -16,7 +18,10 @@ const FIRST_VERSION: ReadonlySet<string> = new Set([
   'ap2.mandates.PaymentMandate',
 ]);
 
-/** Whether an envelope, or a document that it carries as an object, is one of AP2 v0.1. It is recognised and never read. */
+/**
+ * Whether an envelope, or a document that it carries as an object, is one of AP2 v0.1. It is
+ * recognised and never read.
+ */
 function hasFirstVersionMember(envelope: JsonObject): boolean {
   return [envelope, envelope['payload'], envelope['payment_mandate']].some(
     (document) => isObject(document) && Object.keys(document).some((name) => FIRST_VERSION.has(name)),
@@ -24,8 +29,8 @@ function hasFirstVersionMember(envelope: JsonObject): boolean {
 }
 
 /**
- * How the caller's protocol carried a mandate (ap2 7.1): not at all, once as text, in a form that no mandate can have, or in places
- * that differ.
+ * How the caller's protocol carried a mandate (ap2 7.1): not at all, once as text, in a form that
+ * no mandate can have, or in places that differ.
  */
 export type CarriedMandate =
   | { readonly kind: 'none' }
@@ -48,7 +53,10 @@ const MIN_PRESENTATION = 16;
 const MAX_PRESENTATION = 24_576;
 const PRESENTATION = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*~[A-Za-z0-9_.~-]*$/;
 
-/** A member `_authorization` as MCP and A2A carry it: the object itself, or the text that the header would have (ap2 7.1). */
+/**
+ * A member `_authorization` as MCP and A2A carry it: the object itself, or the text that the header
+ * would have (ap2 7.1).
+ */
 export function carriedMember(value: Json | undefined): CarriedMandate {
   if (value === undefined) return { kind: 'none' };
   if (typeof value === 'string') return { kind: 'text', value };
@@ -57,7 +65,8 @@ export function carriedMember(value: Json | undefined): CarriedMandate {
 }
 
 /**
- * Opens the envelope (ap2 7.6, steps 1 to 3). `maxBytes` bounds the text as it came, before anything of it is decoded.
+ * Opens the envelope (ap2 7.6, steps 1 to 3). `maxBytes` bounds the text as it came, before
+ * anything of it is decoded.
  * @throws Refused
  */
 export function readEnvelope(carried: CarriedMandate, maxBytes: number): Envelope {
@@ -67,7 +76,8 @@ export function readEnvelope(carried: CarriedMandate, maxBytes: number): Envelop
   if (text === '') throw new Refused('mandate_required');
   if (text.length > maxBytes) throw new Refused('envelope_too_large');
   const bytes = decodeBase64url(text);
-  // A header that came twice arrives as "A, B" and ends here: neither comma nor space is in the alphabet.
+  // A header that came twice arrives as "A, B" and ends here: neither comma nor space is in the
+  // alphabet.
   if (bytes === undefined || !isUtf8(bytes)) throw new Refused('envelope_encoding');
   return opened(parsed(bytes));
 }

@@ -7,9 +7,10 @@ const SPELLING = /^[A-Za-z0-9_-]*$/;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 /**
- * Reads the one spelling that base64url has for some bytes (RFC 4648, section 5, without padding): its own alphabet, no length that no
- * bytes have, and zeros in the bits that are left over. `Buffer.from` takes padding, line breaks, the other alphabet and any rest, so
- * that one token would have many names (ap2 7.6, step 2). Undefined for anything else.
+ * Reads the one spelling that base64url has for some bytes (RFC 4648, section 5, without padding):
+ * its own alphabet, no length that no bytes have, and zeros in the bits that are left over.
+ * `Buffer.from` takes padding, line breaks, the other alphabet and any rest, so that one token
+ * would have many names (ap2 7.6, step 2). Undefined for anything else.
  */
 export function decodeBase64url(text: string): Buffer | undefined {
   const rest = text.length % 4;
@@ -21,7 +22,10 @@ export function decodeBase64url(text: string): Buffer | undefined {
   return Buffer.from(text, 'base64url');
 }
 
-/** Signs claims as a compact JWS (RFC 7515, section 7.1) of one `typ`: the head is the same in all of them. */
+/**
+ * Signs claims as a compact JWS (RFC 7515, section 7.1) of one `typ`: the head is the same in all
+ * of them.
+ */
 export function createCompactSigner(typ: string, key: SigningKey): (claims: JsonObject) => string {
   const { alg, kid } = key.publicJwk;
   const head = encoded(JSON.stringify({ alg, typ, kid }));
@@ -47,7 +51,10 @@ export interface Token {
   readonly signingInput: string;
 }
 
-/** `mandate_malformed`: no token at all; `claims_invalid`: one with a number that is not exact, which no claim may be. */
+/**
+ * `mandate_malformed`: no token at all; `claims_invalid`: one with a number that is not exact,
+ * which no claim may be.
+ */
 type TokenReading =
   | { readonly ok: true; readonly token: Token }
   | { readonly ok: false; readonly reason: 'mandate_malformed' | 'claims_invalid' };
@@ -55,7 +62,10 @@ type TokenReading =
 /** `inexact`: JSON with a number that a double cannot hold. */
 type JsonReading = { readonly kind: 'read'; readonly value: Json } | { readonly kind: 'inexact' | 'illegible' };
 
-/** Takes a compact JWS apart: three parts in their one spelling, the first two JSON objects read the strict way. */
+/**
+ * Takes a compact JWS apart: three parts in their one spelling, the first two JSON objects read the
+ * strict way.
+ */
 export function readToken(jwt: string): TokenReading {
   const parts = jwt.split('.', 4);
   const [head = '', payload = ''] = parts;
@@ -93,14 +103,16 @@ const TYPES: Readonly<Record<Position, ReadonlySet<unknown>>> = {
 };
 
 /**
- * Opens the token of a segment (ap2 7.6, step 5). Keys in the header (`jwk`, `jku`, `x5u`) are ignored.
+ * Opens the token of a segment (ap2 7.6, step 5). Keys in the header (`jwk`, `jku`, `x5u`) are
+ * ignored.
  * @throws Refused
  */
 export function openToken(jwt: string, position: Position, algorithms: ReadonlySet<unknown>): Token {
   const reading = readToken(jwt);
   if (!reading.ok) throw new Refused(reading.reason);
   const { alg, typ, crit, b64 } = reading.token.header;
-  // RFC 7515, section 4.1.11: extensions that are not understood. None is, and `b64` would change what was signed.
+  // RFC 7515, section 4.1.11: extensions that are not understood. None is, and `b64` would change
+  // what was signed.
   if (crit !== undefined || b64 !== undefined) throw new Refused('unsupported_algorithm');
   if (!algorithms.has(alg)) throw new Refused('unsupported_algorithm');
   if (!TYPES[position].has(typ)) throw new Refused('unexpected_typ');

@@ -4,7 +4,10 @@ import type { KeysById } from './issuer.ts';
 import { readPublicKey } from './keys.ts';
 
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
-/** Longest text that is read, characters: 35 bytes take 48, and a point with both of its coordinates would take 92. */
+/**
+ * Longest text that is read, characters: 35 bytes take 48, and a point with both of its coordinates
+ * would take 92.
+ */
 const MAX_LENGTH = 64;
 
 interface Kind {
@@ -20,8 +23,9 @@ const KINDS: readonly Kind[] = [
 ];
 
 /**
- * The public key in a Multikey text: `z`, and base58btc of a multicodec code and the key's bytes, as `did:key` has it. Undefined for other
- * codes, other lengths, points beside the curve, and any spelling but the one.
+ * The public key in a Multikey text: `z`, and base58btc of a multicodec code and the key's bytes,
+ * as `did:key` has it. Undefined for other codes, other lengths, points beside the curve, and any
+ * spelling but the one.
  */
 export function readMultikey(text: string): JsonObject | undefined {
   if (!text.startsWith('z') || text.length > MAX_LENGTH) return undefined;
@@ -37,7 +41,9 @@ export function readMultikey(text: string): JsonObject | undefined {
   }
 }
 
-/** The two coordinates of a compressed point (SEC 1, 2.3.4). @throws Error for bytes that are none */
+/**
+ * The two coordinates of a compressed point (SEC 1, 2.3.4). @throws Error for bytes that are none
+ */
 function point(bytes: Buffer, curve: string): { readonly x: string; readonly y: string } {
   const whole = ECDH.convertKey(bytes, curve, undefined, undefined, 'uncompressed');
   if (typeof whole === 'string') throw new TypeError('bytes were asked for');
@@ -64,7 +70,10 @@ export function isDidKey(id: string): boolean {
   return id.startsWith(PREFIX);
 }
 
-/** The key in a `did:key`, under the names that a token may call it by; undefined when it cannot be read. Nobody is asked. */
+/**
+ * The key in a `did:key`, under the names that a token may call it by; undefined when it cannot be
+ * read. Nobody is asked.
+ */
 export function keysOfDidKey(did: string): KeysById | undefined {
   const name = did.slice(PREFIX.length);
   const jwk = readMultikey(name);

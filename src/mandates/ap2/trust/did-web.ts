@@ -12,7 +12,10 @@ export function isDidWeb(id: string): boolean {
   return id.startsWith(PREFIX);
 }
 
-/** Where the document of a `did:web` lies; undefined when the name cannot be read. Hosts are names in lower case, never addresses. */
+/**
+ * Where the document of a `did:web` lies; undefined when the name cannot be read. Hosts are names
+ * in lower case, never addresses.
+ */
 export function didWebUrl(did: string): string | undefined {
   const [host = '', ...path] = did.slice(PREFIX.length).split(':');
   if (!HOST.test(host) || path.some((segment) => !SEGMENT.test(segment) || /^\.+$/.test(segment))) return undefined;
@@ -22,7 +25,8 @@ export function didWebUrl(did: string): string | undefined {
 }
 
 /**
- * The keys that the subject of a DID document makes statements with: its `assertionMethod`, by full and by relative DID URL.
+ * The keys that the subject of a DID document makes statements with: its `assertionMethod`, by full
+ * and by relative DID URL.
  * @throws UselessKeys when it is about somebody else, and when no key remains
  */
 export function keysOfDidDocument(document: Json, did: string): KeysById {

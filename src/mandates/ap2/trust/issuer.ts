@@ -6,7 +6,9 @@ import type { IssuerRole, VerificationKey } from './trust.ts';
 /** Keys of one issuer by their ids. */
 export type KeysById = ReadonlyMap<string, VerificationKey>;
 
-/** Where the keys of an issuer come from: one place each, so that two of them can never disagree. */
+/**
+ * Where the keys of an issuer come from: one place each, so that two of them can never disagree.
+ */
 export type KeySource =
   /** Configured, or in the issuer's name itself (`did:key`). */
   | { readonly kind: 'static'; readonly keys: KeysById }
@@ -30,7 +32,10 @@ export function roleOf(credentialVct: readonly string[] | undefined): IssuerRole
   return credentialVct === undefined ? { kind: 'mandates' } : { kind: 'credentials', vct: new Set(credentialVct) };
 }
 
-/** An issuer whose public keys (JWKs) are known. @throws Error for a key that could never be used, with what is wrong of it */
+/**
+ * An issuer whose public keys (JWKs) are known. @throws Error for a key that could never be used,
+ * with what is wrong of it
+ */
 export function staticIssuer(issuer: {
   readonly id: string;
   readonly keys: readonly JsonObject[];

@@ -5,7 +5,9 @@ import type { KeyFetcher } from './key-fetch.ts';
 import type { FoundKey, KeyChoice, TrustedIssuers, VerificationKey } from './trust.ts';
 import { createChainKeys } from './x5c.ts';
 
-/** How the trust stands, in the words of readiness: degraded still serves. `cause` is for the log. */
+/**
+ * How the trust stands, in the words of readiness: degraded still serves. `cause` is for the log.
+ */
 export type TrustHealth =
   | { readonly found: 'ok' }
   | { readonly found: 'degraded' | 'unreachable'; readonly cause: string };
@@ -37,8 +39,9 @@ const UNTRUSTED: FoundKey = { kind: 'refused', reason: 'untrusted_issuer' };
 const UNKNOWN: FoundKey = { kind: 'refused', reason: 'unknown_key' };
 
 /**
- * Opens the trusted issuers (ap2 7.5). Remote keys are fetched at once and renewed in the background. The configuration ensures that ids
- * of issuers differ, and the key ids of those whose tokens may come without `iss`.
+ * Opens the trusted issuers (ap2 7.5). Remote keys are fetched at once and renewed in the
+ * background. The configuration ensures that ids of issuers differ, and the key ids of those whose
+ * tokens may come without `iss`.
  */
 export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: TrustParts): IssuerTrust {
   const byId = new Map(issuers.map((settings) => [settings.id, opened(settings, parts)]));

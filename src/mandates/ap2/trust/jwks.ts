@@ -5,13 +5,21 @@ import type { VerificationKey } from './trust.ts';
 
 /** How long keys count as new, milliseconds. */
 const FRESH_MS = 600_000;
-/** Age from which they are fetched again in the background, so that no call meets old ones, milliseconds. */
+/**
+ * Age from which they are fetched again in the background, so that no call meets old ones,
+ * milliseconds.
+ */
 const REFRESH_AFTER_MS = 480_000;
 /** How long old keys are used when new ones cannot be had, milliseconds. */
 const STALE_MS = 86_400_000;
-/** Between two fetches for an id that is unknown, and between two looks at the age, milliseconds. */
+/**
+ * Between two fetches for an id that is unknown, and between two looks at the age, milliseconds.
+ */
 const REFETCH_MS = 30_000;
-/** Between two fetches while there is no key at all: those who wait are told soon, and the issuer is not stormed, milliseconds. */
+/**
+ * Between two fetches while there is no key at all: those who wait are told soon, and the issuer is
+ * not stormed, milliseconds.
+ */
 const RETRY_MS = 5_000;
 
 /** There is no key of this issuer, and none can be had now. */
@@ -24,14 +32,20 @@ export class KeysUnavailable extends Error {
 
 /** Keys that are fetched from the issuer (ap2 7.5). */
 export interface RemoteKeys {
-  /** At once for an id that is known. An unknown one is looked up at the issuer, by all who want one together. @throws KeysUnavailable */
+  /**
+   * At once for an id that is known. An unknown one is looked up at the issuer, by all who want one
+   * together. @throws KeysUnavailable
+   */
   find(kid: string): VerificationKey | undefined | Promise<VerificationKey | undefined>;
   /** Waits for a fetch that is under way when there are no keys yet. */
   check(): Promise<{ readonly found: 'fresh' | 'stale' | 'none'; readonly cause: unknown }>;
   close(): void;
 }
 
-/** `load` fetches and reads; it is called at once. `now`: milliseconds of a clock that never goes back. */
+/**
+ * `load` fetches and reads; it is called at once. `now`: milliseconds of a clock that never goes
+ * back.
+ */
 export function createRemoteKeys(load: () => Promise<KeysById>, now: () => number): RemoteKeys {
   let held: { readonly keys: KeysById; readonly at: number } | undefined;
   let triedAt = Number.NEGATIVE_INFINITY;
@@ -106,8 +120,9 @@ export class UselessKeys extends Error {
 }
 
 /**
- * The usable keys of a JWK Set (RFC 7517, section 5). Keys for other purposes may stand in it and are passed over. A key that came with
- * its private half belongs to everybody, and of two keys with one `kid` nobody knows which is meant: those are not taken either.
+ * The usable keys of a JWK Set (RFC 7517, section 5). Keys for other purposes may stand in it and
+ * are passed over. A key that came with its private half belongs to everybody, and of two keys with
+ * one `kid` nobody knows which is meant: those are not taken either.
  * @throws UselessKeys when no key remains
  */
 export function keysOfJwks(document: Json): KeysById {

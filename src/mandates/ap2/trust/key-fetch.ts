@@ -12,7 +12,10 @@ const DEADLINE_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 2_000;
 const MAX_HEADER_BYTES = 16_384;
 
-/** Gets a document of keys. Rejects when it did not come, or is not strict JSON; the message is for the log. */
+/**
+ * Gets a document of keys. Rejects when it did not come, or is not strict JSON; the message is for
+ * the log.
+ */
 export interface KeyFetcher {
   fetch(url: string): Promise<Json>;
   close(): Promise<void>;
@@ -28,8 +31,9 @@ interface KeyFetchOptions {
 }
 
 /**
- * Fetches keys of issuers over https. A redirect is not followed: the operator named the place. Names that lead to link-local or metadata
- * addresses are not connected to. Connections are not kept: the next look is minutes away.
+ * Fetches keys of issuers over https. A redirect is not followed: the operator named the place.
+ * Names that lead to link-local or metadata addresses are not connected to. Connections are not
+ * kept: the next look is minutes away.
  */
 export function createKeyFetcher(options: KeyFetchOptions = {}): KeyFetcher {
   const { deadlineMs = DEADLINE_MS, resolve, plainOnLoopback = false } = options;

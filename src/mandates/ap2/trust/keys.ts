@@ -9,7 +9,9 @@ type KeyReading =
   | { readonly ok: true; readonly key: VerificationKey }
   | { readonly ok: false; readonly fault: 'private' | 'unsupported' | 'malformed'; readonly message: string };
 
-/** Octets of a coordinate, and the digest that the algorithm takes; EdDSA takes none from outside. */
+/**
+ * Octets of a coordinate, and the digest that the algorithm takes; EdDSA takes none from outside.
+ */
 interface Curve {
   readonly crv: string;
   readonly kty: 'EC' | 'OKP';
@@ -29,16 +31,20 @@ const BY_ALGORITHM: ReadonlyMap<Algorithm, Curve> = new Map(CURVES.map((curve) =
 /** Private parts of any key that a JWK can be (RFC 7518, sections 6.2.2, 6.3.2 and 6.4.1). */
 const PRIVATE: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-/** Keys that were imported before, by curve and coordinates: importing costs as much as verifying (ap2 16). */
+/**
+ * Keys that were imported before, by curve and coordinates: importing costs as much as verifying
+ * (ap2 16).
+ */
 export interface ImportedKeys {
   use(point: string): KeyObject | undefined;
   add(point: string, key: KeyObject): void;
 }
 
 /**
- * Reads a public key (RFC 7517) that is for exactly one algorithm: no private part, a curve with its own algorithm, coordinates in their
- * one spelling and on the curve, and nothing that says it is for something else than verifying. `recent` saves the import alone: every
- * JWK is looked at anew.
+ * Reads a public key (RFC 7517) that is for exactly one algorithm: no private part, a curve with
+ * its own algorithm, coordinates in their one spelling and on the curve, and nothing that says it
+ * is for something else than verifying. `recent` saves the import alone: every JWK is looked at
+ * anew.
  */
 export function readPublicKey(jwk: Json, recent?: ImportedKeys): KeyReading {
   if (!isObject(jwk)) return fault('malformed', 'must be a JWK object');
@@ -67,7 +73,10 @@ export function publicKeyOf(jwk: Json, recent?: ImportedKeys): VerificationKey {
   throw new Refused(reading.fault === 'unsupported' ? 'unsupported_algorithm' : 'claims_invalid');
 }
 
-/** Whether `signature` (r and s side by side, or 64 bytes of EdDSA) is the key's own over the ASCII of `signed`. */
+/**
+ * Whether `signature` (r and s side by side, or 64 bytes of EdDSA) is the key's own over the ASCII
+ * of `signed`.
+ */
 export function verifySignature({ alg, key }: VerificationKey, signed: string, signature: Uint8Array): boolean {
   const curve = BY_ALGORITHM.get(alg);
   // The length first: what OpenSSL makes of other lengths is its own affair.
@@ -85,7 +94,10 @@ function coordinate(value: Json | undefined, { octets }: Curve): string | undefi
   return typeof value === 'string' && decodeBase64url(value)?.length === octets ? value : undefined;
 }
 
-/** Only the members that make the key: whatever else a JWK holds has no say in it. `y` is empty where a curve has none. */
+/**
+ * Only the members that make the key: whatever else a JWK holds has no say in it. `y` is empty
+ * where a curve has none.
+ */
 function imported({ kty, crv }: Curve, x: string, y: string, recent: ImportedKeys | undefined): KeyObject | undefined {
   const point = `${crv}.${x}.${y}`;
   const known = recent?.use(point);

@@ -11,7 +11,10 @@ type JwkReading =
   /** The message never quotes the key. */
   | { readonly ok: false; readonly message: string };
 
-/** Reads a public key for signatures out of a JWK (RFC 7517). It must have a `kid`: keys are chosen, never tried. */
+/**
+ * Reads a public key for signatures out of a JWK (RFC 7517). It must have a `kid`: keys are chosen,
+ * never tried.
+ */
 export function readJwk(jwk: JsonObject): JwkReading {
   const reading = readPublicKey(jwk);
   if (!reading.ok) return { ok: false, message: reading.message };

@@ -28,7 +28,9 @@ export type FoundKey =
   /** Keys of this issuer were never had, and cannot be had now. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
-/** The trusted issuers (ap2 7.5). `find` waits only for a key id that a remote issuer is asked for. */
+/**
+ * The trusted issuers (ap2 7.5). `find` waits only for a key id that a remote issuer is asked for.
+ */
 export interface TrustedIssuers {
   find(choice: KeyChoice): FoundKey | Promise<FoundKey>;
 }

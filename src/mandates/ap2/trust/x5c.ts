@@ -12,8 +12,9 @@ const SEQUENCE = 0x30;
 const INTEGER = 0x02;
 
 /**
- * How many authorities may stand between this certificate and a leaf (RFC 5280, 4.2.1.9): infinite where nothing is said, and -1 for what
- * cannot be read. `node:crypto` says whether a certificate is an authority, and not this. `der` is a certificate that was parsed already.
+ * How many authorities may stand between this certificate and a leaf (RFC 5280, 4.2.1.9): infinite
+ * where nothing is said, and -1 for what cannot be read. `node:crypto` says whether a certificate
+ * is an authority, and not this. `der` is a certificate that was parsed already.
  */
 export function pathLength(der: Buffer): number {
   const at = der.indexOf(BASIC_CONSTRAINTS);
@@ -31,9 +32,10 @@ function after(bytes: Buffer, prefix: Buffer): Buffer {
 }
 
 /**
- * Limits of certificates (RFC 5280, 4.2) that `node:crypto` does not apply: it checks signatures, names and dates alone. They are looked
- * for in the bytes. What looks like a limit by chance refuses a certificate, and nothing by chance lets one pass. `der`: a certificate
- * that was parsed already.
+ * Limits of certificates (RFC 5280, 4.2) that `node:crypto` does not apply: it checks signatures,
+ * names and dates alone. They are looked for in the bytes. What looks like a limit by chance
+ * refuses a certificate, and nothing by chance lets one pass. `der`: a certificate that was parsed
+ * already.
  */
 
 /** The object identifiers of extensions, 2.5.29, without their last byte. */
@@ -50,8 +52,8 @@ const DIGITAL_SIGNATURE = 0x80;
 const UNDERSTOOD: ReadonlySet<number | undefined> = new Set([KEY_USAGE, NAMES, BASIC_CONSTRAINTS_ID]);
 
 /**
- * Whether a certificate has no limit that nobody here applies: no extension is critical but those that are looked at, and an authority is
- * not bound to names (4.2.1.10), critical or not.
+ * Whether a certificate has no limit that nobody here applies: no extension is critical but those
+ * that are looked at, and an authority is not bound to names (4.2.1.10), critical or not.
  */
 export function isUnderstood(der: Buffer): boolean {
   const critical = places(der, CRITICAL_OCTETS).map((at) => extensionAt(der, at - EXTENSION.length - 1));
@@ -101,8 +103,9 @@ interface Remembered {
 }
 
 /**
- * Keys out of certificate chains (RFC 7515, 4.1.6) that end at one of the operator's roots and whose leaf is for one host. `now`:
- * milliseconds since 1970. Undefined for a chain that is not to be trusted; what a forged one costs is one look for its root.
+ * Keys out of certificate chains (RFC 7515, 4.1.6) that end at one of the operator's roots and
+ * whose leaf is for one host. `now`: milliseconds since 1970. Undefined for a chain that is not to
+ * be trusted; what a forged one costs is one look for its root.
  */
 export function createChainKeys(
   { host, roots }: { readonly host: string; readonly roots: readonly X509Certificate[] },

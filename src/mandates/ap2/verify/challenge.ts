@@ -11,7 +11,10 @@ const AP2_VERSION = '0.2.0';
 export const CONSTRAINTS: readonly string[] = [...CHECKOUT_CONSTRAINTS, ...PAYMENT_CONSTRAINTS];
 
 interface Challenger {
-  /** `{"required":[{...}]}`: a fresh checkout of this purchase, and what a mandate for it has to be like. `nowMs`: unix milliseconds. */
+  /**
+   * `{"required":[{...}]}`: a fresh checkout of this purchase, and what a mandate for it has to be
+   * like. `nowMs`: unix milliseconds.
+   */
   challenge(purchase: Purchase, nowMs: number): string;
 }
 
@@ -20,7 +23,10 @@ interface ChallengerParts extends CheckoutMintParts {
   readonly issuers: readonly string[];
 }
 
-/** Makes the member `authorization` of answers that ask for a mandate (ap2 7.4). Constant members are serialised once. */
+/**
+ * Makes the member `authorization` of answers that ask for a mandate (ap2 7.4). Constant members
+ * are serialised once.
+ */
 export function createChallenger(parts: ChallengerParts): Challenger {
   const { profile, issuers } = parts;
   const mint = createCheckoutMint(parts);

@@ -10,7 +10,10 @@ interface OrderFacts {
   readonly transaction?: string;
 }
 
-/** Signs receipts (ap2 13): proof for an agent that a mandate was used, or that it was refused and may be replaced. */
+/**
+ * Signs receipts (ap2 13): proof for an agent that a mandate was used, or that it was refused and
+ * may be replaced.
+ */
 interface ReceiptSigner {
   accepted(mandate: MandateReference, order: OrderFacts, nowMs: number): string;
   rejected(mandate: MandateReference, reason: Reason, nowMs: number): string;

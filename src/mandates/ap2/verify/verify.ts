@@ -18,8 +18,8 @@ import { referenceOf } from '../token/segments.ts';
 import type { TrustedIssuers } from '../trust/trust.ts';
 
 /**
- * Beyond the last moment that a mandate can be accepted its uses are remembered a while: clocks of replicas differ, and a call that was
- * checked in time may wait before it reserves.
+ * Beyond the last moment that a mandate can be accepted its uses are remembered a while: clocks of
+ * replicas differ, and a call that was checked in time may wait before it reserves.
  */
 const REMEMBERED_SECONDS = 600;
 
@@ -30,9 +30,10 @@ interface PaidUnder {
 }
 
 /**
- * What an accepted presentation uses up (ap2 7.3, ap2 10): its closed mandates and its checkout once, each of its open mandates once or
- * as often as the payment mandate allows. `at`: unix seconds, with their fraction: ages are never less than they are, so that what was made
- * before a register was born does not seem younger.
+ * What an accepted presentation uses up (ap2 7.3, ap2 10): its closed mandates and its checkout
+ * once, each of its open mandates once or as often as the payment mandate allows. `at`: unix
+ * seconds, with their fraction: ages are never less than they are, so that what was made before a
+ * register was born does not seem younger.
  */
 function claimOf(
   checkout: VerifiedChain,
@@ -42,7 +43,8 @@ function claimOf(
   at: number,
 ): MandateClaim {
   const closed = paid === undefined ? [checkout.closed.id] : [checkout.closed.id, paid.chain.closed.id];
-  // No token stands in both chains: an open payment mandate holds the hash of a checkout segment, so neither can be inside the other.
+  // No token stands in both chains: an open payment mandate holds the hash of a checkout segment,
+  // so neither can be inside the other.
   const open = [
     ...checkout.open.map((open, index) => useOf(open, sharedAllowance(paid, index), clockSkewSeconds, at)),
     ...(paid?.chain.open ?? []).map((open, index) => useOf(open, paid?.allowances[index], clockSkewSeconds, at)),
@@ -52,16 +54,18 @@ function claimOf(
     age: at - signedAt,
     // One token may close both, as two mandates of which each presentation shows one.
     once: [...new Set(closed.map((id) => `m:${id}`)), `j:${jti}`],
-    // The end of the checkout, not the earliest end of all: with other disclosures (issuer_jwt_hash) one closed mandate may stand under
-    // open mandates that end at other times, and its checkout ends for all of them.
+    // The end of the checkout, not the earliest end of all: with other disclosures
+    // (issuer_jwt_hash) one closed mandate may stand under open mandates that end at other times,
+    // and its checkout ends for all of them.
     onceUntil: exp + clockSkewSeconds + REMEMBERED_SECONDS,
     open,
   };
 }
 
 /**
- * An open checkout mandate shares the allowance of the open payment mandate that stands beside it: the root's with the root, the sub-agent's
- * with the sub-agent's, and the last one's where the payment chain is shorter.
+ * An open checkout mandate shares the allowance of the open payment mandate that stands beside it:
+ * the root's with the root, the sub-agent's with the sub-agent's, and the last one's where the
+ * payment chain is shorter.
  */
 function sharedAllowance(paid: PaidUnder | undefined, index: number): Allowance {
   return paid?.allowances[Math.min(index, paid.allowances.length - 1)];
@@ -93,8 +97,9 @@ interface MandateVerifierParts {
 
 export interface MandateVerifier {
   /**
-   * Whether a mandate is right for a purchase. It is not reserved: two calls with one mandate are both accepted here, and the register
-   * tells them apart. `now`: unix seconds, read once a call. Rejects for a bug only, and then nothing is accepted.
+   * Whether a mandate is right for a purchase. It is not reserved: two calls with one mandate are
+   * both accepted here, and the register tells them apart. `now`: unix seconds, read once a call.
+   * Rejects for a bug only, and then nothing is accepted.
    */
   verify(carried: CarriedMandate, purchase: Purchase, now: number): Promise<MandateVerdict>;
 }
@@ -106,7 +111,10 @@ interface Progress {
   issuer: string | undefined;
 }
 
-/** The verifier of mandates: the steps of ap2 7.6 in their order, but for the last one (the register). */
+/**
+ * The verifier of mandates: the steps of ap2 7.6 in their order, but for the last one (the
+ * register).
+ */
 export function createMandateVerifier(parts: MandateVerifierParts): MandateVerifier {
   const { profile, minted } = parts;
   const verifyChain = createChainVerifier(parts);
@@ -175,7 +183,10 @@ export function createMandateVerifier(parts: MandateVerifierParts): MandateVerif
   };
 }
 
-/** Whoever closed the mandate signed the `jti` of this checkout. A root that closes by itself has no hop, and signs the checkout's hash. */
+/**
+ * Whoever closed the mandate signed the `jti` of this checkout. A root that closes by itself has no
+ * hop, and signs the checkout's hash.
+ */
 function checkNonce({ nonce }: VerifiedChain, jti: string): void {
   if (nonce !== undefined && nonce !== jti) throw new Refused('nonce_mismatch');
 }

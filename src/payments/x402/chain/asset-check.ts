@@ -18,8 +18,9 @@ type AssetTerms = Pick<
 >;
 
 /**
- * Compares the configured asset with the chain; empty when they agree. A wrong EIP-712 name makes every payment fail silently, and
- * wrong decimals make every price wrong. A question the asset does not know (some have no `version()`) is left to the separator.
+ * Compares the configured asset with the chain; empty when they agree. A wrong EIP-712 name makes
+ * every payment fail silently, and wrong decimals make every price wrong. A question the asset does
+ * not know (some have no `version()`) is left to the separator.
  * @throws when the node does not answer
  */
 export async function checkAsset(rpc: Rpc, terms: AssetTerms): Promise<readonly AssetDifference[]> {

@@ -1,7 +1,10 @@
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import type { Log, TransactionReceipt } from './evidence.ts';
 
-/** Parsers of what a chain node answers. All hex comes out in lower case; anything of another shape throws. */
+/**
+ * Parsers of what a chain node answers. All hex comes out in lower case; anything of another shape
+ * throws.
+ */
 
 const HEX = /^0x[0-9a-fA-F]*$/;
 const QUANTITY = /^0x[0-9a-fA-F]{1,64}$/;
@@ -59,7 +62,10 @@ export function readReceipt(value: Json): TransactionReceipt | undefined {
   };
 }
 
-/** Who sent a transaction, in lower case, and its calldata; undefined for one that the node does not show. */
+/**
+ * Who sent a transaction, in lower case, and its calldata; undefined for one that the node does not
+ * show.
+ */
 export function readSent(value: Json): { readonly from: string; readonly input: string } | undefined {
   if (value === null) return undefined;
   const transaction = readObject(value, 'transaction');

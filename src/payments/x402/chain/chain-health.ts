@@ -2,7 +2,10 @@ import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
 import type { Head } from './chain-answers.ts';
 
-/** New heads that must follow one another regularly, without transactions of ours, before blocks are said to come by time. */
+/**
+ * New heads that must follow one another regularly, without transactions of ours, before blocks are
+ * said to come by time.
+ */
 export const REGULAR_HEADS = 5;
 /** Among so many the longest interval is at most this often the shortest: a slot may be missed. */
 const REGULAR_WITHIN = 2;
@@ -13,7 +16,10 @@ export const STALL_MS = 60_000;
 const STALL_INTERVALS = 10;
 /** How far clock and newest block may be apart, milliseconds; behind, one interval more. */
 const CLOCK_TOLERANCE_MS = 30_000;
-/** New heads in a row that must say that the clock is wrong: one alone may have come late, or from a node of its own. */
+/**
+ * New heads in a row that must say that the clock is wrong: one alone may have come late, or from a
+ * node of its own.
+ */
 export const CLOCK_HEADS = 3;
 /** After a longer silence nothing says how long the head has been there, milliseconds. */
 const SILENCE_MS = 10_000;
@@ -24,7 +30,10 @@ export interface HeadWatch {
   saw(head: Head): void;
   /** A settlement of ours begins, which may itself be why a block comes. The result ends it. */
   settling(): () => void;
-  /** No new block for so long that the chain, or its node, stands still. A cause in words, for the log. */
+  /**
+   * No new block for so long that the chain, or its node, stands still. A cause in words, for the
+   * log.
+   */
   stall(): string | undefined;
   /** Our clock is wrong, by the time of the blocks. A cause in words, for the log. */
   clock(): string | undefined;
@@ -34,8 +43,8 @@ export interface HeadWatch {
 
 interface HeadWatchDeps {
   /**
-   * `always`: the chain is known to make blocks by time. `never`: a chain that makes one when there is something to put into it looks
-   * like one that stands still. `seen`: its heads decide.
+   * `always`: the chain is known to make blocks by time. `never`: a chain that makes one when there
+   * is something to put into it looks like one that stands still. `seen`: its heads decide.
    */
   readonly byTime: 'always' | 'seen' | 'never';
   /** Milliseconds of a monotonic clock. */
@@ -45,8 +54,8 @@ interface HeadWatchDeps {
 }
 
 /**
- * Only a head that is higher than all before says anything: behind balancers they go back. Its time counts when it is first seen, so a
- * chain that stands still says nothing about the clock.
+ * Only a head that is higher than all before says anything: behind balancers they go back. Its time
+ * counts when it is first seen, so a chain that stands still says nothing about the clock.
  */
 export function watchHeads({
   byTime,
@@ -104,7 +113,8 @@ export function watchHeads({
       };
     },
     stall() {
-      // By what was seen, not by what the time is now: who did not look has seen nothing stand still.
+      // By what was seen, not by what the time is now: who did not look has seen nothing stand
+      // still.
       const stoodMs = lastSeen - highestSince;
       if (highest === undefined || !comesByTime || stoodMs <= Math.max(STALL_MS, STALL_INTERVALS * intervalMs()))
         return undefined;
@@ -132,7 +142,10 @@ function median(numbers: readonly number[]): number {
   return sorted.length % 2 === 1 ? high : ((sorted[middle - 1] ?? high) + high) / 2;
 }
 
-/** How long logs may come later than the state that they belong to, milliseconds: an index is written behind the blocks. */
+/**
+ * How long logs may come later than the state that they belong to, milliseconds: an index is
+ * written behind the blocks.
+ */
 export const LOGS_LAG_MS = 2_000;
 /** Most payments without logs that are asked about again. */
 const MOST_MISSING = 16;
@@ -145,7 +158,10 @@ export interface ChainHealth {
   fault(): ChainFault | undefined;
   /** Everything that is wrong now. */
   faults(): readonly ChainFault[];
-  /** Asks again about payments whose logs were missing, which is how that fault ends: while it lasts no new payment is begun. */
+  /**
+   * Asks again about payments whose logs were missing, which is how that fault ends: while it lasts
+   * no new payment is begun.
+   */
   askAgain(): Promise<void>;
   /** A settlement of ours begins. The result ends it. */
   settling(): () => void;

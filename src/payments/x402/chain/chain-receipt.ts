@@ -18,8 +18,9 @@ export interface Price {
 const UNKNOWN_RESOURCE = 'unknown';
 
 /**
- * The receipt of a payment that only the chain remembers. Its id is the one that the gateway gives the same payment. What the chain does
- * not know is left open: the delivery, the channel, the request.
+ * The receipt of a payment that only the chain remembers. Its id is the one that the gateway gives
+ * the same payment. What the chain does not know is left open: the delivery, the channel, the
+ * request.
  * @param at when it is written
  */
 export function receiptFromChain(
@@ -35,7 +36,8 @@ export function receiptFromChain(
   const payId = replayKey({ chainId: terms.chainId, asset: terms.asset, from, nonce });
   const [price, another] = prices.filter((candidate) => candidate.units === units);
   const { maxTimeoutSeconds } = terms;
-  // No purchase here has an authorization that lives longer; only who paid without the gateway sets more.
+  // No purchase here has an authorization that lives longer; only who paid without the gateway sets
+  // more.
   const latest = BigInt(time + maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS);
   const end = validBefore !== undefined && validBefore <= latest ? Number(validBefore) : time + maxTimeoutSeconds;
   return {

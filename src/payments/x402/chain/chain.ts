@@ -26,10 +26,12 @@ export interface EvidenceQuery extends ExpectedPayment {
 }
 
 /**
- * What the chain shows. `paid`: by this transaction, whoever sent it. `worthless`: spent on something else, cancelled or expired
- * unused, so it can never pay us any more. `open`: unspent and still valid at `headTime` (Unix seconds); `failed` when the known
- * transaction has had its block, at or before that time, and moved nothing. `unknown`: no reading; `logsMissing` when the authorization
- * is spent, the known transaction succeeded, and neither its receipt nor any search has the log that one of them must have.
+ * What the chain shows. `paid`: by this transaction, whoever sent it. `worthless`: spent on
+ * something else, cancelled or expired unused, so it can never pay us any more. `open`: unspent and
+ * still valid at `headTime` (Unix seconds); `failed` when the known transaction has had its block,
+ * at or before that time, and moved nothing. `unknown`: no reading; `logsMissing` when the
+ * authorization is spent, the known transaction succeeded, and neither its receipt nor any search
+ * has the log that one of them must have.
  */
 export type Evidence =
   | { readonly kind: 'paid'; readonly transaction: string }
@@ -43,7 +45,10 @@ export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 
 /** Reads the chain. Nothing here moves money. */
 export interface Chain {
-  /** Never rejects: a node that fails gives `unknown`. `onHead` is told the newest block that it read. */
+  /**
+   * Never rejects: a node that fails gives `unknown`. `onHead` is told the newest block that it
+   * read.
+   */
   readEvidence(query: EvidenceQuery, deadlineMs?: number, onHead?: (head: Head) => void): Promise<Evidence>;
   /** @throws when the node does not answer */
   hasCode(address: string): Promise<boolean>;
@@ -53,8 +58,8 @@ export interface Chain {
 
 /**
  * One node behind the readings.
- * @param confirmations Blocks that must hold what is concluded, the one it happened in included: what a reorganisation of fewer blocks
- * can take back is `unknown` until then.
+ * @param confirmations Blocks that must hold what is concluded, the one it happened in included:
+ * what a reorganisation of fewer blocks can take back is `unknown` until then.
  */
 export function createChain(rpc: Rpc, confirmations = 1): Chain {
   return {
@@ -96,7 +101,8 @@ async function readEvidence(call: Rpc['call'], query: EvidenceQuery, { onHead, a
   const shown = known === undefined ? undefined : judge(known, query);
   if (shown !== undefined && above === 0n) return shown;
 
-  // Head first, then the state *at* that block: an unspent nonce in a block past validBefore can never be spent later.
+  // Head first, then the state *at* that block: an unspent nonce in a block past validBefore can
+  // never be spent later.
   const head = await headOf(call);
   onHead(head);
   if (known !== undefined && shown !== undefined) return onceDeep(shown, known, head, above);
@@ -122,7 +128,10 @@ function onceDeep(shown: Evidence, { blockNumber }: TransactionReceipt, head: He
   return stand >= above ? shown : { kind: 'unknown', cause: `shown by a block with ${stand} of ${above} above it` };
 }
 
-/** Unspent in a head past its end, once a block that stays is past it too: whatever replaces the others is later still. */
+/**
+ * Unspent in a head past its end, once a block that stays is past it too: whatever replaces the
+ * others is later still.
+ */
 async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, above: bigint): Promise<Evidence> {
   const stays = above === 0n ? head : await blockOf(call, head.number > above ? head.number - above : 0n);
   if (stays.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
@@ -130,8 +139,9 @@ async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, abov
 }
 
 /**
- * The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to find. Undefined when none was: the index
- * of logs may lag behind the state, or the search may be too short, so that is no "cancelled".
+ * The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to
+ * find. Undefined when none was: the index of logs may lag behind the state, or the search may be
+ * too short, so that is no "cancelled".
  */
 async function findSpending(
   call: Rpc['call'],

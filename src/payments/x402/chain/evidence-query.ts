@@ -15,15 +15,17 @@ export function evidenceQuery(
 ): EvidenceQuery {
   const { from, nonce, validBefore } = payload.payload.authorization;
   const ends = Number(validBefore);
-  // No proof is accepted earlier than this before its end (window check), so it was not used earlier either.
+  // No proof is accepted earlier than this before its end (window check), so it was not used
+  // earlier either.
   const since = ends - offer.maxTimeoutSeconds - VALID_BEFORE_EXCESS_SECONDS - CLOCK_MARGIN_SECONDS;
   const { asset, payTo, amount } = offer;
   return { asset, from, nonce, payTo, value: amount, validBefore: ends, since, knownTransaction };
 }
 
 /**
- * Whether the authorization pays exactly what the offer asks. The local checks said so when the proof came, but an authorization
- * with a record is let through to here whatever it says, and what is signed must never be sent for something else.
+ * Whether the authorization pays exactly what the offer asks. The local checks said so when the
+ * proof came, but an authorization with a record is let through to here whatever it says, and what
+ * is signed must never be sent for something else.
  */
 export function paysOffer({ payload }: Proof, offer: PaymentRequirements): boolean {
   const { to, value } = payload.payload.authorization;
@@ -56,9 +58,10 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
 /**
- * Watches the chain until it decides, the known transaction has failed in a block, or the wait is over. `settled` and `refused` are
- * what the chain shows, so both may be believed whoever said what before; anything else stays `uncertain` with `cause` and the hash
- * that is known. A failed transaction does not make the authorization worthless: anybody may still send that.
+ * Watches the chain until it decides, the known transaction has failed in a block, or the wait is
+ * over. `settled` and `refused` are what the chain shows, so both may be believed whoever said what
+ * before; anything else stays `uncertain` with `cause` and the hash that is known. A failed
+ * transaction does not make the authorization worthless: anybody may still send that.
  */
 export async function confirmPayment(
   chain: Chain,

@@ -32,15 +32,17 @@ export interface TransactionReceipt {
 }
 
 /**
- * What a receipt says about an authorization. `elsewhere`: it was spent here, but not on us. `unclear`: it was spent here and we were
- * paid this sum by this payer here, but not in the order that ties the two together.
+ * What a receipt says about an authorization. `elsewhere`: it was spent here, but not on us.
+ * `unclear`: it was spent here and we were paid this sum by this payer here, but not in the order
+ * that ties the two together.
  */
 type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
 
 /**
- * The log pair rule (x402 5.1): the asset logged that the authorization was used, and its next log is the transfer of exactly
- * this value to the payee. In a batch several pairs stand behind one another, so the transfer of one authorization must not count
- * for another; and a used nonce without its transfer proves nothing.
+ * The log pair rule (x402 5.1): the asset logged that the authorization was used, and its next log
+ * is the transfer of exactly this value to the payee. In a batch several pairs stand behind one
+ * another, so the transfer of one authorization must not count for another; and a used nonce
+ * without its transfer proves nothing.
  */
 export function findPayment(receipt: TransactionReceipt, payment: ExpectedPayment): ReceiptFinding {
   if (!receipt.succeeded) return 'absent';
@@ -50,7 +52,8 @@ export function findPayment(receipt: TransactionReceipt, payment: ExpectedPaymen
   if (at === -1) return 'absent';
   const next = logs[at + 1];
   if (next !== undefined && isTransfer(next, payment)) return 'paid';
-  // A transfer right behind another authorization belongs to that one; one that stands alone may be this one's, in another order.
+  // A transfer right behind another authorization belongs to that one; one that stands alone may be
+  // this one's, in another order.
   const alone = logs.some((log, i) => isTransfer(log, payment) && logs[i - 1]?.topics[0] !== used);
   return alone ? 'unclear' : 'elsewhere';
 }
@@ -62,7 +65,9 @@ export interface ShownPayment {
   readonly units: bigint;
 }
 
-/** Every payment to the payee that a receipt shows by the log pair rule, in the order of the logs. */
+/**
+ * Every payment to the payee that a receipt shows by the log pair rule, in the order of the logs.
+ */
 export function paymentsIn(
   receipt: TransactionReceipt,
   { asset, payTo }: Pick<ExpectedPayment, 'asset' | 'payTo'>,

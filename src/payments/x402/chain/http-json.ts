@@ -2,11 +2,17 @@ import { Pool } from 'undici';
 import { JsonError, parseStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
 
-/** Connections to one peer at most: one for each settlement under way (112), and some for looks at earlier ones and for readiness. */
+/**
+ * Connections to one peer at most: one for each settlement under way (112), and some for looks at
+ * earlier ones and for readiness.
+ */
 export const PEER_CONNECTIONS = 128;
 /** Longest wait for a connection, milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
-/** Idle sockets are closed before the usual 5 s of the other side, so that no call meets a socket that is being closed. */
+/**
+ * Idle sockets are closed before the usual 5 s of the other side, so that no call meets a socket
+ * that is being closed.
+ */
 const KEEP_ALIVE_MS = 4_000;
 
 /** One request to a peer that speaks JSON. */
@@ -29,7 +35,10 @@ export interface JsonAnswer {
 
 /** A peer behind one base URL, over kept-alive connections. */
 export interface JsonPeer {
-  /** Follows no redirect, reads at most the cap. Rejects when no complete answer came; the request may have arrived all the same. */
+  /**
+   * Follows no redirect, reads at most the cap. Rejects when no complete answer came; the request
+   * may have arrived all the same.
+   */
   exchange(request: JsonRequest): Promise<JsonAnswer>;
   close(): Promise<void>;
 }
@@ -42,7 +51,10 @@ export class OversizedAnswer extends Error {
   }
 }
 
-/** Opens no connection before the first request. Credentials and query of the URL stay as configured. */
+/**
+ * Opens no connection before the first request. Credentials and query of the URL stay as
+ * configured.
+ */
 export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPeer {
   const { origin, pathname, search } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');

@@ -37,7 +37,9 @@ export async function* fromBlocks(
   }
 }
 
-/** A block that is not younger than `since`, estimated from the pace of the last thousand blocks. */
+/**
+ * A block that is not younger than `since`, estimated from the pace of the last thousand blocks.
+ */
 async function firstBlock(head: Head, since: number, blockAt: (number: bigint) => Promise<Head>): Promise<bigint> {
   const sample = await blockAt(head.number - PACE_SAMPLE);
   const elapsed = Math.max(1, head.timestamp - sample.timestamp);
@@ -47,7 +49,8 @@ async function firstBlock(head: Head, since: number, blockAt: (number: bigint) =
 }
 
 /**
- * The first block that is not older than `since` (Unix seconds), found by halving; one past the head when there is none.
+ * The first block that is not older than `since` (Unix seconds), found by halving; one past the
+ * head when there is none.
  * @throws when a block cannot be read
  */
 export async function firstBlockSince(
@@ -69,7 +72,10 @@ export function quantity(value: bigint): string {
   return `0x${value.toString(16)}`;
 }
 
-/** Longest wait for one answer, milliseconds: a search through thousands of blocks takes a node longer than a look at one. */
+/**
+ * Longest wait for one answer, milliseconds: a search through thousands of blocks takes a node
+ * longer than a look at one.
+ */
 const SCAN_DEADLINE_MS = 30_000;
 /** Pauses before a question is put again to a node that failed or wants us slower, milliseconds. */
 const PAUSES_MS: readonly number[] = [200, 1_000, 5_000];
@@ -78,7 +84,10 @@ const PAUSES_MS: readonly number[] = [200, 1_000, 5_000];
 export interface ChainPayment extends ShownPayment {
   readonly transaction: string;
   readonly time: number;
-  /** Until when it was authorized, Unix seconds; undefined where the transaction does not spell the authorization out. */
+  /**
+   * Until when it was authorized, Unix seconds; undefined where the transaction does not spell the
+   * authorization out.
+   */
   readonly validBefore: bigint | undefined;
   /** Who sent the transaction, lower case; undefined when the node does not show it. */
   readonly sender: string | undefined;
@@ -97,8 +106,9 @@ interface PaymentSearch {
 }
 
 /**
- * Every payment to the payee in these blocks, oldest first. Its `Transfer` is what is searched for, because the payee is indexed there
- * and a public node lists no more than some thousand logs; the receipt then shows whether an authorization was used for it.
+ * Every payment to the payee in these blocks, oldest first. Its `Transfer` is what is searched for,
+ * because the payee is indexed there and a public node lists no more than some thousand logs; the
+ * receipt then shows whether an authorization was used for it.
  * @param onRange is told the last block that was searched
  * @throws when the node does not answer, also after a few pauses
  */

@@ -1,12 +1,17 @@
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { createJsonPeer } from './http-json.ts';
 
-/** Largest answer of a chain node that is read, bytes: a receipt of a full batch fits many times. */
+/**
+ * Largest answer of a chain node that is read, bytes: a receipt of a full batch fits many times.
+ */
 const MAX_ANSWER_BYTES = 1_048_576;
 /** Longest wait for one answer, milliseconds. */
 const RPC_DEADLINE_MS = 3_000;
 
-/** The node answered with an error. `reverted` when the call itself failed, so asking again changes nothing. */
+/**
+ * The node answered with an error. `reverted` when the call itself failed, so asking again changes
+ * nothing.
+ */
 export class RpcRefusal extends Error {
   readonly code: number;
   readonly reverted: boolean;
@@ -21,7 +26,9 @@ export class RpcRefusal extends Error {
 
 /** JSON-RPC over HTTP. */
 export interface Rpc {
-  /** Resolves to `result`. @throws RpcRefusal for an error answer, other errors when no answer came. */
+  /**
+   * Resolves to `result`. @throws RpcRefusal for an error answer, other errors when no answer came.
+   */
   call(method: string, params: readonly unknown[], deadlineMs?: number): Promise<Json>;
   close(): Promise<void>;
 }

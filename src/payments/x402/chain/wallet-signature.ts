@@ -3,8 +3,9 @@ import { readHex } from './chain-answers.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
 
 /**
- * Creation code of the validator that ERC-6492 publishes (`ValidateSigOffchain`, CC0): run as a call without an address, it deploys the
- * wallet as its wrapper says, asks it about the signature, and returns 0x01 when it signed. Arguments follow the code.
+ * Creation code of the validator that ERC-6492 publishes (`ValidateSigOffchain`, CC0): run as a
+ * call without an address, it deploys the wallet as its wrapper says, asks it about the signature,
+ * and returns 0x01 when it signed. Arguments follow the code.
  */
 export const WALLET_VALIDATOR = [
   '0x608060405234801561001057600080fd5b5060405161069438038061069483398101604081905261002f9161051e565b600061003c848484610048',
@@ -40,16 +41,25 @@ export const WALLET_VALIDATOR = [
 
 /** How long it counts that an account is a contract, milliseconds (contract 4.2). */
 export const CODE_TTL_MS = 600_000;
-/** How long it counts that it is none: a wallet is deployed with its first payment, and its second may follow at once. */
+/**
+ * How long it counts that it is none: a wallet is deployed with its first payment, and its second
+ * may follow at once.
+ */
 export const NO_CODE_TTL_MS = 5_000;
 /** Most accounts remembered; the oldest answer goes first. */
 const CODE_CACHE_ENTRIES = 10_000;
-/** Most questions to the chain at a time: forged proofs with invented payers must not use up the RPC. */
+/**
+ * Most questions to the chain at a time: forged proofs with invented payers must not use up the
+ * RPC.
+ */
 export const CODE_LOOKUPS = 16;
 
 type HasCode = (address: string) => Promise<boolean>;
 
-/** `lookup` with a memory, one question per account at a time, and a bound. Rejects when the chain fails or is asked too much. */
+/**
+ * `lookup` with a memory, one question per account at a time, and a bound. Rejects when the chain
+ * fails or is asked too much.
+ */
 export function rememberCode(lookup: HasCode, now: () => number = Date.now): HasCode {
   const known = new Map<string, { readonly hasCode: boolean; readonly until: number }>();
   const asking = new Map<string, Promise<boolean>>();
@@ -89,7 +99,10 @@ export type WalletVerdict =
   | { readonly kind: 'signed'; readonly signature: string }
   | { readonly kind: 'refused'; readonly reason: WalletRefusal };
 
-/** Asks wallets that are contracts whether they signed, by simulation: nothing is sent, nothing is changed. */
+/**
+ * Asks wallets that are contracts whether they signed, by simulation: nothing is sent, nothing is
+ * changed.
+ */
 export interface WalletSignatures {
   /** All 0x-hex. @throws when the node does not answer */
   check(wallet: string, digest: string, signature: string): Promise<WalletVerdict>;
@@ -100,8 +113,8 @@ interface WalletSignatureDeps {
   /** Whether an account is a contract; rejects when the chain does not answer. */
   readonly hasCode: (address: string) => Promise<boolean>;
   /**
-   * Whether the rail deploys a wallet before it pays (ERC-6492). Our own relayer does not: it would call a contract of the payer's choice
-   * (x402 3.2).
+   * Whether the rail deploys a wallet before it pays (ERC-6492). Our own relayer does not: it would
+   * call a contract of the payer's choice (x402 3.2).
    */
   readonly deploysWallets: boolean;
 }
@@ -145,7 +158,8 @@ export function createWalletSignatures({ rpc, hasCode, deploysWallets }: WalletS
     async check(wallet, digest, signature) {
       const wrapped = signature.endsWith(WRAPPED);
       if (await hasCode(wallet)) {
-        // A wallet that was deployed since has no use for its wrapper, and the asset does not know it.
+        // A wallet that was deployed since has no use for its wrapper, and the asset does not know
+        // it.
         const inner = wrapped ? innerSignature(signature) : signature;
         if (inner === undefined || !(await saysSigned(wallet, digest, inner))) return NOT_SIGNED;
         return { kind: 'signed', signature: inner };
@@ -164,7 +178,10 @@ function bytesOf(hex: string): string {
   return `${uintWord(BigInt(digits.length / 2))}${digits.padEnd(words * 2 * WORD_BYTES, '0')}`;
 }
 
-/** The third member of `abi.encode(address factory, bytes call, bytes signature)` in a wrapper; undefined when there is none. */
+/**
+ * The third member of `abi.encode(address factory, bytes call, bytes signature)` in a wrapper;
+ * undefined when there is none.
+ */
 function innerSignature(wrapped: string): string | undefined {
   const digits = wrapped.slice(2, -WRAPPED.length);
   const offset = numberAt(digits, 2 * WORD_BYTES);
@@ -175,7 +192,10 @@ function innerSignature(wrapped: string): string | undefined {
   return inner.length === 2 * length ? `0x${inner}` : undefined;
 }
 
-/** The number in the word at an offset of bytes; undefined for one that cannot be an offset or a length here. */
+/**
+ * The number in the word at an offset of bytes; undefined for one that cannot be an offset or a
+ * length here.
+ */
 function numberAt(digits: string, offset: number): number | undefined {
   const word = digits.slice(2 * offset, 2 * (offset + WORD_BYTES));
   if (word.length !== 2 * WORD_BYTES) return undefined;

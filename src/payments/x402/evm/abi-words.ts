@@ -1,4 +1,6 @@
-/** The 32-byte words of the EVM: how hex and numbers are laid out in digests, calldata and answers. */
+/**
+ * The 32-byte words of the EVM: how hex and numbers are laid out in digests, calldata and answers.
+ */
 
 export const WORD_BYTES = 32;
 const WORD_DIGITS = 2 * WORD_BYTES;

@@ -4,9 +4,14 @@ import { ACCOUNT_SIGNATURE_BYTES } from './signature.ts';
 
 /** Function selectors of an EIP-3009 token (FiatToken 2.2). */
 export const SELECTORS = {
-  /** `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)` */
+  /**
+   * `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)`
+   */
   transferByAccount: '0xe3ee160e',
-  /** `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`: payers that are contracts */
+  /**
+   * `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`: payers that
+   * are contracts
+   */
   transferByContract: '0xcf092995',
   authorizationState: '0xe94a0102',
   balanceOf: '0x70a08231',
@@ -34,9 +39,10 @@ export function transferCall(
 }
 
 /**
- * Until when the authorization of a payment is valid, Unix seconds, as the calldata of its transaction spells it: payer, payee, value,
- * validAfter, validBefore and nonce stand there one after another, also where a settlement lane calls the token for many payments or
- * through a contract of its own. Undefined where they do not.
+ * Until when the authorization of a payment is valid, Unix seconds, as the calldata of its
+ * transaction spells it: payer, payee, value, validAfter, validBefore and nonce stand there one
+ * after another, also where a settlement lane calls the token for many payments or through a
+ * contract of its own. Undefined where they do not.
  */
 export function validBeforeIn(
   calldata: string,
@@ -61,12 +67,17 @@ export function validBeforeIn(
 const ACCOUNT_WORDS = AUTHORIZATION_WORDS + 3;
 const SELECTOR_DIGITS = 10;
 
-/** The call with a mark behind its arguments, which the asset does not look at. `mark`: 32 bytes, hex without 0x. */
+/**
+ * The call with a mark behind its arguments, which the asset does not look at. `mark`: 32 bytes,
+ * hex without 0x.
+ */
 export function marked(call: string, mark: string | undefined): string {
   return mark === undefined ? call : `${call}${mark}`;
 }
 
-/** The mark behind the arguments of a transfer; undefined for calldata that is none, or has none. */
+/**
+ * The mark behind the arguments of a transfer; undefined for calldata that is none, or has none.
+ */
 export function markOf(calldata: string): string | undefined {
   const word = 2 * WORD_BYTES;
   const end = endOfArguments(calldata, word);
@@ -95,7 +106,9 @@ function bytesArgument(signature: string): string {
   return `${uintWord(BigInt((AUTHORIZATION_WORDS + 1) * WORD_BYTES))}${uintWord(BigInt(digits.length / 2))}${padded}`;
 }
 
-/** `authorizationState(from, nonce)`: true when used or cancelled, which cannot be told apart here. */
+/**
+ * `authorizationState(from, nonce)`: true when used or cancelled, which cannot be told apart here.
+ */
 export function authorizationStateCall(from: string, nonce: string): string {
   return `${SELECTORS.authorizationState}${hexWord(from)}${hexWord(nonce)}`;
 }

@@ -12,10 +12,16 @@ interface SigningDomain {
   readonly verifyingContract: string;
 }
 
-/** keccak256 of `EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)`. */
+/**
+ * keccak256 of `EIP712Domain(string name,string version,uint256 chainId,address
+ * verifyingContract)`.
+ */
 const DOMAIN_TYPE_HASH = '8b73c3c69bb8fe3d512ecc4cf759cc79239f7b179b0ffacaa9a75d522b39400f';
 
-/** EIP-712 domain separator, 32 bytes as 0x-hex; equal to what the token answers to `DOMAIN_SEPARATOR()`. */
+/**
+ * EIP-712 domain separator, 32 bytes as 0x-hex; equal to what the token answers to
+ * `DOMAIN_SEPARATOR()`.
+ */
 export function domainSeparator({ name, version, chainId, verifyingContract }: SigningDomain): string {
   const words = [
     DOMAIN_TYPE_HASH,
@@ -32,7 +38,8 @@ function textHash(text: string): string {
 }
 
 /**
- * keccak256 of `TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)`.
+ * keccak256 of `TransferWithAuthorization(address from,address to,uint256 value,uint256
+ * validAfter,uint256 validBefore,bytes32 nonce)`.
  */
 const TRANSFER_TYPE_HASH = '0x7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267';
 /** Type hash and six members, one word each. */
@@ -44,8 +51,9 @@ const ENVELOPE_BYTES = 2 + 2 * WORD_BYTES;
 type AuthorizationDigest = (authorization: Eip3009Authorization) => Uint8Array;
 
 /**
- * Digest for one signing domain by plain concatenation: every member is one word, so a generic encoder would only cost time.
- * The two buffers are reused, which is safe because the function is synchronous. The authorization must have passed the codec.
+ * Digest for one signing domain by plain concatenation: every member is one word, so a generic
+ * encoder would only cost time. The two buffers are reused, which is safe because the function is
+ * synchronous. The authorization must have passed the codec.
  */
 export function authorizationDigest(separator: string): AuthorizationDigest {
   const struct = Buffer.alloc(STRUCT_BYTES);

@@ -6,7 +6,10 @@ export const STEP_BACK_MS = 10_000;
 /** One facilitator's turn within a question that all of them could answer. */
 export interface Turn {
   readonly name: string;
-  /** Puts the question; of the time left it gets one share for each facilitator still to come, and for itself. */
+  /**
+   * Puts the question; of the time left it gets one share for each facilitator still to come, and
+   * for itself.
+   */
   ask<Answer extends { readonly kind: string }>(
     question: (facilitator: Facilitator, deadlineMs: number) => Promise<Answer>,
   ): Promise<Answer>;
@@ -15,8 +18,8 @@ export interface Turn {
 /** The configured facilitators in their order. */
 interface FacilitatorFailover {
   /**
-   * One turn for each, within `deadlineMs`, until the caller has a verdict and leaves. Who gave none goes to the end of the line for
-   * a while; a refusal is a verdict and moves nobody.
+   * One turn for each, within `deadlineMs`, until the caller has a verdict and leaves. Who gave
+   * none goes to the end of the line for a while; a refusal is a verdict and moves nobody.
    */
   turns(deadlineMs: number): Iterable<Turn>;
   /** Who cannot serve `exact` on this network: the causes, and how many there are to ask. */

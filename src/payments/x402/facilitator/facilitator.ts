@@ -7,8 +7,8 @@ import type { FacilitatorEndpoint } from '../wire/settings.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
 
 /**
- * The facilitator API of x402 v2 (x402 4.2). A body with a boolean `isValid` or `success` is a verdict,
- * whatever the status; anything else is none.
+ * The facilitator API of x402 v2 (x402 4.2). A body with a boolean `isValid` or `success` is a
+ * verdict, whatever the status; anything else is none.
  */
 
 type VerifyAnswer =
@@ -17,8 +17,8 @@ type VerifyAnswer =
   | { readonly kind: 'none'; readonly cause: string };
 
 /**
- * `claimed`: the facilitator says it settled. A `transaction` is well-formed and of our network. `unsent`: there was no connection, so
- * the request certainly did not reach it.
+ * `claimed`: the facilitator says it settled. A `transaction` is well-formed and of our network.
+ * `unsent`: there was no connection, so the request certainly did not reach it.
  */
 export type SettleAnswer =
   | { readonly kind: 'claimed'; readonly transaction: string }
@@ -32,8 +32,9 @@ export type SettleAnswer =
   | { readonly kind: 'none'; readonly cause: string; readonly transaction?: string; readonly unsent?: boolean };
 
 /**
- * What `/verify` and `/settle` are sent. Both copies of the requirement are ours, and of what the buyer echoed only the URL (equal
- * to ours) and the extension that we declared go along: the facilitator acts on our word, not on the buyer's.
+ * What `/verify` and `/settle` are sent. Both copies of the requirement are ours, and of what the
+ * buyer echoed only the URL (equal to ours) and the extension that we declared go along: the
+ * facilitator acts on our word, not on the buyer's.
  */
 function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements): object {
   const { resource, extensions } = payload;
@@ -67,7 +68,8 @@ function readSettleAnswer(
   if (!isObject(json) || typeof json['success'] !== 'boolean') return noVerdict(status);
   const { transaction, network, payer } = json;
   const named = transaction !== undefined && transaction !== null && transaction !== '';
-  // A hash of another network would be looked for in the wrong place; a refusal may leave the network out.
+  // A hash of another network would be looked for in the wrong place; a refusal may leave the
+  // network out.
   const ours = network === expected.network || (network === undefined && !json['success']);
   const hash = ours && isTransactionHash(transaction) ? transaction.toLowerCase() : undefined;
   if (!json['success'] && isOutage(status))
@@ -81,7 +83,10 @@ function readSettleAnswer(
   return { kind: 'claimed', transaction: hash };
 }
 
-/** Undefined when the facilitator serves `exact` on this network, or does not say what it serves; else the cause. */
+/**
+ * Undefined when the facilitator serves `exact` on this network, or does not say what it serves;
+ * else the cause.
+ */
 function readSupported(status: number, json: Json | undefined, network: string): string | undefined {
   if (isOutage(status)) return `the facilitator answered ${status}`;
   const kinds = isObject(json) ? json['kinds'] : undefined;
@@ -93,7 +98,10 @@ function readSupported(status: number, json: Json | undefined, network: string):
   return served ? undefined : `the facilitator does not serve exact on ${network}`;
 }
 
-/** Statuses that speak of the facilitator and not of the payment, whatever the body says (contract 1.2). */
+/**
+ * Statuses that speak of the facilitator and not of the payment, whatever the body says (contract
+ * 1.2).
+ */
 function isOutage(status: number): boolean {
   return status >= 500 || status === 401 || status === 403 || status === 429;
 }
@@ -114,10 +122,16 @@ function noVerdict(status: number): { readonly kind: 'none'; readonly cause: str
 
 /** Largest answer that is read, bytes. */
 export const MAX_VERDICT_BYTES = 65_536;
-/** Shorter than a look of the readiness monitor, so that one silent facilitator does not hide the others. Milliseconds. */
+/**
+ * Shorter than a look of the readiness monitor, so that one silent facilitator does not hide the
+ * others. Milliseconds.
+ */
 const SUPPORTED_DEADLINE_MS = 900;
 
-/** One facilitator over HTTP. Never rejects: what gave no verdict is an answer of kind `none`. Deadlines in milliseconds. */
+/**
+ * One facilitator over HTTP. Never rejects: what gave no verdict is an answer of kind `none`.
+ * Deadlines in milliseconds.
+ */
 export interface Facilitator {
   /** Its host, for causes: a path may hold a key. */
   readonly name: string;
@@ -177,7 +191,10 @@ const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** A question that moves nothing may be asked again when its connection broke. Never used for `/settle`. */
+/**
+ * A question that moves nothing may be asked again when its connection broke. Never used for
+ * `/settle`.
+ */
 async function askTwice(ask: JsonPeer['exchange'], request: JsonRequest): Promise<JsonAnswer> {
   const ends = performance.now() + request.deadlineMs;
   try {

@@ -11,8 +11,8 @@ import { createFailover } from './facilitator-failover.ts';
 /** What a facilitator's words about a settlement are worth. */
 
 /**
- * Without a chain to ask: a claim counts, "nonce already used" counts for what may have been sent before, and a definite refusal counts
- * when nothing was. Everything else is open.
+ * Without a chain to ask: a claim counts, "nonce already used" counts for what may have been sent
+ * before, and a definite refusal counts when nothing was. Everything else is open.
  * @param transaction The last hash that any facilitator named.
  */
 function takenAtItsWord(answer: SettleAnswer, sentBefore: boolean, transaction: string | undefined): Settlement {
@@ -61,7 +61,9 @@ export interface RemoteRailDeps {
   readonly facilitator: Extract<FacilitatorConfig, { readonly mode: 'remote' }>;
   /** CAIP-2, for the readiness check. */
   readonly network: string;
-  /** Undefined without an RPC URL: then the facilitator's word has to do where contract 4.3 says so. */
+  /**
+   * Undefined without an RPC URL: then the facilitator's word has to do where contract 4.3 says so.
+   */
   readonly chain: Chain | undefined;
   /** `receipt` unless given; says nothing without a chain. */
   readonly confirm?: Confirmation;
@@ -74,7 +76,10 @@ export interface RemoteRailDeps {
 
 const DEADLINES = { verifyMs: VERIFY_DEADLINE_MS, settleMs: SETTLE_DEADLINE_MS, confirmMs: CONFIRM_DEADLINE_MS };
 
-/** The rail with no key in the gateway: facilitators over HTTP. They may say no; what they claim is checked where that is possible. */
+/**
+ * The rail with no key in the gateway: facilitators over HTTP. They may say no; what they claim is
+ * checked where that is possible.
+ */
 export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close(): Promise<void> } {
   const {
     facilitator,
@@ -110,7 +115,8 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       let answer: SettleAnswer | undefined;
       let transaction: string | undefined;
       for (const turn of line.turns(deadlines.settleMs)) {
-        // The nonce is the chain's own idempotency key, so the same payload cannot pay twice. But why ask when it has paid.
+        // The nonce is the chain's own idempotency key, so the same payload cannot pay twice. But
+        // why ask when it has paid.
         if (answer !== undefined && chain !== undefined) {
           const query = evidenceQuery(proof, offer, transaction);
           const shown = decided(await chain.readEvidence(query, GLANCE_DEADLINE_MS));
@@ -135,7 +141,8 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     async reconcile(proof, offer, knownTransaction, history = { sentBefore: false }) {
       if (chain !== undefined) return readingOf(chain, evidenceQuery(proof, offer, knownTransaction));
       const left = Number(proof.payload.payload.authorization.validBefore) - now() / 1_000;
-      // The nonce is the chain's own idempotency key: the same payload settles at most once, so it may be sent again.
+      // The nonce is the chain's own idempotency key: the same payload settles at most once, so it
+      // may be sent again.
       if (left >= VALID_BEFORE_MARGIN_SECONDS) return { kind: 'open' };
       if (history.sentBefore)
         for (const turn of line.turns(Math.min(deadlines.verifyMs, READING_DEADLINE_MS))) {
@@ -150,7 +157,8 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       const [{ causes, of }, chainFault] = await Promise.all([line.faults(network), faultOf(chain)]);
       const cause = [...causes, ...(chainFault === undefined ? [] : [chainFault])].join('; ');
       if (cause === '') return undefined;
-      // A settlement that no chain confirms is no settlement: where receipts decide, nothing works without the node.
+      // A settlement that no chain confirms is no settlement: where receipts decide, nothing works
+      // without the node.
       const serves = causes.length < of && (chainFault === undefined || confirm === 'facilitator');
       return { found: serves ? 'degraded' : 'unreachable', cause };
     },
@@ -168,8 +176,9 @@ async function faultOf(chain: Chain | undefined): Promise<string | undefined> {
 }
 
 /**
- * Any refusal may hide a spent nonce: who has just paid us may well have nothing left, and not everybody looks for the true reason.
- * With a chain to ask, only what it shows makes a refusal; a chain that does not answer leaves the question open.
+ * Any refusal may hide a spent nonce: who has just paid us may well have nothing left, and not
+ * everybody looks for the true reason. With a chain to ask, only what it shows makes a refusal; a
+ * chain that does not answer leaves the question open.
  */
 async function refusedByFacilitator(
   reason: string,

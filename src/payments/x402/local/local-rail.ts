@@ -17,8 +17,9 @@ export const FAILED_PAYER_PAUSE_MS = 30_000;
 export const FAILED_PAYERS = 1_000;
 
 /**
- * Payers whose last transfer failed in a block although it had passed its simulation. That costs the relayer gas, and it is the payer's
- * doing: his balance, his cancellation or the code of his wallet changed in between. So he waits before he can do it again.
+ * Payers whose last transfer failed in a block although it had passed its simulation. That costs
+ * the relayer gas, and it is the payer's doing: his balance, his cancellation or the code of his
+ * wallet changed in between. So he waits before he can do it again.
  */
 interface FailedPayers {
   add(payer: string): void;
@@ -54,8 +55,9 @@ interface OutrunQuestion {
 }
 
 /**
- * Whether another transaction took the number: it is used up in a block in which the authorization is still unspent. Both are read of one
- * block by its hash, because behind a balancer two answers may come from two nodes.
+ * Whether another transaction took the number: it is used up in a block in which the authorization
+ * is still unspent. Both are read of one block by its hash, because behind a balancer two answers
+ * may come from two nodes.
  * @throws when the node does not answer, or knows no reading by hash
  */
 async function isOutrun(rpc: Rpc, { account, number, asset, from, nonce }: OutrunQuestion): Promise<boolean> {
@@ -76,7 +78,10 @@ const ACCOUNT_GAS = 160_000n;
 const CONTRACT_GAS = 400_000n;
 /** Below this many transfers at the present price readiness warns. */
 const LOW_GAS_TRANSFERS = 10;
-/** Numbers that one settlement may lose to other transactions of its relayer, which other replicas send. */
+/**
+ * Numbers that one settlement may lose to other transactions of its relayer, which other replicas
+ * send.
+ */
 const NUMBERS_LOST = 3;
 const UNFUNDED = 'the relayer cannot pay the gas';
 
@@ -92,7 +97,10 @@ interface LocalRailDeps {
   readonly now?: () => number;
 }
 
-/** The rail that settles by itself: a transaction of its own for each payment, its outcome read from the logs. */
+/**
+ * The rail that settles by itself: a transaction of its own for each payment, its outcome read from
+ * the logs.
+ */
 export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
   const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
   const relayer = await createRelayer(rpc, terms.chainId, privateKey);
@@ -113,7 +121,10 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     // A refusal comes first: a buyer whose proof is worthless need not wait for gas to hear it.
     return verdict.kind === 'valid' && isShort ? { kind: 'unfunded', cause: UNFUNDED } : verdict;
   };
-  /** Signs and sends, and again under the next number where the one it had certainly went to another transaction. */
+  /**
+   * Signs and sends, and again under the next number where the one it had certainly went to another
+   * transaction.
+   */
   const send = async (proof: Proof, mark: string | undefined, writeAhead: WriteAhead): Promise<Sending> => {
     const { gas, ...transfer } = transferOf(proof);
     const data = marked(transfer.data, mark);
@@ -127,7 +138,8 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       }
       const { number, hash, cause } = sending;
       const question = { account: relayer.address, number, asset: terms.asset, from, nonce };
-      // What took the number may have been these very bytes: then nothing else may be concluded, and nothing else be sent.
+      // What took the number may have been these very bytes: then nothing else may be concluded,
+      // and nothing else be sent.
       if (!(await isOutrun(rpc, question).catch(() => false))) return { kind: 'unclear', hash, cause };
       if (lost >= NUMBERS_LOST) return sending;
     }
@@ -141,7 +153,8 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async settle(proof, offer, writeAhead, history = { sentBefore: false }) {
       const ends = performance.now() + settleDeadlineMs;
       if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
-      // The code of such a payer may say yes when it is asked and no in a block, for gas that we pay: it is sent once.
+      // The code of such a payer may say yes when it is asked and no in a block, for gas that we
+      // pay: it is sent once.
       if (history.sentBefore && proof.signedBy === 'contract')
         return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
       const verdict = await verify(proof, offer);
@@ -199,8 +212,9 @@ function transferOf({ payload, signedBy }: Proof): Pick<Simulation, 'data' | 'au
 }
 
 /**
- * The simulation said no before anything was sent, so this attempt cannot have moved money; an earlier one can. A spent nonce may
- * even mean that we were paid. In both cases only the chain makes a refusal.
+ * The simulation said no before anything was sent, so this attempt cannot have moved money; an
+ * earlier one can. A spent nonce may even mean that we were paid. In both cases only the chain
+ * makes a refusal.
  */
 async function unsimulated(
   verdict: Exclude<RailVerdict, { kind: 'valid' }>,
@@ -222,7 +236,10 @@ function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number {
   return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
 }
 
-/** A relayer without gas is no node that is away: everything else is served, and what needs its gas is told to come again. */
+/**
+ * A relayer without gas is no node that is away: everything else is served, and what needs its gas
+ * is told to come again.
+ */
 function lowOnGas(funds: RelayerFunds): RailFault | undefined {
   const transfers = transfersPaidBy(funds);
   if (transfers >= LOW_GAS_TRANSFERS) return undefined;

@@ -1,4 +1,7 @@
-/** How long a relayer that was found short of gas counts as short without another look, milliseconds: the Retry-After of its buyers. */
+/**
+ * How long a relayer that was found short of gas counts as short without another look,
+ * milliseconds: the Retry-After of its buyers.
+ */
 export const LOOK_AGAIN_MS = 1_000;
 
 /** What a relayer has, wei, and the most that one unit of gas may cost it now. */
@@ -12,11 +15,15 @@ export interface FundsWatch {
   /** Looks now. @throws when the node does not answer */
   look(): Promise<RelayerFunds>;
   /**
-   * Whether a transaction with this gas limit is known not to be payable. Looks only at first, and once a second while it is short: a
-   * relayer that has enough costs no call. A node that does not answer proves nothing.
+   * Whether a transaction with this gas limit is known not to be payable. Looks only at first, and
+   * once a second while it is short: a relayer that has enough costs no call. A node that does not
+   * answer proves nothing.
    */
   isShort(gas: bigint): Promise<boolean>;
-  /** A node has just refused a transaction for want of funds, maybe because of what waits in its pool already. */
+  /**
+   * A node has just refused a transaction for want of funds, maybe because of what waits in its
+   * pool already.
+   */
   refused(): void;
 }
 

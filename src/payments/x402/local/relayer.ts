@@ -20,8 +20,9 @@ interface RelayedCall {
 }
 
 /**
- * How sending went. `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node may or may not have it. `excluded`:
- * the node that was asked said readably that it keeps nothing of it; its number goes to the next transaction.
+ * How sending went. `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node
+ * may or may not have it. `excluded`: the node that was asked said readably that it keeps nothing
+ * of it; its number goes to the next transaction.
  */
 export type Sending =
   | { readonly kind: 'unsent'; readonly cause: unknown }
@@ -35,15 +36,22 @@ export type Sending =
     }
   | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
 
-/** An account that pays gas and can do nothing else: authorizations name their payee, so it cannot redirect money. */
+/**
+ * An account that pays gas and can do nothing else: authorizations name their payee, so it cannot
+ * redirect money.
+ */
 export interface Relayer {
   readonly address: string;
   /**
-   * Signs, writes ahead, broadcasts. One at a time: the number of a transaction is taken only when all before it are out, and those
-   * that the node has lost are out again, so no gap can hold the following ones up.
+   * Signs, writes ahead, broadcasts. One at a time: the number of a transaction is taken only when
+   * all before it are out, and those that the node has lost are out again, so no gap can hold the
+   * following ones up.
    */
   send(call: RelayedCall, writeAhead: (transaction: SignedTransaction) => Promise<void>): Promise<Sending>;
-  /** What it can still spend on gas, and the price that its next transaction offers. @throws when the node does not answer */
+  /**
+   * What it can still spend on gas, and the price that its next transaction offers. @throws when
+   * the node does not answer
+   */
   funds(): Promise<RelayerFunds>;
 }
 
@@ -92,7 +100,8 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
         } catch (cause) {
           const exclusion = exclusionOf(cause);
           if (exclusion !== undefined) return { kind: 'excluded', hash, number, exclusion, cause };
-          // Not counted: the node may have it or not, and says so when it is asked for the next number.
+          // Not counted: the node may have it or not, and says so when it is asked for the next
+          // number.
           if (!isKnown(cause)) return { kind: 'unclear', hash, cause };
         }
         sent.add(number, raw);

@@ -5,7 +5,10 @@ import { authorizationStateCall, balanceCall } from '../evm/calldata.ts';
 import { NONCE_ALREADY_USED } from '../wire/reasons.ts';
 import type { Eip3009Authorization } from '../wire/types.ts';
 
-/** What a simulated transfer says: `revert` texts of FiatToken 2.2 and of tokens that follow it, and the token of ours. */
+/**
+ * What a simulated transfer says: `revert` texts of FiatToken 2.2 and of tokens that follow it, and
+ * the token of ours.
+ */
 const REVERT_TEXTS: readonly (readonly [text: RegExp, reason: string])[] = [
   [/expired/i, 'invalid_exact_evm_payload_authorization_valid_before'],
   [/not yet valid/i, 'invalid_exact_evm_payload_authorization_valid_after'],
@@ -20,12 +23,17 @@ export interface Simulation {
   readonly asset: string;
   readonly relayer: string;
   readonly data: string;
-  /** A cap, so that a payer's contract cannot burn more in the simulation than it could on chain. */
+  /**
+   * A cap, so that a payer's contract cannot burn more in the simulation than it could on chain.
+   */
   readonly gas: bigint;
   readonly authorization: Eip3009Authorization;
 }
 
-/** Tries the transfer out in the newest block, as the relayer would send it. Names the cause when it fails. */
+/**
+ * Tries the transfer out in the newest block, as the relayer would send it. Names the cause when it
+ * fails.
+ */
 export async function simulate(rpc: Rpc, simulation: Simulation): Promise<RailVerdict> {
   const { asset, relayer, data, gas } = simulation;
   try {
@@ -38,7 +46,10 @@ export async function simulate(rpc: Rpc, simulation: Simulation): Promise<RailVe
   }
 }
 
-/** State first, text second: the state of nonce and balance is the same on every token, the words are not. */
+/**
+ * State first, text second: the state of nonce and balance is the same on every token, the words
+ * are not.
+ */
 async function explain(rpc: Rpc, { asset, authorization }: Simulation, text: string): Promise<RailVerdict> {
   const { from, nonce, value } = authorization;
   try {
@@ -48,7 +59,8 @@ async function explain(rpc: Rpc, { asset, authorization }: Simulation, text: str
     ]);
     if (readQuantity(spent, 'authorization state') !== 0n)
       return { kind: 'refused', reason: NONCE_ALREADY_USED, nonceSpent: true };
-    // The state may be a block behind the simulation: a node that names the cause is believed far enough to ask the chain.
+    // The state may be a block behind the simulation: a node that names the cause is believed far
+    // enough to ask the chain.
     if (SPENT_TEXT.test(text)) return { kind: 'refused', reason: NONCE_ALREADY_USED, nonceSpent: true };
     const known = REVERT_TEXTS.find(([pattern]) => pattern.test(text));
     if (known !== undefined) return { kind: 'refused', reason: known[1], nonceSpent: false };

@@ -16,12 +16,16 @@ import type {
 } from '../wire/types.ts';
 import { invalidWindow, type WindowReason } from '../wire/window.ts';
 
-/** 132 bits of a digest, base64url: enough that nobody finds a second proof for it, and short where thousands are remembered. */
+/**
+ * 132 bits of a digest, base64url: enough that nobody finds a second proof for it, and short where
+ * thousands are remembered.
+ */
 const DIGEST_CHARACTERS = 22;
 
 /**
- * What tells one signed authorization from another with the same replay key: all that is signed, and the signature in one spelling. A copy
- * whose signature was replaced, or that says another window, is another proof: what is known of the one says nothing of the other.
+ * What tells one signed authorization from another with the same replay key: all that is signed,
+ * and the signature in one spelling. A copy whose signature was replaced, or that says another
+ * window, is another proof: what is known of the one says nothing of the other.
  */
 export function proofDigest({ payId, payload }: Proof): string {
   const { signature, authorization } = payload.payload;
@@ -33,7 +37,10 @@ export function proofDigest({ payId, payload }: Proof): string {
     .slice(0, DIGEST_CHARACTERS);
 }
 
-/** The first cheap check that failed, in the order of contract 4.2: step 1 `offer`, step 2 `terms`, step 3 `window`. */
+/**
+ * The first cheap check that failed, in the order of contract 4.2: step 1 `offer`, step 2 `terms`,
+ * step 3 `window`.
+ */
 type ProofRefusal =
   | {
       readonly step: 'offer';
@@ -54,8 +61,9 @@ interface Genuine {
 }
 
 /**
- * Step 4, as far as this process can decide it alone. A signature that no key made may be that of a contract, which only its code can
- * say: it counts for nothing until somebody was asked, because anybody can write one in the name of anybody.
+ * Step 4, as far as this process can decide it alone. A signature that no key made may be that of a
+ * contract, which only its code can say: it counts for nothing until somebody was asked, because
+ * anybody can write one in the name of anybody.
  */
 type SignatureVerdict =
   | Genuine
@@ -69,13 +77,17 @@ type SignatureVerdict =
 export interface Unproven {
   readonly kind: 'unproven';
   readonly proof: Proof;
-  /** Asks who can tell: the payer's code, or the facilitator where signatures are left to it. Moves nothing. Never rejects. */
+  /**
+   * Asks who can tell: the payer's code, or the facilitator where signatures are left to it. Moves
+   * nothing. Never rejects.
+   */
   prove(): Promise<ProvenVerdict>;
 }
 
 /**
- * What came of asking. A refusal that is not `ofSignature` is a facilitator's for another reason, which says nothing about who signed.
- * `unavailable`: no answer came, which is our failure and not the buyer's.
+ * What came of asking. A refusal that is not `ofSignature` is a facilitator's for another reason,
+ * which says nothing about who signed. `unavailable`: no answer came, which is our failure and not
+ * the buyer's.
  */
 export type ProvenVerdict =
   | Genuine
@@ -83,8 +95,9 @@ export type ProvenVerdict =
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
 /**
- * What the cheap checks found. A refusal is not yet an answer: an authorization that already has a record under `payId` is
- * answered from that record, whatever became of the offer or the window since (contract 4.2 step 3), and never 402 for it.
+ * What the cheap checks found. A refusal is not yet an answer: an authorization that already has a
+ * record under `payId` is answered from that record, whatever became of the offer or the window
+ * since (contract 4.2 step 3), and never 402 for it.
  */
 export interface Examination {
   readonly payId: string;
@@ -106,17 +119,28 @@ export interface ExaminerDeps {
   readonly recover: Recover;
   /** Asks payers that are contracts; undefined without an RPC URL. */
   readonly wallets: WalletSignatures | undefined;
-  /** What the rail says of a proof, where signatures are left to it (`localSignatureCheck: false`). Rejects never. */
+  /**
+   * What the rail says of a proof, where signatures are left to it (`localSignatureCheck: false`).
+   * Rejects never.
+   */
   readonly verifyByRail: PaymentRail['verify'];
 }
 
-/** Addresses up to here belong to precompiled contracts, which answer anything (ethereum/ERCs 877). */
+/**
+ * Addresses up to here belong to precompiled contracts, which answer anything (ethereum/ERCs 877).
+ */
 const LAST_RESERVED_ADDRESS = 0xffffn;
-/** Without a node nobody here can ask a contract, and what nobody verified must not be sent on in the name of its payer. */
+/**
+ * Without a node nobody here can ask a contract, and what nobody verified must not be sent on in
+ * the name of its payer.
+ */
 const NO_NODE = { kind: 'refused', reason: 'contract_signature_not_supported' } as const;
 const BAD_SIGNATURE = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
 
-/** The local verification of proofs. Pure: who has to be asked is asked by `prove`, which the caller may bound. */
+/**
+ * The local verification of proofs. Pure: who has to be asked is asked by `prove`, which the caller
+ * may bound.
+ */
 export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Examination {
   const { terms, recover, wallets, verifyByRail } = deps;
   const digest = authorizationDigest(terms.domainSeparator);
@@ -156,8 +180,9 @@ function firstRefusal({ decoded, offer, resourceUrl, nowMs }: Candidate): ProofR
 }
 
 /**
- * Addresses in any case, amounts as integers, and at least our own `extra`: a client may add to it, never change it. One that leaves it
- * out contradicts nothing: what of it touches money (name and version of the asset) is in what the payer signed.
+ * Addresses in any case, amounts as integers, and at least our own `extra`: a client may add to it,
+ * never change it. One that leaves it out contradicts nothing: what of it touches money (name and
+ * version of the asset) is in what the payer signed.
  */
 function equalsOffer(accepted: EchoedRequirements, offer: PaymentRequirements): boolean {
   const { extra } = accepted;
@@ -204,7 +229,10 @@ async function provenByWallet(wallets: WalletSignatures, proof: Proof, hash: str
   }
 }
 
-/** A spent nonce may have paid us: that is for the settlement to find out, and it is found behind the signature. */
+/**
+ * A spent nonce may have paid us: that is for the settlement to find out, and it is found behind
+ * the signature.
+ */
 async function provenByRail(
   verify: PaymentRail['verify'],
   proof: Proof,
@@ -223,7 +251,9 @@ const OF_SIGNATURE: ReadonlySet<string> = new Set([
   'eip6492_factory_not_allowed',
 ]);
 
-/** Longer than any account's signature: a contract's, or one for a wallet that is not deployed yet. */
+/**
+ * Longer than any account's signature: a contract's, or one for a wallet that is not deployed yet.
+ */
 function isLong(signature: string): boolean {
   return signature.length > 2 + 2 * ACCOUNT_SIGNATURE_BYTES;
 }

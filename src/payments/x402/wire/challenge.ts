@@ -16,11 +16,17 @@ export interface Challenge {
   readonly refusal: ChallengeError | undefined;
   /** One sentence for people: what is asked for which resource. */
   readonly message: string;
-  /** The document without a description that is not ASCII: clients that echo it through `btoa` could not pay. */
+  /**
+   * The document without a description that is not ASCII: clients that echo it through `btoa` could
+   * not pay.
+   */
   readonly asciiDocument: string;
 }
 
-/** Why the proof that came with this request was refused (contract 1.3); the additive member `error` of the body. */
+/**
+ * Why the proof that came with this request was refused (contract 1.3); the additive member `error`
+ * of the body.
+ */
 interface ChallengeError {
   readonly code: 'PAYMENT_INVALID' | 'PAYMENT_SETTLEMENT_FAILED';
   readonly reason: string;
@@ -46,8 +52,9 @@ export interface ChallengeTemplate {
 }
 
 /**
- * Builds the challenge of a resource once: all that differs between two requests is the request id, the expiry, the buyer's token and the
- * checkout of a mandate, so a 402 costs one concatenation. Rebuilt with the configuration, never patched.
+ * Builds the challenge of a resource once: all that differs between two requests is the request id,
+ * the expiry, the buyer's token and the checkout of a mandate, so a 402 costs one concatenation.
+ * Rebuilt with the configuration, never patched.
  */
 export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
   const required = paymentRequiredFor(resource, terms, publicBaseUrl);
@@ -68,7 +75,8 @@ export function challengeFor(resource: PricedResource, terms: OfferTerms, public
       const document = withError(documentWith.text(facts.token), refusal.reason);
       const envelope = frame(facts, document);
       const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
-      // The error moves the token out of its prepared place in the base64, and refusals are rare enough to be encoded whole.
+      // The error moves the token out of its prepared place in the base64, and refusals are rare
+      // enough to be encoded whole.
       const forms = { body, header: encodeHeaderText(document), document, envelope, refusal, message };
       return { ...forms, asciiDocument: withError(asciiWith.text(facts.token), refusal.reason) };
     },
@@ -82,8 +90,9 @@ interface AroundToken {
 }
 
 /**
- * Splits a document where its token belongs. Up to two spaces go before the token, which JSON does not mind: then its first byte lies at a
- * multiple of three, and the base64 of the whole is that of its three parts in a row.
+ * Splits a document where its token belongs. Up to two spaces go before the token, which JSON does
+ * not mind: then its first byte lies at a multiple of three, and the base64 of the whole is that of
+ * its three parts in a row.
  */
 function splitAtToken(document: string): AroundToken {
   const at = document.lastIndexOf(TOKEN_PLACE);
@@ -104,7 +113,10 @@ const VERSION_MEMBER = '{"x402Version":2,';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant.
 const ASCII = /^[\x00-\x7f]*$/;
 
-/** A PaymentRequired document with its `error` set, right behind the version as the specification shows it. */
+/**
+ * A PaymentRequired document with its `error` set, right behind the version as the specification
+ * shows it.
+ */
 export function withError(document: string, error: string): string {
   if (!document.startsWith(VERSION_MEMBER)) throw new Error('PaymentRequired must begin with its version');
   return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;

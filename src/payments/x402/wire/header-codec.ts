@@ -18,8 +18,9 @@ export function encodeHeaderText(json: string): string {
 }
 
 /**
- * The bytes of a header value, or undefined when it is not base64 in its one canonical spelling (padding may be left out).
- * Node's decoder skips whatever it does not know, so the bytes are encoded again and compared.
+ * The bytes of a header value, or undefined when it is not base64 in its one canonical spelling
+ * (padding may be left out). Node's decoder skips whatever it does not know, so the bytes are
+ * encoded again and compared.
  */
 export function decodeHeader(value: string): Uint8Array | undefined {
   if (!ALPHABET.test(value)) return undefined;
@@ -31,7 +32,10 @@ export function decodeHeader(value: string): Uint8Array | undefined {
 /** Longest PAYMENT-SIGNATURE value that is read, bytes (contract 3). */
 export const MAX_PROOF_BYTES = 8_192;
 
-/** Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema, in this order (contract 4.2, step 1). */
+/**
+ * Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema, in this order
+ * (contract 4.2, step 1).
+ */
 export function decodeProof(header: string): DecodedProof {
   // Characters outside base64 are refused below, so characters are bytes here.
   const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);
@@ -39,7 +43,10 @@ export function decodeProof(header: string): DecodedProof {
   return document === undefined ? { kind: 'unreadable', reason: 'invalid_payload' } : readPaymentPayload(document);
 }
 
-/** A payload that a channel carries as an object (MCP, A2A), as the header value that `decodeProof` reads. */
+/**
+ * A payload that a channel carries as an object (MCP, A2A), as the header value that `decodeProof`
+ * reads.
+ */
 export function encodeProof(payload: Json | PaymentPayload): string {
   return encodeHeader(payload);
 }
@@ -54,8 +61,8 @@ function parse(bytes: Uint8Array): Json | undefined {
 }
 
 /**
- * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Field by field, so that nothing a facilitator
- * said can slip into an answer of ours.
+ * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Field
+ * by field, so that nothing a facilitator said can slip into an answer of ours.
  */
 export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
   const { success, transaction, network, status, provider, amount, currency } = response;

@@ -5,7 +5,9 @@ import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';
 import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
 
-/** Largest PAYMENT-REQUIRED value, bytes: proxies in front give a response head 4 KiB by default. */
+/**
+ * Largest PAYMENT-REQUIRED value, bytes: proxies in front give a response head 4 KiB by default.
+ */
 export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
 /** Kept free for the `error` member of a challenge after a refusal, bytes of base64. */
 const ERROR_ROOM_BYTES = 128;
@@ -45,8 +47,9 @@ const IDENTIFIER_EXTENSION = {
 } as const;
 
 /**
- * The extension of an offer that needs a mandate too (ap2 7.4). It is constant and small, because clients echo it in their payload. The
- * checkout that the mandate is for stands beside the document.
+ * The extension of an offer that needs a mandate too (ap2 7.4). It is constant and small, because
+ * clients echo it in their payload. The checkout that the mandate is for stands beside the
+ * document.
  */
 const MANDATE_EXTENSION = {
   info: { required: true, version: '0.2.0' },
@@ -66,7 +69,10 @@ export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorizatio
   return resource.authorization?.includes('ap2') === true;
 }
 
-/** The one entry of `accepts` (contract 4.1). `paymentFlow` is said aloud because clients take its absence for the opposite. */
+/**
+ * The one entry of `accepts` (contract 4.1). `paymentFlow` is said aloud because clients take its
+ * absence for the opposite.
+ */
 export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
   return {
     scheme: 'exact',
@@ -84,12 +90,18 @@ export function requirementsFor(resource: PricedResource, terms: OfferTerms): Pa
   };
 }
 
-/** The canonical address of a resource, the same on every channel, so that one replay guard holds for all. */
+/**
+ * The canonical address of a resource, the same on every channel, so that one replay guard holds
+ * for all.
+ */
 export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
   return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
 }
 
-/** The PaymentRequired document of a resource, with `TOKEN_PLACE` for the token. A description that would make the header too large is left out. */
+/**
+ * The PaymentRequired document of a resource, with `TOKEN_PLACE` for the token. A description that
+ * would make the header too large is left out.
+ */
 export function paymentRequiredFor(
   resource: PricedResource,
   terms: OfferTerms,

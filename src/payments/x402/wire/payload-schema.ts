@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 
-/** What makes an authorization the same authorization: the chain accepts each of these at most once. */
+/**
+ * What makes an authorization the same authorization: the chain accepts each of these at most once.
+ */
 interface ReplaySubject {
   readonly chainId: number;
   readonly asset: string;
@@ -11,8 +13,9 @@ interface ReplaySubject {
 }
 
 /**
- * The replay key (contract 4.3): SHA-256 hex over `x402|{chainId}|{asset}|{from}|{nonce}`, all lower case. It depends on the
- * authorization only, never on the bytes of a header or a signature, so one authorization in other clothes has the same key.
+ * The replay key (contract 4.3): SHA-256 hex over `x402|{chainId}|{asset}|{from}|{nonce}`, all
+ * lower case. It depends on the authorization only, never on the bytes of a header or a signature,
+ * so one authorization in other clothes has the same key.
  */
 export function replayKey({ chainId, asset, from, nonce }: ReplaySubject): string {
   const subject = `x402|${chainId}|${asset.toLowerCase()}|${from.toLowerCase()}|${nonce.toLowerCase()}`;
@@ -29,7 +32,10 @@ export type DecodedProof =
       readonly payload: PaymentPayload;
       /** `info.id` of the payment-identifier extension, when the buyer chose one. */
       readonly paymentIdentifier: string | undefined;
-      /** What the buyer-token extension came back with. Nothing else of a proof holds it: it goes no further than its digest. */
+      /**
+       * What the buyer-token extension came back with. Nothing else of a proof holds it: it goes no
+       * further than its digest.
+       */
       readonly buyerToken: string | undefined;
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
@@ -51,11 +57,12 @@ const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 const UINT256_LIMIT = 1n << 256n;
 
 /**
- * Reads a PaymentPayload for scheme `exact` with EIP-3009. It tolerates what the official schema tolerates (@x402/core 2.27): `resource`,
- * `accepted.extra` and `extensions` may be null, which is the same as absent, and members without a meaning here may stand everywhere.
- * Those are dropped at once, so that nothing behind this file can forward them. Written by hand because it also gives every value its one
- * spelling (hex in lower case, integers without leading zeros): nothing behind it meets two forms of one proof. Regular expressions run
- * before any BigInt.
+ * Reads a PaymentPayload for scheme `exact` with EIP-3009. It tolerates what the official schema
+ * tolerates (@x402/core 2.27): `resource`, `accepted.extra` and `extensions` may be null, which is
+ * the same as absent, and members without a meaning here may stand everywhere. Those are dropped at
+ * once, so that nothing behind this file can forward them. Written by hand because it also gives
+ * every value its one spelling (hex in lower case, integers without leading zeros): nothing behind
+ * it meets two forms of one proof. Regular expressions run before any BigInt.
  */
 export function readPaymentPayload(document: Json): DecodedProof {
   if (!isObject(document)) return unreadable('invalid_payload');
@@ -135,8 +142,9 @@ function readResource(value: Json | undefined): ResourceInfo | undefined | 'ille
 }
 
 /**
- * Clients echo every extension they were offered, and may add their own. Only the payment identifier must be well-formed: a name that is
- * misspelled must not become no name. Undefined when it is not.
+ * Clients echo every extension they were offered, and may add their own. Only the payment
+ * identifier must be well-formed: a name that is misspelled must not become no name. Undefined when
+ * it is not.
  */
 function readExtensions(
   value: Json | undefined,
@@ -153,7 +161,9 @@ function readExtensions(
   return matches(id, IDENTIFIER) ? { id, token } : undefined;
 }
 
-/** Whatever else came back in its place is no token, and never a fault: a sale must not fail for it. */
+/**
+ * Whatever else came back in its place is no token, and never a fault: a sale must not fail for it.
+ */
 function echoedToken(echoed: Json | undefined): string | undefined {
   const info = isObject(echoed) ? echoed['info'] : undefined;
   const token = isObject(info) ? info['token'] : undefined;

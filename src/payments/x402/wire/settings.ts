@@ -17,13 +17,19 @@ export interface X402Config {
   readonly confirm: Confirmation;
   /** Blocks that must hold a payment, the one it happened in included. */
   readonly confirmations: number;
-  /** What the tokens of challenges are derived from, the newest first; empty: a random one in the store (contract 4.5). */
+  /**
+   * What the tokens of challenges are derived from, the newest first; empty: a random one in the
+   * store (contract 4.5).
+   */
   readonly buyerTokenSecrets: readonly string[];
   /** How long a token opens the answer that was delivered for it, seconds. */
   readonly keepAnswerSeconds: number;
   /** The operator's word that no other store and no other seller uses `payTo`. */
   readonly payToExclusive: boolean;
-  /** What an authorization gets that has no record although the chain shows that it paid us (contract 4.3). */
+  /**
+   * What an authorization gets that has no record although the chain shows that it paid us
+   * (contract 4.3).
+   */
   readonly onStoreLoss: 'deliver' | 'refuse';
   readonly localSignatureCheck: boolean;
   readonly mode: DeploymentMode;
@@ -32,8 +38,9 @@ export interface X402Config {
 }
 
 /**
- * What makes a claimed settlement one: `receipt` the log pair on chain; `facilitator` its well-formed claim. Whatever is not a claim is
- * asked of the chain in both cases, when there is one.
+ * What makes a claimed settlement one: `receipt` the log pair on chain; `facilitator` its
+ * well-formed claim. Whatever is not a claim is asked of the chain in both cases, when there is
+ * one.
  */
 export type Confirmation = 'receipt' | 'facilitator';
 
@@ -43,7 +50,10 @@ export interface FacilitatorEndpoint {
   readonly auth: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
 }
 
-/** Who settles: facilitators over HTTP that hold keys of their own, or this gateway with a key that pays gas only. */
+/**
+ * Who settles: facilitators over HTTP that hold keys of their own, or this gateway with a key that
+ * pays gas only.
+ */
 export type FacilitatorConfig =
   | (FacilitatorEndpoint & {
       readonly mode: 'remote';

@@ -5,7 +5,9 @@ import type { Eip3009Authorization } from './types.ts';
 const VALID_AFTER_SKEW_SECONDS = 5;
 /** What must be left of an authorization when it comes: time to reach a block. */
 export const VALID_BEFORE_MARGIN_SECONDS = 6;
-/** How much longer than offered an authorization may live: a stolen one must not be good for ever. */
+/**
+ * How much longer than offered an authorization may live: a stolen one must not be good for ever.
+ */
 export const VALID_BEFORE_EXCESS_SECONDS = 600;
 
 export type WindowReason =
@@ -28,8 +30,9 @@ export function invalidWindow(
 }
 
 /**
- * The window once more, on the clock that all processes share: a copy of this proof may have been told that its time is over and that
- * a new one is wanted, so an attempt that was slow to come here must not begin after that.
+ * The window once more, on the clock that all processes share: a copy of this proof may have been
+ * told that its time is over and that a new one is wanted, so an attempt that was slow to come here
+ * must not begin after that.
  */
 export function tooLate({
   reservedAt,

@@ -13,7 +13,10 @@ export type Labelled = Readonly<Record<DocumentName, readonly (readonly [documen
 /** What notices an edit first: the cheapest and most lasting proof comes first. */
 export type Noticed = 'vectors' | 'corpus' | 'random' | 'nothing' | 'uncompilable';
 
-/** The documents that come to a definition, by file and name: an edit of it changes no other verdict. */
+/**
+ * The documents that come to a definition, by file and name: an edit of it changes no other
+ * verdict.
+ */
 export function rootsByDefinition(): ReadonlyMap<string, readonly DocumentName[]> {
   const roots = new Map<string, DocumentName[]>();
   for (const name of DOCUMENT_NAMES) {
@@ -32,7 +35,10 @@ export function rootsByDefinition(): ReadonlyMap<string, readonly DocumentName[]
   return roots;
 }
 
-/** Whether any verdict of these documents is another one with this edit. Sets of documents are tried in their order, each for every root. */
+/**
+ * Whether any verdict of these documents is another one with this edit. Sets of documents are tried
+ * in their order, each for every root.
+ */
 export function judge(
   edit: Edit,
   roots: readonly DocumentName[],

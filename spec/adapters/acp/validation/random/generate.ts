@@ -7,7 +7,10 @@ const MAX_ITEMS = 2;
 /** Deeper than this only what is required is there. */
 const SPARSE_DEPTH = 5;
 
-/** A right text for each format, and for each pattern (by where it stands) one that a generator cannot guess. */
+/**
+ * A right text for each format, and for each pattern (by where it stands) one that a generator
+ * cannot guess.
+ */
 const FORMATS: Readonly<Record<string, readonly string[]>> = {
   'date-time': ['2026-04-17T10:00:00Z', '2026-04-17T10:00:00.5-08:00'],
   uri: ['https://shop.example/a', 'urn:isbn:1', 'mailto:a@shop.example'],
@@ -15,7 +18,10 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = {
 };
 const PATTERNED = ['2026-04-17', 'usd', 'discount', 'com.example.wrap@2026-04-17', '$.line_items', '$.a.b_c'];
 
-/** Makes documents that a schema allows, from its definitions. It knows the keywords that the official schema uses; another one throws. */
+/**
+ * Makes documents that a schema allows, from its definitions. It knows the keywords that the
+ * official schema uses; another one throws.
+ */
 export function createGenerator(definitions: JsonObject, chance: Chance): (name: string) => Json {
   const known = new Set([
     ...['$ref', 'type', 'enum', 'const', 'properties', 'required', 'additionalProperties', 'items', 'allOf', 'anyOf'],
@@ -107,7 +113,10 @@ function namesIn(value: Json | undefined): readonly string[] {
   return Array.isArray(value) ? (value as readonly string[]) : [];
 }
 
-/** Names of members and values of lists that the definitions mention: what mutations put in the wrong places. */
+/**
+ * Names of members and values of lists that the definitions mention: what mutations put in the
+ * wrong places.
+ */
 export function vocabularyOf(definitions: JsonObject): {
   readonly names: readonly string[];
   readonly words: readonly string[];

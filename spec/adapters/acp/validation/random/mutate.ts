@@ -60,7 +60,10 @@ export function valueAt(document: Json, path: Path): Json {
   return path.reduce<Json>((value, step) => (value as { readonly [step: string]: Json })[step] ?? null, document);
 }
 
-/** The document with another value in one place; undefined takes the place away, but for the document itself, which becomes null. */
+/**
+ * The document with another value in one place; undefined takes the place away, but for the
+ * document itself, which becomes null.
+ */
 export function withValue(document: Json, path: Path, value: Json | undefined): Json {
   const [step, ...rest] = path;
   if (step === undefined) return value ?? null;

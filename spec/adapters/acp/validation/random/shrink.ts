@@ -1,7 +1,10 @@
 import type { Json } from '../../../../../src/json/types.ts';
 import { pathsOf, valueAt, withValue } from './mutate.ts';
 
-/** The smallest document that still shows it: members and items are taken away as long as one can be. */
+/**
+ * The smallest document that still shows it: members and items are taken away as long as one can
+ * be.
+ */
 export function shrunk(document: Json, shows: (document: Json) => boolean): Json {
   for (const path of pathsOf(document)) {
     if (path.length === 0) continue;

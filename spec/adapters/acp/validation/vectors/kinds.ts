@@ -94,7 +94,10 @@ export function mapOf(kind: Kind): Kind {
 /** Members whose names end with `*` are required. */
 export type Members = Readonly<Record<string, Kind>>;
 
-/** Nothing but these members. `beside`: what else has to be there for the object to be right, where that is not a matter of one member. */
+/**
+ * Nothing but these members. `beside`: what else has to be there for the object to be right, where
+ * that is not a matter of one member.
+ */
 export function closed(members: Members, beside: JsonObject = {}): Kind {
   const { least, ...object } = objectOf(members, beside);
   return { ...object, least, invalid: [...object.invalid, { ...least, zz_unknown: 1 }] };
