@@ -1,0 +1,268 @@
+/**
+ * One dummy for each section of "How to add" in ARCHITECTURE.md: a middleware that sets a header, a
+ * rail that believes every proof, an adapter that speaks lines of text, a store that is SQLite in
+ * memory by another name, an error code and a constraint.
+ */
+
+import { type Addition, all, before, behind, json } from './patched-copy.ts';
+
+const MIDDLEWARE: Addition = {
+  title: 'A middleware.',
+  files: {
+    'src/pipeline/middleware/stamp.ts': `
+import type { RequestHandler } from 'express';
+
+/** Sets a header on every answer. */
+export function stamp(): RequestHandler {
+  return function stampAnswer(_req, res, next) {
+    res.setHeader('x-stamp', 'added');
+    next();
+  };
+}
+`,
+  },
+  edits: {
+    'src/pipeline/middleware/timed.ts': behind(`  'validate',\n`, `  'stamp',\n`),
+    'src/app/gateway.ts': all(
+      before(
+        `import { timed } from '../pipeline/middleware/timed.ts';`,
+        `import { stamp } from '../pipeline/middleware/stamp.ts';\n`,
+      ),
+      before(`    layer('challenge',`, `    layer('stamp', stamp()),\n`),
+    ),
+  },
+};
+
+const RAIL: Addition = {
+  title: 'A rail',
+  files: {
+    'src/payments/x402/trusting/trusting-rail.ts': `
+import type { PaymentRail } from '../wire/types.ts';
+
+/** Takes every proof that passed the local checks for settled. */
+export function createTrustingRail(transaction: string): PaymentRail {
+  return {
+    facilitator: 'remote',
+    seesChain: false,
+    verify: async () => ({ kind: 'valid' }),
+    settle: async () => ({ kind: 'settled', evidence: 'claim', transaction }),
+    reconcile: async () => ({ kind: 'settled', evidence: 'claim', transaction }),
+    check: async () => undefined,
+  };
+}
+`,
+  },
+  edits: {
+    'src/payments/x402/create-rail.ts': all(
+      before(
+        `import { trustingOnly, withoutWrongClock } from './verify/trust.ts';`,
+        `import { createTrustingRail } from './trusting/trusting-rail.ts';\n`,
+      ),
+      before(
+        `  if (facilitator.mode === 'remote') {`,
+        `  if (facilitator.mode === 'trusting')\n` +
+          `    return { rail: createTrustingRail(facilitator.transaction), close: async () => undefined };\n`,
+      ),
+    ),
+    'src/payments/x402/wire/settings.ts': behind(
+      `export type FacilitatorConfig =\n`,
+      `  | { readonly mode: 'trusting'; readonly transaction: string }\n`,
+    ),
+    'src/config/document/document.ts': behind(
+      `export type FacilitatorDocument =\n`,
+      `  | { readonly mode: 'trusting'; readonly transaction: string }\n`,
+    ),
+    'src/config/sections/x402.ts': all(
+      before(`    facilitator.mode === 'local' ||\n`, `    facilitator.mode === 'trusting' ||\n`),
+      before(`  if (document.mode === 'local') return {`, `  if (document.mode === 'trusting') return document;\n`),
+    ),
+    'src/config/secrets.ts': before(
+      `  if (facilitator.mode === 'local') return`,
+      `  if (facilitator.mode === 'trusting') return [];\n`,
+    ),
+    'src/cli/reconcile.ts': behind(`  if (facilitator.mode === 'remote'`, ` || facilitator.mode === 'trusting'`),
+    'schemas/config.schema.json': json(({ properties }) => {
+      const facilitator = properties?.['payments']?.['properties']?.['x402']?.['properties']?.['facilitator'];
+      facilitator?.['properties']?.['mode']?.['enum']?.push('trusting');
+      Object.assign(facilitator?.['properties'] ?? {}, { transaction: { description: 'a hash', type: 'string' } });
+      for (const rule of ['if', 'then', 'else']) delete facilitator?.[rule];
+    }),
+  },
+};
+
+const ADAPTER: Addition = {
+  title: 'An adapter.',
+  files: {
+    'src/adapters/lines/adapter.ts': `
+import type { RequestHandler, Response } from 'express';
+import { GatewayError } from '../../errors.ts';
+import { receiveCall, type ResponseWriter } from '../../pipeline/call.ts';
+import { readJsonBody } from '../../server/http/body.ts';
+import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import { clientGone } from '../../server/http/respond.ts';
+
+/** \`POST /lines/{id}\` with the input: every answer is one line of text. */
+export function linesAdapter(): RequestHandler {
+  return async function serveLine(req, res, next) {
+    const startedAt = performance.now();
+    const { value, bytes } = await readJsonBody(req, res);
+    if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new GatewayError('INPUT_INVALID');
+    receiveCall(res, {
+      stage: 'received',
+      requestId: requestIdOf(res),
+      callId: callIdOf(res),
+      channel: 'lines',
+      resourceId: String(req.params['id']),
+      input: value as never,
+      rawInput: bytes,
+      proof: { kind: 'none' },
+      mandate: { kind: 'none' },
+      idempotencyKey: undefined,
+      trace: { traceparent: undefined, tracestate: undefined },
+      responseWriter: lineWriter(res),
+      startedAt,
+      left: clientGone(res),
+    });
+    next();
+  };
+}
+
+function lineWriter(res: Response): ResponseWriter {
+  return {
+    maxAnswerBytes: 1_024,
+    paymentRequired: () => void res.status(402).send('payment required\\n'),
+    failed: ({ code }) => void res.status(400).send(\`\${code}\\n\`),
+    async relay(answer, { sending }) {
+      await sending?.();
+      res.status(answer.status);
+      for await (const chunk of answer.body) res.write(chunk);
+      res.end('\\n');
+      return { kind: 'finished' };
+    },
+  };
+}
+`,
+  },
+  edits: {
+    'src/app/mount-adapters.ts': all(
+      before(
+        `import { mcpAdapter } from '../adapters/mcp/adapter.ts';`,
+        `import { linesAdapter } from '../adapters/lines/adapter.ts';\n`,
+      ),
+      before(`  if (http.enabled)`, `  if (protocols.lines.enabled) mount('lines', ['/lines/:id'], linesAdapter());\n`),
+    ),
+    'src/events/event.ts': behind(`export type Channel = 'http' | `, `'lines' | `),
+    'src/payments/ledger/invariants.ts': behind(`const CHANNELS: ReadonlySet<unknown> = new Set([`, `'lines', `),
+    'src/resources/discovery.ts': all(
+      behind(`const CHANNELS: readonly Channel[] = ['http', `, `'lines', `),
+      behind(
+        `const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {\n`,
+        `  lines: {\n    name: 'lines',\n    kind: 'protocol',\n    implementationVersion: '0.1.0',\n` +
+          `    supportedSpec: 'lines/1',\n    capabilities: [],\n    status: 'experimental',\n  },\n`,
+      ),
+    ),
+    'src/resources/settings.ts': behind(`readonly protocols: Readonly<Record<'http'`, ` | 'lines'`),
+    'src/config/document/document.ts': all(
+      behind(
+        `    readonly http?: { readonly enabled?: boolean };\n`,
+        `    readonly lines?: { readonly enabled?: boolean };\n`,
+      ),
+      behind(`readonly expose?: readonly ('http' | `, `'lines' | `),
+    ),
+    'src/config/document/config.ts': behind(
+      `    readonly http: { readonly enabled: boolean };\n`,
+      `    readonly lines: { readonly enabled: boolean };\n`,
+    ),
+    'src/config/sections/listeners.ts': behind(
+      `  const protocols = {\n`,
+      `    lines: { enabled: document.protocols?.lines?.enabled ?? false },\n`,
+    ),
+    'schemas/config.schema.json': json(({ properties, $defs }) => {
+      Object.assign(properties?.['protocols']?.['properties'] ?? {}, {
+        lines: { description: 'lines', type: 'object', properties: { enabled: { description: 'b', type: 'boolean' } } },
+      });
+      $defs?.['resource']?.['properties']?.['expose']?.['items']?.['enum']?.push('lines');
+    }),
+    'schemas/resource.schema.json': (source) => source.replaceAll(`"enum": ["http", `, `"enum": ["http", "lines", `),
+    'schemas/discovery.schema.json': json(({ properties }) => {
+      Object.assign(properties?.['protocols']?.['properties'] ?? {}, { lines: { type: 'object' } });
+    }),
+  },
+};
+
+const STORE: Addition = {
+  title: 'A store.',
+  files: {
+    'src/store/memory/open.ts': `
+import type { StoreLimits } from '../port/store.ts';
+import type { Store } from '../port/store.ts';
+import { openSqliteStore } from '../sqlite/open.ts';
+
+/** A store that ends with the process. */
+export function openMemoryStore(limits: StoreLimits): Store {
+  return { ...openSqliteStore({ path: ':memory:', limits }), name: 'memory' };
+}
+`,
+  },
+  edits: {
+    'src/store/open.ts': all(
+      before(
+        `import type { StorageConfig } from './port/settings.ts';`,
+        `import { openMemoryStore } from './memory/open.ts';\n`,
+      ),
+      before(`  if (engine.kind === 'sqlite')`, `  if (engine.kind === 'memory') return openMemoryStore(limits);\n`),
+    ),
+    'src/store/port/settings.ts': behind(`  readonly engine: `, `{ readonly kind: 'memory' } | `),
+    'src/store/port/store.ts': behind(`  readonly name: `, `'memory' | `),
+    'src/resources/discovery.ts': all(
+      behind(`const STORES: Readonly<Record<`, `'memory' | `),
+      before(
+        `  redis: {\n    name: 'redis',\n    kind: 'storage',`,
+        `  memory: {\n    name: 'memory',\n    kind: 'storage',\n    implementationVersion: '0.1.0',\n` +
+          `    supportedSpec: 'memory/1',\n    capabilities: [],\n    status: 'experimental',\n  },\n`,
+      ),
+    ),
+    'src/resources/settings.ts': behind(`readonly engine: { readonly kind: `, `'memory' | `),
+    'src/config/sections/storage.ts': all(
+      behind(`  const { redis, sqlite, `, `memory, `),
+      behind(`  const engine = `, `memory ? ({ kind: 'memory' } as const) : `),
+    ),
+    'src/config/document/document.ts': behind(
+      `    readonly redis?: RedisDocument;\n`,
+      `    readonly memory?: boolean;\n`,
+    ),
+    'schemas/config.schema.json': json(({ properties }) => {
+      const storage = properties?.['storage'];
+      Object.assign(storage?.['properties'] ?? {}, { memory: { description: 'true', type: 'boolean' } });
+      storage?.['oneOf']?.push({ required: ['memory'] });
+    }),
+    'spec/store/contract.spec.ts': all(
+      before(`import { openSqliteStore } from`, `import { openMemoryStore } from '../../src/store/memory/open.ts';\n`),
+      before(`storeContract('sqlite memory',`, `storeContract('memory', async () => openMemoryStore(LIMITS));\n`),
+    ),
+  },
+};
+
+const ERROR_CODE: Addition = {
+  title: 'An error code.',
+  edits: {
+    'src/errors.ts': behind(
+      `export const ERRORS = {\n`,
+      `  TEAPOT: { status: 418, retryable: false, message: 'This resource only makes tea.' },\n`,
+    ),
+    'schemas/error.schema.json': json(({ properties }) => void properties?.['code']?.['enum']?.push('TEAPOT')),
+    'spec/errors.spec.ts': behind(`const STATUS: Readonly<Record<string, number>> = {\n`, `  TEAPOT: 418,\n`),
+  },
+};
+
+const CONSTRAINT: Addition = {
+  title: 'A constraint of mandates.',
+  edits: {
+    'src/mandates/ap2/constraints/payment-constraints.ts': behind(
+      `const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>> = {\n`,
+      `  'payment.even_amount': () => demand(({ amount }) => amount % 2 === 0),\n`,
+    ),
+  },
+};
+
+export const ADDITIONS: readonly Addition[] = [MIDDLEWARE, RAIL, ADAPTER, STORE, ERROR_CODE, CONSTRAINT];
