@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants check format bench build clean
+.PHONY: help run demo test unit chaos attack mutants verify check deps format bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,11 @@ attack: $(INSTALLED) ## the adversary suite: every known attack, and the table o
 mutants: $(INSTALLED) ## removes one check of the mandate verifier at a time: each must flip a test; ARGS="--checks" for whole checks only
 	@node spec/mandates/ap2/mutants.ts $(ARGS)
 
+verify: $(INSTALLED) ## chaos, attack and mutants at full length, one after the other: hours
+	@$(MAKE) chaos
+	@$(MAKE) attack
+	@$(MAKE) mutants
+
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .
 	@tsc --project src/operator/console
@@ -51,6 +56,10 @@ format: $(INSTALLED) ## repair what lint and format can repair
 
 bench: $(INSTALLED) ## CPU a request against peers, as ratios of one interleaved run
 	@node verification/bench/run.ts
+
+deps: $(PACKAGES) ## newer versions of the packages, and known vulnerabilities of those installed
+	@npm outdated || true
+	@npm audit
 
 build: $(INSTALLED) ## one file for the image: dist/gateway.mjs
 	@rolldown --config rolldown.config.ts --logLevel warn
