@@ -50,7 +50,7 @@ describe('copies of a proof', () => {
   it('in one process share one look at the record and have the answer of the first', async () => {
     const first = await pay();
     const settler = joined();
-    const copies = Array.from({ length: MOST_COPIES }, () => settler.take(order()));
+    const copies = Array.from({ length: MOST_COPIES }, () => settler.settle(order()));
     await pass(1_000);
     assert.ok(reads > 0 && reads < 12, `${reads} looks`);
     const waiting = time.sleepers();
@@ -71,23 +71,23 @@ describe('copies of a proof', () => {
       return till.ledger.reserve(command);
     };
     const settler = joined(broken({ reserve }));
-    const waiting = Array.from({ length: MOST_COPIES }, () => settler.take(order()));
+    const waiting = Array.from({ length: MOST_COPIES }, () => settler.settle(order()));
     await pass(10);
-    const refused = await Promise.all(Array.from({ length: 700 }, () => settler.take(order())));
+    const refused = await Promise.all(Array.from({ length: 700 }, () => settler.settle(order())));
     assert.deepEqual(kinds(refused), ['in_flight']);
     assert.equal(asked, MOST_COPIES);
     const { terms } = till;
     till.terms = freshTerms();
-    assert.equal((await settler.take(order())).kind, 'paid');
+    assert.equal((await settler.settle(order())).kind, 'paid');
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
     await pass(200);
     assert.deepEqual(kinds(await Promise.all(waiting)), ['again']);
-    assert.equal((await settler.take(order({ terms }))).kind, 'again', 'and there is room again');
+    assert.equal((await settler.settle(order({ terms }))).kind, 'again', 'and there is room again');
   });
 
   it('look soon at first: an answer that takes 20 ms is not waited for longer', async () => {
     const first = await pay();
-    const copy = joined().take(order());
+    const copy = joined().settle(order());
     await rest();
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
     await pass(20);
@@ -97,7 +97,7 @@ describe('copies of a proof', () => {
   it('hear that the first one failed, and do not try it again behind its back', async () => {
     const first = await pay();
     const settler = joined();
-    const copies = Array.from({ length: 5 }, () => settler.take(order()));
+    const copies = Array.from({ length: 5 }, () => settler.settle(order()));
     await pass(100);
     const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
     await desk().undelivered(first.record, { ...facts(first, { backendStatus: 500 }), ...failed });
@@ -111,9 +111,9 @@ describe('copies of a proof', () => {
       await time.sleep(500);
       return { kind: 'uncertain', cause: 'cut' };
     };
-    const first = till.settler().take(order());
+    const first = till.settler().settle(order());
     await rest();
-    const copy = joined().take(order());
+    const copy = joined().settle(order());
     await pass(500);
     assert.equal((await first).kind, 'uncertain');
     await pass(200);
@@ -122,7 +122,7 @@ describe('copies of a proof', () => {
 
   it('go on as soon as the lease of a call that died is over', async () => {
     await pay();
-    const copy = joined().take(order());
+    const copy = joined().settle(order());
     await pass(LEASE_MS - 1);
     assert.equal(time.sleepers(), 2, 'it waits, and one looks');
     await pass(20);
@@ -133,7 +133,7 @@ describe('copies of a proof', () => {
     const alive = living(await pay());
     const settler = joined();
     const answered: SettlementResult[] = [];
-    const copies = Array.from({ length: 3 }, async () => void answered.push(await settler.take(order())));
+    const copies = Array.from({ length: 3 }, async () => void answered.push(await settler.settle(order())));
     await pass(JOIN_MS - 1);
     assert.deepEqual(answered, []);
     await pass(1);
@@ -148,7 +148,7 @@ describe('copies of a proof', () => {
     const first = await pay();
     let away = true;
     const ledger = broken({ read: (payId) => (away ? silent() : till.ledger.read(payId)) });
-    const copy = joined(ledger).take(order());
+    const copy = joined(ledger).settle(order());
     await pass(500);
     away = false;
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
@@ -160,7 +160,7 @@ describe('copies of a proof', () => {
     await pay();
     let away = false;
     const reserve: PaymentLedger['reserve'] = (command) => (away ? silent() : till.ledger.reserve(command));
-    const copy = joined(broken({ read: silent, reserve })).take(order());
+    const copy = joined(broken({ read: silent, reserve })).settle(order());
     const failed = assert.rejects(copy, StoreError);
     await pass(100);
     away = true;
@@ -171,10 +171,10 @@ describe('copies of a proof', () => {
   it('of another proof do not wait for this one', async () => {
     living(await pay());
     const settler = joined();
-    const copy = settler.take(order());
+    const copy = settler.settle(order());
     await pass(100);
     till.terms = freshTerms();
-    assert.equal((await settler.take(order())).kind, 'paid');
+    assert.equal((await settler.settle(order())).kind, 'paid');
     await pass(JOIN_MS);
     assert.equal((await copy).kind, 'in_flight');
   });
@@ -188,7 +188,7 @@ describe('copies of a proof', () => {
       return till.ledger.reserve(command);
     };
     const { tokenDigest: _token, ...bare } = till.terms;
-    const copy = joined(broken({ reserve })).take(order({ terms: bare }));
+    const copy = joined(broken({ reserve })).settle(order({ terms: bare }));
     await pass(JOIN_MS);
     assert.equal((await copy).kind, 'in_flight');
     assert.equal(takes, 1);
@@ -197,14 +197,14 @@ describe('copies of a proof', () => {
   it('that came without a secret do not wait for a call that has none either: the answer would be any onlooker’s', async () => {
     const { tokenDigest: _token, ...bare } = till.terms;
     await pay({ terms: bare });
-    const sale = await joined().take(order({ terms: bare }));
+    const sale = await joined().settle(order({ terms: bare }));
     assert.deepEqual(sale, { kind: 'in_flight', alone: true });
     assert.equal(time.sleepers(), 0);
   });
 
   it('any other answer is given at once', async () => {
     till.gateOpen = false;
-    assert.equal((await joined().take(order())).kind, 'gate_closed');
+    assert.equal((await joined().settle(order())).kind, 'gate_closed');
     assert.equal(time.sleepers(), 0);
   });
 });

@@ -25,7 +25,7 @@ describe('a payer with as many settlements under way as one may have', () => {
     till.peer.script.verify = () => answer.promise;
   });
   const fillUp = async (): Promise<void> => {
-    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.take(order({ terms: freshTerms() })));
+    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(order({ terms: freshTerms() })));
     await rest();
     assert.equal(till.peer.names().length, PAYER_SETTLEMENTS);
   };
@@ -36,19 +36,19 @@ describe('a payer with as many settlements under way as one may have', () => {
 
   it('is told to come again, and nothing was asked, sent or kept; the same proof then buys', async () => {
     await fillUp();
-    const sale = settler.take(order());
+    const sale = settler.settle(order());
     await rest();
     assert.equal(await till.state(), 'reserved');
     await time.pass(SLOT_WAIT_MS);
     assert.equal((await sale).kind, 'crowded');
     assert.deepEqual([await till.state(), till.peer.names().length], [undefined, PAYER_SETTLEMENTS]);
     await finish();
-    assert.equal((await settler.take(order())).kind, 'paid');
+    assert.equal((await settler.settle(order())).kind, 'paid');
   });
 
   it('is served when a settlement ends in time', async () => {
     await fillUp();
-    const sale = settler.take(order());
+    const sale = settler.settle(order());
     await time.pass(SLOT_WAIT_MS - 1);
     await finish();
     assert.equal((await sale).kind, 'paid');
@@ -58,16 +58,16 @@ describe('a payer with as many settlements under way as one may have', () => {
     await fillUp();
     till.peer.script.verify = async () => ({ kind: 'valid' });
     const other = { ...freshTerms(), payer: `0x${'9'.repeat(40)}` };
-    assert.equal((await settler.take(order({ terms: other }))).kind, 'paid');
+    assert.equal((await settler.settle(order({ terms: other }))).kind, 'paid');
     await finish();
   });
 
   it('has places for copies of one proof as for one', async () => {
     const copies = joining(settler, till.ledger, time);
-    const same = Array.from({ length: 3 * PAYER_SETTLEMENTS }, () => copies.take(order()));
+    const same = Array.from({ length: 3 * PAYER_SETTLEMENTS }, () => copies.settle(order()));
     await rest();
     assert.deepEqual(till.peer.names(), ['verify']);
-    first = [settler.take(order({ terms: freshTerms() }))];
+    first = [settler.settle(order({ terms: freshTerms() }))];
     await rest();
     assert.equal(till.peer.names().length, 2, 'another purchase has room');
     await finish();
@@ -84,9 +84,9 @@ describe('a payer with as many settlements under way as one may have', () => {
     });
     const asked = till.peer.names().length;
     till.peer.script.verify = () => answer.promise;
-    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.take(order({ terms: freshTerms() })));
+    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(order({ terms: freshTerms() })));
     await rest();
-    assert.equal((await settler.take(order())).kind, 'paid');
+    assert.equal((await settler.settle(order())).kind, 'paid');
     assert.equal(till.peer.names().length, asked + PAYER_SETTLEMENTS);
     await finish();
   });
@@ -99,14 +99,14 @@ describe('a payer with as many settlements under way as one may have', () => {
     it(`an earlier settlement ${what}`, async () => {
       till.peer.script.verify = async () => ({ kind: 'valid' });
       till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'slow' });
-      assert.equal((await settler.take(order())).kind, 'uncertain');
+      assert.equal((await settler.settle(order())).kind, 'uncertain');
       later(10_000);
       till.peer.script.verify = () => answer.promise;
       till.peer.script.reconcile = async () => reading;
-      first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.take(order({ terms: freshTerms() })));
+      first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(order({ terms: freshTerms() })));
       await rest();
       const settles = till.peer.names().filter((name) => name === 'settle').length;
-      const sale = settler.take(order());
+      const sale = settler.settle(order());
       await time.pass(SLOT_WAIT_MS);
       assert.equal((await sale).kind, expected);
       assert.equal(till.peer.names().filter((name) => name === 'settle').length, settles);

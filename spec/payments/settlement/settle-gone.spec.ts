@@ -55,7 +55,7 @@ describe('a call whose client is gone', () => {
     till.terms = { ...till.terms, tokenDigest: 'b'.repeat(64) };
     await till.pay();
     const time = virtualTime();
-    const copy = joining(till.settler(), till.ledger, time).take(till.order({ left: leaving.signal }));
+    const copy = joining(till.settler(), till.ledger, time).settle(till.order({ left: leaving.signal }));
     await time.pass(10);
     leaving.abort();
     assert.deepEqual(await copy, { kind: 'gone' });

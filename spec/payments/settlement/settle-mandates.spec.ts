@@ -165,7 +165,7 @@ describe('a purchase with a mandate', () => {
 
   it('is settled once by copies that came together, each with the same proof and the same mandate', async () => {
     const joined = joining(settler(), till.ledger, till.time);
-    const sales = await Promise.all(Array.from({ length: 20 }, () => joined.take(order())));
+    const sales = await Promise.all(Array.from({ length: 20 }, () => joined.settle(order())));
     assert.equal(sales.filter(({ kind }) => kind === 'paid').length, 1);
     assert.deepEqual(
       sales.filter(({ kind }) => kind === 'mandate_used'),
@@ -199,7 +199,7 @@ describe('a purchase with a mandate', () => {
     later(LEASE_MS);
     const mandate = mandateText(claim);
     const joined = joining(settler(), till.ledger, till.time);
-    const sale = await joined.take(order({ terms: { ...till.terms, mandate } }));
+    const sale = await joined.settle(order({ terms: { ...till.terms, mandate } }));
     assert.ok(sale.kind === 'paid');
     assert.equal(sale.record.mandate, mandate);
     assert.equal(await left(), 40);

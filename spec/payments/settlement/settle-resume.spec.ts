@@ -106,7 +106,7 @@ describe('a payment that was not delivered', () => {
 
   it('a copy that only waited for it does not try again: the merchant must not bear a herd', async () => {
     await fail(true);
-    const copy = await till.settler().take(till.order(), true);
+    const copy = await till.settler().settle(till.order(), true);
     assert.ok(copy.kind === 'failed' && copy.retryable);
     assert.equal((await take()).kind, 'paid', 'who comes by himself collects');
   });

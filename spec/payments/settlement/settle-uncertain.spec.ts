@@ -122,7 +122,7 @@ describe('a settlement that ends badly', () => {
       return PAID;
     };
     const overtaken = till.order();
-    assert.equal((await till.settler().take(overtaken)).kind, 'in_flight');
+    assert.equal((await till.settler().settle(overtaken)).kind, 'in_flight');
     overtaken.journal.flush();
     assert.deepEqual(
       till.flushed.map(({ type }) => type),

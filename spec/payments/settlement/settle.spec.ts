@@ -160,7 +160,7 @@ describe('the settler', () => {
 
   it('a store that is away before anything was sent: the call fails, nothing is sent, its events still reach the feed', async () => {
     const placed = order();
-    await assert.rejects(till.settler(broken({ advance: away })).take(placed), StoreError);
+    await assert.rejects(till.settler(broken({ advance: away })).settle(placed), StoreError);
     assert.deepEqual(till.peer.names(), ['verify']);
     placed.journal.flush();
     assert.deepEqual(

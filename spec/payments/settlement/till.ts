@@ -136,7 +136,7 @@ export function tillOfEachTest() {
     changes?: Partial<SettlementRequest>,
     through = till.ledger,
     joined = false,
-  ): Promise<SettlementResult> => settler(through).take(order(changes), joined);
+  ): Promise<SettlementResult> => settler(through).settle(order(changes), joined);
   /** A sale that must be one. */
   const pay = async (changes?: Partial<SettlementRequest>): Promise<Paid> => {
     const sale = await take(changes);

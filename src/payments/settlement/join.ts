@@ -41,7 +41,7 @@ export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, t
     const { left: leaving } = order;
     const gone = new Promise<void>((resolve) => leaving?.addEventListener('abort', () => resolve(), { once: true }));
     for (let takes = 0; ; takes += 1) {
-      const sale = await settler.take(order, takes > 0);
+      const sale = await settler.settle(order, takes > 0);
       const left = ends - time.now();
       if (sale.kind !== 'in_flight' || sale.alone === true || left <= 0) return sale;
       // Who works on it may have died: then nobody gives the lease up, and it is this call's turn
@@ -51,7 +51,7 @@ export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, t
     }
   };
   return {
-    async take(order) {
+    async settle(order) {
       const { payId } = order.terms;
       const running = copies.get(payId) ?? 0;
       if (running >= MOST_COPIES) return { kind: 'in_flight', alone: true };

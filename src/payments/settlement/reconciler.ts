@@ -227,7 +227,7 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
   if (neverDecided(record)) return leaveToOperator(ledger, record, parts.warn);
   if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) return leaveToBuyer(ledger, record);
   const journal = journalOf(record);
-  const sale = await settler.take(orderFrom(parts, record, journal));
+  const sale = await settler.settle(orderFrom(parts, record, journal));
   if (sale.kind === 'uncertain' && lookAgainMs(sale.record) === LONGEST_WAIT_MS)
     parts.warn({ payId: record.payId, err: sale.cause });
   if (sale.kind !== 'paid') return;

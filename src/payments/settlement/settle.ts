@@ -59,7 +59,7 @@ export interface Settler {
    * may have that one's answer.
    * @throws whatever the ledger throws, but only while this call can have moved no money.
    */
-  take(order: SettlementRequest, joined?: boolean): Promise<SettlementResult>;
+  settle(order: SettlementRequest, joined?: boolean): Promise<SettlementResult>;
 }
 
 export function createSettler(parts: SettlementParts): Settler {
@@ -67,7 +67,7 @@ export function createSettler(parts: SettlementParts): Settler {
     places: createSettlementSlots(parts.time),
     reservations: createReservations(parts.ledger, parts.time),
   };
-  return { take: (order, joined = false) => new SettlementAttempt(parts, shared, order).take(joined) };
+  return { settle: (order, joined = false) => new SettlementAttempt(parts, shared, order).take(joined) };
 }
 
 /** One request to settle: what its steps share. */

@@ -46,7 +46,7 @@ export function settle(
     const { terms, refusal, journal } = mandateOf(call);
     await call.exclusive?.claim().catch(throwStorageError);
     const sale = await settler
-      .take({
+      .settle({
         terms: { ...paymentTerms(call, agreed), ...terms },
         token: newToken(call),
         refusal,
