@@ -47,7 +47,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
   };
   const told = (sale: SettlementResult): string => {
     if (sale.kind === 'spent') return `spent ${sale.state}`;
-    return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
+    return sale.kind === 'replayed' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
   };
 
   /** Where it stands, the key it first came with, the key it comes with now, the answer. */
@@ -83,7 +83,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
       await standing(where, first);
       const sale = await take(withKey(now));
       assert.equal(told(sale), answer);
-      if (sale.kind === 'again') assert.deepEqual(Buffer.from(sale.kept.body), Buffer.from(keptAnswer().body));
+      if (sale.kind === 'replayed') assert.deepEqual(Buffer.from(sale.kept.body), Buffer.from(keptAnswer().body));
       if (sale.kind === 'refused') assert.equal(sale.owed.reason, EXPIRED.reason);
     });
 

@@ -59,7 +59,7 @@ describe('copies of a proof', () => {
     await pass(200);
     const sales = await Promise.all(copies);
     assert.deepEqual(kinds(sales), ['again']);
-    assert.ok(sales.every((sale) => sale.kind === 'again' && sale.joined));
+    assert.ok(sales.every((sale) => sale.kind === 'replayed' && sale.joined));
     assert.deepEqual(till.peer.names(), ['verify', 'settle']);
   });
 

@@ -49,7 +49,7 @@ describe('the same proof again, with the token of its challenge', () => {
   const told = (sale: SettlementResult): string => {
     if (sale.kind === 'spent') return `spent ${sale.state}${sale.guarded ? ' guarded' : ''}`;
     if (sale.kind === 'in_flight') return sale.alone ? 'in_flight alone' : 'in_flight';
-    return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
+    return sale.kind === 'replayed' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
   };
 
   /**

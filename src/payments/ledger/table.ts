@@ -55,16 +55,16 @@ export function reserve(
   assertNewToken(command.token);
   assertLease(command.longestMs ?? 0);
   const terms = assertTerms(command.terms);
-  if (record === undefined) return running(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now));
-  if (record.bind !== terms.bind) return standing({ kind: 'conflict', record });
-  if (isFinal(record.state)) return standing({ kind: 'completed', record, endedMs: now - record.changedAt });
-  if (!opens(record, terms)) return standing({ kind: 'guarded', record });
+  if (record === undefined) return granted(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now));
+  if (record.bind !== terms.bind) return unchanged({ kind: 'conflict', record });
+  if (isFinal(record.state)) return unchanged({ kind: 'completed', record, endedMs: now - record.changedAt });
+  if (!opens(record, terms)) return unchanged({ kind: 'guarded', record });
   const live = record.leaseUntil > now;
   const lease = { ...leased(now, command.leaseMs, 0), changedAt: now };
   if (record.owner === command.owner)
-    return live ? standing({ kind: 'granted', record }) : running({ ...record, ...lease });
-  if (live) return busy(record, now, command.longestMs);
-  return running({
+    return live ? unchanged({ kind: 'granted', record }) : granted({ ...record, ...lease });
+  if (live) return inFlight(record, now, command.longestMs);
+  return granted({
     ...record,
     ...lease,
     owner: command.owner,
@@ -244,7 +244,7 @@ function known(facts: PaymentFacts): PaymentFacts {
   return Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== undefined));
 }
 
-function running(record: PaymentRecord): Outcome<Reservation> {
+function granted(record: PaymentRecord): Outcome<Reservation> {
   const kept = assertRecord(record);
   return { answer: { kind: 'granted', record: kept }, record: kept, changed: true };
 }
@@ -253,14 +253,14 @@ function running(record: PaymentRecord): Outcome<Reservation> {
  * A clock that went back must not lock a record for as long as it went: such a lease begins again,
  * at its full length.
  */
-function busy(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
+function inFlight(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
   const leaseLeftMs = record.leaseUntil - now;
-  if (longestMs === undefined || leaseLeftMs <= longestMs) return standing({ kind: 'in_flight', record, leaseLeftMs });
+  if (longestMs === undefined || leaseLeftMs <= longestMs) return unchanged({ kind: 'in_flight', record, leaseLeftMs });
   const cut = assertRecord({ ...record, ...leased(now, longestMs, 0) });
   return { answer: { kind: 'in_flight', record: cut, leaseLeftMs: longestMs }, record: cut, changed: true };
 }
 
-function standing(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>): Outcome<Reservation> {
+function unchanged(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>): Outcome<Reservation> {
   return { answer, record: answer.record, changed: false };
 }
 

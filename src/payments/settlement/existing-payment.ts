@@ -19,7 +19,7 @@ import { VALID_BEFORE_EXCESS_SECONDS } from '../x402/wire/window.ts';
 import { LEASE_MS } from './reservations.ts';
 import { deliverAgainMs, persist, windowLeftMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
-import type { SettlementMade, SettlementRequest, SettlementResult } from './settlement-request.ts';
+import type { StepResult, SettlementRequest, SettlementResult } from './settlement-request.ts';
 import type { LedgerContext } from './settlement-writes.ts';
 import { readStoredProof } from './stored-purchase.ts';
 
@@ -33,7 +33,7 @@ export async function resumeDelivery(
   order: SettlementRequest,
   record: PaymentRecord,
   joined: boolean,
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   const kept = record.reason === ANSWER_KEPT ? await books.ledger.kept(record.payId) : undefined;
   if (kept !== undefined) return collect(books, record, {}, kept);
   if (joined && record.state === 'undelivered') {
@@ -52,8 +52,8 @@ async function collect(
   { ledger, time }: LedgerContext,
   record: PaymentRecord,
   facts: PaymentFacts,
-  kept: Extract<SettlementMade, { kind: 'paid' }>['kept'],
-): Promise<SettlementMade> {
+  kept: Extract<StepResult, { kind: 'paid' }>['kept'],
+): Promise<StepResult> {
   const command = { ...fencingToken(record), facts, leaseMs: LEASE_MS, ...uncertainReceipt(record) };
   const written = await persist(() => ledger.note(command), time);
   if (written.kind === 'done') return { kind: 'paid', record: written.record, kept };
@@ -69,7 +69,7 @@ async function leaveToBuyer(
   { ledger, time }: LedgerContext,
   order: SettlementRequest,
   record: PaymentRecord,
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   const parked = { ...fencingToken(record), leaseMs: 0, againMs: windowLeftMs(record) };
   if (record.state === 'undelivered') {
     await ledger.note({ ...parked, ...uncertainReceipt(record) });
@@ -186,7 +186,7 @@ async function ended(
     case 'delivered': {
       // The proof is public once it is on chain: the answer goes to the buyer's secret only.
       const kept = isBuyer ? await ledger.kept(record.payId) : undefined;
-      if (kept !== undefined) return { kind: 'again', record, kept, joined };
+      if (kept !== undefined) return { kind: 'replayed', record, kept, joined };
       return { kind: 'spent', state: 'delivered', record };
     }
     case 'unresolved':

@@ -13,21 +13,21 @@ import { windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import {
   NEVER_ANEW,
-  type SettlementMade,
+  type StepResult,
   type SettlementRequest,
   type SettlementResult,
 } from './settlement-request.ts';
 import {
   beginSettling,
-  closeSettlement,
+  recordOutcome,
   type LedgerContext,
   leaveUncertain,
   orUncertain,
   writeAhead,
 } from './settlement-writes.ts';
 import { createSettlementSlots, type SettlementSlots } from './slots.ts';
-import { claimed, markFor, type StoreLossParts } from './store-loss.ts';
-import { readStoredProof, recallForChain, UNREADABLE, unreadable } from './stored-purchase.ts';
+import { checkStoreLoss, markFor, type StoreLossParts } from './store-loss.ts';
+import { readStoredProof, readForChain, UNREADABLE, unreadable } from './stored-purchase.ts';
 
 /**
  * Deadlines of a sale, without the merchant's: chain 3 s, a place 3 s, verify 6.5 s, settle 60 s,
@@ -115,7 +115,7 @@ class SettlementAttempt {
     const { record } = reservation;
     passed('reserved', record.payId);
     const lease = this.#leases.hold(record, SALE_BOUND_MS + backendTimeoutMs);
-    let made: SettlementMade | undefined;
+    let made: StepResult | undefined;
     try {
       made = await this.#work(record, joined);
     } finally {
@@ -127,7 +127,7 @@ class SettlementAttempt {
     return made.kind === 'paid' ? { ...made, lease, held: this.#held } : made;
   }
 
-  #work(record: PaymentRecord, joined: boolean): Promise<SettlementMade> {
+  #work(record: PaymentRecord, joined: boolean): Promise<StepResult> {
     switch (record.state) {
       case 'reserved':
         // Copies that wait for this one and answers that stand need no place.
@@ -149,7 +149,7 @@ class SettlementAttempt {
     }
   }
 
-  #begin(record: PaymentRecord): Promise<SettlementMade> {
+  #begin(record: PaymentRecord): Promise<StepResult> {
     if (unreadable(record)) return this.#giveUp(record, () => ({ kind: 'unavailable', cause: UNREADABLE }));
     if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
     if (isUnderOtherMandate(record, this.#order.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
@@ -164,7 +164,7 @@ class SettlementAttempt {
    * Asks the rail, which may only say no. A refusal leaves no record: nothing was sent, the buyer
    * may sign again.
    */
-  async #verify(record: PaymentRecord): Promise<SettlementMade> {
+  async #verify(record: PaymentRecord): Promise<StepResult> {
     const { proof, requirements } = readStoredProof(record);
     const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind === 'unavailable') return this.#giveUp(record, () => verdict);
@@ -189,17 +189,17 @@ class SettlementAttempt {
    * the transaction although it said no, so the chain is asked first, and only the chain can lead
    * to a 402.
    */
-  async #beginAnew(record: PaymentRecord): Promise<SettlementMade> {
+  async #beginAnew(record: PaymentRecord): Promise<StepResult> {
     const order = this.#order;
     if (isUnderOtherMandate(record, order.terms)) return this.#putBack(record, { kind: 'in_flight' });
-    const { proof, requirements } = recallForChain(record);
+    const { proof, requirements } = readForChain(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
     if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
     if (shown.kind !== 'open')
       return beginSettling(this.#books, order, record, false, (settling) =>
-        closeSettlement(this.#books, order, settling, shown),
+        recordOutcome(this.#books, order, settling, shown),
       );
-    const notBegun = (why: string): Promise<SettlementMade> =>
+    const notBegun = (why: string): Promise<StepResult> =>
       this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
     if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
     const refusal = unreadable(record) ?? order.refusal ?? tooLate({ ...record, reservedAt: record.changedAt });
@@ -217,7 +217,7 @@ class SettlementAttempt {
   }
 
   /** Leaves a withdrawn record to its buyer, and at the end of its window to the chain. */
-  async #putBack(record: PaymentRecord, made: SettlementMade): Promise<SettlementMade> {
+  async #putBack(record: PaymentRecord, made: StepResult): Promise<StepResult> {
     const noted = await this.#ledger.note({ ...fencingToken(record), leaseMs: 0, againMs: windowEndMs(record) });
     return noted.kind === 'done' ? made : { kind: 'in_flight' };
   }
@@ -239,8 +239,8 @@ class SettlementAttempt {
     return this.#order.left?.aborted === false;
   }
 
-  #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<SettlementMade> {
-    const refused = (gone: { readonly kind: 'gone' }): SettlementMade => ({
+  #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<StepResult> {
+    const refused = (gone: { readonly kind: 'gone' }): StepResult => ({
       kind: 'refused',
       owed: SafeToRechallenge.discarded(gone, reason),
     });
@@ -253,9 +253,9 @@ class SettlementAttempt {
    */
   async #giveUp(
     record: PaymentRecord,
-    sale: (gone: { readonly kind: 'gone' }) => SettlementMade,
+    sale: (gone: { readonly kind: 'gone' }) => StepResult,
     remembered?: Refusal,
-  ): Promise<SettlementMade> {
+  ): Promise<StepResult> {
     const discarded = await this.#ledger.discard(fencingToken(record), [], remembered);
     return discarded.kind === 'gone' ? sale(discarded) : { kind: 'in_flight' };
   }
@@ -265,7 +265,7 @@ class SettlementAttempt {
    * may have paid us before the store lost its memory. Only the chain can tell, and then a 402
    * would charge twice.
    */
-  async #perhapsForgotten(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<SettlementMade> {
+  async #perhapsForgotten(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<StepResult> {
     if (!this.#rail.seesChain)
       // Whether a spent nonce paid us nobody can say here, so it is called spent: a 402 could
       // charge a second time.
@@ -287,16 +287,16 @@ class SettlementAttempt {
    * delivered once. Where another store may have sold for it, or another buyer bought, the answer
    * is 409, and an operator is told.
    */
-  async #recover(record: PaymentRecord, shown: Settled): Promise<SettlementMade> {
-    const claim = await claimed(this.#storeLoss, record, shown, this.#order.terms);
+  async #recover(record: PaymentRecord, shown: Settled): Promise<StepResult> {
+    const claim = await checkStoreLoss(this.#storeLoss, record, shown, this.#order.terms);
     if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
     if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
     return beginSettling(this.#books, this.#order, record, false, (settling) =>
-      closeSettlement(this.#books, this.#order, settling, shown, claim.facts),
+      recordOutcome(this.#books, this.#order, settling, shown, claim.facts),
     );
   }
 
-  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<SettlementMade> {
+  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<StepResult> {
     // Nothing is sent from here any more, but another process will find the record and go on with
     // it.
     if (!this.#order.gateOpen()) return leaveUncertain(this.#books, record, 'the gateway is closing');
@@ -305,18 +305,18 @@ class SettlementAttempt {
     passed('sending', record.payId);
     const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), told);
     passed('answered', record.payId);
-    return closeSettlement(this.#books, this.#order, record, settlement);
+    return recordOutcome(this.#books, this.#order, record, settlement);
   }
 
   /**
    * Takes over a settlement whose outcome nobody wrote down: the chain decides, and an open
    * authorization may be sent again.
    */
-  async #resolve(record: PaymentRecord): Promise<SettlementMade> {
-    const { proof, requirements } = recallForChain(record);
+  async #resolve(record: PaymentRecord): Promise<StepResult> {
+    const { proof, requirements } = readForChain(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
     if (shown.kind === 'unknown') return leaveUncertain(this.#books, record, shown.cause);
-    if (shown.kind !== 'open') return closeSettlement(this.#books, this.#order, record, shown);
+    if (shown.kind !== 'open') return recordOutcome(this.#books, this.#order, record, shown);
     // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be
     // delivered: a later look decides.
     if (!(await this.#holdsBackend())) return leaveUncertain(this.#books, record, NOT_REACHED.cause);
@@ -328,6 +328,6 @@ class SettlementAttempt {
   }
 }
 
-function unfunded({ cause }: Extract<RailVerdict, { readonly kind: 'unfunded' }>): SettlementMade {
+function unfunded({ cause }: Extract<RailVerdict, { readonly kind: 'unfunded' }>): StepResult {
   return { kind: 'postponed', reason: 'relayer_unfunded', cause };
 }

@@ -86,7 +86,7 @@ export type SettlementResult =
    * The answer that this payment bought, once more. `joined`: to a call that waited for it, not to
    * a later one.
    */
-  | { readonly kind: 'again'; readonly record: PaymentRecord; readonly kept: KeptAnswer; readonly joined: boolean }
+  | { readonly kind: 'replayed'; readonly record: PaymentRecord; readonly kept: KeptAnswer; readonly joined: boolean }
   /**
    * `alone`: there is nothing to wait for, because its answer would not be for this call.
    * `leaseLeftMs`: when this call may go on with it, unless the one that runs says again that it
@@ -128,4 +128,4 @@ export type SettlementResult =
  * A result as the steps of a settlement make it: lease and connection stay with the settlement
  * until the end.
  */
-export type SettlementMade = Exclude<SettlementResult, Paid> | Omit<Paid, 'lease' | 'held'>;
+export type StepResult = Exclude<SettlementResult, Paid> | Omit<Paid, 'lease' | 'held'>;

@@ -13,7 +13,7 @@ import { passed } from '../steps.ts';
 import { LEASE_MS } from './reservations.ts';
 import { lookAgainMs, persist, windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
-import type { SettlementMade, SettlementRequest, Uncertain } from './settlement-request.ts';
+import type { StepResult, SettlementRequest, Uncertain } from './settlement-request.ts';
 
 /** What the steps that end a settlement share. */
 export interface LedgerContext {
@@ -26,20 +26,20 @@ export interface LedgerContext {
  * uncertain, never a 402: money may have moved, and the record that says so must be found again by
  * the same proof.
  */
-export async function closeSettlement(
+export async function recordOutcome(
   books: LedgerContext,
   order: SettlementRequest,
   record: PaymentRecord,
   settlement: Settlement,
   facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> = {},
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   switch (settlement.kind) {
     case 'settled':
-      return closeSettled(books, order, record, settlement, facts);
+      return writeSettled(books, order, record, settlement, facts);
     case 'refused':
-      return closeRefused(books, order, record, settlement);
+      return writeRefused(books, order, record, settlement);
     case 'withdrawn':
-      return closeWithdrawn(books, record, settlement);
+      return writeWithdrawn(books, record, settlement);
     default:
       return leaveUncertain(books, record, settlement.cause, transactionFact(settlement.transaction));
   }
@@ -64,13 +64,13 @@ export async function leaveUncertain(
   return { kind: 'uncertain', record, cause, ...transactionFact(transaction) };
 }
 
-async function closeSettled(
+async function writeSettled(
   books: LedgerContext,
   { journal, elapsedMs }: SettlementRequest,
   record: PaymentRecord,
   { evidence, transaction }: Settled,
   recovery: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   const { network, amount, currency, payer } = record;
   const durationMs = elapsedMs();
   const known = transactionFact(transaction ?? record.transaction);
@@ -105,15 +105,15 @@ async function closeSettled(
   return leaveUncertain(books, record, new Unwritten('settled', settled), facts);
 }
 
-async function closeRefused(
+async function writeRefused(
   books: LedgerContext,
   { journal }: SettlementRequest,
   record: PaymentRecord,
   { reason, evidence, transaction }: Worthless,
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   const facts = { reason, evidence, ...transactionFact(transaction) };
   const earlier = journal.take();
-  recordRefusal(journal, reason, transaction);
+  recordRejection(journal, reason, transaction);
   const events = [...earlier, ...journal.take()];
   const command = { ...fencingToken(record), to: 'refused', leaseMs: 0, facts, events } as const;
   const refused = await persist(() => books.ledger.advance(command), books.time);
@@ -127,11 +127,11 @@ async function closeRefused(
  * Nothing is under way: the record waits for the same proof, and at the end of its window for the
  * chain.
  */
-async function closeWithdrawn(
+async function writeWithdrawn(
   books: LedgerContext,
   record: PaymentRecord,
   { cause, transaction }: Withdrawn,
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   const reason = 'relayer_unfunded';
   const facts = { reason, ...transactionFact(transaction) };
   const againMs = windowEndMs(record);
@@ -147,7 +147,7 @@ function transactionFact(transaction: string | undefined): Pick<PaymentFacts, 't
 }
 
 /** A refused proof in the call's journal. */
-export function recordRefusal(journal: Journal, reason: string, transaction: string | undefined): void {
+export function recordRejection(journal: Journal, reason: string, transaction: string | undefined): void {
   const data = transaction === undefined ? { reason } : { reason, transactionHash: transaction };
   journal.record('payment.rejected', { status: 'error', paymentProvider: 'x402', data });
 }
@@ -173,8 +173,8 @@ export async function beginSettling(
   { journal }: Pick<SettlementRequest, 'journal'>,
   record: PaymentRecord,
   verified: boolean,
-  then: (settling: PaymentRecord) => Promise<SettlementMade>,
-): Promise<SettlementMade> {
+  then: (settling: PaymentRecord) => Promise<StepResult>,
+): Promise<StepResult> {
   const earlier = journal.take();
   if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
   const events = [...earlier, ...journal.take()];
@@ -200,8 +200,8 @@ export async function beginSettling(
 export async function orUncertain(
   books: LedgerContext,
   record: PaymentRecord,
-  step: () => Promise<SettlementMade>,
-): Promise<SettlementMade> {
+  step: () => Promise<StepResult>,
+): Promise<StepResult> {
   try {
     return await step();
   } catch (cause) {

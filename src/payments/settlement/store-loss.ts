@@ -27,7 +27,7 @@ export interface StoreLossParts {
  * Whether a payment that the chain shows and no record has was made by this call's buyer;
  * `unknown`: the node did not answer.
  */
-export type Claimed =
+export type StoreLossClaim =
   | { readonly kind: 'theirs'; readonly facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> }
   | { readonly kind: 'unclaimed' }
   | { readonly kind: 'unknown'; readonly cause: string };
@@ -37,12 +37,12 @@ export type Claimed =
  * its digest in a transaction that we sent says with which token a payment was made. `terms`: of
  * the call that brings the proof.
  */
-export async function claimed(
+export async function checkStoreLoss(
   { rail, onStoreLoss, onUnclaimed }: StoreLossParts,
   { payId, keyDigest, reservedAt, validBefore }: PaymentRecord,
   { transaction }: Settled,
   { tokenDigest }: Pick<PaymentTerms, 'tokenDigest'>,
-): Promise<Claimed> {
+): Promise<StoreLossClaim> {
   const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
   let mark: string | undefined;
   try {

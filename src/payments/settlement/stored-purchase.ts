@@ -77,7 +77,7 @@ const LONGEST_OFFER_SECONDS = 3_600;
  * The same for a question to the chain alone, which asks only for what a record has in clear. Where
  * the proof cannot be read there is no signature in it, so nothing can be sent with it.
  */
-export function recallForChain(record: PaymentRecord): StoredPurchase {
+export function readForChain(record: PaymentRecord): StoredPurchase {
   if (unreadable(record) === undefined) return readStoredProof(record);
   const { payId, payer, payee, units, nonce, validBefore } = record;
   const authorization = {
