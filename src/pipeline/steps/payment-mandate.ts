@@ -1,77 +1,89 @@
+/**
+ * The mandate of a paid call, as `settle` needs it: what it adds to the settlement request, when a
+ * settlement failed for it alone, and which mandate the answer names.
+ */
+
 import type { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
-import type { RefusedMandate } from '../../mandates/ap2/model/verdict.ts';
+import type { AcceptedMandate, RefusedMandate } from '../../mandates/ap2/model/verdict.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import { readStoredMandate, storedMandate } from '../../mandates/stored-mandate.ts';
-import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
-import type { SettlementRequest, SettlementResult } from '../../payments/settlement/settlement-request.ts';
+import type { PaymentRecord, PaymentTerms } from '../../payments/ledger/ledger.ts';
+import type { SettlementResult } from '../../payments/settlement/settlement-request.ts';
 import type { Agreed } from '../../payments/x402/wire/offers.ts';
-import type { Mandated, ProvenCall, UsedMandate } from '../call.ts';
-import { paidPurchase } from '../steps/mandate-purchase.ts';
-import { unauthorized, usedUp } from '../steps/unauthorized.ts';
-import { recordVerified } from './authorize.ts';
+import type { ProvenCall, UsedMandate } from '../call.ts';
+import { mandateSummary, recordVerified, unauthorized, usedUp } from './mandate-outcome.ts';
+import { paidPurchase } from './mandate-purchase.ts';
 
-/**
- * What a mandate adds to an order: a claim to be reserved with the payment, or a reason why nothing
- * new may be settled.
- */
-export function mandateOf(
-  call: Pick<ProvenCall, 'mandated' | 'refusal' | 'journal'>,
-): Pick<SettlementRequest, 'refusal' | 'journal'> & { readonly terms: { readonly mandate?: string } } {
-  const { mandated, refusal, journal } = call;
+/** The mandate of one paid call; of a call that needs none, it adds nothing. */
+export interface PaymentMandate {
+  /** Its use, which is reserved with the payment. */
+  readonly terms: Pick<PaymentTerms, 'mandate'>;
+  /** What the checks of proof and mandate have against a new settlement. */
+  readonly refusal: string | undefined;
+  /** The journal of the call. The mandate is recorded with the first event of its payment. */
+  readonly journal: Journal;
+  /** The error of a settlement that failed for the mandate alone; undefined for all others. */
+  failureOf(result: SettlementResult): GatewayError | undefined;
+  /** The mandate that a payment was admitted with, for the answer to this call. */
+  usedFor(record: PaymentRecord): UsedMandate | undefined;
+}
+
+/** `mandates` is undefined where no mandates are accepted. */
+export function paymentMandate(call: ProvenCall, agreed: Agreed, mandates: MandateService | undefined): PaymentMandate {
+  return {
+    ...addedBy(call),
+    failureOf(result) {
+      const refused = refusedMandate(call, result);
+      if (refused === undefined) return undefined;
+      if (mandates === undefined) throw new Error('a mandate was refused where none is accepted');
+      return unauthorized(call, mandates, paidPurchase(call, agreed), refused);
+    },
+    usedFor: (record) => usedMandate(call, record, mandates),
+  };
+}
+
+function addedBy({ mandated, refusal, journal }: ProvenCall): Pick<PaymentMandate, 'terms' | 'refusal' | 'journal'> {
   if (mandated === undefined) return { terms: {}, refusal, journal };
   if (mandated.kind === 'unneeded') return { terms: {}, refusal: refusal ?? mandated.refused.reason, journal };
-  return { terms: { mandate: storedMandate(mandated.mandate) }, refusal, journal: announcing(journal, mandated) };
+  const { mandate } = mandated;
+  return { terms: { mandate: storedMandate(mandate) }, refusal, journal: announcing(journal, mandate) };
 }
 
-/** Of a sale that failed for its mandate alone, the error; undefined for every other one. */
-export function failedForMandate(
-  call: ProvenCall,
-  sale: SettlementResult,
-  offer: Agreed,
-  mandates: MandateService | undefined,
-): GatewayError | undefined {
-  const refused = refusedMandate(call, sale);
-  if (refused === undefined) return undefined;
-  if (mandates === undefined) throw new Error('a mandate was refused where none is looked at');
-  return unauthorized(call, mandates, paidPurchase(call, offer), refused);
-}
-
-function refusedMandate({ mandated, refusal }: ProvenCall, sale: SettlementResult): RefusedMandate | undefined {
-  if (mandated?.kind === 'accepted' && sale.kind === 'mandate_used') return usedUp(mandated.mandate, sale);
-  if (mandated?.kind !== 'unneeded' || refusal !== undefined || sale.kind !== 'refused') return undefined;
+function refusedMandate({ mandated, refusal }: ProvenCall, result: SettlementResult): RefusedMandate | undefined {
+  if (mandated?.kind === 'accepted' && result.kind === 'mandate_used') return usedUp(mandated.mandate, result);
+  if (mandated?.kind !== 'unneeded' || refusal !== undefined || result.kind !== 'refused') return undefined;
   // The record that would have answered is gone, so the mandate was needed after all. Nothing is
   // wrong with the payment: no 402.
-  const { phase, reason } = sale.owed;
+  const { phase, reason } = result.owed;
   return phase === 'verify' && reason === mandated.refused.reason ? mandated.refused : undefined;
 }
 
-/** The mandate that a payment was admitted with, for the answer to this call. */
-export function usedMandate(
-  { mandated }: Pick<ProvenCall, 'mandated'>,
+function usedMandate(
+  { mandated }: ProvenCall,
   record: PaymentRecord,
   mandates: MandateService | undefined,
 ): UsedMandate | undefined {
   const stored = record.mandate === undefined ? undefined : readStoredMandate(record.mandate);
   if (stored === undefined || mandated === undefined) return undefined;
-  const { reference, referenceSdHash, mandateIssuer, checkoutIssuer, checkoutId } = stored;
   const presented = mandated.kind === 'accepted' ? mandated.mandate : mandated.refused.reference;
-  // Whoever asks again with another mandate has not used that one up, and with other disclosures it
-  // is not the one that was checked.
+  // Another mandate was not used up by this payment, and with other disclosures it is not the one
+  // that was checked.
+  const { reference, referenceSdHash } = stored;
   const isSame = presented?.reference === reference && presented.referenceSdHash === referenceSdHash;
   const { requestId: id, transaction } = record;
   const order = transaction === undefined ? { id } : { id, transaction };
   return {
-    summary: { method: 'ap2', reference, metadata: { mandateIssuer, checkoutIssuer, checkoutId } },
+    summary: mandateSummary(stored),
     receipt: isSame ? mandates?.accepted(presented, order) : undefined,
   };
 }
 
 /**
- * The journal of a call whose mandate is announced with the first thing that happens to its
- * payment: where an earlier attempt did all of that, this mandate admitted nothing.
+ * Records the mandate right before the first event of the payment. Where an earlier attempt made
+ * all of those, this mandate admitted nothing.
  */
-function announcing(journal: Journal, { mandate }: Extract<Mandated, { kind: 'accepted' }>): Journal {
+function announcing(journal: Journal, mandate: AcceptedMandate): Journal {
   let announced = false;
   return {
     ...journal,
