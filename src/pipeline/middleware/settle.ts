@@ -125,8 +125,8 @@ function claimEnd(result: SettlementResult): ClaimEnd {
     case 'spent':
       return result.state === 'used' ? 'nothing' : 'kept';
     case 'refused':
-      // `settle`: the chain showed it worthless. What only the provider refused may still be settled
-      // elsewhere.
+      // `settle`: the chain showed it worthless. What only the provider refused may still be
+      // settled elsewhere.
       return result.owed.phase === 'settle' ? 'worthless' : 'nothing';
     default:
       return 'nothing';

@@ -77,7 +77,7 @@ export function createCollect(
   };
 }
 
-/** The refusal of a call that has nothing to collect after all, which is again what it was before. */
+/** The refusal of a call that has nothing to collect; the call is again what it was before. */
 export function notCollected(res: Response, { before, otherwise }: Collecting): GatewayError {
   advanceCall(res, before);
   return otherwise;

@@ -12,7 +12,7 @@ import { type Offer, refusedResponse } from '../../payments/x402/wire/offers.ts'
 import type { PreparedCall, ProvenCall } from '../call.ts';
 import { paidPurchase } from './mandate-purchase.ts';
 
-/** What would be right, by the reason of contract 1.3; other reasons are clear, or a facilitator's. */
+/** What would be right, by the reason of contract 1.3. Other reasons come from facilitators. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_payload', 'it must be the JSON of one x402 v2 PaymentPayload, as base64 where text is carried'],
   ['invalid_x402_version', 'x402Version must be 2'],
