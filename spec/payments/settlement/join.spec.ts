@@ -58,7 +58,7 @@ describe('copies of a proof', () => {
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
     await pass(200);
     const sales = await Promise.all(copies);
-    assert.deepEqual(kinds(sales), ['again']);
+    assert.deepEqual(kinds(sales), ['replayed']);
     assert.ok(sales.every((sale) => sale.kind === 'replayed' && sale.joined));
     assert.deepEqual(till.peer.names(), ['verify', 'settle']);
   });
@@ -81,8 +81,8 @@ describe('copies of a proof', () => {
     assert.equal((await settler.settle(order())).kind, 'paid');
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
     await pass(200);
-    assert.deepEqual(kinds(await Promise.all(waiting)), ['again']);
-    assert.equal((await settler.settle(order({ terms }))).kind, 'again', 'and there is room again');
+    assert.deepEqual(kinds(await Promise.all(waiting)), ['replayed']);
+    assert.equal((await settler.settle(order({ terms }))).kind, 'replayed', 'and there is room again');
   });
 
   it('look soon at first: an answer that takes 20 ms is not waited for longer', async () => {
@@ -91,7 +91,7 @@ describe('copies of a proof', () => {
     await rest();
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
     await pass(20);
-    assert.equal((await copy).kind, 'again');
+    assert.equal((await copy).kind, 'replayed');
   });
 
   it('hear that the first one failed, and do not try it again behind its back', async () => {
@@ -153,7 +153,7 @@ describe('copies of a proof', () => {
     away = false;
     await desk().delivered(first.record, facts(first, { answer: keptAnswer() }));
     await pass(500);
-    assert.equal((await copy).kind, 'again');
+    assert.equal((await copy).kind, 'replayed');
   });
 
   it('have the error of a store that stays silent', async () => {

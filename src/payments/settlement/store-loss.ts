@@ -23,7 +23,7 @@ export interface StoreLossParts {
 }
 
 /** Whether this call's buyer made such a payment; `unknown`: the node did not answer. */
-export type StoreLossClaim =
+type StoreLossClaim =
   | { readonly kind: 'theirs'; readonly facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> }
   | { readonly kind: 'unclaimed' }
   | { readonly kind: 'unknown'; readonly cause: string };

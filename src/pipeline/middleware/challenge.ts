@@ -1,4 +1,4 @@
-/** Lets free calls pass and answers a paid call without a proof 402, after `validate`. */
+/** Funds free calls, and answers 402 to a paid call without a proof; stands after `validate`. */
 
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
