@@ -4,24 +4,24 @@ import { fencingToken, type PaymentRecord } from '../../../src/payments/ledger/l
 import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
 import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
-import { freshTerms, tillOfEachTest } from './till.ts';
+import { freshTerms, worldOfEachTest } from './world.ts';
 
 const HOUR_MS = 60 * 60 * 1_000;
 
 describe('the reconciler keeps within its bounds', () => {
-  const till = tillOfEachTest();
-  const { take, pay, desk, facts, later, state } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, pay, recorder, facts, later, state } = world;
   let bench: Bench;
   beforeEach(() => {
-    bench = reconcilerBench(till);
+    bench = reconcilerBench(world);
   });
 
   /** Paid, never delivered, and due after so many milliseconds. */
   const dueIn = async (againMs: number): Promise<PaymentRecord> => {
     const { record } = await pay();
     const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: false } as const;
-    await desk().undelivered(record, { ...facts({ lease: { drop: () => undefined } }), ...failed });
-    await till.ledger.note({ ...fencingToken(record), leaseMs: 0, againMs });
+    await recorder().undelivered(record, { ...facts({ lease: { drop: () => undefined } }), ...failed });
+    await world.ledger.note({ ...fencingToken(record), leaseMs: 0, againMs });
     return record;
   };
 
@@ -37,53 +37,53 @@ describe('the reconciler keeps within its bounds', () => {
   });
 
   it('a settlement that nothing can decide is asked about for a day, and then left to an operator', async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut', transaction: HASH });
-    await take();
-    till.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no chain to ask' });
-    const { validBefore, payId } = till.terms;
-    till.clock = validBefore * 1_000 + 23 * HOUR_MS;
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut', transaction: HASH });
+    await settleOnce();
+    world.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no chain to ask' });
+    const { validBefore, payId } = world.terms;
+    world.clock = validBefore * 1_000 + 23 * HOUR_MS;
     await bench.open().round();
-    till.clock = validBefore * 1_000 + 24 * HOUR_MS;
+    world.clock = validBefore * 1_000 + 24 * HOUR_MS;
     await bench.open().round();
     assert.equal(await state(), 'settling');
-    till.clock += 60_000;
-    till.peer.asked.length = 0;
+    world.clock += 60_000;
+    world.peer.asked.length = 0;
     bench.warnings.length = 0;
     await bench.open().round();
-    assert.deepEqual([till.peer.names(), bench.warnings.length, await state()], [[], 1, 'unresolved']);
-    const [receipt, ...others] = await till.receipts();
+    assert.deepEqual([world.peer.names(), bench.warnings.length, await state()], [[], 1, 'unresolved']);
+    const [receipt, ...others] = await world.receipts();
     assert.deepEqual(
       [receipt?.payment?.status, receipt?.payment?.replayKey, receipt?.delivered, receipt?.metadata, others.length],
       ['unknown', payId, false, undefined, 0],
     );
 
     // Never a 402, never a refund by itself, and never forgotten.
-    till.peer.script.reconcile = async () => EXPIRED;
+    world.peer.script.reconcile = async () => EXPIRED;
     later(365 * 24 * HOUR_MS);
     await bench.open().round();
-    const asked = await take();
+    const asked = await settleOnce();
     assert.ok(asked.kind === 'uncertain' && asked.transaction === HASH);
-    assert.deepEqual([till.peer.names(), await state()], [[], 'unresolved']);
-    assert.deepEqual(await till.receipts(), [receipt]);
+    assert.deepEqual([world.peer.names(), await state()], [[], 'unresolved']);
+    assert.deepEqual(await world.receipts(), [receipt]);
   });
 
   it('nothing while the gate is closed, not even what moves no money', async () => {
-    await till.ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
+    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);
-    till.gateOpen = false;
+    world.gateOpen = false;
     await bench.open().round();
     assert.equal(await state(), 'reserved');
-    till.gateOpen = true;
+    world.gateOpen = true;
     await bench.open().round();
     assert.equal(await state(), undefined);
   });
 
   it('eight settlements at once and not nine', async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    for (let count = 0; count < 12; count += 1) await take({ terms: freshTerms() });
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    for (let count = 0; count < 12; count += 1) await settleOnce({ terms: freshTerms() });
     later(1_000);
     let running = 0;
-    till.peer.script.reconcile = () => {
+    world.peer.script.reconcile = () => {
       running += 1;
       return new Promise(() => undefined);
     };
@@ -95,18 +95,18 @@ describe('the reconciler keeps within its bounds', () => {
   });
 
   it('a merchant that hangs does not hold settlements up: four deliveries at once', async () => {
-    till.peer.script.settle = async () => PAID;
-    for (let count = 0; count < 10; count += 1) await take({ terms: freshTerms() });
+    world.peer.script.settle = async () => PAID;
+    for (let count = 0; count < 10; count += 1) await settleOnce({ terms: freshTerms() });
     later(LEASE_MS);
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    till.terms = freshTerms();
-    await take();
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    world.terms = freshTerms();
+    await settleOnce();
     later(2_000);
     let delivering = 0;
     bench.hang = () => {
       delivering += 1;
     };
-    till.peer.script.reconcile = async () => PAID;
+    world.peer.script.reconcile = async () => PAID;
     const reconciler = bench.open();
     reconciler.start();
     await bench.pass(3_000);

@@ -3,19 +3,19 @@ import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
 import { PAID } from './scripted-rail.ts';
-import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
+import { freshTerms, NOON_MS, worldOfEachTest } from './world.ts';
 
 describe('the loop of the reconciler', () => {
-  const till = tillOfEachTest();
-  const { take, later, broken } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, later, broken } = world;
   let bench: Bench;
   beforeEach(() => {
-    bench = reconcilerBench(till);
+    bench = reconcilerBench(world);
   });
   const uncertain = async (): Promise<void> => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    assert.equal((await take()).kind, 'uncertain');
-    till.peer.asked.length = 0;
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    assert.equal((await settleOnce()).kind, 'uncertain');
+    world.peer.asked.length = 0;
     later(1_000);
   };
 
@@ -24,7 +24,7 @@ describe('the loop of the reconciler', () => {
       [0, 300],
       [0.5, 450],
     ] as const) {
-      bench = reconcilerBench(till);
+      bench = reconcilerBench(world);
       let looks = 0;
       const due: PaymentLedger['due'] = async () => {
         looks += 1;
@@ -44,7 +44,7 @@ describe('the loop of the reconciler', () => {
 
   it('tells once that the store is away, and again when it went away again', async () => {
     let away = true;
-    const due: PaymentLedger['due'] = async (limit) => (away ? till.silent() : till.ledger.due(limit));
+    const due: PaymentLedger['due'] = async (limit) => (away ? world.silent() : world.ledger.due(limit));
     const reconciler = bench.open(broken({ due }));
     for (const [gone, lines] of [
       [true, 1],
@@ -59,13 +59,13 @@ describe('the loop of the reconciler', () => {
   });
 
   it('a settlement that hangs does not block the others, eight are worked on at once', async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
     const all = Array.from({ length: 10 }, freshTerms);
-    for (const terms of all) await take({ terms });
-    till.clock = NOON_MS + 1_000;
+    for (const terms of all) await settleOnce({ terms });
+    world.clock = NOON_MS + 1_000;
     let hanging = 0;
     const answered = Promise.withResolvers<void>();
-    till.peer.script.reconcile = async () => {
+    world.peer.script.reconcile = async () => {
       hanging += 1;
       if (hanging > 7) return PAID;
       await answered.promise;
@@ -74,19 +74,19 @@ describe('the loop of the reconciler', () => {
     const reconciler = bench.open();
     reconciler.start();
     await bench.pass(2_000);
-    const states = await Promise.all(all.map(async ({ payId }) => (await till.ledger.read(payId))?.state));
+    const states = await Promise.all(all.map(async ({ payId }) => (await world.ledger.read(payId))?.state));
     assert.deepEqual(states.toSorted(), [...Array(7).fill('settling'), ...Array(3).fill('undelivered')]);
     const stopped = reconciler.stop(5_000);
     answered.resolve();
     await bench.pass(0);
     await stopped;
-    const after = await Promise.all(all.map(async ({ payId }) => (await till.ledger.read(payId))?.state));
+    const after = await Promise.all(all.map(async ({ payId }) => (await world.ledger.read(payId))?.state));
     assert.deepEqual(new Set(after), new Set(['undelivered']), 'what runs is brought to its end');
   });
 
   it('stops after its time, whatever hangs', async () => {
     await uncertain();
-    till.peer.script.reconcile = () => new Promise(() => undefined);
+    world.peer.script.reconcile = () => new Promise(() => undefined);
     const reconciler = bench.open();
     reconciler.start();
     await bench.pass(10);

@@ -54,7 +54,7 @@ export interface PaymentTerms {
   /** Digest of payId and the caller's idempotency key, which is a secret (contract 4.4). */
   readonly keyDigest?: string;
   /**
-   * Digest of payId and the token of a 402, which is a secret (contract 4.5). A record never has it
+   * Digest of payId and the buyer's token, which is a secret (contract 4.5). A record never has it
    * beside a key, which counts alone; the terms of a call may bring both.
    */
   readonly tokenDigest?: string;

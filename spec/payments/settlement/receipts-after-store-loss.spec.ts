@@ -14,11 +14,11 @@ import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { type Chance, chanceOf } from '../../../verification/chaos/sim/chance.ts';
 import { startRedis } from '../../support/redis.ts';
 import { HASH, PAID, SPENT } from './scripted-rail.ts';
-import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
+import { freshTerms, NOON_MS, worldOfEachTest } from './world.ts';
 
 /**
  * Orders that are tried on each store; more with `ORDERS=1000 node --test
- * spec/payments/settlement/books-in-any-order.spec.ts`.
+ * spec/payments/settlement/receipts-after-store-loss.spec.ts`.
  */
 const ORDERS = Number(process.env['ORDERS'] ?? 25);
 /** Payments that the store forgot. */
@@ -76,7 +76,7 @@ function shuffled<T>(items: readonly T[], draw: Chance): readonly T[] {
 }
 
 describe('after a loss of the store, whoever comes first', () => {
-  const till = tillOfEachTest();
+  const world = worldOfEachTest();
 
   /**
    * Lets the chain be searched, more than once, while buyers come, in an order of its own; then the
@@ -89,19 +89,19 @@ describe('after a loss of the store, whoever comes first', () => {
     };
     const collecting = new Map<string, Paid>();
     const come = async ({ terms }: Payment): Promise<void> => {
-      till.peer.script.verify = async () => SPENT;
-      till.peer.script.reconcile = async () => PAID;
-      const sale = await till.take({ terms }, store.ledger);
-      assert.equal(sale.kind, 'paid');
-      if (sale.kind === 'paid') collecting.set(terms.payId, sale);
+      world.peer.script.verify = async () => SPENT;
+      world.peer.script.reconcile = async () => PAID;
+      const result = await world.settleOnce({ terms }, store.ledger);
+      assert.equal(result.kind, 'paid');
+      if (result.kind === 'paid') collecting.set(terms.payId, result);
     };
     const leave = async ({ terms, fate }: Payment): Promise<void> => {
       const paid = collecting.get(terms.payId) ?? assert.fail();
-      const facts = till.facts(paid, { requestId: terms.requestId });
-      if (fate === 'delivered') await till.desk(store.ledger).delivered(paid.record, facts);
+      const facts = world.facts(paid, { requestId: terms.requestId });
+      if (fate === 'delivered') await world.recorder(store.ledger).delivered(paid.record, facts);
       else {
         const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: false };
-        await till.desk(store.ledger).undelivered(paid.record, { ...facts, ...failed });
+        await world.recorder(store.ledger).undelivered(paid.record, { ...facts, ...failed });
       }
     };
     // The two steps of a visit have an order, everything else has none.
