@@ -6,11 +6,11 @@ import { MAX_KEPT_BYTES, type PaymentTerms } from '../../../src/payments/ledger/
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { FAILED, KEEP_ANSWER_MS, worldOfEachTest } from '../settlement/world.ts';
 
-describe('an answer that went out while somebody else took its record over', () => {
+describe('an answer that went out while another attempt took its record over', () => {
   const world = worldOfEachTest();
   const { pay, later, settleOnce, state, receipts } = world;
 
-  it('is delivered all the same once nobody works on it: goods and refund are never both due', async () => {
+  it('is recorded as delivered once the other attempt ended: answer and refund are never both due', async () => {
     const first = await pay({ repeatable: false });
     later(8_000);
     const other = await settleOnce({ repeatable: false });
@@ -29,7 +29,7 @@ describe('an answer that went out while somebody else took its record over', () 
     const terms = first.record;
     const taken = await world.ledger.reserve({ terms, owner: randomUUID(), leaseMs: 600_000 });
     assert.equal(taken.kind, 'granted');
-    await assert.rejects(world.deliver(first), /fenced/, 'and the log is told');
+    await assert.rejects(world.deliver(first), /fenced/, 'and the log gets it');
     assert.equal(await state(), 'settled');
   });
 
@@ -91,7 +91,7 @@ describe('the delivery recorder', () => {
       assert.equal(await isKept(), false);
     });
 
-  it('a delivered answer is not kept when no secret came with its call: it would be for any onlooker', async () => {
+  it('a delivered answer is not kept when no secret came with its call: an onlooker could get it', async () => {
     const result = await pay();
     await world.deliver(result, { answer: keptAnswer() });
     assert.equal(await isKept(), false);
@@ -110,7 +110,7 @@ describe('the delivery recorder', () => {
     });
 
   describe('undelivered', () => {
-    it('with the whole answer: kept to the end of the window, and nobody need look before', async () => {
+    it('with the whole answer: kept to the end of the window, and not due before', async () => {
       const result = await pay();
       later(5_000);
       await recorder().undelivered(result.record, { ...facts(result, { answer: keptAnswer() }), ...GONE });
@@ -136,7 +136,7 @@ describe('the delivery recorder', () => {
         assert.deepEqual([dueAt - world.clock, reason], [ms, 'request_may_be_written']);
       });
 
-    it('is told whether the request can have reached the merchant, and says so in the receipt', async () => {
+    it('records whether the request can have reached the backend, and the receipt has the failure', async () => {
       const result = await pay();
       const unwritten = { ...FAILED, requestWritten: false };
       await recorder().undelivered(result.record, { ...facts(result, { backendStatus: 0 }), ...unwritten });
@@ -157,38 +157,35 @@ describe('the delivery recorder', () => {
     });
   });
 
-  it('what cannot be written is told, the lease is not renewed any more, and its events still reach the feed', async () => {
+  it('what cannot be written is a warning, the lease is dropped, and the events still reach the feed', async () => {
     const result = await pay();
-    const told: string[] = [];
+    const warned: string[] = [];
     const mute = createDeliveryRecorder(
       broken({ advance: silent }),
       0,
-      telling(({ payId }) => void told.push(payId)),
+      warningWith(({ payId }) => void warned.push(payId)),
       world.time,
     );
     const given = facts(result);
     given.journal.record('resource.delivered');
     await mute.delivered(result.record, given);
-    assert.deepEqual([told, world.held.size], [[world.terms.payId], 0]);
-    assert.deepEqual(
-      world.flushed.map(({ type }) => type),
-      ['resource.delivered'],
-    );
+    assert.deepEqual([warned, world.held.size], [[world.terms.payId], 0]);
+    assert.deepEqual(world.flushedTypes(), ['resource.delivered']);
   });
 
   it('a delivery that another attempt has overtaken changes nothing', async () => {
     const result = await pay();
     later(8_000);
     const second = await pay();
-    const told: unknown[] = [];
+    const warned: unknown[] = [];
     const late = createDeliveryRecorder(
       world.ledger,
       0,
-      telling(({ err }) => void told.push(err)),
+      warningWith(({ err }) => void warned.push(err)),
       world.time,
     );
     await late.delivered(result.record, facts(result, { answer: keptAnswer() }));
-    assert.match(String(told[0]), /fenced/);
+    assert.match(String(warned[0]), /fenced/);
     assert.deepEqual([(await record())?.state, await isKept()], ['settled', false]);
     await world.deliver(second);
     assert.equal((await record())?.state, 'delivered');
@@ -196,6 +193,6 @@ describe('the delivery recorder', () => {
 });
 
 /** Warnings of which only those of a delivery that is not written may come. */
-function telling(unwritten: DeliveryWarnings['unwritten']): DeliveryWarnings {
+function warningWith(unwritten: DeliveryWarnings['unwritten']): DeliveryWarnings {
   return { unwritten, unmarked: ({ err }) => assert.fail(String(err)) };
 }

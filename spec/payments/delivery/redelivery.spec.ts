@@ -20,14 +20,14 @@ describe('a call that is finished without its buyer', () => {
   const world = worldOfEachTest();
   const { pay, recorder, journal, record, receipts, types } = world;
   let merchant: Merchant;
-  let hop: BackendConnection;
+  let backend: BackendConnection;
   before(async () => {
     merchant = await startMerchant();
   });
   beforeEach(() => {
-    hop = createExchange({ origin: merchant.url });
+    backend = createExchange({ origin: merchant.url });
   });
-  afterEach(() => hop.abort());
+  afterEach(() => backend.abort());
   after(() => merchant.stop());
 
   const bought = async (path: string, more: Partial<BackendRequest> = {}): Promise<Paid> => {
@@ -44,12 +44,12 @@ describe('a call that is finished without its buyer', () => {
   };
   const fetchIt = async (paid: Paid, resource: Deliverable = RESOURCE): Promise<void> => {
     merchant.forget();
-    await fetchForBuyer(paid, resource, journal(), hop.exchange, recorder());
+    await fetchForBuyer(paid, resource, journal(), backend.exchange, recorder());
   };
   const outcome = async (): Promise<unknown> => {
     const { state, reason } = (await record()) ?? {};
     const [receipt] = await receipts();
-    return { state, reason, said: receipt?.metadata, status: receipt?.backendStatus };
+    return { state, reason, metadata: receipt?.metadata, status: receipt?.backendStatus };
   };
 
   it('the answer is kept byte for byte with the headers that may be relayed', async () => {
@@ -63,7 +63,7 @@ describe('a call that is finished without its buyer', () => {
     assert.deepEqual(await outcome(), {
       state: 'undelivered',
       reason: 'answer_kept',
-      said: { answerKept: true },
+      metadata: { answerKept: true },
       status: 200,
     });
     assert.equal((await types()).at(-1), 'backend.called');
@@ -76,7 +76,7 @@ describe('a call that is finished without its buyer', () => {
     const held: HeldConnection = {
       exchange(request, limits) {
         used.push('exchange');
-        return hop.exchange(request, limits);
+        return backend.exchange(request, limits);
       },
       release: () => void used.push('release'),
     };
@@ -89,7 +89,7 @@ describe('a call that is finished without its buyer', () => {
     await away.close();
   });
 
-  it('the merchant sees the same request under the same key, with the headers that are configured now', async () => {
+  it('the backend gets the same request under the same key, with the headers that are configured now', async () => {
     const body = Buffer.from('{"city":"Zürich"}');
     const headers = { 'content-type': 'application/json', 'x-api-key': 'configured then' };
     await fetchIt(await bought('/echo/headers?x=1', { method: 'POST', headers, body }));
@@ -122,18 +122,18 @@ describe('a call that is finished without its buyer', () => {
   });
 
   const failures: readonly (readonly [string, string, unknown, unknown])[] = [
-    ['says no', '/fail/503', 503, { code: 'BACKEND_ERROR', status: 503 }],
-    ['sends elsewhere', '/redirect', 302, { code: 'BACKEND_ERROR', status: 302, reason: 'redirect_not_followed' }],
+    ['refuses', '/fail/503', 503, { code: 'BACKEND_ERROR', status: 503 }],
+    ['redirects', '/redirect', 302, { code: 'BACKEND_ERROR', status: 302, reason: 'redirect_not_followed' }],
     ['breaks the connection', '/reset', 0, { code: 'BACKEND_ERROR', reason: 'transport' }],
     ['breaks off', '/broken', 0, { code: 'BACKEND_ERROR', reason: 'transport' }],
   ];
   for (const [what, path, status, data] of failures)
-    it(`a merchant that ${what}: undelivered, nothing is kept, and it may be asked again`, async () => {
+    it(`a backend that ${what}: undelivered, nothing is kept, and it may be asked again`, async () => {
       await fetchIt(await bought(path));
       assert.deepEqual(await outcome(), {
         state: 'undelivered',
         reason: 'request_may_be_written',
-        said: { backendErrorCode: 'BACKEND_ERROR' },
+        metadata: { backendErrorCode: 'BACKEND_ERROR' },
         status,
       });
       assert.equal(await world.ledger.kept(world.terms.payId), undefined);
@@ -153,21 +153,21 @@ describe('a call that is finished without its buyer', () => {
     assert.equal((await world.ledger.kept(world.terms.payId))?.body.byteLength, 262_144);
   });
 
-  it('a merchant that is not there: the request certainly was not written', async () => {
+  it('a backend that is away: the request certainly was not written', async () => {
     const paid = await bought('/noisy');
-    await hop.abort();
-    hop = createExchange({ origin: 'http://127.0.0.1:1' });
+    await backend.abort();
+    backend = createExchange({ origin: 'http://127.0.0.1:1' });
     await fetchIt(paid);
     assert.equal((await record())?.reason, 'request_not_written');
   });
 
-  it('a merchant that is silent: given up after the deadline of the resource', async () => {
+  it('a backend that is silent: given up after the deadline of the resource', async () => {
     await fetchIt(await bought('/silent'), { ...RESOURCE, timeoutMs: 100 });
     const { events } = await world.store.feed.page({ limit: 1 });
     assert.deepEqual(events[0]?.data, { code: 'BACKEND_ERROR', reason: 'timeout' });
   });
 
-  it('a merchant that breaks a rule of ours is a bug, not a failed delivery', async () => {
+  it('an exchange that throws anything else is a bug, not a failed delivery', async () => {
     const paid = await bought('/noisy');
     const bug = async (): Promise<never> => {
       throw new TypeError('bug');

@@ -10,7 +10,9 @@ import { worldOfEachTest } from './world.ts';
 const KEY = 'key-of-the-buyer';
 const OTHER_KEY = 'key-of-an-onlooker';
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** `running`: leased to an attempt that lives. `uncertain`: settling, and nobody works on it. */
+/**
+ * `running`: leased to an attempt that lives. `uncertain`: settling, and no attempt works on it.
+ */
 type Standing = Exclude<PaymentState, 'reserved' | 'settling'> | 'running' | 'uncertain';
 
 describe('the same proof again: the table of contract 4.3 and 4.4', () => {
@@ -44,9 +46,9 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     }
     if (where === 'settled') later(8_000);
   };
-  const told = (result: SettlementResult): string => {
+  const answerOf = (result: SettlementResult): string => {
     if (result.kind === 'spent') return `spent ${result.state}`;
-    return result.kind === 'replayed' ? `again${result.joined ? ' joined' : ''}` : result.kind;
+    return result.kind === 'replayed' ? `replayed${result.joined ? ' joined' : ''}` : result.kind;
   };
 
   /** Where it stands, the key it first came with, the key it comes with now, the answer. */
@@ -60,7 +62,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     ['settled', KEY, undefined, 'in_flight'],
     ['settled', KEY, OTHER_KEY, 'in_flight'],
     ['delivered', undefined, undefined, 'spent delivered'],
-    ['delivered', KEY, KEY, 'again'],
+    ['delivered', KEY, KEY, 'replayed'],
     ['delivered', KEY, undefined, 'spent delivered'],
     ['delivered', KEY, OTHER_KEY, 'spent delivered'],
     ['delivered', undefined, KEY, 'spent delivered'],
@@ -81,7 +83,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     it(`${where}, first with ${first ?? 'no key'}, now with ${now ?? 'none'}: ${answer}`, async () => {
       await standing(where, first);
       const result = await settleOnce(withKey(now));
-      assert.equal(told(result), answer);
+      assert.equal(answerOf(result), answer);
       if (result.kind === 'replayed') assert.deepEqual(Buffer.from(result.kept.body), Buffer.from(keptAnswer().body));
       if (result.kind === 'refused') assert.equal(result.owed.reason, EXPIRED.reason);
     });
@@ -102,45 +104,45 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
       const elsewhere = (key: string | undefined) => ({
         terms: { ...withKey(key).terms, bind: sha256('another input') },
       });
-      assert.equal(told(await settleOnce(elsewhere(undefined))), 'spent used');
-      assert.equal(told(await settleOnce(elsewhere(OTHER_KEY))), 'spent used');
-      assert.equal(told(await settleOnce(elsewhere(KEY))), 'conflict');
+      assert.equal(answerOf(await settleOnce(elsewhere(undefined))), 'spent used');
+      assert.equal(answerOf(await settleOnce(elsewhere(OTHER_KEY))), 'spent used');
+      assert.equal(answerOf(await settleOnce(elsewhere(KEY))), 'conflict');
       assert.deepEqual(await record(), before);
     });
 
   describe('a call that came while the answer was being made', () => {
     it('needs the key all the same when the first call had one', async () => {
       await standing('delivered', KEY);
-      assert.equal(told(await settleOnce(withKey(undefined), world.ledger, true)), 'spent delivered');
-      assert.equal(told(await settleOnce(withKey(OTHER_KEY), world.ledger, true)), 'spent delivered');
-      assert.equal(told(await settleOnce(withKey(KEY), world.ledger, true)), 'again joined');
+      assert.equal(answerOf(await settleOnce(withKey(undefined), world.ledger, true)), 'spent delivered');
+      assert.equal(answerOf(await settleOnce(withKey(OTHER_KEY), world.ledger, true)), 'spent delivered');
+      assert.equal(answerOf(await settleOnce(withKey(KEY), world.ledger, true)), 'replayed joined');
     });
 
     it('has nothing of it when no secret came with either', async () => {
       await standing('delivered');
-      assert.equal(told(await settleOnce({}, world.ledger, true)), 'spent delivered');
+      assert.equal(answerOf(await settleOnce({}, world.ledger, true)), 'spent delivered');
     });
   });
 
   it('the key opens the stored answer for a day', async () => {
     await standing('delivered', KEY);
     later(DAY_MS - 1);
-    assert.equal(told(await settleOnce(withKey(KEY))), 'again');
+    assert.equal(answerOf(await settleOnce(withKey(KEY))), 'replayed');
     later(1);
-    assert.equal(told(await settleOnce(withKey(KEY))), 'spent delivered');
+    assert.equal(answerOf(await settleOnce(withKey(KEY))), 'spent delivered');
   });
 
   it('an answer above the limit was not stored: 409 also with the key', async () => {
     await standing('delivered', KEY, keptAnswer(new Uint8Array(262_145)));
-    assert.equal(told(await settleOnce(withKey(KEY))), 'spent delivered');
+    assert.equal(answerOf(await settleOnce(withKey(KEY))), 'spent delivered');
   });
 
-  it('a resume is neither a settlement nor a verification, and a question from elsewhere uses no try up', async () => {
+  it('a resume is neither a settlement nor a verification, and a question without the key uses no try up', async () => {
     await standing('undelivered', KEY);
     const tries = (await record())?.tries;
     for (let question = 0; question < 20; question += 1) await settleOnce(withKey(undefined));
     assert.equal((await record())?.tries, tries);
-    assert.equal(told(await settleOnce(withKey(KEY))), 'paid');
+    assert.equal(answerOf(await settleOnce(withKey(KEY))), 'paid');
     assert.deepEqual(world.peer.names(), ['verify', 'settle']);
   });
 });

@@ -36,7 +36,7 @@ describe('copies of a proof', () => {
       await time.pass(Math.min(left, STEP_MS));
     }
   };
-  /** Its process says that it lives. */
+  /** Its process renews the lease. */
   const living = ({ record }: Paid) => createLeases(world.ledger, time).hold(record, 60_000);
   const kinds = (results: readonly SettlementResult[]): readonly string[] => [
     ...new Set(results.map(({ kind }) => kind)),
@@ -49,7 +49,7 @@ describe('copies of a proof', () => {
     world.terms = { ...world.terms, tokenDigest: 'b'.repeat(64) };
   });
 
-  it('in one process share one look at the record and have the answer of the first', async () => {
+  it('in one process share one look at the record and get the answer of the first', async () => {
     const first = await pay();
     const settler = joined();
     const copies = Array.from({ length: MOST_COPIES }, () => settler.settle(requestWith()));
@@ -65,7 +65,7 @@ describe('copies of a proof', () => {
     assert.deepEqual(world.peer.names(), ['verify', 'settle']);
   });
 
-  it('beyond the eighth hear at once that it is in flight, without a question to the store; another proof is not held up', async () => {
+  it('beyond the eighth are answered in flight at once, without a question to the store; another proof is not delayed', async () => {
     const first = await pay();
     let asked = 0;
     const reserve: PaymentLedger['reserve'] = (command) => {
@@ -96,7 +96,7 @@ describe('copies of a proof', () => {
     assert.equal((await copy).kind, 'replayed');
   });
 
-  it('hear that the first one failed, and do not try it again behind its back', async () => {
+  it('get the failure of the first one, and do not try it again', async () => {
     const first = await pay();
     const settler = joined();
     const copies = Array.from({ length: 5 }, () => settler.settle(requestWith()));
@@ -142,7 +142,7 @@ describe('copies of a proof', () => {
     assert.deepEqual(kinds(answered), ['in_flight']);
     alive.drop();
     await pass(JOIN_MS);
-    assert.equal(time.sleepers(), 0, 'and nobody looks any more');
+    assert.equal(time.sleepers(), 0, 'and nothing looks any more');
   });
 
   it('wait on while the store is silent, and have the answer when it is back', async () => {
@@ -195,7 +195,7 @@ describe('copies of a proof', () => {
     assert.equal(takes, 1);
   });
 
-  it('that came without a secret do not wait for a call that has none either: the answer would be any onlooker’s', async () => {
+  it('that came without a secret do not wait for a call that has none either: the answer could be an onlooker’s', async () => {
     const { tokenDigest: _token, ...bare } = world.terms;
     await pay({ terms: bare });
     const result = await joined().settle(requestWith({ terms: bare }));

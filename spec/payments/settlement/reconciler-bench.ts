@@ -7,19 +7,19 @@ import { rest, virtualTime } from './virtual-time.ts';
 import type { worldOfEachTest } from './world.ts';
 
 /**
- * A reconciler over a test's world, with a merchant that does as it is told. Its loop runs on a time
+ * A reconciler over a test's settlement, with a scripted backend. Its loop runs on a time
  * of its own.
  */
 export interface Bench {
-  /** Whether the merchant may be asked twice. */
+  /** Whether the backend may be asked twice. */
   repeatable: boolean;
-  /** Whether the merchant answers, or fails with 500. */
+  /** Whether the backend answers, or fails with 500. */
   answers: boolean;
-  /** Told of every delivery, which then never ends; undefined: they end. */
+  /** Called with each delivery, which then never ends; undefined: they end. */
   hang: (() => void) | undefined;
   /** What every delivery throws, if anything. */
   fault: Error | undefined;
-  /** Calls to the merchant. */
+  /** Calls to the backend. */
   exchanges: number;
   /** What was to be delivered. */
   readonly delivered: string[];

@@ -9,7 +9,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 
 describe('the reconciler and what was never delivered', () => {
   const world = worldOfEachTest();
-  const { settleOnce, pay, later, record, state, types, receipts } = world;
+  const { settleOnce, pay, later, record, state, receipts } = world;
   let bench: Bench;
   beforeEach(() => {
     bench = reconcilerBench(world);
@@ -21,7 +21,7 @@ describe('the reconciler and what was never delivered', () => {
     return result;
   };
 
-  it('a merchant that has failed six times, later and later, is asked only for the buyer', async () => {
+  it('a backend that has failed six times, with growing pauses, is asked only for the buyer', async () => {
     bench.answers = false;
     await undelivered();
     const calls: number[] = [];
@@ -38,9 +38,9 @@ describe('the reconciler and what was never delivered', () => {
     assert.equal((await settleOnce()).kind, 'paid', 'the buyer may still ask');
   });
 
-  describe('what nobody collected', () => {
+  describe('what was not collected', () => {
     for (const repeatable of [true, false])
-      it(`${repeatable ? 'and the merchant never gave' : 'and may not be sent again'} is due for a refund after a day`, async () => {
+      it(`${repeatable ? 'and the backend never answered' : 'and may not be sent again'} is due for a refund after a day`, async () => {
         bench.repeatable = repeatable;
         bench.answers = false;
         await undelivered({ repeatable });
@@ -58,12 +58,12 @@ describe('the reconciler and what was never delivered', () => {
         assert.equal(await state(), 'refundDue');
         const [receipt, ...others] = await receipts();
         assert.deepEqual([receipt?.delivered, receipt?.metadata, others.length], [false, { refundDue: true }, 0]);
-        assert.equal((await types()).filter((type) => type === 'payment.settled').length, 1);
+        assert.equal(await world.countOf('payment.settled'), 1);
         const result = await settleOnce();
         assert.ok(result.kind === 'spent' && result.state === 'refundDue');
       });
 
-    it('a hundred failed deliveries of a purchase without a secret are none: any onlooker may have caused them', async () => {
+    it('a hundred failed deliveries of a purchase without a secret are none: an onlooker may have caused them', async () => {
       for (let attempt = 0; attempt < 100; attempt += 1) await undelivered();
       later(3_600_000);
       await round();
@@ -82,7 +82,7 @@ describe('the reconciler and what was never delivered', () => {
       assert.equal(await state(), 'refundDue');
     });
 
-    it('in one rush they are none: that says nothing about the merchant', async () => {
+    it('within an hour they are no refund: one outage may cause them all', async () => {
       for (let attempt = 0; attempt < 100; attempt += 1) await undelivered();
       later(60_000);
       await round();

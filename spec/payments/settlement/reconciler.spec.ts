@@ -34,7 +34,7 @@ describe('the reconciler finishes what attempts left behind', () => {
     assert.deepEqual([await record(), await types(), world.peer.names()], [undefined, [], []]);
   });
 
-  it('a reservation that somebody took over meanwhile is not', async () => {
+  it('a reservation that was taken over meanwhile is not', async () => {
     await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);
     const due: PaymentLedger['due'] = async (limit) => {
@@ -46,7 +46,7 @@ describe('the reconciler finishes what attempts left behind', () => {
     assert.equal(await state(), 'settled');
   });
 
-  it('a reservation that became a settlement meanwhile is given back at once: nobody waits for a lease without work', async () => {
+  it('a reservation that became a settlement meanwhile is given back at once: no call waits for an idle lease', async () => {
     await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);
     const due: PaymentLedger['due'] = async (limit) => {
@@ -64,7 +64,7 @@ describe('the reconciler finishes what attempts left behind', () => {
   });
 
   describe('an uncertain settlement', () => {
-    it('found on the chain: settled, fetched from the merchant, and kept for its buyer', async () => {
+    it('found on the chain: settled, fetched from the backend, and kept for its buyer', async () => {
       await uncertain();
       world.peer.script.reconcile = async () => PAID;
       await round();
@@ -85,7 +85,7 @@ describe('the reconciler finishes what attempts left behind', () => {
       assert.equal((await types()).at(-1), 'payment.rejected');
     });
 
-    it('still open: sent again, because its buyer was told to wait for it', async () => {
+    it('still open: sent again, because its buyer waits for it', async () => {
       await uncertain();
       world.peer.script.settle = async () => PAID;
       await round();
@@ -96,7 +96,7 @@ describe('the reconciler finishes what attempts left behind', () => {
       assert.equal(await state(), 'undelivered');
     });
 
-    it('unknown: asked again later and later, and told when it takes a minute', async () => {
+    it('unknown: asked again with growing pauses, and warned of when it takes a minute', async () => {
       await uncertain();
       world.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no answer' });
       const asked: number[] = [];
@@ -127,7 +127,7 @@ describe('the reconciler finishes what attempts left behind', () => {
       assert.equal((await record())?.reason, 'answer_kept');
     });
 
-    it('whose request may not be repeated waits for its buyer, and nobody calls the merchant', async () => {
+    it('whose request may not be repeated waits for its buyer, and the backend is not called', async () => {
       bench.repeatable = false;
       await pay();
       later(LEASE_MS);
@@ -158,7 +158,7 @@ describe('the reconciler finishes what attempts left behind', () => {
     assert.equal(bench.delivered.length, 1);
   });
 
-  it('a fault with one record is told and leaves the others alone; a store that is away is told', async () => {
+  it('a fault with one record is a warning and leaves the others alone; so is a store that is away', async () => {
     await pay();
     const faulty = world.terms.payId;
     world.terms = freshTerms();
@@ -183,13 +183,5 @@ describe('the reconciler finishes what attempts left behind', () => {
     bench.fault = new Error('bug');
     await round();
     assert.deepEqual([world.held.size, bench.warnings.length], [0, 1]);
-  });
-
-  it('does nothing while the gate is closed', async () => {
-    await pay();
-    later(LEASE_MS);
-    world.gateOpen = false;
-    await round();
-    assert.equal(await state(), 'settled');
   });
 });

@@ -34,7 +34,7 @@ describe('leases', () => {
     return reservation.record;
   };
   const reservation = async (): Promise<string> =>
-    (await world.ledger.reserve({ terms: world.terms, owner: 'somebody else', leaseMs: LEASE_MS })).kind;
+    (await world.ledger.reserve({ terms: world.terms, owner: 'another', leaseMs: LEASE_MS })).kind;
   const counting = (): { readonly ledger: PaymentLedger; renewals: number } => {
     const counted = {
       renewals: 0,
@@ -86,7 +86,7 @@ describe('leases', () => {
     assert.equal((await record())?.owner, 'second');
     assert.ok(
       (await record())?.fence === 2 && ((await record())?.leaseUntil ?? 0) < world.clock,
-      'nobody renews for it',
+      'its lease is not renewed',
     );
     assert.equal(time.sleepers(), 0, 'nothing runs any more');
   });
@@ -187,7 +187,7 @@ describe('leases', () => {
     assert.equal((await world.ledger.reserve(asked)).kind, 'granted');
   });
 
-  it('a process that ends gives everything up at once, whatever the store says', async () => {
+  it('a process that ends gives everything up at once, whatever the store answers', async () => {
     leases.hold(await reserve('first'), HOUR_MS);
     await leases.releaseAll();
     assert.equal((await record())?.leaseUntil, 0);
@@ -221,7 +221,7 @@ describe('a reservation that the store never answered', () => {
   const world = worldOfEachTest();
   const { settleOnce, broken, record } = world;
 
-  /** The first reservation is carried out by a store that hangs so long that nobody hears of it. */
+  /** The first reservation is carried out by a store that hangs until its call is gone. */
   const hanging = (mayStand = true): PaymentLedger => {
     let asked = 0;
     return broken({
@@ -234,7 +234,7 @@ describe('a reservation that the store never answered', () => {
     });
   };
 
-  it('is given back as soon as the store answers: the same proof need not wait for a lease that nobody holds', async () => {
+  it('is given back as soon as the store answers: the same proof need not wait for an idle lease', async () => {
     await assert.rejects(settleOnce({}, hanging()), StoreError);
     await rest();
     assert.equal(await record(), undefined);

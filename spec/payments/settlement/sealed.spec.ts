@@ -16,12 +16,12 @@ const LEASE_MS = 7_000;
 describe('a ledger that is sealed', () => {
   const world = worldOfEachTest();
   const { settleOnce, record, later, state } = world;
-  let told: string[] = [];
+  let unreadable: string[] = [];
   beforeEach(() => {
-    told = [];
+    unreadable = [];
   });
   const withKeys = (keys: SealingKeys | undefined): PaymentLedger =>
-    sealedLedger(world.ledger, keys && createKeyRing(keys), (what) => void told.push(what));
+    sealedLedger(world.ledger, keys && createKeyRing(keys), (what) => void unreadable.push(what));
   /** An attempt that died before, or after, something was sent. */
   const left = async (at: 'reserved' | 'settling', keys: SealingKeys): Promise<PaymentRecord> => {
     const ledger = withKeys(keys);
@@ -45,7 +45,7 @@ describe('a ledger that is sealed', () => {
     }
     const [due] = await withKeys(OLD).due(10);
     assert.deepEqual(due, seen);
-    assert.deepEqual(told, []);
+    assert.deepEqual(unreadable, []);
   });
 
   it('opens with every key of its ring, and what was stored before there were keys', async () => {
@@ -54,7 +54,7 @@ describe('a ledger that is sealed', () => {
     await world.ledger.discard({ payId: plain.payId, owner: 'dead', fence: 1, step: 'x' }, []);
     await world.ledger.reserve({ terms: world.terms, owner: 'no keys', leaseMs: LEASE_MS });
     assert.equal((await withKeys(NEW).read(plain.payId))?.proof, world.terms.proof);
-    assert.deepEqual(told, []);
+    assert.deepEqual(unreadable, []);
   });
 
   it('opens nothing of another record or field', async () => {
@@ -65,11 +65,11 @@ describe('a ledger that is sealed', () => {
       read: async () => ({ ...stored, proof: stored.backendRequest, backendRequest: stored.proof }),
     };
     const ring = createKeyRing(OLD);
-    await sealedLedger(moved, ring, (what) => void told.push(what)).read(payId);
-    assert.deepEqual(told, ['proof', 'backendRequest']);
+    await sealedLedger(moved, ring, (what) => void unreadable.push(what)).read(payId);
+    assert.deepEqual(unreadable, ['proof', 'backendRequest']);
   });
 
-  it('a result goes through as without, and its end keeps nothing of it', async () => {
+  it('a settlement goes through as without, and its end keeps nothing of it', async () => {
     const result = await settleOnce({}, withKeys(OLD));
     assert.ok(result.kind === 'paid');
     const answer = keptAnswer(new Uint8Array([1, 2, 3]));
@@ -81,7 +81,7 @@ describe('a ledger that is sealed', () => {
     assert.deepEqual({ ...kept, body: [...kept.body] }, { ...answer, body: [1, 2, 3] });
     assert.equal(await withKeys(NEW).kept(stored.payId), undefined, 'one that cannot be opened is none');
     assert.equal(await withKeys(undefined).kept(stored.payId), undefined);
-    assert.deepEqual(told, ['answer', 'answer']);
+    assert.deepEqual(unreadable, ['answer', 'answer']);
   });
 
   for (const [what, keys] of [
@@ -112,7 +112,7 @@ describe('a ledger that is sealed', () => {
       });
 
       for (const reading of [{ kind: 'open' }, { kind: 'unknown', cause: 'no node' }] as const)
-        it(`it may have been sent, and the chain says ${reading.kind}: uncertain, never 402, and nothing is sent`, async () => {
+        it(`it may have been sent, and the chain shows ${reading.kind}: uncertain, never 402, and nothing is sent`, async () => {
           await left('settling', OLD);
           world.peer.script.reconcile = async () => reading;
           assert.equal((await settleOnce({}, withKeys(keys))).kind, 'uncertain');

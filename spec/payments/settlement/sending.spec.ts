@@ -63,7 +63,7 @@ describe('an answer that has begun to leave', () => {
     assert.equal((await record())?.sending, 'begun');
   });
 
-  it('of an attempt that was overtaken is marked once the other attempt has ended, and delivered by the same hand', async () => {
+  it('of an attempt that was overtaken is marked once the other attempt has ended, and delivered by the first one', async () => {
     const paid = await pay();
     later(60_000);
     const other = await pay();
@@ -91,7 +91,7 @@ describe('an answer that has begun to leave', () => {
     assert.deepEqual([pauses.length, Math.max(...pauses)], [away, 100]);
   });
 
-  it('and whose process died before it wrote so: the first who finds it tells the operator', async () => {
+  it('and whose process died before it wrote so: the first attempt that finds it writes a receipt', async () => {
     await dies(await pay());
     assert.equal((await settleOnce()).kind, 'paid');
     assert.deepEqual(await uncertain(), [[false, true]]);
@@ -109,8 +109,8 @@ describe('an answer that has begun to leave', () => {
     await dies(await pay({ repeatable: false }));
     assert.equal((await settleOnce({ repeatable: false })).kind, 'paid');
     const [newest, ...others] = await receipts();
-    const told = [newest, ...others].find(({ payment } = {} as never) => payment?.replayKey === world.terms.payId);
-    assert.deepEqual([told?.metadata?.deliveryUncertain, told?.metadata?.answerKept], [true, true]);
+    const found = [newest, ...others].find(({ payment } = {} as never) => payment?.replayKey === world.terms.payId);
+    assert.deepEqual([found?.metadata?.deliveryUncertain, found?.metadata?.answerKept], [true, true]);
   });
 
   it('stays uncertain through later attempts that fail, until one delivers', async () => {

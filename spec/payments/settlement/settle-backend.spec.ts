@@ -5,11 +5,11 @@ import { StoreError } from '../../../src/store/port/store.ts';
 import { PAID } from './scripted-rail.ts';
 import { worldOfEachTest } from './world.ts';
 
-describe('the merchant before the money', () => {
+describe('the connection to the backend before the money', () => {
   const world = worldOfEachTest();
   const { settleOnce, record, receipts, types, broken } = world;
 
-  it('cannot be reached: nothing is settled, kept or told, and the same proof pays when he is back', async () => {
+  it('cannot be had: nothing is settled, kept or recorded, and the same proof pays later', async () => {
     world.reachable = false;
     const { cause: _cause, ...result } = (await settleOnce()) as Extract<SettlementResult, { kind: 'postponed' }>;
     assert.deepEqual(result, { kind: 'postponed', reason: 'backend_unreachable' });
@@ -20,7 +20,7 @@ describe('the merchant before the money', () => {
     assert.equal((await settleOnce()).kind, 'paid');
   });
 
-  it('is asked when the rail has said yes and before anything is written that another process could settle', async () => {
+  it('is held after the rail verified and before anything is written that another process could settle', async () => {
     const seen: string[] = [];
     const reserveBackend = async () => {
       seen.push(`${world.peer.names().join()} ${(await record())?.state}`);
@@ -34,7 +34,7 @@ describe('the merchant before the money', () => {
     assert.deepEqual(seen, ['verify reserved', 'settling with 1']);
   });
 
-  it('his connection goes with the payment, for its delivery', async () => {
+  it('goes with the payment, for its delivery', async () => {
     const result = await settleOnce();
     assert.ok(result.kind === 'paid' && result.held !== undefined);
     assert.equal(world.connections, 1);
@@ -53,13 +53,13 @@ describe('the merchant before the money', () => {
     ],
     ['the rail throws', () => (world.peer.script.settle = () => Promise.reject(new Error('bug')))],
   ] as const)
-    it(`his connection is given back: ${why}`, async () => {
+    it(`is given back: ${why}`, async () => {
       prepare();
       assert.notEqual((await settleOnce()).kind, 'paid');
       assert.equal(world.connections, 0);
     });
 
-  it('his connection is given back: the gate closes, and the store is away', async () => {
+  it('is given back: the gate closes, and the store is away', async () => {
     const reserveBackend = () => {
       world.gateOpen = false;
       return world.reserveBackend();
@@ -70,7 +70,7 @@ describe('the merchant before the money', () => {
     assert.equal(world.connections, 0);
   });
 
-  it('cannot be reached when a withdrawn payment begins anew: it stays withdrawn, for the same proof', async () => {
+  it('cannot be had when a withdrawn payment begins anew: it stays withdrawn, for the same proof', async () => {
     world.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
     assert.equal((await settleOnce()).kind, 'postponed');
     assert.equal(world.connections, 0);
@@ -83,7 +83,7 @@ describe('the merchant before the money', () => {
     assert.equal((await settleOnce()).kind, 'paid');
   });
 
-  it('is not asked for what was paid before', async () => {
+  it('is not needed for what was paid before', async () => {
     const result = await settleOnce();
     assert.ok(result.kind === 'paid');
     result.held?.release();

@@ -34,7 +34,7 @@ describe('a payer with as many settlements under way as one may have', () => {
     await Promise.all(first);
   };
 
-  it('is told to come again, and nothing was asked, sent or kept; the same proof then buys', async () => {
+  it('is crowded, and nothing was asked, sent or kept; the same proof then buys', async () => {
     await fillUp();
     const result = settler.settle(requestWith());
     await rest();
@@ -62,7 +62,7 @@ describe('a payer with as many settlements under way as one may have', () => {
     await finish();
   });
 
-  it('has places for copies of one proof as for one', async () => {
+  it('needs one slot for all copies of a proof', async () => {
     const copies = joining(settler, world.ledger, time);
     const same = Array.from({ length: 3 * PAYER_SETTLEMENTS }, () => copies.settle(requestWith()));
     await rest();

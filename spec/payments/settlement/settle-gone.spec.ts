@@ -17,7 +17,7 @@ describe('a call whose client is gone', () => {
     leaving = new AbortController();
   });
 
-  it('before it is reserved: asks nobody and writes nothing', async () => {
+  it('before it is reserved: asks no peer and writes nothing', async () => {
     leaving.abort();
     assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind: 'gone' });
     assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
@@ -61,7 +61,7 @@ describe('a call whose client is gone', () => {
     assert.deepEqual(await copy, { kind: 'gone' });
   });
 
-  it('whoever has no buyer at all begins nothing', async () => {
+  it('without any buyer begins nothing', async () => {
     assert.deepEqual(await settleOnce({ left: undefined }), { kind: 'gone' });
     assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
   });
@@ -90,7 +90,7 @@ describe('a proof that the provider refused', () => {
     assert.ok(late.kind === 'refused' && late.owed.reason === 'invalid_exact_evm_payload_authorization_valid_before');
   });
 
-  it('says nothing of another proof with the same replay key', async () => {
+  it('does not count for another proof with the same replay key', async () => {
     world.peer.script.verify = async () => NO_FUNDS;
     await settleOnce({ proof: 'BBBBBBBBBBBBBBBBBBBBBB' });
     world.peer.script.verify = async () => ({ kind: 'valid' });

@@ -48,10 +48,10 @@ describe('a purchase with a mandate', () => {
     assert.equal(await left(), 40);
     world.peer.asked.length = 0;
     assert.deepEqual(await otherPayment(), { kind: 'mandate_used', reason: 'replayed' });
-    assert.deepEqual(world.peer.names(), [], 'nobody was asked to pay');
+    assert.deepEqual(world.peer.names(), [], 'the rail was not asked');
   });
 
-  it('is refused for its budget before anybody is asked', async () => {
+  it('is refused for its budget before the rail is asked', async () => {
     assert.equal((await settleOnce()).kind, 'paid');
     world.peer.asked.length = 0;
     assert.deepEqual(await settleOnce({ terms: another('41') }), { kind: 'mandate_used', reason: 'budget_exceeded' });
@@ -70,12 +70,6 @@ describe('a purchase with a mandate', () => {
     assert.equal((await otherPayment()).kind, 'paid');
   });
 
-  it('has it back when the gas is gone before anything is begun', async () => {
-    world.peer.script.verify = async () => ({ kind: 'unfunded', cause: 'no gas' });
-    assert.equal((await settleOnce()).kind, 'postponed');
-    assert.equal(await left(), 100);
-  });
-
   it('is held by a settlement that was withdrawn, which only its own proof goes on with, until the chain shows it worthless', async () => {
     world.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
     assert.equal((await settleOnce()).kind, 'postponed');
@@ -88,28 +82,35 @@ describe('a purchase with a mandate', () => {
     assert.deepEqual([await state(), await left()], ['refused', 100]);
   });
 
-  it('has it back when the rail gives no verdict, the merchant cannot be reached, and the gate closes', async () => {
-    world.reachable = false;
-    assert.equal((await settleOnce()).kind, 'postponed');
-    assert.equal(await left(), 100);
-    world.reachable = true;
-    world.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'down' });
-    assert.equal((await settleOnce()).kind, 'unavailable');
-    assert.equal(await left(), 100);
-    world.peer.script.verify = async () => {
-      world.gateOpen = false;
-      return { kind: 'valid' };
-    };
-    assert.equal((await settleOnce()).kind, 'gate_closed');
-    assert.equal(await left(), 100);
-  });
-
-  it('has it back when the chain says that the payment is worthless', async () => {
-    world.peer.script.settle = async () => EXPIRED;
-    assert.equal((await settleOnce()).kind, 'refused');
-    assert.equal(await state(), 'refused');
-    assert.equal(await left(), 100);
-  });
+  const RELEASES: readonly (readonly [string, () => void, SettlementResult['kind']])[] = [
+    [
+      'the gas is gone',
+      () => (world.peer.script.verify = async () => ({ kind: 'unfunded', cause: 'no gas' })),
+      'postponed',
+    ],
+    ['the backend is away', () => (world.reachable = false), 'postponed'],
+    [
+      'the rail has no verdict',
+      () => (world.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'down' })),
+      'unavailable',
+    ],
+    [
+      'the gate closes',
+      () =>
+        (world.peer.script.verify = async () => {
+          world.gateOpen = false;
+          return { kind: 'valid' };
+        }),
+      'gate_closed',
+    ],
+    ['the chain shows the payment worthless', () => (world.peer.script.settle = async () => EXPIRED), 'refused'],
+  ];
+  for (const [why, prepare, kind] of RELEASES)
+    it(`has its share back when ${why}`, async () => {
+      prepare();
+      assert.equal((await settleOnce()).kind, kind);
+      assert.equal(await left(), 100);
+    });
 
   it('holds its share while the outcome is open; a reconciler that finds the payment spends it', async () => {
     world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
@@ -179,7 +180,7 @@ describe('a purchase with a mandate', () => {
     assert.equal(world.peer.names().filter((name) => name === 'settle').length, 1);
   });
 
-  it('never goes on with a reservation that somebody left without one: it would be settled and use nothing up', async () => {
+  it('never goes on with a reservation that was left without one: it would settle and use nothing up', async () => {
     const { mandate: _none, ...terms } = world.terms;
     await world.ledger.reserve({ terms, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);
@@ -212,7 +213,7 @@ describe('a purchase with a mandate', () => {
   });
 });
 
-describe('a call that is let through without a mandate, for the sake of a record that is gone', () => {
+describe('a call that is let through without a mandate, for a record that is gone', () => {
   const world = worldOfEachTest();
   const { settleOnce, record } = world;
   const bring = (changes: Partial<SettlementRequest> = {}): Promise<SettlementResult> =>
@@ -239,7 +240,7 @@ describe('a call that is let through without a mandate, for the sake of a record
     await neverSettled();
   });
 
-  it('is given what the chain shows as paid: it was admitted before the store lost its memory', async () => {
+  it('is given what the chain shows as paid: it was admitted before the store lost its data', async () => {
     world.peer.script.reconcile = async () => PAID;
     const result = await bring();
     assert.ok(result.kind === 'paid' && result.record.recovered === 'chain' && result.record.mandate === undefined);

@@ -13,7 +13,7 @@ const UNKNOWN: Reading = { kind: 'unknown', cause: 'no answer' };
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /**
- * Whether the store forgot a payment is found out in two ways: the nonce is said to be spent, or
+ * Two signs that the store lost a payment: the rail reports the nonce as spent, or
  * the proof is too old to be new.
  */
 const SIGNS = ['spent', 'late'] as const;
@@ -59,7 +59,7 @@ describe('an authorization without a record that may have paid us', () => {
   });
 
   for (const sign of SIGNS)
-    it(`${sign} and paid: the record is made again, says so, and is no second settlement`, async () => {
+    it(`${sign} and paid: the record is made again, marked so, and is no second settlement`, async () => {
       const result = await bring(sign, PAID);
       assert.ok(result.kind === 'paid');
       const { state, recovered, evidence, transaction } = result.record;
@@ -103,13 +103,13 @@ describe('an authorization without a record that may have paid us', () => {
     assert.deepEqual(world.peer.names(), []);
   });
 
-  it('paid, and the store dies over it: uncertain, and the next attempt finds it', async () => {
+  it('paid, and the store dies then: uncertain, and the next attempt finds it', async () => {
     const advance: PaymentLedger['advance'] = (command) =>
       command.to === 'settled' ? silent() : world.ledger.advance(command);
     const result = await bring('spent', PAID, broken({ advance }));
     assert.equal(result.kind, 'uncertain');
     assert.equal((await bring('spent', PAID)).kind, 'paid');
-    assert.equal((await types()).filter((type) => type === 'payment.settled').length, 1);
+    assert.equal(await world.countOf('payment.settled'), 1);
   });
 
   it('a fault of the proof does not count against a record: an uncertain settlement is reconciled whatever its age', async () => {

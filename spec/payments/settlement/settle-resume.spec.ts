@@ -15,7 +15,7 @@ describe('the gate', () => {
     assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
   });
 
-  it('that closes while the rail verifies: nothing is sent, and the proof works at once on the next pod', async () => {
+  it('that closes while the rail verifies: nothing is sent, and the proof works at once on the next process', async () => {
     world.peer.script.verify = async () => {
       world.gateOpen = false;
       return { kind: 'valid' };
@@ -48,20 +48,20 @@ describe('a payment that was not delivered', () => {
     await world.failDelivery(result, { backendStatus: 0, requestWritten, repeatable: false });
   };
 
-  it('is collected when the merchant may be asked twice', async () => {
+  it('is collected when the backend may be asked twice', async () => {
     await fail(true);
     assert.equal((await settleOnce()).kind, 'paid');
     assert.deepEqual(world.peer.names(), ['verify', 'settle']);
   });
 
-  it('is not sent twice to a merchant who may not be', async () => {
+  it('is not sent twice when the backend may not be asked twice', async () => {
     await fail(true);
     const result = await settleOnce({ repeatable: false });
     assert.ok(result.kind === 'spent' && result.state === 'undelivered');
     assert.equal((await record())?.leaseUntil, 0);
   });
 
-  it('is sent when it certainly never reached the merchant, once: a crash on the way must not let it out again', async () => {
+  it('is sent once when it certainly never reached the backend: after a crash it is not sent again', async () => {
     await fail(false);
     assert.equal((await settleOnce({ repeatable: false })).kind, 'paid');
     later(8_000);
@@ -69,7 +69,7 @@ describe('a payment that was not delivered', () => {
     assert.ok(result.kind === 'spent' && result.state === 'undelivered');
   });
 
-  it('whose buyer left is handed the answer that was kept, without another call to the merchant, whatever the method', async () => {
+  it('whose buyer left gets the answer that was kept, without another call to the backend, whatever the method', async () => {
     const result = await pay();
     const answer = keptAnswer();
     const left = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: false } as const;
@@ -79,10 +79,10 @@ describe('a payment that was not delivered', () => {
     assert.deepEqual({ ...again.kept, body: [...(again.kept?.body ?? [])] }, { ...answer, body: [...answer.body] });
     later(8_000);
     const afterCrash = await settleOnce({ repeatable: false });
-    assert.ok(afterCrash.kind === 'paid' && afterCrash.kept !== undefined, 'and is not lost on a second way');
+    assert.ok(afterCrash.kind === 'paid' && afterCrash.kept !== undefined, 'and is not lost after a crash');
   });
 
-  it('and whose attempt died before it could say so: a method that may not be repeated waits as undelivered, for its merchant', async () => {
+  it('and whose attempt died before it recorded that: a method that may not be repeated waits as undelivered', async () => {
     await pay();
     later(8_000);
     const result = await settleOnce({ repeatable: false });
@@ -95,7 +95,7 @@ describe('a payment that was not delivered', () => {
     );
   });
 
-  it('a key that comes with a later call locks nobody out: an onlooker may have brought it', async () => {
+  it('a key that comes with a later call locks no buyer out: an onlooker may have brought it', async () => {
     await fail(true);
     assert.equal((await settleOnce({ terms: { ...world.terms, keyDigest: sha256('a key') } })).kind, 'paid');
     assert.equal((await record())?.keyDigest, undefined);
@@ -103,11 +103,11 @@ describe('a payment that was not delivered', () => {
     assert.equal((await settleOnce()).kind, 'paid');
   });
 
-  it('a copy that only waited for it does not try again: the merchant must not bear a herd', async () => {
+  it('a copy that only waited for it does not try again: the backend must not get all copies', async () => {
     await fail(true);
     const copy = await world.settler().settle(world.requestWith(), true);
     assert.ok(copy.kind === 'failed' && copy.retryable);
-    assert.equal((await settleOnce()).kind, 'paid', 'who comes by himself collects');
+    assert.equal((await settleOnce()).kind, 'paid', 'a later call collects');
   });
 
   it('written, but every reply lost: the request has not left, so the same proof collects whatever the method', async () => {

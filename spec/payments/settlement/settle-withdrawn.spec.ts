@@ -12,18 +12,13 @@ describe('a rail that cannot pay gas', () => {
   const world = worldOfEachTest();
   const { settleOnce, record, types, receipts } = world;
 
-  it('known before anything is written: postponed, and nothing stays behind', async () => {
+  it('known before anything is written: postponed, nothing stays behind, and the same proof pays later', async () => {
     world.peer.script.verify = async () => UNFUNDED;
     assert.partialDeepStrictEqual(await settleOnce(), POSTPONED);
     assert.equal(await record(), undefined);
     assert.deepEqual(world.peer.names(), ['verify']);
     assert.deepEqual([await types(), await receipts()], [[], []]);
     assert.equal(world.held.size, 0);
-  });
-
-  it('the same proof is taken once there is gas', async () => {
-    world.peer.script.verify = async () => UNFUNDED;
-    await settleOnce();
     world.peer.script.verify = async () => ({ kind: 'valid' });
     assert.equal((await settleOnce()).kind, 'paid');
   });
@@ -53,7 +48,7 @@ describe('a settlement that was withdrawn', () => {
     assert.equal(world.held.size, 0);
   });
 
-  it('begins anew with the same proof: the chain is asked first, and the rail hears of what was withdrawn', async () => {
+  it('begins anew with the same proof: the chain is asked first, and the rail learns what was withdrawn', async () => {
     assert.equal((await settleOnce()).kind, 'paid');
     assert.deepEqual(world.peer.asked, [
       { what: 'reconcile', amount: '7', knownTransaction: HASH },
@@ -168,7 +163,7 @@ describe('a withdrawal that cannot be written', () => {
     assert.equal(await state(), 'settling');
   });
 
-  it('another attempt took over meanwhile: that one has the say', async () => {
+  it('another attempt took over meanwhile: that one decides', async () => {
     world.peer.script.settle = async () => {
       later(20_000);
       world.peer.script.settle = async () => PAID;

@@ -33,7 +33,7 @@ describe('the settler', () => {
     assert.deepEqual(world.flushed, [], 'nothing went another way');
   });
 
-  it('tells every step of a payment when it has passed it', async () => {
+  it('reports each step of a payment when it has passed it', async () => {
     const steps = stepsOf(PAYMENT_CHANNEL, world.terms.payId);
     world.peer.script.settle = async (write) => {
       await write({ hash: HASH, raw: '0xraw' });
@@ -58,7 +58,7 @@ describe('the settler', () => {
     assert.deepEqual([...world.held], []);
   });
 
-  it('a facilitator that only says that the nonce is used: paid without a transaction, and the receipt says so', async () => {
+  it('a facilitator that only reports the nonce as used: paid without a transaction, unconfirmed in the receipt', async () => {
     world.peer.script.settle = async () => ({ kind: 'settled', evidence: 'nonce' });
     const result = await settleOnce();
     assert.ok(result.kind === 'paid' && result.record.transaction === undefined);
@@ -106,7 +106,7 @@ describe('the settler', () => {
       assert.equal(await record(), undefined);
     });
 
-    it('by a call that lost its lease meanwhile: not its word to say', async () => {
+    it('by a call that lost its lease meanwhile: in flight', async () => {
       world.peer.script.verify = async () => {
         later(20_000);
         world.peer.script.verify = async () => ({ kind: 'valid' });
@@ -131,7 +131,7 @@ describe('the settler', () => {
         recorded: false,
       });
       assert.deepEqual(world.peer.names(), ['verify', 'settle']);
-      assert.deepEqual(await receipts(), [], 'nobody paid');
+      assert.deepEqual(await receipts(), [], 'nothing was paid');
     });
 
     it('that another attempt has overtaken are in flight, those that the store does not take uncertain, never a 402', async () => {
@@ -160,10 +160,7 @@ describe('the settler', () => {
     await assert.rejects(world.settler(broken({ advance: world.away })).settle(placed), StoreError);
     assert.deepEqual(world.peer.names(), ['verify']);
     placed.journal.flush();
-    assert.deepEqual(
-      world.flushed.map(({ type }) => type),
-      ['resource.requested'],
-    );
+    assert.deepEqual(world.flushedTypes(), ['resource.requested']);
     await assert.rejects(settleOnce({}, broken({ reserve: silent })), StoreError);
   });
 
@@ -174,10 +171,6 @@ describe('the settler', () => {
     const kept = await record();
     assert.equal(kept?.keyDigest, world.terms.keyDigest);
     assert.ok(!JSON.stringify(kept).includes(key));
-    assert.notEqual(
-      keyDigest('a', 'b'),
-      keyDigest('ab', ''),
-      'where the payment ends and the key begins is told apart',
-    );
+    assert.notEqual(keyDigest('a', 'b'), keyDigest('ab', ''), 'the border between payment and key counts');
   });
 });

@@ -45,8 +45,8 @@ const OFFER: PaymentRequirements = {
 };
 
 /**
- * A settlement for each test: a real ledger on a clock that the test moves, and a scripted rail. Call
- * it at the top of a `describe`; what it returns always belongs to the present test.
+ * A settlement for each test: a real ledger on a clock that the test moves, and a scripted rail.
+ * Call it at the top of a `describe`; what it returns always belongs to the present test.
  */
 export function worldOfEachTest() {
   const world = {
@@ -180,6 +180,8 @@ export function worldOfEachTest() {
   const state = async (): Promise<string | undefined> => (await record())?.state;
   const types = async (): Promise<readonly string[]> =>
     (await world.store.feed.page({ limit: 100 })).events.map(({ type }) => type).toReversed();
+  const countOf = async (type: string): Promise<number> => (await types()).filter((one) => one === type).length;
+  const flushedTypes = (): readonly string[] => world.flushed.map(({ type }) => type);
   const receipts = async (): Promise<readonly Receipt[]> => (await world.store.receipts.page({ limit: 100 })).receipts;
   /** The ledger with some methods replaced. */
   const broken = (methods: Partial<PaymentLedger>): PaymentLedger => ({ ...world.ledger, ...methods });
@@ -192,7 +194,8 @@ export function worldOfEachTest() {
   };
   return Object.assign(world, {
     ...{ leases, journal, reserveBackend, requestWith, settler, settleOnce, pay },
-    ...{ recorder, facts, deliver, failDelivery, later, record, state, types, receipts, broken, silent, away },
+    ...{ recorder, facts, deliver, failDelivery, later, record, state, broken, silent, away },
+    ...{ types, countOf, flushedTypes, receipts },
   });
 }
 
