@@ -5,28 +5,28 @@ import { UsageError } from '../../src/cli/exit-code.ts';
 import { RETRY_WINDOW_MS } from '../../src/payments/ledger/transitions.ts';
 import { leaveToOperator } from '../../src/payments/settlement/reconciler.ts';
 import { HASH } from '../payments/settlement/scripted-rail.ts';
-import { tillOfEachTest } from '../payments/settlement/till.ts';
+import { worldOfEachTest } from '../payments/settlement/world.ts';
 
 describe('acg reconcile --decide', () => {
-  const till = tillOfEachTest();
-  const { take, record, receipts, types, later } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, record, receipts, types, later } = world;
   const decide = (was: 'paid' | 'unpaid', transaction?: string) =>
-    decided(till.ledger, { payId: till.terms.payId, was, ...(transaction === undefined ? {} : { transaction }) });
+    decided(world.ledger, { payId: world.terms.payId, was, ...(transaction === undefined ? {} : { transaction }) });
 
   beforeEach(async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    await take();
-    till.clock = till.terms.validBefore * 1_000 + RETRY_WINDOW_MS;
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    await settleOnce();
+    world.clock = world.terms.validBefore * 1_000 + RETRY_WINDOW_MS;
     const open = await record();
     assert.ok(open !== undefined);
-    await leaveToOperator(till.ledger, open, () => undefined);
+    await leaveToOperator(world.ledger, open, () => undefined);
     assert.equal((await record())?.state, 'unresolved');
   });
 
   it('paid: it is settled on his word, its buyer collects it for a day, and the receipt says so', async () => {
     await decide('paid', HASH);
     const { state, evidence, transaction, settledAt } = (await record()) ?? {};
-    assert.deepEqual([state, evidence, transaction, settledAt], ['settled', 'operator', HASH, till.clock]);
+    assert.deepEqual([state, evidence, transaction, settledAt], ['settled', 'operator', HASH, world.clock]);
     const [receipt, ...others] = await receipts();
     assert.deepEqual(
       [receipt?.payment?.status, receipt?.payment?.externalReference, receipt?.delivered, others.length],
@@ -34,9 +34,9 @@ describe('acg reconcile --decide', () => {
     );
     assert.equal((await types()).at(-1), 'payment.settled');
     later(1_000);
-    const sale = await take();
-    assert.ok(sale.kind === 'paid');
-    await till.desk().delivered(sale.record, till.facts(sale));
+    const result = await settleOnce();
+    assert.ok(result.kind === 'paid');
+    await world.deliver(result);
     assert.equal((await receipts())[0]?.delivered, true);
   });
 
@@ -46,14 +46,14 @@ describe('acg reconcile --decide', () => {
     assert.deepEqual([state, evidence], ['refused', 'operator']);
     assert.deepEqual(await receipts(), []);
     assert.equal((await types()).at(-1), 'payment.rejected');
-    const sale = await take();
-    assert.ok(sale.kind === 'refused' && sale.owed.phase === 'settle');
+    const result = await settleOnce();
+    assert.ok(result.kind === 'refused' && result.owed.phase === 'settle');
   });
 
   it('is made once, and only of what waits for it', async () => {
     await decide('unpaid');
     await assert.rejects(decide('paid'), /is refused: it waits for no decision/);
-    await assert.rejects(decided(till.ledger, { payId: '0'.repeat(64), was: 'paid' }), /not known/);
+    await assert.rejects(decided(world.ledger, { payId: '0'.repeat(64), was: 'paid' }), /not known/);
   });
 
   it('wants to be told what exactly', () => {

@@ -4,8 +4,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 export function stepsOf(channel: string, payId: string): { end(): readonly string[] } {
   const steps: string[] = [];
   const note = (message: unknown): void => {
-    const told = message as { readonly step: string; readonly payId: string };
-    if (told.payId === payId) steps.push(told.step);
+    const passed = message as { readonly step: string; readonly payId: string };
+    if (passed.payId === payId) steps.push(passed.step);
   };
   subscribe(channel, note);
   return {

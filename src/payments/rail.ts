@@ -1,25 +1,21 @@
-import type { PaidEvidence, WorthlessEvidence } from './ledger/ledger.ts';
-
 /**
- * What every way of moving money has in common, whatever protocol its proofs and offers are written
- * in: `Payload` and `Offer` are that protocol's own types.
+ * The port of a way to move money, for proofs and offers of any protocol: `Payload` and `Offer` are
+ * the types of that protocol. The settlement uses it, folders of payments/x402 implement it.
  */
+
+import type { PaidEvidence, WorthlessEvidence } from './ledger/ledger.ts';
 
 /** A proof that passed the local checks. */
 export interface Proof<Payload> {
   readonly payId: string;
   readonly payload: Payload;
-  /**
-   * 65 bytes recovered to `from` here; `contract`: left to the chain (ERC-1271, or the local check
-   * is switched off).
-   */
+  /** `account`: recovered to `from` here; `contract`: left to the chain (ERC-1271, or no check). */
   readonly signedBy: 'account' | 'contract';
 }
 
 /**
- * `nonceSpent`: the refusal says that the authorization was used before, which may mean that we
- * were paid. `unfunded`: nothing is wrong with the proof, and who would have to send it cannot pay
- * the gas now.
+ * `nonceSpent`: the refusal states that the authorization was used before, so it may have paid us.
+ * `unfunded`: the proof is right, and the account that would send it cannot pay the gas now.
  */
 export type RailVerdict =
   | { readonly kind: 'valid' }
@@ -27,19 +23,14 @@ export type RailVerdict =
   | { readonly kind: 'unfunded'; readonly cause: string }
   | { readonly kind: 'unavailable'; readonly cause: string };
 
-/**
- * The authorization moved the money to us. The hash is unknown only when the evidence is `nonce`.
- */
+/** The authorization moved the money to us. Only evidence `nonce` comes without a hash. */
 export interface Settled {
   readonly kind: 'settled';
   readonly evidence: PaidEvidence;
   readonly transaction?: string;
 }
 
-/**
- * A promise that the authorization can never move money to us any more (contract 4.3, the 402
- * promise).
- */
+/** The authorization can never move money to us any more (contract 4.3, the 402 promise). */
 export interface Worthless {
   readonly kind: 'refused';
   readonly reason: string;
@@ -48,9 +39,9 @@ export interface Worthless {
 }
 
 /**
- * Nothing of this payment is on its way: whatever was ever signed for it, every node that was asked
- * to send it said readably that it keeps nothing of it, and nothing else was tried. `transaction`
- * is the last one that was signed, if one was.
+ * Nothing of this payment is on its way: each node that was asked to send a transaction of it
+ * answered readably that it keeps nothing of it, and nothing else was tried. `transaction` is the
+ * last one that was signed, if any.
  */
 export interface Withdrawn {
   readonly kind: 'withdrawn';
@@ -58,20 +49,14 @@ export interface Withdrawn {
   readonly transaction?: string;
 }
 
-/**
- * Everything that is neither proven paid, worthless nor unsent is `uncertain`; `failed`: its
- * transaction had its block and moved nothing.
- */
+/** `uncertain` is everything else; `failed`: its transaction had its block and moved nothing. */
 export type Settlement =
   | Settled
   | Worthless
   | Withdrawn
   | { readonly kind: 'uncertain'; readonly cause: string; readonly transaction?: string; readonly failed?: true };
 
-/**
- * What the chain shows for an authorization. `open`: unspent and still valid, so sending it (again)
- * is safe; `unknown`: no reading.
- */
+/** What the chain shows for an authorization. `open`: unspent and valid, so it may be sent. */
 export type Reading =
   | Settled
   | Worthless
@@ -87,39 +72,37 @@ export interface SignedTransaction {
 /** What is known about a payment before this attempt to settle it. */
 export interface SettlementHistory {
   /**
-   * True when an earlier attempt may have sent it. A refusal of this attempt then proves nothing
-   * (the earlier one may be why the payer's balance is gone), so only the chain can make it
-   * `refused`.
+   * An earlier attempt may have sent it. A refusal of this attempt proves nothing then (the earlier
+   * one may have spent the payer's balance), so only the chain can make it `refused`.
    */
   readonly sentBefore: boolean;
   /**
-   * True when what an earlier attempt signed was withdrawn. Nothing is known to be under way then,
-   * but only the chain can make it `refused`: a node may hold the transaction although it said no.
+   * What an earlier attempt signed was withdrawn. Nothing is known to be under way then, but only
+   * the chain can make it `refused`: a node may hold the transaction although it refused it.
    */
   readonly withdrawnBefore?: boolean;
   /**
-   * What the record is known by, 32 bytes as hex without 0x: a rail that sends transactions of its
-   * own puts it behind the call, so that the chain says whose the payment was after a loss of the
-   * store.
+   * 32 bytes as hex without 0x. A rail that sends its own transactions puts it behind the call, so
+   * that the chain shows whose the payment was after a loss of the store.
    */
   readonly mark?: string;
 }
 
 /**
- * How a node lies by silence. `stall`: it shows no new blocks. `clock`: our own clock is wrong by
- * the blocks, so every window is judged wrongly. `missing`: it shows that a payment's transaction
- * succeeded and not what that logged, so no payment can be told from none.
+ * Faults of a node that answers. `stall`: it shows no new blocks. `clock`: our clock differs from
+ * the blocks, so each window is judged wrongly. `missing`: it shows that a transaction succeeded
+ * and not its logs, so no payment can be recognised.
  */
 export const CHAIN_FAULTS = ['stall', 'clock', 'missing'] as const;
 export type ChainFaultKind = (typeof CHAIN_FAULTS)[number];
 
-/** The cause is for the log. */
+/** One such fault; the cause is for the log. */
 export interface ChainFault {
   readonly kind: ChainFaultKind;
   readonly cause: string;
 }
 
-/** What the readings of a chain say of the node that gave them. */
+/** What the readings of a chain show about its node. */
 export interface ChainState {
   readonly faults: readonly ChainFault[];
   /** Milliseconds since a new head was first seen. Undefined before. */
@@ -132,19 +115,14 @@ export interface RailFault {
   readonly cause: string;
 }
 
-/**
- * A way money moves. It can refuse what the local checks accepted, never accept what they refused.
- */
+/** A way to move money. It can refuse what the local checks accepted, but not the reverse. */
 export interface PaymentRail<Payload, Offer> {
   readonly facilitator: 'local' | 'remote';
-  /** Whether `reconcile` can ask a chain; without one it knows only what the facilitator says. */
+  /** Whether `reconcile` asks a chain; otherwise it has only the facilitator's claims. */
   readonly seesChain: boolean;
   /** Deadline 5 s. Moves nothing. */
   verify(proof: Proof<Payload>, offer: Offer): Promise<RailVerdict>;
-  /**
-   * Deadline 60 s. `writeAhead` is awaited between signing and broadcasting; when it fails nothing
-   * is sent.
-   */
+  /** Deadline 60 s. `writeAhead` runs before the broadcast; when it fails nothing is sent. */
   settle(
     proof: Proof<Payload>,
     offer: Offer,
@@ -152,9 +130,9 @@ export interface PaymentRail<Payload, Offer> {
     history?: SettlementHistory,
   ): Promise<Settlement>;
   /**
-   * What the chain shows for this authorization now (deadline 3 s). `knownTransaction` from an
-   * earlier attempt, if any. Without a chain, and only for what may have been sent before, a
-   * facilitator's "nonce already used" counts as paid.
+   * What the chain shows for this authorization now, deadline 3 s. `knownTransaction`: of an
+   * earlier attempt. Without a chain, a facilitator's "nonce already used" counts as paid, but only
+   * for what may have been sent before.
    */
   reconcile(
     proof: Proof<Payload>,
@@ -163,22 +141,15 @@ export interface PaymentRail<Payload, Offer> {
     history?: SettlementHistory,
   ): Promise<Reading>;
   /**
-   * The mark of the transaction that paid, when this rail sent it; undefined when it did not, or
-   * sent it without one. Anyone may submit an authorization with any mark, so nothing of another
-   * sender is believed. Absent where a rail sends nothing itself.
+   * The mark of the transaction that paid, when this rail sent it with one; otherwise undefined,
+   * because another sender may put any mark. Absent where a rail sends nothing itself.
    * @throws when the node does not answer
    */
   markOf?(transaction: string): Promise<string | undefined>;
   /** For readiness: undefined when all is well. */
   check(): Promise<RailFault | undefined>;
-  /**
-   * What is known to be wrong with the chain's node or with our clock, and how old its newest block
-   * is. Absent without a chain.
-   */
+  /** The faults of the chain's node and of our clock, and the age of its newest block. */
   chainState?(): ChainState;
-  /**
-   * How many payments the gas lasts for, as `check` found last. Undefined before, and absent where
-   * somebody else pays the gas.
-   */
+  /** Payments that the gas lasts for, as `check` found last; absent where another pays the gas. */
   transfersLeft?(): number | undefined;
 }

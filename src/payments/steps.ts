@@ -1,9 +1,10 @@
+/** The named steps of a paid call, which tracing and tests follow over a diagnostics channel. */
+
 import { channel } from 'node:diagnostics_channel';
 
 /**
- * The steps of a paid call, in order. Whoever subscribes to the diagnostics channel `acg.payment`
- * is told of each one at once, in the same turn: `{ step, payId }`. Tracing uses it, and so do the
- * tests that end the process exactly there.
+ * The steps in order. A subscriber of `acg.payment` gets `{ step, payId }` at once, in the same
+ * turn, so a test can end the process exactly there.
  */
 export type PaymentStep =
   | 'reserved'
@@ -22,7 +23,7 @@ export const PAYMENT_CHANNEL = 'acg.payment';
 
 const payments = channel(PAYMENT_CHANNEL);
 
-/** Says that a paid call has passed a step; costs a comparison when nobody listens. */
+/** Reports that a paid call has passed a step; without a subscriber it costs a comparison. */
 export function passed(step: PaymentStep, payId: string): void {
   if (payments.hasSubscribers) payments.publish({ step, payId });
 }

@@ -4,18 +4,18 @@ import { describe, it } from 'node:test';
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { MAX_KEPT_BYTES, type PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
-import { KEEP_ANSWER_MS, tillOfEachTest } from '../settlement/till.ts';
+import { FAILED, KEEP_ANSWER_MS, worldOfEachTest } from '../settlement/world.ts';
 
-describe('an answer that went out while somebody else took its record over', () => {
-  const till = tillOfEachTest();
-  const { pay, desk, facts, later, take, state, receipts } = till;
+describe('an answer that went out while another attempt took its record over', () => {
+  const world = worldOfEachTest();
+  const { pay, later, settleOnce, state, receipts } = world;
 
-  it('is delivered all the same once nobody works on it: goods and refund are never both due', async () => {
+  it('is recorded as delivered once the other attempt ended: answer and refund are never both due', async () => {
     const first = await pay({ repeatable: false });
     later(8_000);
-    const other = await take({ repeatable: false });
+    const other = await settleOnce({ repeatable: false });
     assert.ok(other.kind === 'spent' && other.state === 'undelivered', 'the other one found a delivery that died');
-    await desk().delivered(first.record, facts(first));
+    await world.deliver(first);
     assert.equal(await state(), 'delivered');
     assert.deepEqual(
       (await receipts()).map(({ delivered }) => delivered),
@@ -27,42 +27,41 @@ describe('an answer that went out while somebody else took its record over', () 
     const first = await pay();
     later(8_000);
     const terms = first.record;
-    const taken = await till.ledger.reserve({ terms, owner: randomUUID(), leaseMs: 600_000 });
+    const taken = await world.ledger.reserve({ terms, owner: randomUUID(), leaseMs: 600_000 });
     assert.equal(taken.kind, 'granted');
-    await assert.rejects(desk().delivered(first.record, facts(first)), /fenced/, 'and the log is told');
+    await assert.rejects(world.deliver(first), /fenced/, 'and the log gets it');
     assert.equal(await state(), 'settled');
   });
 
   it('makes no new record of one that the store lost', async () => {
     const first = await pay();
     later(26 * 60 * 60 * 1_000);
-    await assert.rejects(desk().delivered(first.record, facts(first)), /lost/);
+    await assert.rejects(world.deliver(first), /lost/);
     assert.equal(await state(), undefined);
   });
 });
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const GONE = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: true } as const;
-const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
 
-describe('the delivery desk', () => {
-  const till = tillOfEachTest();
-  const { pay, desk, facts, later, record, receipts, types, broken, silent } = till;
-  const isKept = async (): Promise<boolean> => (await till.ledger.kept(till.terms.payId)) !== undefined;
+describe('the delivery recorder', () => {
+  const world = worldOfEachTest();
+  const { pay, recorder, facts, later, record, receipts, types, broken, silent } = world;
+  const isKept = async (): Promise<boolean> => (await world.ledger.kept(world.terms.payId)) !== undefined;
 
   it('delivered: final, with receipt, events and answer in one write; the record forgets proof and request', async () => {
-    const sale = await pay();
-    const given = facts(sale, { answer: keptAnswer() });
+    const result = await pay();
+    const given = facts(result, { answer: keptAnswer() });
     given.journal.record('resource.delivered');
     const writes: string[] = [];
     const counting = broken({
       advance: (command) => {
         writes.push(command.to);
-        return till.ledger.advance(command);
+        return world.ledger.advance(command);
       },
       note: async () => assert.fail('one write'),
     });
-    await desk(counting).delivered(sale.record, given);
+    await recorder(counting).delivered(result.record, given);
     assert.deepEqual(writes, ['delivered']);
     const { state, proof, backendRequest, dueAt } = (await record()) ?? {};
     assert.deepEqual([state, proof, backendRequest, dueAt], ['delivered', '{}', '{}', 0]);
@@ -71,7 +70,7 @@ describe('the delivery desk', () => {
       (await receipts()).map(({ delivered, backendStatus }) => [delivered, backendStatus]),
       [[true, 200]],
     );
-    assert.equal(till.held.size, 0);
+    assert.equal(world.held.size, 0);
   });
 
   const token = { tokenDigest: sha256('token') };
@@ -83,18 +82,18 @@ describe('the delivery desk', () => {
   ];
   for (const [rule, terms, ms] of lives)
     it(`a delivered answer is readable ${rule}`, async () => {
-      till.terms = { ...till.terms, ...terms };
-      const sale = await pay();
-      await desk().delivered(sale.record, facts(sale, { answer: keptAnswer() }));
+      world.terms = { ...world.terms, ...terms };
+      const result = await pay();
+      await world.deliver(result, { answer: keptAnswer() });
       later(ms - 1);
       assert.equal(await isKept(), true);
       later(1);
       assert.equal(await isKept(), false);
     });
 
-  it('a delivered answer is not kept when no secret came with its call: it would be for any onlooker', async () => {
-    const sale = await pay();
-    await desk().delivered(sale.record, facts(sale, { answer: keptAnswer() }));
+  it('a delivered answer is not kept when no secret came with its call: an onlooker could get it', async () => {
+    const result = await pay();
+    await world.deliver(result, { answer: keptAnswer() });
     assert.equal(await isKept(), false);
   });
 
@@ -103,20 +102,20 @@ describe('the delivery desk', () => {
     [MAX_KEPT_BYTES + 1, false],
   ] as const)
     it(`an answer of ${bytes} bytes is ${kept ? 'kept' : 'delivered and not kept'}`, async () => {
-      till.terms = { ...till.terms, ...token };
-      const sale = await pay();
-      await desk().delivered(sale.record, facts(sale, { answer: keptAnswer(new Uint8Array(bytes)) }));
+      world.terms = { ...world.terms, ...token };
+      const result = await pay();
+      await world.deliver(result, { answer: keptAnswer(new Uint8Array(bytes)) });
       assert.equal((await record())?.state, 'delivered');
       assert.equal(await isKept(), kept);
     });
 
   describe('undelivered', () => {
-    it('with the whole answer: kept to the end of the window, and nobody need look before', async () => {
-      const sale = await pay();
+    it('with the whole answer: kept to the end of the window, and not due before', async () => {
+      const result = await pay();
       later(5_000);
-      await desk().undelivered(sale.record, { ...facts(sale, { answer: keptAnswer() }), ...GONE });
+      await recorder().undelivered(result.record, { ...facts(result, { answer: keptAnswer() }), ...GONE });
       const { state, reason, dueAt, leaseUntil } = (await record()) ?? {};
-      const windowEnds = till.clock - 5_000 + DAY_MS;
+      const windowEnds = world.clock - 5_000 + DAY_MS;
       assert.deepEqual([state, reason, leaseUntil], ['undelivered', 'answer_kept', 0]);
       // Counted from what the record knew when it was leased: late by as long as the delivery took,
       // never early.
@@ -131,16 +130,16 @@ describe('the delivery desk', () => {
     ];
     for (const [repeatable, rule, ms] of pauses)
       it(rule, async () => {
-        const sale = await pay();
-        await desk().undelivered(sale.record, { ...facts(sale, { backendStatus: 500 }), ...FAILED, repeatable });
+        const result = await pay();
+        await world.failDelivery(result, { backendStatus: 500, repeatable });
         const { dueAt = 0, reason } = (await record()) ?? {};
-        assert.deepEqual([dueAt - till.clock, reason], [ms, 'request_may_be_written']);
+        assert.deepEqual([dueAt - world.clock, reason], [ms, 'request_may_be_written']);
       });
 
-    it('is told whether the request can have reached the merchant, and says so in the receipt', async () => {
-      const sale = await pay();
+    it('records whether the request can have reached the backend, and the receipt has the failure', async () => {
+      const result = await pay();
       const unwritten = { ...FAILED, requestWritten: false };
-      await desk().undelivered(sale.record, { ...facts(sale, { backendStatus: 0 }), ...unwritten });
+      await recorder().undelivered(result.record, { ...facts(result, { backendStatus: 0 }), ...unwritten });
       const { reason, tries } = (await record()) ?? {};
       assert.deepEqual([reason, tries], ['request_not_written', 1]);
       const [receipt] = await receipts();
@@ -149,54 +148,51 @@ describe('the delivery desk', () => {
 
     it('a delivery that a later request collects names it, under the same receipt', async () => {
       const first = await pay();
-      await desk().undelivered(first.record, { ...facts(first), ...FAILED });
+      await world.failDelivery(first);
       const second = await pay();
-      await desk().delivered(second.record, facts(second, { requestId: 'req_later' }));
+      await world.deliver(second, { requestId: 'req_later' });
       const [receipt, ...others] = await receipts();
-      assert.deepEqual([receipt?.id, receipt?.requestId, others.length], [till.terms.receiptId, 'req_later', 0]);
-      assert.deepEqual(receipt?.metadata, { resumedFrom: till.terms.requestId });
+      assert.deepEqual([receipt?.id, receipt?.requestId, others.length], [world.terms.receiptId, 'req_later', 0]);
+      assert.deepEqual(receipt?.metadata, { resumedFrom: world.terms.requestId });
     });
   });
 
-  it('what cannot be written is told, the lease is not renewed any more, and its events still reach the feed', async () => {
-    const sale = await pay();
-    const told: string[] = [];
+  it('what cannot be written is a warning, the lease is dropped, and the events still reach the feed', async () => {
+    const result = await pay();
+    const warned: string[] = [];
     const mute = createDeliveryRecorder(
       broken({ advance: silent }),
       0,
-      telling(({ payId }) => void told.push(payId)),
-      till.time,
+      warningWith(({ payId }) => void warned.push(payId)),
+      world.time,
     );
-    const given = facts(sale);
+    const given = facts(result);
     given.journal.record('resource.delivered');
-    await mute.delivered(sale.record, given);
-    assert.deepEqual([told, till.held.size], [[till.terms.payId], 0]);
-    assert.deepEqual(
-      till.flushed.map(({ type }) => type),
-      ['resource.delivered'],
-    );
+    await mute.delivered(result.record, given);
+    assert.deepEqual([warned, world.held.size], [[world.terms.payId], 0]);
+    assert.deepEqual(world.flushedTypes(), ['resource.delivered']);
   });
 
   it('a delivery that another attempt has overtaken changes nothing', async () => {
-    const sale = await pay();
+    const result = await pay();
     later(8_000);
     const second = await pay();
-    const told: unknown[] = [];
+    const warned: unknown[] = [];
     const late = createDeliveryRecorder(
-      till.ledger,
+      world.ledger,
       0,
-      telling(({ err }) => void told.push(err)),
-      till.time,
+      warningWith(({ err }) => void warned.push(err)),
+      world.time,
     );
-    await late.delivered(sale.record, facts(sale, { answer: keptAnswer() }));
-    assert.match(String(told[0]), /fenced/);
+    await late.delivered(result.record, facts(result, { answer: keptAnswer() }));
+    assert.match(String(warned[0]), /fenced/);
     assert.deepEqual([(await record())?.state, await isKept()], ['settled', false]);
-    await desk().delivered(second.record, facts(second));
+    await world.deliver(second);
     assert.equal((await record())?.state, 'delivered');
   });
 });
 
 /** Warnings of which only those of a delivery that is not written may come. */
-function telling(unwritten: DeliveryWarnings['unwritten']): DeliveryWarnings {
+function warningWith(unwritten: DeliveryWarnings['unwritten']): DeliveryWarnings {
   return { unwritten, unmarked: ({ err }) => assert.fail(String(err)) };
 }

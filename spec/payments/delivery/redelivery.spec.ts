@@ -7,7 +7,7 @@ import type { Paid } from '../../../src/payments/settlement/settlement-request.t
 import { storedRequest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import { type Merchant, startMerchant } from '../../support/merchant.ts';
-import { freshTerms, tillOfEachTest } from '../settlement/till.ts';
+import { freshTerms, worldOfEachTest } from '../settlement/world.ts';
 
 const RESOURCE: Deliverable = {
   repeatable: true,
@@ -17,17 +17,17 @@ const RESOURCE: Deliverable = {
 };
 
 describe('a call that is finished without its buyer', () => {
-  const till = tillOfEachTest();
-  const { pay, desk, journal, record, receipts, types } = till;
+  const world = worldOfEachTest();
+  const { pay, recorder, journal, record, receipts, types } = world;
   let merchant: Merchant;
-  let hop: BackendConnection;
+  let backend: BackendConnection;
   before(async () => {
     merchant = await startMerchant();
   });
   beforeEach(() => {
-    hop = createExchange({ origin: merchant.url });
+    backend = createExchange({ origin: merchant.url });
   });
-  afterEach(() => hop.abort());
+  afterEach(() => backend.abort());
   after(() => merchant.stop());
 
   const bought = async (path: string, more: Partial<BackendRequest> = {}): Promise<Paid> => {
@@ -38,23 +38,23 @@ describe('a call that is finished without its buyer', () => {
       body: undefined,
       ...more,
     } as const;
-    till.terms = { ...freshTerms(), backendRequest: storedRequest(request) };
+    world.terms = { ...freshTerms(), backendRequest: storedRequest(request) };
     // Its money moved in an earlier attempt, which holds no connection any more.
     return { ...(await pay()), held: undefined };
   };
   const fetchIt = async (paid: Paid, resource: Deliverable = RESOURCE): Promise<void> => {
     merchant.forget();
-    await fetchForBuyer(paid, resource, journal(), hop.exchange, desk());
+    await fetchForBuyer(paid, resource, journal(), backend.exchange, recorder());
   };
   const outcome = async (): Promise<unknown> => {
     const { state, reason } = (await record()) ?? {};
     const [receipt] = await receipts();
-    return { state, reason, said: receipt?.metadata, status: receipt?.backendStatus };
+    return { state, reason, metadata: receipt?.metadata, status: receipt?.backendStatus };
   };
 
   it('the answer is kept byte for byte with the headers that may be relayed', async () => {
     await fetchIt(await bought('/noisy'));
-    const kept = await till.ledger.kept(till.terms.payId);
+    const kept = await world.ledger.kept(world.terms.payId);
     assert.equal(Buffer.from(kept?.body ?? []).toString(), '{"noisy":true}');
     assert.equal(kept?.status, 200);
     assert.equal(kept?.headers['content-disposition'], 'inline; filename="noisy.json"');
@@ -63,7 +63,7 @@ describe('a call that is finished without its buyer', () => {
     assert.deepEqual(await outcome(), {
       state: 'undelivered',
       reason: 'answer_kept',
-      said: { answerKept: true },
+      metadata: { answerKept: true },
       status: 200,
     });
     assert.equal((await types()).at(-1), 'backend.called');
@@ -76,20 +76,20 @@ describe('a call that is finished without its buyer', () => {
     const held: HeldConnection = {
       exchange(request, limits) {
         used.push('exchange');
-        return hop.exchange(request, limits);
+        return backend.exchange(request, limits);
       },
       release: () => void used.push('release'),
     };
-    await fetchForBuyer({ ...paid, held }, RESOURCE, journal(), away.exchange, desk());
-    assert.equal((await till.ledger.kept(till.terms.payId))?.status, 200);
+    await fetchForBuyer({ ...paid, held }, RESOURCE, journal(), away.exchange, recorder());
+    assert.equal((await world.ledger.kept(world.terms.payId))?.status, 200);
     const sealed = await bought('/noisy');
     const unreadable = { ...sealed, record: { ...sealed.record, backendRequest: 'sealed:1:AAAA' }, held };
-    await fetchForBuyer(unreadable, RESOURCE, journal(), away.exchange, desk());
+    await fetchForBuyer(unreadable, RESOURCE, journal(), away.exchange, recorder());
     assert.deepEqual(used, ['exchange', 'release']);
     await away.close();
   });
 
-  it('the merchant sees the same request under the same key, with the headers that are configured now', async () => {
+  it('the backend gets the same request under the same key, with the headers that are configured now', async () => {
     const body = Buffer.from('{"city":"Zürich"}');
     const headers = { 'content-type': 'application/json', 'x-api-key': 'configured then' };
     await fetchIt(await bought('/echo/headers?x=1', { method: 'POST', headers, body }));
@@ -109,69 +109,69 @@ describe('a call that is finished without its buyer', () => {
         protocol: seen['agent-commerce-protocol'],
       },
       {
-        key: backendIdempotencyKey(till.terms.payId),
+        key: backendIdempotencyKey(world.terms.payId),
         api: 'configured now',
         type: 'application/json',
-        id: till.terms.requestId,
-        payer: till.terms.payer,
-        receipt: till.terms.receiptId,
-        resource: till.terms.resourceId,
-        protocol: till.terms.channel,
+        id: world.terms.requestId,
+        payer: world.terms.payer,
+        receipt: world.terms.receiptId,
+        resource: world.terms.resourceId,
+        protocol: world.terms.channel,
       },
     );
   });
 
   const failures: readonly (readonly [string, string, unknown, unknown])[] = [
-    ['says no', '/fail/503', 503, { code: 'BACKEND_ERROR', status: 503 }],
-    ['sends elsewhere', '/redirect', 302, { code: 'BACKEND_ERROR', status: 302, reason: 'redirect_not_followed' }],
+    ['refuses', '/fail/503', 503, { code: 'BACKEND_ERROR', status: 503 }],
+    ['redirects', '/redirect', 302, { code: 'BACKEND_ERROR', status: 302, reason: 'redirect_not_followed' }],
     ['breaks the connection', '/reset', 0, { code: 'BACKEND_ERROR', reason: 'transport' }],
     ['breaks off', '/broken', 0, { code: 'BACKEND_ERROR', reason: 'transport' }],
   ];
   for (const [what, path, status, data] of failures)
-    it(`a merchant that ${what}: undelivered, nothing is kept, and it may be asked again`, async () => {
+    it(`a backend that ${what}: undelivered, nothing is kept, and it may be asked again`, async () => {
       await fetchIt(await bought(path));
       assert.deepEqual(await outcome(), {
         state: 'undelivered',
         reason: 'request_may_be_written',
-        said: { backendErrorCode: 'BACKEND_ERROR' },
+        metadata: { backendErrorCode: 'BACKEND_ERROR' },
         status,
       });
-      assert.equal(await till.ledger.kept(till.terms.payId), undefined);
-      const { events } = await till.store.feed.page({ limit: 1 });
+      assert.equal(await world.ledger.kept(world.terms.payId), undefined);
+      const { events } = await world.store.feed.page({ limit: 1 });
       assert.deepEqual([events[0]?.type, events[0]?.data], ['backend.failed', data]);
       const { dueAt = 0, tries } = (await record()) ?? {};
-      assert.deepEqual([tries, dueAt - till.clock], [1, 1_000]);
+      assert.deepEqual([tries, dueAt - world.clock], [1, 1_000]);
     });
 
   it('an answer that is too large to keep: undelivered, and left to its buyer', async () => {
     await fetchIt(await bought('/bytes?size=262145'));
-    const { events } = await till.store.feed.page({ limit: 1 });
+    const { events } = await world.store.feed.page({ limit: 1 });
     assert.deepEqual(events[0]?.data, { code: 'BACKEND_ERROR', reason: 'response_too_large' });
     const { state, dueAt = 0, settledAt = 0 } = (await record()) ?? {};
     assert.deepEqual([state, dueAt], ['undelivered', settledAt + 24 * 60 * 60 * 1_000]);
     await fetchIt(await bought('/bytes?size=262144'));
-    assert.equal((await till.ledger.kept(till.terms.payId))?.body.byteLength, 262_144);
+    assert.equal((await world.ledger.kept(world.terms.payId))?.body.byteLength, 262_144);
   });
 
-  it('a merchant that is not there: the request certainly was not written', async () => {
+  it('a backend that is away: the request certainly was not written', async () => {
     const paid = await bought('/noisy');
-    await hop.abort();
-    hop = createExchange({ origin: 'http://127.0.0.1:1' });
+    await backend.abort();
+    backend = createExchange({ origin: 'http://127.0.0.1:1' });
     await fetchIt(paid);
     assert.equal((await record())?.reason, 'request_not_written');
   });
 
-  it('a merchant that is silent: given up after the deadline of the resource', async () => {
+  it('a backend that is silent: given up after the deadline of the resource', async () => {
     await fetchIt(await bought('/silent'), { ...RESOURCE, timeoutMs: 100 });
-    const { events } = await till.store.feed.page({ limit: 1 });
+    const { events } = await world.store.feed.page({ limit: 1 });
     assert.deepEqual(events[0]?.data, { code: 'BACKEND_ERROR', reason: 'timeout' });
   });
 
-  it('a merchant that breaks a rule of ours is a bug, not a failed delivery', async () => {
+  it('an exchange that throws anything else is a bug, not a failed delivery', async () => {
     const paid = await bought('/noisy');
     const bug = async (): Promise<never> => {
       throw new TypeError('bug');
     };
-    await assert.rejects(fetchForBuyer(paid, RESOURCE, journal(), bug, desk()), TypeError);
+    await assert.rejects(fetchForBuyer(paid, RESOURCE, journal(), bug, recorder()), TypeError);
   });
 });

@@ -14,7 +14,7 @@ describe('a record that was reserved with a key', () => {
   const guarded = (state: PaymentState) => inState(state, { keyDigest: key, leaseUntil: 0 });
 
   for (const state of STATES.filter((one) => !isFinal(one))) {
-    it(`${state}: only who brings the first key runs it`, () => {
+    it(`${state}: only a call with the first key is granted it`, () => {
       const record = guarded(state);
       for (const strange of [undefined, sha256('other key')])
         assert.deepEqual(reserve(record, asked(strange), NOW), {
@@ -24,13 +24,13 @@ describe('a record that was reserved with a key', () => {
         });
       assert.equal(reserve(record, asked(key), NOW).answer.kind, 'granted');
     });
-    it(`${state}: whose first call had none is run by anyone, and gets no key by that`, () => {
+    it(`${state}: without a first key it is granted to each call, and gets no key by that`, () => {
       const { answer } = reserve(inState(state, { leaseUntil: 0 }), asked(key), NOW);
       assert.equal(answer.kind, 'granted');
       assert.equal(answer.record.keyDigest, undefined);
     });
   }
-  it('another purchase, and an end, are told before it', () => {
+  it('another purchase and a final state are answered before it', () => {
     const otherBind = ask('other', { bind: sha256('something else') });
     assert.equal(reserve(guarded('settled'), otherBind, NOW).answer.kind, 'conflict');
     assert.equal(reserve(inState('delivered', { keyDigest: key }), asked(), NOW).answer.kind, 'completed');
@@ -50,7 +50,7 @@ describe('a record that was reserved with a token', () => {
   const madeFrom = (command: Reserve, shownFor?: string) => reserve(undefined, command, NOW, shownFor).record;
 
   for (const state of STATES.filter((one) => !isFinal(one))) {
-    it(`${state}: only who brings that token runs it, with a key beside it or not`, () => {
+    it(`${state}: only a call with that token is granted it, with a key beside it or not`, () => {
       const record = guarded(state);
       for (const strange of [asked(), asked(sha256('other')), asked(undefined, { keyDigest: token })])
         assert.deepEqual(reserve(record, strange, NOW), {

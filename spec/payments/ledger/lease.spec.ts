@@ -56,7 +56,7 @@ describe('when a reconciler should look', () => {
     assert.partialDeepStrictEqual(noted(0), { leaseUntil: 0, dueAt: NOW });
     assert.partialDeepStrictEqual(noted(0, 500), { leaseUntil: 0, dueAt: NOW + 500 });
   });
-  it('a change of state says it the same way', () => {
+  it('a change of state sets it the same way', () => {
     const { record } = advance(settling, { ...move(settling, 'settled'), leaseMs: 0, againMs: 7 }, NOW);
     assert.partialDeepStrictEqual(record, { leaseUntil: 0, dueAt: NOW + 7 });
   });

@@ -12,7 +12,7 @@ const PAID = ['logs', 'claim', 'nonce', 'operator'];
 const WORTHLESS = ['expired', 'elsewhere', 'unsent', 'operator'];
 const AFTER_PAYMENT = ['settled', 'delivered', 'undelivered', 'refundDue'];
 
-/** Checks one step; false when it says nothing about it. */
+/** Checks one step; false when the rule does not apply. */
 type Rule = (step: Step) => boolean;
 
 const RULES: Readonly<Record<string, Rule>> = {
@@ -29,13 +29,13 @@ const RULES: Readonly<Record<string, Rule>> = {
     else assert.equal(after, before);
     return true;
   },
-  'what was paid says how that is known, and nothing before': ({ after }) => {
+  'what was paid has its evidence, and nothing before has': ({ after }) => {
     if (after === undefined || after.state === 'refused') return false;
     if (AFTER_PAYMENT.includes(after.state)) assert.ok(PAID.includes(String(after.evidence)));
     else assert.equal(after.evidence, undefined);
     return true;
   },
-  'refused says why no money can move, and is never said after settled': ({ after, visited }) => {
+  'refused has its evidence and reason, and never follows settled': ({ after, visited }) => {
     if (after?.state !== 'refused') return false;
     assert.ok(WORTHLESS.includes(String(after.evidence)));
     assert.ok(after.reason);
@@ -77,10 +77,10 @@ const RULES: Readonly<Record<string, Rule>> = {
     assert.deepEqual(again, { answer: outcome.answer, record: outcome.record, changed: false });
     return outcome.changed;
   },
-  'an owner who was taken over from changes nothing any more, with any command': ({ call, now, after, former }) => {
+  'the owner before a take-over changes nothing any more, with any command': ({ call, now, after, former }) => {
     if (after === undefined || call.kind === 'reserve') return false;
     for (const { payId, owner, fence, step } of former) {
-      // Its own last step as well: what was applied must not tell it that it still holds.
+      // Its own last step as well: an applied step must not answer that it still holds.
       const claim = { payId, owner, fence };
       const late = [
         { kind: 'renew', claim, leaseMs: 1_000 },
@@ -96,10 +96,10 @@ const RULES: Readonly<Record<string, Rule>> = {
     }
     return former.length > 0;
   },
-  'nobody gets a record whose lease runs for somebody else': ({ call, now, before, after }) => {
+  'a record whose lease runs is granted to no other owner': ({ call, now, before, after }) => {
     if (call.kind !== 'reserve' || before === undefined || before.leaseUntil <= now) return false;
     if (before.owner === call.command.owner) return false;
-    // Nothing but a lease that says more than anybody may ask for is changed: it is cut, and still
+    // Only a lease above the longest that is in use is changed: it is cut, and still
     // runs for the same owner.
     const { leaseUntil, dueAt, ...rest } = before;
     const cut = after !== undefined && after.leaseUntil < leaseUntil && after.dueAt <= dueAt;
@@ -137,7 +137,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
 };
 
-describe('whatever is asked of the table, in any order', () => {
+describe('any commands to the table, in any order', () => {
   for (const [name, rule] of Object.entries(RULES))
     it(name, (t) => {
       let steps = 0;

@@ -34,13 +34,10 @@ describe('the table of payment states', () => {
         const record = inState(from);
         const { answer, record: after, changed } = advance(record, move(record, to), NOW);
         if (LAWFUL.includes(`${from} -> ${to}`)) {
-          assert.equal(answer.kind, 'done');
-          assert.equal(after?.state, to);
-          assert.equal(changed, true);
+          assert.deepEqual([answer.kind, after?.state, changed], ['done', to, true]);
         } else {
           assert.deepEqual(answer, { kind: 'illegal', state: from });
-          assert.equal(after, record);
-          assert.equal(changed, false);
+          assert.deepEqual([after === record, changed], [true, false]);
         }
       });
 
@@ -62,44 +59,39 @@ describe('the table of payment states', () => {
 });
 
 describe('reserving an authorization', () => {
-  it('the first caller runs it, under fence 1', () => {
+  it('the first caller is granted it, under fence 1', () => {
     const { answer, record } = reserve(undefined, ask('buyer'), NOW);
     assert.equal(answer.kind, 'granted');
-    assert.equal(record?.state, 'reserved');
-    assert.equal(record?.fence, 1);
-    assert.equal(record?.leaseUntil, NOW + LEASE_MS);
+    assert.partialDeepStrictEqual(record, { state: 'reserved', fence: 1, leaseUntil: NOW + LEASE_MS });
   });
 
   it('terms are fixed then: a later caller finds the first request and the first receipt', () => {
     const record = inState('undelivered', { leaseUntil: 0 });
     const later = ask('other', { requestId: 'req_later' });
     const { answer } = reserve(record, later, NOW);
-    assert.equal(answer.kind, 'granted');
-    assert.equal(answer.record.requestId, record.requestId);
-    assert.equal(answer.record.receiptId, record.receiptId);
+    const { requestId, receiptId } = record;
+    assert.partialDeepStrictEqual(answer, { kind: 'granted', record: { requestId, receiptId } });
   });
 
   it('terms carry nothing but terms', () => {
     const wide = { ...terms('one'), transaction: TRANSACTION, state: 'settled' };
     const { record } = reserve(undefined, { terms: wide, owner: 'buyer', leaseMs: 1 }, NOW);
-    assert.equal(record?.state, 'reserved');
-    assert.equal(record?.transaction, undefined);
+    assert.deepEqual([record?.state, record?.transaction], ['reserved', undefined]);
   });
 
   for (const state of STATES) {
     it(`${state}: an authorization that bought something else is used`, () => {
       const { answer, changed } = reserve(inState(state), ask('other', { bind: sha256('something else') }), NOW);
-      assert.equal(answer.kind, 'conflict');
-      assert.equal(changed, false);
+      assert.deepEqual([answer.kind, changed], ['conflict', false]);
     });
     const open = !isFinal(state);
-    it(`${state}: somebody else is told ${open ? 'how long the lease still lasts' : 'that it ended'}`, () => {
+    it(`${state}: another owner learns ${open ? 'how long the lease still lasts' : 'that it ended'}`, () => {
       const { answer } = reserve(inState(state), ask('other'), NOW + 1);
       if (open) assert.partialDeepStrictEqual(answer, { kind: 'in_flight', leaseLeftMs: LEASE_MS - 1 });
       else assert.equal(answer.kind, 'completed');
     });
     if (!open) continue;
-    it(`${state}: the same owner runs it again and nothing changes`, () => {
+    it(`${state}: the same owner is granted it again and nothing changes`, () => {
       const record = inState(state);
       assert.deepEqual(reserve(record, ask('buyer'), NOW), {
         answer: { kind: 'granted', record },
@@ -109,10 +101,7 @@ describe('reserving an authorization', () => {
     });
     it(`${state}: whose lease ended is taken over in that state, under the next fence`, () => {
       const { answer } = reserve(inState(state), ask('other'), NOW + LEASE_MS);
-      assert.equal(answer.kind, 'granted');
-      assert.equal(answer.record.state, state);
-      assert.equal(answer.record.owner, 'other');
-      assert.equal(answer.record.fence, 2);
+      assert.partialDeepStrictEqual(answer, { kind: 'granted', record: { state, owner: 'other', fence: 2 } });
     });
     it(`${state}: a lease that ran out counts as a failed delivery only after settlement; one given up never does`, () => {
       const paid = state === 'settled' || state === 'undelivered';
@@ -160,9 +149,8 @@ describe('writing under a token', () => {
     it(`${name}: another owner or an older fence is fenced off, also for a step that was applied`, () => {
       const { record } = command(inState('reserved'));
       if (record === undefined) assert.fail();
-      assert.deepEqual(command({ ...record, owner: 'other', fence: 2 }).answer, { kind: 'fenced' });
-      assert.deepEqual(command({ ...record, fence: 2 }).answer, { kind: 'fenced' });
-      assert.deepEqual(command({ ...record, owner: 'other' }).answer, { kind: 'fenced' });
+      for (const other of [{ owner: 'other', fence: 2 }, { fence: 2 }, { owner: 'other' }])
+        assert.deepEqual(command({ ...record, ...other }).answer, { kind: 'fenced' });
     });
   }
 
@@ -192,7 +180,6 @@ describe('writing under a token', () => {
     const settled = inState('settled');
     const first = advance(settled, move(settled, 'undelivered', { leaseMs: 0 }), NOW).record ?? assert.fail();
     const second = advance(first, move(first, 'undelivered', { leaseMs: 0 }), NOW).record;
-    assert.equal(first.tries, 1);
-    assert.equal(second?.tries, 2);
+    assert.deepEqual([first.tries, second?.tries], [1, 2]);
   });
 });

@@ -112,7 +112,7 @@ describe('the token of a challenge', () => {
     assert.ok(unbound.subarray(23, 38).every((byte) => byte === 0));
   });
 
-  it('is genuine under each accepted key, and under no other shop, chain, asset or payee', () => {
+  it('is genuine under each accepted key, and under no other merchant, chain, asset or payee', () => {
     const text = tokens.issue(BIND);
     const genuine = (secret: string, scope = SCOPE): boolean => {
       const read = createBuyerTokens(

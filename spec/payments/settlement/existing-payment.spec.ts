@@ -5,49 +5,50 @@ import type { SettlementRequest, SettlementResult } from '../../../src/payments/
 import { keyDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { EXPIRED } from './scripted-rail.ts';
-import { tillOfEachTest } from './till.ts';
+import { worldOfEachTest } from './world.ts';
 
 const KEY = 'key-of-the-buyer';
 const OTHER_KEY = 'key-of-an-onlooker';
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** `running`: leased to an attempt that lives. `uncertain`: settling, and nobody works on it. */
+/**
+ * `running`: leased to an attempt that lives. `uncertain`: settling, and no attempt works on it.
+ */
 type Standing = Exclude<PaymentState, 'reserved' | 'settling'> | 'running' | 'uncertain';
 
 describe('the same proof again: the table of contract 4.3 and 4.4', () => {
-  const till = tillOfEachTest();
-  const { take, pay, desk, facts, later, record } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, pay, later, record } = world;
 
   const withKey = (key: string | undefined): Pick<SettlementRequest, 'terms'> => {
-    const { keyDigest: _none, ...terms } = till.terms;
+    const { keyDigest: _none, ...terms } = world.terms;
     return { terms: key === undefined ? terms : { ...terms, keyDigest: keyDigest(terms.payId, key) } };
   };
   /** Brings the payment of a first call with this key to where it stands. */
   const standing = async (where: Standing, key?: string, answer: KeptAnswer = keptAnswer()): Promise<void> => {
-    till.terms = withKey(key).terms;
-    const { script } = till.peer;
+    world.terms = withKey(key).terms;
+    const { script } = world.peer;
     if (where === 'uncertain') script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
     if (where === 'refused') script.settle = async () => EXPIRED;
     if (where === 'uncertain' || where === 'refused') {
-      await take();
+      await settleOnce();
       script.reconcile = async () => ({ kind: 'unknown', cause: 'no answer' });
       return;
     }
-    const sale = await pay();
-    if (where === 'delivered') await desk().delivered(sale.record, facts(sale, { answer }));
+    const result = await pay();
+    if (where === 'delivered') await world.deliver(result, { answer });
     if (where === 'undelivered' || where === 'refundDue') {
-      const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
-      await desk().undelivered(sale.record, { ...facts(sale), ...failed });
+      await world.failDelivery(result);
     }
     if (where === 'refundDue') {
       const { record: held } = await pay();
       const { payId, owner, fence } = held;
-      await till.ledger.advance({ payId, owner, fence, step: 'r', to: 'refundDue', leaseMs: 0, events: [] });
+      await world.ledger.advance({ payId, owner, fence, step: 'r', to: 'refundDue', leaseMs: 0, events: [] });
     }
     if (where === 'settled') later(8_000);
   };
-  const told = (sale: SettlementResult): string => {
-    if (sale.kind === 'spent') return `spent ${sale.state}`;
-    return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
+  const answerOf = (result: SettlementResult): string => {
+    if (result.kind === 'spent') return `spent ${result.state}`;
+    return result.kind === 'replayed' ? `replayed${result.joined ? ' joined' : ''}` : result.kind;
   };
 
   /** Where it stands, the key it first came with, the key it comes with now, the answer. */
@@ -61,7 +62,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     ['settled', KEY, undefined, 'in_flight'],
     ['settled', KEY, OTHER_KEY, 'in_flight'],
     ['delivered', undefined, undefined, 'spent delivered'],
-    ['delivered', KEY, KEY, 'again'],
+    ['delivered', KEY, KEY, 'replayed'],
     ['delivered', KEY, undefined, 'spent delivered'],
     ['delivered', KEY, OTHER_KEY, 'spent delivered'],
     ['delivered', undefined, KEY, 'spent delivered'],
@@ -81,10 +82,10 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
   for (const [where, first, now, answer] of rows)
     it(`${where}, first with ${first ?? 'no key'}, now with ${now ?? 'none'}: ${answer}`, async () => {
       await standing(where, first);
-      const sale = await take(withKey(now));
-      assert.equal(told(sale), answer);
-      if (sale.kind === 'again') assert.deepEqual(Buffer.from(sale.kept.body), Buffer.from(keptAnswer().body));
-      if (sale.kind === 'refused') assert.equal(sale.owed.reason, EXPIRED.reason);
+      const result = await settleOnce(withKey(now));
+      assert.equal(answerOf(result), answer);
+      if (result.kind === 'replayed') assert.deepEqual(Buffer.from(result.kept.body), Buffer.from(keptAnswer().body));
+      if (result.kind === 'refused') assert.equal(result.owed.reason, EXPIRED.reason);
     });
 
   const everywhere: readonly Standing[] = [
@@ -103,45 +104,45 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
       const elsewhere = (key: string | undefined) => ({
         terms: { ...withKey(key).terms, bind: sha256('another input') },
       });
-      assert.equal(told(await take(elsewhere(undefined))), 'spent used');
-      assert.equal(told(await take(elsewhere(OTHER_KEY))), 'spent used');
-      assert.equal(told(await take(elsewhere(KEY))), 'conflict');
+      assert.equal(answerOf(await settleOnce(elsewhere(undefined))), 'spent used');
+      assert.equal(answerOf(await settleOnce(elsewhere(OTHER_KEY))), 'spent used');
+      assert.equal(answerOf(await settleOnce(elsewhere(KEY))), 'conflict');
       assert.deepEqual(await record(), before);
     });
 
   describe('a call that came while the answer was being made', () => {
     it('needs the key all the same when the first call had one', async () => {
       await standing('delivered', KEY);
-      assert.equal(told(await take(withKey(undefined), till.ledger, true)), 'spent delivered');
-      assert.equal(told(await take(withKey(OTHER_KEY), till.ledger, true)), 'spent delivered');
-      assert.equal(told(await take(withKey(KEY), till.ledger, true)), 'again joined');
+      assert.equal(answerOf(await settleOnce(withKey(undefined), world.ledger, true)), 'spent delivered');
+      assert.equal(answerOf(await settleOnce(withKey(OTHER_KEY), world.ledger, true)), 'spent delivered');
+      assert.equal(answerOf(await settleOnce(withKey(KEY), world.ledger, true)), 'replayed joined');
     });
 
     it('has nothing of it when no secret came with either', async () => {
       await standing('delivered');
-      assert.equal(told(await take({}, till.ledger, true)), 'spent delivered');
+      assert.equal(answerOf(await settleOnce({}, world.ledger, true)), 'spent delivered');
     });
   });
 
   it('the key opens the stored answer for a day', async () => {
     await standing('delivered', KEY);
     later(DAY_MS - 1);
-    assert.equal(told(await take(withKey(KEY))), 'again');
+    assert.equal(answerOf(await settleOnce(withKey(KEY))), 'replayed');
     later(1);
-    assert.equal(told(await take(withKey(KEY))), 'spent delivered');
+    assert.equal(answerOf(await settleOnce(withKey(KEY))), 'spent delivered');
   });
 
   it('an answer above the limit was not stored: 409 also with the key', async () => {
     await standing('delivered', KEY, keptAnswer(new Uint8Array(262_145)));
-    assert.equal(told(await take(withKey(KEY))), 'spent delivered');
+    assert.equal(answerOf(await settleOnce(withKey(KEY))), 'spent delivered');
   });
 
-  it('a resume is neither a settlement nor a verification, and a question from elsewhere uses no try up', async () => {
+  it('a resume is neither a settlement nor a verification, and a question without the key uses no try up', async () => {
     await standing('undelivered', KEY);
     const tries = (await record())?.tries;
-    for (let question = 0; question < 20; question += 1) await take(withKey(undefined));
+    for (let question = 0; question < 20; question += 1) await settleOnce(withKey(undefined));
     assert.equal((await record())?.tries, tries);
-    assert.equal(told(await take(withKey(KEY))), 'paid');
-    assert.deepEqual(till.peer.names(), ['verify', 'settle']);
+    assert.equal(answerOf(await settleOnce(withKey(KEY))), 'paid');
+    assert.deepEqual(world.peer.names(), ['verify', 'settle']);
   });
 });

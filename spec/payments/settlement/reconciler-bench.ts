@@ -3,23 +3,23 @@ import type { BackendAnswer } from '../../../src/backend/types.ts';
 import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
-import type { tillOfEachTest } from './till.ts';
 import { rest, virtualTime } from './virtual-time.ts';
+import type { worldOfEachTest } from './world.ts';
 
 /**
- * A reconciler over a test's till, with a merchant that does as it is told. Its loop runs on a time
+ * A reconciler over a test's settlement, with a scripted backend. Its loop runs on a time
  * of its own.
  */
 export interface Bench {
-  /** Whether the merchant may be asked twice. */
+  /** Whether the backend may be asked twice. */
   repeatable: boolean;
-  /** Whether the merchant answers, or fails with 500. */
+  /** Whether the backend answers, or fails with 500. */
   answers: boolean;
-  /** Told of every delivery, which then never ends; undefined: they end. */
+  /** Called with each delivery, which then never ends; undefined: they end. */
   hang: (() => void) | undefined;
   /** What every delivery throws, if anything. */
   fault: Error | undefined;
-  /** Calls to the merchant. */
+  /** Calls to the backend. */
   exchanges: number;
   /** What was to be delivered. */
   readonly delivered: string[];
@@ -29,7 +29,7 @@ export interface Bench {
   pass(ms: number): Promise<void>;
 }
 
-export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench {
+export function reconcilerBench(world: ReturnType<typeof worldOfEachTest>): Bench {
   const time = virtualTime();
   const exchange = async (): Promise<BackendAnswer> => {
     bench.exchanges += 1;
@@ -45,11 +45,11 @@ export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench 
     exchanges: 0,
     delivered: [],
     warnings: [],
-    open: (through = till.ledger, random = 0) =>
+    open: (through = world.ledger, random = 0) =>
       createReconciler({
         ledger: through,
-        settler: till.settler(through),
-        journalOf: till.journal,
+        settler: world.settler(through),
+        journalOf: world.journal,
         deliverable: () => ({ repeatable: bench.repeatable, timeoutMs: 1_000 }),
         deliver: async (paid, journal) => {
           if (bench.fault !== undefined) throw bench.fault;
@@ -64,11 +64,11 @@ export function reconcilerBench(till: ReturnType<typeof tillOfEachTest>): Bench 
             maxResponseBytes: 1_000,
             headers: {},
           };
-          await fetchForBuyer(paid, resource, journal, exchange, till.desk(through));
+          await fetchForBuyer(paid, resource, journal, exchange, world.recorder(through));
         },
-        gateOpen: () => till.gateOpen,
+        gateOpen: () => world.gateOpen,
         reserveBackend: async () => {
-          const connection = await till.reserveBackend();
+          const connection = await world.reserveBackend();
           return connection === undefined ? undefined : { ...connection, exchange };
         },
         warn: (facts) => void bench.warnings.push(facts),

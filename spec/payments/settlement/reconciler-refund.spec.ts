@@ -3,26 +3,25 @@ import { beforeEach, describe, it } from 'node:test';
 import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
-import { freshTerms, tillOfEachTest } from './till.ts';
+import { type FAILED, freshTerms, worldOfEachTest } from './world.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
-const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
 
 describe('the reconciler and what was never delivered', () => {
-  const till = tillOfEachTest();
-  const { take, pay, desk, facts, later, record, state, types, receipts } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, pay, later, record, state, receipts } = world;
   let bench: Bench;
   beforeEach(() => {
-    bench = reconcilerBench(till);
+    bench = reconcilerBench(world);
   });
   const round = (): Promise<void> => bench.open().round();
   const undelivered = async (more: Partial<typeof FAILED> | { readonly repeatable: boolean } = {}): Promise<Paid> => {
-    const sale = await pay();
-    await desk().undelivered(sale.record, { ...facts(sale, { backendStatus: 500 }), ...FAILED, ...more });
-    return sale;
+    const result = await pay();
+    await world.failDelivery(result, { backendStatus: 500, ...more });
+    return result;
   };
 
-  it('a merchant that has failed six times, later and later, is asked only for the buyer', async () => {
+  it('a backend that has failed six times, with growing pauses, is asked only for the buyer', async () => {
     bench.answers = false;
     await undelivered();
     const calls: number[] = [];
@@ -36,12 +35,12 @@ describe('the reconciler and what was never delivered', () => {
     const { state, dueAt = 0, settledAt = 0, tries } = (await record()) ?? {};
     assert.deepEqual([state, tries, dueAt], ['undelivered', 6, settledAt + DAY_MS]);
     bench.answers = true;
-    assert.equal((await take()).kind, 'paid', 'the buyer may still ask');
+    assert.equal((await settleOnce()).kind, 'paid', 'the buyer may still ask');
   });
 
-  describe('what nobody collected', () => {
+  describe('what was not collected', () => {
     for (const repeatable of [true, false])
-      it(`${repeatable ? 'and the merchant never gave' : 'and may not be sent again'} is due for a refund after a day`, async () => {
+      it(`${repeatable ? 'and the backend never answered' : 'and may not be sent again'} is due for a refund after a day`, async () => {
         bench.repeatable = repeatable;
         bench.answers = false;
         await undelivered({ repeatable });
@@ -59,12 +58,12 @@ describe('the reconciler and what was never delivered', () => {
         assert.equal(await state(), 'refundDue');
         const [receipt, ...others] = await receipts();
         assert.deepEqual([receipt?.delivered, receipt?.metadata, others.length], [false, { refundDue: true }, 0]);
-        assert.equal((await types()).filter((type) => type === 'payment.settled').length, 1);
-        const sale = await take();
-        assert.ok(sale.kind === 'spent' && sale.state === 'refundDue');
+        assert.equal(await world.countOf('payment.settled'), 1);
+        const result = await settleOnce();
+        assert.ok(result.kind === 'spent' && result.state === 'refundDue');
       });
 
-    it('a hundred failed deliveries of a purchase without a secret are none: any onlooker may have caused them', async () => {
+    it('a hundred failed deliveries of a purchase without a secret are none: an onlooker may have caused them', async () => {
       for (let attempt = 0; attempt < 100; attempt += 1) await undelivered();
       later(3_600_000);
       await round();
@@ -72,7 +71,7 @@ describe('the reconciler and what was never delivered', () => {
     });
 
     it('a hundred failed deliveries are a refund after an hour, whatever is left of the day', async () => {
-      till.terms = { ...till.terms, tokenDigest: 'a'.repeat(64) };
+      world.terms = { ...world.terms, tokenDigest: 'a'.repeat(64) };
       for (let attempt = 0; attempt < 99; attempt += 1) await undelivered();
       later(3_600_000);
       await round();
@@ -83,7 +82,7 @@ describe('the reconciler and what was never delivered', () => {
       assert.equal(await state(), 'refundDue');
     });
 
-    it('in one rush they are none: that says nothing about the merchant', async () => {
+    it('within an hour they are no refund: one outage may cause them all', async () => {
       for (let attempt = 0; attempt < 100; attempt += 1) await undelivered();
       later(60_000);
       await round();
@@ -93,10 +92,10 @@ describe('the reconciler and what was never delivered', () => {
 
   it('a record that the store loses between two looks does not come back as a reservation that waits for a day', async () => {
     const { record: paid } = await pay();
-    till.terms = freshTerms();
-    const lost = { ...paid, ...till.terms, state: 'undelivered', tries: 6 } as const;
-    await bench.open(till.broken({ due: async () => [lost] })).round();
-    assert.ok(((await record())?.dueAt ?? 0) <= till.clock + LEASE_MS);
+    world.terms = freshTerms();
+    const lost = { ...paid, ...world.terms, state: 'undelivered', tries: 6 } as const;
+    await bench.open(world.broken({ due: async () => [lost] })).round();
+    assert.ok(((await record())?.dueAt ?? 0) <= world.clock + LEASE_MS);
     later(LEASE_MS);
     await round();
     assert.equal(await record(), undefined);

@@ -5,16 +5,16 @@ import { createLeases, LEASE_MS, type Leases, RENEW_EVERY_MS } from '../../../sr
 import { StoreError } from '../../../src/store/port/store.ts';
 import { seedOf } from '../../../verification/chaos/seed.ts';
 import { PAID } from './scripted-rail.ts';
-import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
 import { rest, virtualTime } from './virtual-time.ts';
+import { freshTerms, NOON_MS, worldOfEachTest } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 const STALLS = Number(process.env['STALLS'] ?? 2_000);
 const STALL_MS = 2_000;
 
 describe('leases', () => {
-  const till = tillOfEachTest();
-  const { broken, record } = till;
+  const world = worldOfEachTest();
+  const { broken, record } = world;
   let time: ReturnType<typeof virtualTime>;
   let leases: Leases;
 
@@ -24,24 +24,24 @@ describe('leases', () => {
    */
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 100) {
-      till.clock += Math.min(left, 100);
+      world.clock += Math.min(left, 100);
       await time.pass(Math.min(left, 100));
     }
   };
   const reserve = async (owner: string): Promise<PaymentRecord> => {
-    const reservation = await till.ledger.reserve({ terms: till.terms, owner, leaseMs: LEASE_MS });
+    const reservation = await world.ledger.reserve({ terms: world.terms, owner, leaseMs: LEASE_MS });
     assert.ok(reservation.kind === 'granted', `${owner} got ${reservation.kind}`);
     return reservation.record;
   };
   const reservation = async (): Promise<string> =>
-    (await till.ledger.reserve({ terms: till.terms, owner: 'somebody else', leaseMs: LEASE_MS })).kind;
+    (await world.ledger.reserve({ terms: world.terms, owner: 'another', leaseMs: LEASE_MS })).kind;
   const counting = (): { readonly ledger: PaymentLedger; renewals: number } => {
     const counted = {
       renewals: 0,
       ledger: broken({
         renew: (claim, leaseMs) => {
           counted.renewals += 1;
-          return till.ledger.renew(claim, leaseMs);
+          return world.ledger.renew(claim, leaseMs);
         },
       }),
     };
@@ -58,7 +58,7 @@ describe('leases', () => {
     await pass(60_000);
     assert.equal(await reservation(), 'in_flight');
     assert.ok(
-      ((await record())?.leaseUntil ?? 0) >= till.clock + LEASE_MS - 2 * RENEW_EVERY_MS,
+      ((await record())?.leaseUntil ?? 0) >= world.clock + LEASE_MS - 2 * RENEW_EVERY_MS,
       'and a death is found within seconds',
     );
   });
@@ -69,7 +69,7 @@ describe('leases', () => {
     for (let stall = 0; stall < STALLS; stall += 1) {
       await pass(Math.floor(seed.between(1, RENEW_EVERY_MS)));
       const stillMs = Math.floor(seed.between(1, STALL_MS));
-      till.clock += stillMs;
+      world.clock += stillMs;
       assert.equal(await reservation(), 'in_flight', `after ${stillMs} ms in stall ${stall}`);
       // What was due meanwhile is done first.
       await time.pass(stillMs);
@@ -80,13 +80,13 @@ describe('leases', () => {
   it('a process that stands still loses it, and does not win it back', async () => {
     leases.hold(await reserve('first'), HOUR_MS);
     await pass(10_000);
-    till.clock += LEASE_MS;
+    world.clock += LEASE_MS;
     await reserve('second');
     await pass(30_000);
     assert.equal((await record())?.owner, 'second');
     assert.ok(
-      (await record())?.fence === 2 && ((await record())?.leaseUntil ?? 0) < till.clock,
-      'nobody renews for it',
+      (await record())?.fence === 2 && ((await record())?.leaseUntil ?? 0) < world.clock,
+      'its lease is not renewed',
     );
     assert.equal(time.sleepers(), 0, 'nothing runs any more');
   });
@@ -103,7 +103,7 @@ describe('leases', () => {
   it('a lease that was given up is not woken', async () => {
     const held = await reserve('first');
     leases.hold(held, HOUR_MS);
-    await till.ledger.note({ payId: held.payId, owner: held.owner, fence: held.fence, step: 's', leaseMs: 0 });
+    await world.ledger.note({ payId: held.payId, owner: held.owner, fence: held.fence, step: 's', leaseMs: 0 });
     await pass(3_000);
     assert.equal((await record())?.leaseUntil, 0);
     assert.equal(await reservation(), 'granted');
@@ -134,7 +134,7 @@ describe('leases', () => {
   it('survives a store that is silent for less than the lease', async () => {
     let away = false;
     const ledger = broken({
-      renew: (claim, leaseMs) => (away ? till.silent() : till.ledger.renew(claim, leaseMs)),
+      renew: (claim, leaseMs) => (away ? world.silent() : world.ledger.renew(claim, leaseMs)),
     });
     createLeases(ledger, time).hold(await reserve('first'), HOUR_MS);
     await pass(4_000);
@@ -149,7 +149,7 @@ describe('leases', () => {
     leases.hold(await reserve('first'), HOUR_MS);
     for (let begin = 0; begin < RENEW_EVERY_MS; begin += 50) {
       await pass(RENEW_EVERY_MS + begin);
-      till.clock += 2_000;
+      world.clock += 2_000;
       assert.equal(await reservation(), 'in_flight', `${begin} ms after a renewal`);
       await pass(50);
     }
@@ -160,18 +160,18 @@ describe('leases', () => {
     const hung = broken({
       renew: (claim, leaseMs) => {
         asked.push(claim.payId);
-        return claim.payId === till.terms.payId
+        return claim.payId === world.terms.payId
           ? new Promise<boolean>(() => undefined)
-          : till.ledger.renew(claim, leaseMs);
+          : world.ledger.renew(claim, leaseMs);
       },
     });
     const shared = createLeases(hung, time);
     const stuck = await reserve('first');
     shared.hold(stuck, HOUR_MS);
-    till.terms = freshTerms();
+    world.terms = freshTerms();
     const other = await reserve('first');
     shared.hold(other, HOUR_MS);
-    till.terms = { ...till.terms, payId: stuck.payId };
+    world.terms = { ...world.terms, payId: stuck.payId };
     await pass(10 * RENEW_EVERY_MS);
     assert.equal(asked.filter((payId) => payId === stuck.payId).length, 1);
     assert.ok(asked.filter((payId) => payId === other.payId).length > 5);
@@ -179,23 +179,23 @@ describe('leases', () => {
 
   it('of a store whose clock went back is cut to its length', async () => {
     await reserve('first');
-    till.clock -= HOUR_MS;
-    const asked = { terms: till.terms, owner: 'second', leaseMs: LEASE_MS, longestMs: LEASE_MS };
-    const busy = await till.ledger.reserve(asked);
+    world.clock -= HOUR_MS;
+    const asked = { terms: world.terms, owner: 'second', leaseMs: LEASE_MS, longestMs: LEASE_MS };
+    const busy = await world.ledger.reserve(asked);
     assert.ok(busy.kind === 'in_flight' && busy.leaseLeftMs === LEASE_MS);
-    till.clock += LEASE_MS;
-    assert.equal((await till.ledger.reserve(asked)).kind, 'granted');
+    world.clock += LEASE_MS;
+    assert.equal((await world.ledger.reserve(asked)).kind, 'granted');
   });
 
-  it('a process that ends gives everything up at once, whatever the store says', async () => {
+  it('a process that ends gives everything up at once, whatever the store answers', async () => {
     leases.hold(await reserve('first'), HOUR_MS);
     await leases.releaseAll();
     assert.equal((await record())?.leaseUntil, 0);
-    const mute = createLeases(broken({ note: till.silent }), time);
+    const mute = createLeases(broken({ note: world.silent }), time);
     mute.hold(await reserve('second'), HOUR_MS);
     await mute.releaseAll();
     await pass(LEASE_MS);
-    assert.ok(((await record())?.leaseUntil ?? 0) <= till.clock, 'and what could not be given up ends by itself');
+    assert.ok(((await record())?.leaseUntil ?? 0) <= world.clock, 'and what could not be given up ends by itself');
   });
 
   it('one timer serves all leases of a process, and starts again after all were dropped', async () => {
@@ -209,7 +209,7 @@ describe('leases', () => {
     for (const { drop } of drops) drop();
     await pass(4_000);
     assert.equal(time.sleepers(), 0);
-    till.clock = NOON_MS;
+    world.clock = NOON_MS;
     const before = counted.renewals;
     shared.hold(held, HOUR_MS);
     await pass(4_000);
@@ -218,42 +218,42 @@ describe('leases', () => {
 });
 
 describe('a reservation that the store never answered', () => {
-  const till = tillOfEachTest();
-  const { take, broken, record } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, broken, record } = world;
 
-  /** The first reservation is carried out by a store that hangs so long that nobody hears of it. */
+  /** The first reservation is carried out by a store that hangs until its call is gone. */
   const hanging = (mayStand = true): PaymentLedger => {
     let asked = 0;
     return broken({
       async reserve(command) {
         asked += 1;
-        if (asked > 1) return till.ledger.reserve(command);
-        await till.ledger.reserve(command);
+        if (asked > 1) return world.ledger.reserve(command);
+        await world.ledger.reserve(command);
         throw new StoreError('silent', mayStand);
       },
     });
   };
 
-  it('is given back as soon as the store answers: the same proof need not wait for a lease that nobody holds', async () => {
-    await assert.rejects(take({}, hanging()), StoreError);
+  it('is given back as soon as the store answers: the same proof need not wait for an idle lease', async () => {
+    await assert.rejects(settleOnce({}, hanging()), StoreError);
     await rest();
     assert.equal(await record(), undefined);
-    assert.equal((await take()).kind, 'paid');
+    assert.equal((await settleOnce()).kind, 'paid');
   });
 
   it('of a settlement that is under way already: the lease is given up, the record stays', async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    await take();
-    till.peer.script.reconcile = async () => PAID;
-    await assert.rejects(take({}, hanging()), StoreError);
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    await settleOnce();
+    world.peer.script.reconcile = async () => PAID;
+    await assert.rejects(settleOnce({}, hanging()), StoreError);
     await rest();
     const { state, leaseUntil } = (await record()) ?? {};
     assert.deepEqual([state, leaseUntil], ['settling', 0]);
-    assert.equal((await take()).kind, 'paid');
+    assert.equal((await settleOnce()).kind, 'paid');
   });
 
   it('and that certainly never left is not asked about', async () => {
-    await assert.rejects(take({}, hanging(false)), StoreError);
+    await assert.rejects(settleOnce({}, hanging(false)), StoreError);
     await rest();
     assert.equal((await record())?.state, 'reserved', 'this one stands for another call that runs');
   });

@@ -17,7 +17,7 @@ describe('a write that must not be lost', () => {
     assert.deepEqual(time.slept, [50, 250]);
   });
 
-  it('says so instead of throwing when the store stays silent for longer than a second', async () => {
+  it('returns unwritten instead of throwing when the store stays silent for longer than a second', async () => {
     const time = skippedTime();
     const silence = new Error('no answer');
     let attempts = 0;
@@ -30,7 +30,7 @@ describe('a write that must not be lost', () => {
     assert.deepEqual(time.slept, [50, 250, 1_000]);
   });
 
-  it('tells apart what was certainly never written', async () => {
+  it('marks what was certainly never written', async () => {
     const away = new StoreError(new Error('no connection'), false);
     const written = await persist(() => Promise.reject(away), skippedTime());
     assert.deepEqual(written, { kind: 'unwritten', cause: away, mayStand: false });

@@ -20,23 +20,23 @@ describe('the witness of a 402', () => {
       });
 
   it('cannot be had for a refusal without evidence', () => {
-    assert.throws(() => SafeToRechallenge.refused(record('refused', { reason: 'said so' }), false), /no 402/);
+    assert.throws(() => SafeToRechallenge.refused(record('refused', { reason: 'claimed' }), false), /no 402/);
   });
 
-  it('of a refused payment says why, after a settlement, with its transaction', () => {
+  it('of a refused payment has its reason, the phase and the transaction', () => {
     const refused = record('refused', { evidence: 'elsewhere', reason: 'cancelled', transaction: TRANSACTION });
     const { reason, phase, transaction, recorded } = SafeToRechallenge.refused(refused, true);
     assert.deepEqual([reason, phase, transaction, recorded], ['cancelled', 'settle', TRANSACTION, true]);
   });
 
-  it('of a proof that has no record says that nothing was begun', () => {
+  it('of a proof that has no record is of the phase verify', () => {
     for (const owed of [SafeToRechallenge.unreserved('x'), SafeToRechallenge.discarded({ kind: 'gone' }, 'x')]) {
       const { reason, phase, transaction, recorded } = owed;
       assert.deepEqual([reason, phase, transaction, recorded], ['x', 'verify', undefined, false]);
     }
   });
 
-  it('is told from everything that looks like it', () => {
+  it('is different from each copy of it', () => {
     const real = SafeToRechallenge.unreserved('x');
     assert.ok(SafeToRechallenge.is(real));
     const copies: readonly object[] = [
@@ -48,7 +48,7 @@ describe('the witness of a 402', () => {
   });
 });
 
-describe('the doors of a 402, in the sources', () => {
+describe('the places of a 402 in the sources', () => {
   const sources = globSync('src/**/*.ts').map((file) => ({ file, text: readFileSync(file, 'utf8') }));
   const using = (what: RegExp): readonly string[] =>
     sources
@@ -72,7 +72,7 @@ describe('the doors of a 402, in the sources', () => {
     assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);
   });
 
-  it('each way to a witness has one user, who holds what it stands for', () => {
+  it('each way to a witness has its one user', () => {
     assert.deepEqual(using(/SafeToRechallenge\.unreserved\(/), ['src/pipeline/middleware/verify.ts']);
     assert.deepEqual(using(/SafeToRechallenge\.discarded\(/), ['src/payments/settlement/settle.ts']);
     assert.deepEqual(using(/SafeToRechallenge\.refusedBefore\(/), ['src/payments/settlement/existing-payment.ts']);
@@ -82,7 +82,7 @@ describe('the doors of a 402, in the sources', () => {
     ]);
   });
 
-  it('a witness is made nowhere else, and nobody pretends to have one', () => {
+  it('a witness is made nowhere else, and no cast pretends one', () => {
     assert.deepEqual(using(/new SafeToRechallenge\(/), ['src/payments/settlement/safe-to-rechallenge.ts']);
     assert.deepEqual(using(/as (?:unknown as )?SafeToRechallenge\b/), []);
   });

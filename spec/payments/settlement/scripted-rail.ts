@@ -7,7 +7,7 @@ export const HASH = `0x${'ab'.repeat(32)}`;
 export const PAID = { kind: 'settled', evidence: 'logs', transaction: HASH } as const;
 /** Never to be paid any more, as the chain shows it. */
 export const EXPIRED = { kind: 'refused', reason: 'expired', evidence: 'expired' } as const;
-/** What a rail says of a nonce that was used before. */
+/** The verdict on a nonce that was used before. */
 export const SPENT = { kind: 'refused', reason: 'invalid_exact_evm_nonce_already_used', nonceSpent: true } as const;
 
 type WriteAhead = Parameters<PaymentRail['settle']>[2];
@@ -21,7 +21,7 @@ interface Asked {
 }
 
 /**
- * A rail that says what a test wants: the one peer that cannot be real here. At first it approves
+ * A rail that a test scripts: the one peer that cannot be real here. At first it approves
  * and settles everything.
  */
 export function scriptedRail() {

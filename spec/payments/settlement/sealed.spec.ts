@@ -5,7 +5,7 @@ import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/
 import { sealedLedger } from '../../../src/payments/ledger/sealed-ledger.ts';
 import { keptAnswer, move } from '../ledger/samples.ts';
 import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
-import { tillOfEachTest } from './till.ts';
+import { worldOfEachTest } from './world.ts';
 
 const OLD: SealingKeys = [{ id: 'old', key: Buffer.alloc(32, 1) }];
 const NEW: SealingKeys = [{ id: 'new', key: Buffer.alloc(32, 2) }];
@@ -14,18 +14,18 @@ const FIELDS = ['proof', 'backendRequest', 'rawTransaction'] as const;
 const LEASE_MS = 7_000;
 
 describe('a ledger that is sealed', () => {
-  const till = tillOfEachTest();
-  const { take, record, later, state } = till;
-  let told: string[] = [];
+  const world = worldOfEachTest();
+  const { settleOnce, record, later, state } = world;
+  let unreadable: string[] = [];
   beforeEach(() => {
-    told = [];
+    unreadable = [];
   });
   const withKeys = (keys: SealingKeys | undefined): PaymentLedger =>
-    sealedLedger(till.ledger, keys && createKeyRing(keys), (what) => void told.push(what));
+    sealedLedger(world.ledger, keys && createKeyRing(keys), (what) => void unreadable.push(what));
   /** An attempt that died before, or after, something was sent. */
   const left = async (at: 'reserved' | 'settling', keys: SealingKeys): Promise<PaymentRecord> => {
     const ledger = withKeys(keys);
-    const reservation = await ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
+    const reservation = await ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
     assert.ok(reservation.kind === 'granted');
     if (at === 'settling') {
       const facts = { transaction: HASH, rawTransaction: '0x02f8' };
@@ -33,7 +33,7 @@ describe('a ledger that is sealed', () => {
       assert.equal(written.kind, 'done');
     }
     later(LEASE_MS + 1);
-    return (await ledger.read(till.terms.payId)) ?? assert.fail('no record');
+    return (await ledger.read(world.terms.payId)) ?? assert.fail('no record');
   };
 
   it('shows its store opaque text, and its callers what they wrote', async () => {
@@ -41,39 +41,39 @@ describe('a ledger that is sealed', () => {
     const stored = await record();
     for (const field of FIELDS) {
       assert.ok(isSealed(stored?.[field] ?? ''), field);
-      assert.equal(seen[field], field === 'rawTransaction' ? '0x02f8' : till.terms[field]);
+      assert.equal(seen[field], field === 'rawTransaction' ? '0x02f8' : world.terms[field]);
     }
     const [due] = await withKeys(OLD).due(10);
     assert.deepEqual(due, seen);
-    assert.deepEqual(told, []);
+    assert.deepEqual(unreadable, []);
   });
 
   it('opens with every key of its ring, and what was stored before there were keys', async () => {
     const plain = await left('reserved', OLD);
     for (const keys of [BOTH, OLD]) assert.deepEqual(await withKeys(keys).read(plain.payId), plain);
-    await till.ledger.discard({ payId: plain.payId, owner: 'dead', fence: 1, step: 'x' }, []);
-    await till.ledger.reserve({ terms: till.terms, owner: 'no keys', leaseMs: LEASE_MS });
-    assert.equal((await withKeys(NEW).read(plain.payId))?.proof, till.terms.proof);
-    assert.deepEqual(told, []);
+    await world.ledger.discard({ payId: plain.payId, owner: 'dead', fence: 1, step: 'x' }, []);
+    await world.ledger.reserve({ terms: world.terms, owner: 'no keys', leaseMs: LEASE_MS });
+    assert.equal((await withKeys(NEW).read(plain.payId))?.proof, world.terms.proof);
+    assert.deepEqual(unreadable, []);
   });
 
   it('opens nothing of another record or field', async () => {
     const { payId } = await left('reserved', OLD);
     const stored = (await record()) ?? assert.fail('no record');
     const moved: PaymentLedger = {
-      ...till.ledger,
+      ...world.ledger,
       read: async () => ({ ...stored, proof: stored.backendRequest, backendRequest: stored.proof }),
     };
     const ring = createKeyRing(OLD);
-    await sealedLedger(moved, ring, (what) => void told.push(what)).read(payId);
-    assert.deepEqual(told, ['proof', 'backendRequest']);
+    await sealedLedger(moved, ring, (what) => void unreadable.push(what)).read(payId);
+    assert.deepEqual(unreadable, ['proof', 'backendRequest']);
   });
 
-  it('a sale goes through as without, and its end keeps nothing of it', async () => {
-    const sale = await take({}, withKeys(OLD));
-    assert.ok(sale.kind === 'paid');
+  it('a settlement goes through as without, and its end keeps nothing of it', async () => {
+    const result = await settleOnce({}, withKeys(OLD));
+    assert.ok(result.kind === 'paid');
     const answer = keptAnswer(new Uint8Array([1, 2, 3]));
-    const command = move(sale.record, 'delivered', { keeping: { answer, forMs: LEASE_MS } });
+    const command = move(result.record, 'delivered', { keeping: { answer, forMs: LEASE_MS } });
     assert.equal((await withKeys(OLD).advance(command)).kind, 'done');
     const stored = (await record()) ?? assert.fail('no record');
     assert.deepEqual([stored.proof, stored.backendRequest], ['{}', '{}']);
@@ -81,7 +81,7 @@ describe('a ledger that is sealed', () => {
     assert.deepEqual({ ...kept, body: [...kept.body] }, { ...answer, body: [1, 2, 3] });
     assert.equal(await withKeys(NEW).kept(stored.payId), undefined, 'one that cannot be opened is none');
     assert.equal(await withKeys(undefined).kept(stored.payId), undefined);
-    assert.deepEqual(told, ['answer', 'answer']);
+    assert.deepEqual(unreadable, ['answer', 'answer']);
   });
 
   for (const [what, keys] of [
@@ -91,36 +91,36 @@ describe('a ledger that is sealed', () => {
     describe(`an attempt is left behind, and ${what}`, () => {
       it('nothing was sent: it goes, nothing is charged, and the same proof begins anew', async () => {
         await left('reserved', OLD);
-        const sale = await take({}, withKeys(keys));
-        assert.equal(sale.kind, 'unavailable');
-        assert.deepEqual(till.peer.asked, [], 'nothing of it was sent');
+        const result = await settleOnce({}, withKeys(keys));
+        assert.equal(result.kind, 'unavailable');
+        assert.deepEqual(world.peer.asked, [], 'nothing of it was sent');
         assert.equal(await record(), undefined);
-        assert.equal((await take({}, withKeys(keys))).kind, 'paid');
+        assert.equal((await settleOnce({}, withKeys(keys))).kind, 'paid');
       });
 
       it('it may have been sent, and the chain shows it paid: it is delivered, and not charged again', async () => {
         await left('settling', OLD);
-        till.peer.script.reconcile = async () => PAID;
-        assert.equal((await take({}, withKeys(keys))).kind, 'paid');
-        assert.deepEqual(till.peer.names(), ['reconcile']);
+        world.peer.script.reconcile = async () => PAID;
+        assert.equal((await settleOnce({}, withKeys(keys))).kind, 'paid');
+        assert.deepEqual(world.peer.names(), ['reconcile']);
       });
 
       it('it may have been sent, and the chain shows it worthless: the buyer may pay anew', async () => {
         await left('settling', OLD);
-        till.peer.script.reconcile = async () => EXPIRED;
-        assert.equal((await take({}, withKeys(keys))).kind, 'refused');
+        world.peer.script.reconcile = async () => EXPIRED;
+        assert.equal((await settleOnce({}, withKeys(keys))).kind, 'refused');
       });
 
       for (const reading of [{ kind: 'open' }, { kind: 'unknown', cause: 'no node' }] as const)
-        it(`it may have been sent, and the chain says ${reading.kind}: uncertain, never 402, and nothing is sent`, async () => {
+        it(`it may have been sent, and the chain shows ${reading.kind}: uncertain, never 402, and nothing is sent`, async () => {
           await left('settling', OLD);
-          till.peer.script.reconcile = async () => reading;
-          assert.equal((await take({}, withKeys(keys))).kind, 'uncertain');
-          assert.deepEqual(till.peer.names(), ['reconcile']);
+          world.peer.script.reconcile = async () => reading;
+          assert.equal((await settleOnce({}, withKeys(keys))).kind, 'uncertain');
+          assert.deepEqual(world.peer.names(), ['reconcile']);
           assert.equal(await state(), 'settling');
           // The key comes back, and with it the record.
-          till.peer.script.reconcile = async () => PAID;
-          assert.equal((await take({}, withKeys(OLD))).kind, 'paid');
+          world.peer.script.reconcile = async () => PAID;
+          assert.equal((await settleOnce({}, withKeys(OLD))).kind, 'paid');
         });
     });
 });

@@ -3,20 +3,20 @@ import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer } from '../ledger/samples.ts';
-import { tillOfEachTest } from './till.ts';
 import { rest, virtualTime } from './virtual-time.ts';
+import { worldOfEachTest } from './world.ts';
 
 const FAILED = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: true } as const;
 
 describe('an answer that has begun to leave', () => {
-  const till = tillOfEachTest();
-  const { pay, take, desk, facts, record, receipts, later } = till;
+  const world = worldOfEachTest();
+  const { pay, settleOnce, recorder, facts, record, receipts, later } = world;
   const uncertain = async () =>
     (await receipts()).map(({ delivered, metadata }) => [delivered, metadata?.deliveryUncertain]);
 
   /** Its process dies: nothing more is written, and the lease ends by itself. */
   const dies = async ({ record: paid }: Paid): Promise<void> => {
-    await desk().sending(paid);
+    await recorder().sending(paid);
     assert.equal((await record())?.sending, 'begun');
     later(60_000);
   };
@@ -26,10 +26,10 @@ describe('an answer that has begun to leave', () => {
     const reply = Promise.withResolvers<void>();
     const note: PaymentLedger['note'] = async (command) => {
       await reply.promise;
-      return till.ledger.note(command);
+      return world.ledger.note(command);
     };
     let mayLeave = false;
-    const sending = desk(till.broken({ note }))
+    const sending = recorder(world.broken({ note }))
       .sending(paid.record)
       .then(() => {
         mayLeave = true;
@@ -44,31 +44,31 @@ describe('an answer that has begun to leave', () => {
   it('waits twenty seconds for a store that is away, then leaves and is marked when the store is back', async () => {
     const paid = await pay();
     let isAway = true;
-    const note: PaymentLedger['note'] = (command) => (isAway ? till.silent() : till.ledger.note(command));
+    const note: PaymentLedger['note'] = (command) => (isAway ? world.silent() : world.ledger.note(command));
     const time = virtualTime();
-    till.time = { ...time, slept: [] };
+    world.time = { ...time, slept: [] };
     let mayLeave = false;
-    const sending = desk(till.broken({ note }))
+    const sending = recorder(world.broken({ note }))
       .sending(paid.record)
       .then(() => {
         mayLeave = true;
       });
     await time.pass(19_900);
-    assert.deepEqual([mayLeave, till.unmarked], [false, []]);
+    assert.deepEqual([mayLeave, world.unmarked], [false, []]);
     await time.pass(200);
     await sending;
-    assert.deepEqual(till.unmarked, [till.terms.payId]);
+    assert.deepEqual(world.unmarked, [world.terms.payId]);
     isAway = false;
     await time.pass(100);
     assert.equal((await record())?.sending, 'begun');
   });
 
-  it('of an attempt that was overtaken is marked once the other attempt has ended, and delivered by the same hand', async () => {
+  it('of an attempt that was overtaken is marked once the other attempt has ended, and delivered by the first one', async () => {
     const paid = await pay();
     later(60_000);
     const other = await pay();
-    await desk().undelivered(other.record, { ...facts(other), ...FAILED });
-    const own = desk();
+    await world.failDelivery(other);
+    const own = recorder();
     await own.sending(paid.record);
     assert.equal((await record())?.sending, 'begun');
     await own.delivered(paid.record, facts(paid));
@@ -81,54 +81,54 @@ describe('an answer that has begun to leave', () => {
     let tries = 0;
     const pauses: number[] = [];
     const sleep = async (ms: number): Promise<void> => void pauses.push(ms);
-    till.time = { ...till.time, sleep };
+    world.time = { ...world.time, sleep };
     const note: PaymentLedger['note'] = (command) => {
       tries += 1;
-      return tries <= away ? till.silent() : till.ledger.note(command);
+      return tries <= away ? world.silent() : world.ledger.note(command);
     };
-    await desk(till.broken({ note })).sending(paid.record);
+    await recorder(world.broken({ note })).sending(paid.record);
     assert.equal((await record())?.sending, 'begun');
     assert.deepEqual([pauses.length, Math.max(...pauses)], [away, 100]);
   });
 
-  it('and whose process died before it wrote so: the first who finds it tells the operator', async () => {
+  it('and whose process died before it wrote so: the first attempt that finds it writes a receipt', async () => {
     await dies(await pay());
-    assert.equal((await take()).kind, 'paid');
+    assert.equal((await settleOnce()).kind, 'paid');
     assert.deepEqual(await uncertain(), [[false, true]]);
   });
 
   it('also where nothing may be repeated, and where the answer waits for its buyer', async () => {
     await dies(await pay());
-    const parked = await take({ repeatable: false });
+    const parked = await settleOnce({ repeatable: false });
     assert.ok(parked.kind === 'spent' && parked.state === 'undelivered');
     assert.deepEqual(await uncertain(), [[false, true]]);
 
-    till.terms = { ...till.terms, payId: '1'.repeat(64), receiptId: till.terms.receiptId.replace(/.$/, '0') };
+    world.terms = { ...world.terms, payId: '1'.repeat(64), receiptId: world.terms.receiptId.replace(/.$/, '0') };
     const first = await pay();
-    await desk().undelivered(first.record, { ...facts(first, { answer: keptAnswer() }), ...FAILED });
+    await world.failDelivery(first, { answer: keptAnswer() });
     await dies(await pay({ repeatable: false }));
-    assert.equal((await take({ repeatable: false })).kind, 'paid');
+    assert.equal((await settleOnce({ repeatable: false })).kind, 'paid');
     const [newest, ...others] = await receipts();
-    const told = [newest, ...others].find(({ payment } = {} as never) => payment?.replayKey === till.terms.payId);
-    assert.deepEqual([told?.metadata?.deliveryUncertain, told?.metadata?.answerKept], [true, true]);
+    const found = [newest, ...others].find(({ payment } = {} as never) => payment?.replayKey === world.terms.payId);
+    assert.deepEqual([found?.metadata?.deliveryUncertain, found?.metadata?.answerKept], [true, true]);
   });
 
   it('stays uncertain through later attempts that fail, until one delivers', async () => {
     await dies(await pay());
     const second = await pay();
-    await desk().sending(second.record);
-    await desk().undelivered(second.record, { ...facts(second), ...FAILED });
+    await recorder().sending(second.record);
+    await world.failDelivery(second);
     assert.deepEqual([(await record())?.sending, ...(await uncertain())], ['begun', [false, true]]);
     later(60_000);
     const third = await pay();
-    await desk().sending(third.record);
-    await desk().delivered(third.record, facts(third));
+    await recorder().sending(third.record);
+    await world.deliver(third);
     assert.deepEqual(await uncertain(), [[true, undefined]]);
   });
 
   it('and was not sent completely, as its own process knows: nothing is uncertain', async () => {
     const paid = await pay();
-    const own = desk();
+    const own = recorder();
     await own.sending(paid.record);
     await own.undelivered(paid.record, { ...facts(paid), ...FAILED });
     assert.deepEqual([(await record())?.sending, ...(await uncertain())], ['ended', [false, undefined]]);
@@ -140,7 +140,7 @@ describe('an answer that has begun to leave', () => {
   it('of a process that died before the first byte: nothing is uncertain', async () => {
     await pay();
     later(60_000);
-    assert.equal((await take()).kind, 'paid');
+    assert.equal((await settleOnce()).kind, 'paid');
     assert.deepEqual(await uncertain(), [[false, undefined]]);
   });
 });

@@ -3,100 +3,98 @@ import { describe, it } from 'node:test';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { PAID } from './scripted-rail.ts';
-import { tillOfEachTest } from './till.ts';
+import { worldOfEachTest } from './world.ts';
 
-/** The store says that it certainly wrote nothing. */
-const away = async (): Promise<never> => {
-  throw new StoreError(new Error('no connection'), false);
-};
+describe('the connection to the backend before the money', () => {
+  const world = worldOfEachTest();
+  const { settleOnce, record, receipts, types, broken } = world;
 
-describe('the merchant before the money', () => {
-  const till = tillOfEachTest();
-  const { take, record, receipts, types, broken } = till;
-
-  it('cannot be reached: nothing is settled, kept or told, and the same proof pays when he is back', async () => {
-    till.reachable = false;
-    const { cause: _cause, ...sale } = (await take()) as Extract<SettlementResult, { kind: 'postponed' }>;
-    assert.deepEqual(sale, { kind: 'postponed', reason: 'backend_unreachable' });
-    assert.deepEqual(till.peer.names(), ['verify']);
+  it('cannot be had: nothing is settled, kept or recorded, and the same proof pays later', async () => {
+    world.reachable = false;
+    const { cause: _cause, ...result } = (await settleOnce()) as Extract<SettlementResult, { kind: 'postponed' }>;
+    assert.deepEqual(result, { kind: 'postponed', reason: 'backend_unreachable' });
+    assert.deepEqual(world.peer.names(), ['verify']);
     assert.equal(await record(), undefined);
-    assert.deepEqual([await types(), await receipts(), till.held.size], [[], [], 0]);
-    till.reachable = true;
-    assert.equal((await take()).kind, 'paid');
+    assert.deepEqual([await types(), await receipts(), world.held.size], [[], [], 0]);
+    world.reachable = true;
+    assert.equal((await settleOnce()).kind, 'paid');
   });
 
-  it('is asked when the rail has said yes and before anything is written that another process could settle', async () => {
+  it('is held after the rail verified and before anything is written that another process could settle', async () => {
     const seen: string[] = [];
     const reserveBackend = async () => {
-      seen.push(`${till.peer.names().join()} ${(await record())?.state}`);
-      return till.reserveBackend();
+      seen.push(`${world.peer.names().join()} ${(await record())?.state}`);
+      return world.reserveBackend();
     };
-    till.peer.script.settle = async () => {
-      seen.push(`${(await record())?.state} with ${till.connections}`);
+    world.peer.script.settle = async () => {
+      seen.push(`${(await record())?.state} with ${world.connections}`);
       return PAID;
     };
-    assert.equal((await take({ reserveBackend })).kind, 'paid');
+    assert.equal((await settleOnce({ reserveBackend })).kind, 'paid');
     assert.deepEqual(seen, ['verify reserved', 'settling with 1']);
   });
 
-  it('his connection goes with the payment, for its delivery', async () => {
-    const sale = await take();
-    assert.ok(sale.kind === 'paid' && sale.held !== undefined);
-    assert.equal(till.connections, 1);
-    sale.held.release();
-    assert.equal(till.connections, 0);
+  it('goes with the payment, for its delivery', async () => {
+    const result = await settleOnce();
+    assert.ok(result.kind === 'paid' && result.held !== undefined);
+    assert.equal(world.connections, 1);
+    result.held.release();
+    assert.equal(world.connections, 0);
   });
 
   for (const [why, prepare] of [
     [
       'the rail refuses after all',
-      () => (till.peer.script.settle = async () => ({ kind: 'refused', reason: 'no', evidence: 'unsent' })),
+      () => (world.peer.script.settle = async () => ({ kind: 'refused', reason: 'no', evidence: 'unsent' })),
     ],
-    ['the end is uncertain', () => (till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'no answer' }))],
-    ['the rail throws', () => (till.peer.script.settle = () => Promise.reject(new Error('bug')))],
+    [
+      'the end is uncertain',
+      () => (world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'no answer' })),
+    ],
+    ['the rail throws', () => (world.peer.script.settle = () => Promise.reject(new Error('bug')))],
   ] as const)
-    it(`his connection is given back: ${why}`, async () => {
+    it(`is given back: ${why}`, async () => {
       prepare();
-      assert.notEqual((await take()).kind, 'paid');
-      assert.equal(till.connections, 0);
+      assert.notEqual((await settleOnce()).kind, 'paid');
+      assert.equal(world.connections, 0);
     });
 
-  it('his connection is given back: the gate closes, and the store is away', async () => {
+  it('is given back: the gate closes, and the store is away', async () => {
     const reserveBackend = () => {
-      till.gateOpen = false;
-      return till.reserveBackend();
+      world.gateOpen = false;
+      return world.reserveBackend();
     };
-    assert.equal((await take({ reserveBackend })).kind, 'gate_closed');
-    till.gateOpen = true;
-    await assert.rejects(take({}, broken({ advance: away })), StoreError);
-    assert.equal(till.connections, 0);
+    assert.equal((await settleOnce({ reserveBackend })).kind, 'gate_closed');
+    world.gateOpen = true;
+    await assert.rejects(settleOnce({}, broken({ advance: world.away })), StoreError);
+    assert.equal(world.connections, 0);
   });
 
-  it('cannot be reached when a withdrawn payment begins anew: it stays withdrawn, for the same proof', async () => {
-    till.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
-    assert.equal((await take()).kind, 'postponed');
-    assert.equal(till.connections, 0);
-    till.reachable = false;
-    till.peer.script.settle = async () => PAID;
-    const sale = await take();
-    assert.ok(sale.kind === 'postponed' && sale.reason === 'backend_unreachable');
+  it('cannot be had when a withdrawn payment begins anew: it stays withdrawn, for the same proof', async () => {
+    world.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
+    assert.equal((await settleOnce()).kind, 'postponed');
+    assert.equal(world.connections, 0);
+    world.reachable = false;
+    world.peer.script.settle = async () => PAID;
+    const result = await settleOnce();
+    assert.ok(result.kind === 'postponed' && result.reason === 'backend_unreachable');
     assert.equal((await record())?.state, 'withdrawn');
-    till.reachable = true;
-    assert.equal((await take()).kind, 'paid');
+    world.reachable = true;
+    assert.equal((await settleOnce()).kind, 'paid');
   });
 
-  it('is not asked for what was paid before', async () => {
-    const sale = await take();
-    assert.ok(sale.kind === 'paid');
-    sale.held?.release();
-    till.reachable = false;
-    await till.desk().undelivered(sale.record, {
-      ...till.facts(sale),
+  it('is not needed for what was paid before', async () => {
+    const result = await settleOnce();
+    assert.ok(result.kind === 'paid');
+    result.held?.release();
+    world.reachable = false;
+    await world.recorder().undelivered(result.record, {
+      ...world.facts(result),
       failure: 'BACKEND_ERROR',
       requestWritten: false,
       repeatable: true,
     });
-    const collected = await take();
+    const collected = await settleOnce();
     assert.ok(collected.kind === 'paid' && collected.held === undefined);
   });
 });

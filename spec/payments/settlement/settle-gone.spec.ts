@@ -4,106 +4,106 @@ import { joining } from '../../../src/payments/settlement/join.ts';
 import { proofDigest } from '../../../src/payments/x402/verify/verify.ts';
 import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { PAID } from './scripted-rail.ts';
-import { tillOfEachTest } from './till.ts';
 import { virtualTime } from './virtual-time.ts';
+import { worldOfEachTest } from './world.ts';
 
 const NO_FUNDS = { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false } as const;
 
 describe('a call whose client is gone', () => {
-  const till = tillOfEachTest();
-  const { take, record } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, record } = world;
   let leaving: AbortController;
   beforeEach(() => {
     leaving = new AbortController();
   });
 
-  it('before it is reserved: asks nobody and writes nothing', async () => {
+  it('before it is reserved: asks no peer and writes nothing', async () => {
     leaving.abort();
-    assert.deepEqual(await take({ left: leaving.signal }), { kind: 'gone' });
-    assert.deepEqual([await record(), till.peer.names()], [undefined, []]);
+    assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
   });
 
   it('while it is reserved, or while the provider verifies: nothing is sent, and the reservation is given back', async () => {
-    const reserve = till.broken({
+    const reserve = world.broken({
       async reserve(command) {
-        const reservation = await till.ledger.reserve(command);
+        const reservation = await world.ledger.reserve(command);
         leaving.abort();
         return reservation;
       },
     });
-    assert.deepEqual(await take({ left: leaving.signal }, reserve), { kind: 'gone' });
-    assert.deepEqual([await record(), till.peer.names()], [undefined, []]);
+    assert.deepEqual(await settleOnce({ left: leaving.signal }, reserve), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
     leaving = new AbortController();
-    till.peer.script.verify = async () => {
+    world.peer.script.verify = async () => {
       leaving.abort();
       return { kind: 'valid' };
     };
-    assert.deepEqual(await take({ left: leaving.signal }), { kind: 'gone' });
-    assert.deepEqual([await record(), till.peer.names()], [undefined, ['verify']]);
-    assert.equal((await take()).kind, 'paid', 'and its proof is as good as before');
+    assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names()], [undefined, ['verify']]);
+    assert.equal((await settleOnce()).kind, 'paid', 'and its proof is as good as before');
   });
 
   it('once the settlement was begun: it goes on, because money may move', async () => {
-    till.peer.script.settle = async () => {
+    world.peer.script.settle = async () => {
       leaving.abort();
       return PAID;
     };
-    assert.equal((await take({ left: leaving.signal })).kind, 'paid');
+    assert.equal((await settleOnce({ left: leaving.signal })).kind, 'paid');
   });
 
   it('waits for no other copy any longer', async () => {
-    till.terms = { ...till.terms, tokenDigest: 'b'.repeat(64) };
-    await till.pay();
+    world.terms = { ...world.terms, tokenDigest: 'b'.repeat(64) };
+    await world.pay();
     const time = virtualTime();
-    const copy = joining(till.settler(), till.ledger, time).take(till.order({ left: leaving.signal }));
+    const copy = joining(world.settler(), world.ledger, time).settle(world.requestWith({ left: leaving.signal }));
     await time.pass(10);
     leaving.abort();
     assert.deepEqual(await copy, { kind: 'gone' });
   });
 
-  it('whoever has no buyer at all begins nothing', async () => {
-    assert.deepEqual(await take({ left: undefined }), { kind: 'gone' });
-    assert.deepEqual([await record(), till.peer.names()], [undefined, []]);
+  it('without any buyer begins nothing', async () => {
+    assert.deepEqual(await settleOnce({ left: undefined }), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
   });
 });
 
 describe('a proof that the provider refused', () => {
-  const till = tillOfEachTest();
-  const { take, later, record } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, later, record } = world;
   const PROOF = 'AAAAAAAAAAAAAAAAAAAAAA';
 
   it('is refused again, with the first reason and without a question, until it is too old', async () => {
-    till.peer.script.verify = async () => NO_FUNDS;
-    assert.equal((await take({ proof: PROOF })).kind, 'refused');
-    till.peer.script.verify = async () => ({ kind: 'valid' });
-    till.peer.asked.length = 0;
-    const copy = await take({ proof: PROOF });
+    world.peer.script.verify = async () => NO_FUNDS;
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'refused');
+    world.peer.script.verify = async () => ({ kind: 'valid' });
+    world.peer.asked.length = 0;
+    const copy = await settleOnce({ proof: PROOF });
     assert.ok(copy.kind === 'refused');
     const { reason, phase, recorded } = copy.owed;
     assert.deepEqual({ reason, phase, recorded }, { reason: 'insufficient_funds', phase: 'verify', recorded: false });
-    assert.deepEqual([till.peer.names(), await record()], [[], undefined]);
+    assert.deepEqual([world.peer.names(), await record()], [[], undefined]);
     later(119_000);
-    assert.equal((await take({ proof: PROOF })).kind, 'refused');
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'refused');
     later(2_000);
-    till.peer.script.seesChain = false;
-    const late = await take({ proof: PROOF });
+    world.peer.script.seesChain = false;
+    const late = await settleOnce({ proof: PROOF });
     assert.ok(late.kind === 'refused' && late.owed.reason === 'invalid_exact_evm_payload_authorization_valid_before');
   });
 
-  it('says nothing of another proof with the same replay key', async () => {
-    till.peer.script.verify = async () => NO_FUNDS;
-    await take({ proof: 'BBBBBBBBBBBBBBBBBBBBBB' });
-    till.peer.script.verify = async () => ({ kind: 'valid' });
-    assert.equal((await take({ proof: PROOF })).kind, 'paid');
+  it('does not count for another proof with the same replay key', async () => {
+    world.peer.script.verify = async () => NO_FUNDS;
+    await settleOnce({ proof: 'BBBBBBBBBBBBBBBBBBBBBB' });
+    world.peer.script.verify = async () => ({ kind: 'valid' });
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'paid');
   });
 
   it('refused before the provider was asked, or not refused at all: nothing is remembered', async () => {
-    till.peer.script.seesChain = false;
-    assert.equal((await take({ proof: PROOF, refusal: 'invalid_network' })).kind, 'refused');
-    till.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'away' });
-    assert.equal((await take({ proof: PROOF })).kind, 'unavailable');
-    till.peer.script.verify = async () => ({ kind: 'valid' });
-    assert.equal((await take({ proof: PROOF })).kind, 'paid');
+    world.peer.script.seesChain = false;
+    assert.equal((await settleOnce({ proof: PROOF, refusal: 'invalid_network' })).kind, 'refused');
+    world.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'away' });
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'unavailable');
+    world.peer.script.verify = async () => ({ kind: 'valid' });
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'paid');
   });
 });
 

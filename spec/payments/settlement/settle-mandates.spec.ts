@@ -8,15 +8,15 @@ import type { SettlementRequest, SettlementResult } from '../../../src/payments/
 import { claimOf, mandateText, useOf } from '../../mandates/register/register-map.ts';
 import { reconcilerBench } from './reconciler-bench.ts';
 import { EXPIRED, PAID, SPENT } from './scripted-rail.ts';
-import { freshTerms, tillOfEachTest } from './till.ts';
+import { freshTerms, worldOfEachTest } from './world.ts';
 
 /** What a call is let through with whose mandate no longer verifies. */
 const NO_MANDATE = 'mandate_expired';
 const BUDGET = '100';
 
 describe('a purchase with a mandate', () => {
-  const till = tillOfEachTest();
-  const { take, order, settler, later, record, state } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, requestWith, settler, later, record, state } = world;
   let claim: MandateClaim;
   /** The next purchase under the same open mandate. */
   const another = (units: string): PaymentTerms => {
@@ -25,98 +25,99 @@ describe('a purchase with a mandate', () => {
   };
   beforeEach(() => {
     claim = claimOf(undefined, { open: [useOf('budget', { units: '60', budgetUnits: BUDGET })] });
-    till.terms = { ...till.terms, mandate: mandateText(claim) };
+    world.terms = { ...world.terms, mandate: mandateText(claim) };
   });
-  const bench = reconcilerBench(till);
+  const bench = reconcilerBench(world);
   const reconcile = (): Promise<void> => bench.open().round();
   /** What is left of the budget, found by trying; nothing stays of the tries. */
   const left = async (): Promise<number> => {
     for (const units of [100, 40]) {
       const terms = another(`${units}`);
-      const answer = await till.ledger.reserve({ terms, owner: 'probe', leaseMs: LEASE_MS });
+      const answer = await world.ledger.reserve({ terms, owner: 'probe', leaseMs: LEASE_MS });
       if (answer.kind !== 'granted') continue;
-      await till.ledger.discard({ payId: terms.payId, owner: 'probe', fence: 1, step: 'probe' }, []);
+      await world.ledger.discard({ payId: terms.payId, owner: 'probe', fence: 1, step: 'probe' }, []);
       return units;
     }
     return 0;
   };
   const otherPayment = (mandate = mandateText(claim)): Promise<SettlementResult> =>
-    take({ terms: { ...freshTerms(), mandate } });
+    settleOnce({ terms: { ...freshTerms(), mandate } });
 
   it('spends its share with the money, and the same mandate buys nothing with another payment', async () => {
-    assert.equal((await take()).kind, 'paid');
+    assert.equal((await settleOnce()).kind, 'paid');
     assert.equal(await left(), 40);
-    till.peer.asked.length = 0;
+    world.peer.asked.length = 0;
     assert.deepEqual(await otherPayment(), { kind: 'mandate_used', reason: 'replayed' });
-    assert.deepEqual(till.peer.names(), [], 'nobody was asked to pay');
+    assert.deepEqual(world.peer.names(), [], 'the rail was not asked');
   });
 
-  it('is refused for its budget before anybody is asked', async () => {
-    assert.equal((await take()).kind, 'paid');
-    till.peer.asked.length = 0;
-    assert.deepEqual(await take({ terms: another('41') }), { kind: 'mandate_used', reason: 'budget_exceeded' });
-    assert.deepEqual(till.peer.names(), []);
-    assert.equal((await take({ terms: another('40') })).kind, 'paid');
+  it('is refused for its budget before the rail is asked', async () => {
+    assert.equal((await settleOnce()).kind, 'paid');
+    world.peer.asked.length = 0;
+    assert.deepEqual(await settleOnce({ terms: another('41') }), { kind: 'mandate_used', reason: 'budget_exceeded' });
+    assert.deepEqual(world.peer.names(), []);
+    assert.equal((await settleOnce({ terms: another('40') })).kind, 'paid');
   });
 
   it('has its mandate back when the payment is refused before it is sent, or its nonce has been spent elsewhere', async () => {
     for (const refusal of [{ kind: 'refused', reason: 'insufficient_funds', nonceSpent: false } as const, SPENT]) {
-      till.peer.script.verify = async () => refusal;
-      till.peer.script.reconcile = async () => EXPIRED;
-      assert.equal((await take()).kind, 'refused');
+      world.peer.script.verify = async () => refusal;
+      world.peer.script.reconcile = async () => EXPIRED;
+      assert.equal((await settleOnce()).kind, 'refused');
       assert.equal(await left(), 100);
     }
-    till.peer.script.verify = async () => ({ kind: 'valid' });
+    world.peer.script.verify = async () => ({ kind: 'valid' });
     assert.equal((await otherPayment()).kind, 'paid');
   });
 
-  it('has it back when the gas is gone before anything is begun', async () => {
-    till.peer.script.verify = async () => ({ kind: 'unfunded', cause: 'no gas' });
-    assert.equal((await take()).kind, 'postponed');
-    assert.equal(await left(), 100);
-  });
-
   it('is held by a settlement that was withdrawn, which only its own proof goes on with, until the chain shows it worthless', async () => {
-    till.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
-    assert.equal((await take()).kind, 'postponed');
+    world.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
+    assert.equal((await settleOnce()).kind, 'postponed');
     assert.deepEqual([await state(), await left()], ['withdrawn', 40]);
     assert.deepEqual(await otherPayment(), { kind: 'mandate_used', reason: 'replayed' });
-    assert.equal((await take({ terms: { ...till.terms, mandate: mandateText(claimOf()) } })).kind, 'in_flight');
+    assert.equal((await settleOnce({ terms: { ...world.terms, mandate: mandateText(claimOf()) } })).kind, 'in_flight');
     later(600_000);
-    till.peer.script.reconcile = async () => EXPIRED;
+    world.peer.script.reconcile = async () => EXPIRED;
     await reconcile();
     assert.deepEqual([await state(), await left()], ['refused', 100]);
   });
 
-  it('has it back when the rail gives no verdict, the merchant cannot be reached, and the gate closes', async () => {
-    till.reachable = false;
-    assert.equal((await take()).kind, 'postponed');
-    assert.equal(await left(), 100);
-    till.reachable = true;
-    till.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'down' });
-    assert.equal((await take()).kind, 'unavailable');
-    assert.equal(await left(), 100);
-    till.peer.script.verify = async () => {
-      till.gateOpen = false;
-      return { kind: 'valid' };
-    };
-    assert.equal((await take()).kind, 'gate_closed');
-    assert.equal(await left(), 100);
-  });
-
-  it('has it back when the chain says that the payment is worthless', async () => {
-    till.peer.script.settle = async () => EXPIRED;
-    assert.equal((await take()).kind, 'refused');
-    assert.equal(await state(), 'refused');
-    assert.equal(await left(), 100);
-  });
+  const RELEASES: readonly (readonly [string, () => void, SettlementResult['kind']])[] = [
+    [
+      'the gas is gone',
+      () => (world.peer.script.verify = async () => ({ kind: 'unfunded', cause: 'no gas' })),
+      'postponed',
+    ],
+    ['the backend is away', () => (world.reachable = false), 'postponed'],
+    [
+      'the rail has no verdict',
+      () => (world.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'down' })),
+      'unavailable',
+    ],
+    [
+      'the gate closes',
+      () =>
+        (world.peer.script.verify = async () => {
+          world.gateOpen = false;
+          return { kind: 'valid' };
+        }),
+      'gate_closed',
+    ],
+    ['the chain shows the payment worthless', () => (world.peer.script.settle = async () => EXPIRED), 'refused'],
+  ];
+  for (const [why, prepare, kind] of RELEASES)
+    it(`has its share back when ${why}`, async () => {
+      prepare();
+      assert.equal((await settleOnce()).kind, kind);
+      assert.equal(await left(), 100);
+    });
 
   it('holds its share while the outcome is open; a reconciler that finds the payment spends it', async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    assert.equal((await take()).kind, 'uncertain');
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    assert.equal((await settleOnce()).kind, 'uncertain');
     assert.equal(await left(), 40);
     assert.deepEqual(await otherPayment(), { kind: 'mandate_used', reason: 'replayed' });
-    till.peer.script.reconcile = async () => PAID;
+    world.peer.script.reconcile = async () => PAID;
     later(LEASE_MS);
     await reconcile();
     assert.ok(['settled', 'undelivered'].includes(String(await state())));
@@ -125,19 +126,19 @@ describe('a purchase with a mandate', () => {
   });
 
   it('holds its share while the outcome is open; a reconciler that finds it worthless gives it back', async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    assert.equal((await take()).kind, 'uncertain');
-    till.peer.script.reconcile = async () => EXPIRED;
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    assert.equal((await settleOnce()).kind, 'uncertain');
+    world.peer.script.reconcile = async () => EXPIRED;
     later(LEASE_MS);
     await reconcile();
     assert.equal(await state(), 'refused');
     assert.equal(await left(), 100);
-    till.peer.script.settle = async () => PAID;
+    world.peer.script.settle = async () => PAID;
     assert.equal((await otherPayment()).kind, 'paid');
   });
 
   it('whose process died between reservation and settlement is free again when the reservation is swept', async () => {
-    await till.ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
+    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
     assert.equal((await otherPayment()).kind, 'mandate_used');
     later(LEASE_MS);
     await reconcile();
@@ -147,116 +148,113 @@ describe('a purchase with a mandate', () => {
   });
 
   it('is resumed by its payment alone, hours later and without a mandate', async () => {
-    const sale = await take();
-    assert.ok(sale.kind === 'paid');
-    await till.desk().undelivered(sale.record, {
-      ...till.facts(sale),
-      failure: 'BACKEND_ERROR',
-      requestWritten: true,
-      repeatable: true,
-    });
-    const { mandate: _expired, ...terms } = till.terms;
+    const result = await settleOnce();
+    assert.ok(result.kind === 'paid');
+    await world.failDelivery(result);
+    const { mandate: _expired, ...terms } = world.terms;
     later(3 * 60 * 60 * 1_000);
-    const resumed = await take({ terms, refusal: NO_MANDATE });
+    const resumed = await settleOnce({ terms, refusal: NO_MANDATE });
     assert.ok(resumed.kind === 'paid');
-    assert.equal(resumed.record.mandate, till.terms.mandate, 'its receipt still knows it');
-    assert.deepEqual(till.peer.names(), ['verify', 'settle'], 'paid once');
+    assert.equal(resumed.record.mandate, world.terms.mandate, 'its receipt still knows it');
+    assert.deepEqual(world.peer.names(), ['verify', 'settle'], 'paid once');
   });
 
   it('is settled once by copies that came together, each with the same proof and the same mandate', async () => {
-    const joined = joining(settler(), till.ledger, till.time);
-    const sales = await Promise.all(Array.from({ length: 20 }, () => joined.take(order())));
-    assert.equal(sales.filter(({ kind }) => kind === 'paid').length, 1);
+    const joined = joining(settler(), world.ledger, world.time);
+    const results = await Promise.all(Array.from({ length: 20 }, () => joined.settle(requestWith())));
+    assert.equal(results.filter(({ kind }) => kind === 'paid').length, 1);
     assert.deepEqual(
-      sales.filter(({ kind }) => kind === 'mandate_used'),
+      results.filter(({ kind }) => kind === 'mandate_used'),
       [],
     );
-    assert.equal(till.peer.names().filter((name) => name === 'settle').length, 1);
+    assert.equal(world.peer.names().filter((name) => name === 'settle').length, 1);
   });
 
   it('is bought by one of a hundred payments that bring one mandate at once', async () => {
     const mandate = mandateText(claim);
-    const sales = await Promise.all(Array.from({ length: 100 }, () => take({ terms: { ...freshTerms(), mandate } })));
-    assert.equal(sales.filter(({ kind }) => kind === 'paid').length, 1);
-    assert.equal(sales.filter(({ kind }) => kind === 'mandate_used').length, 99);
-    assert.equal(till.peer.names().filter((name) => name === 'settle').length, 1);
+    const results = await Promise.all(
+      Array.from({ length: 100 }, () => settleOnce({ terms: { ...freshTerms(), mandate } })),
+    );
+    assert.equal(results.filter(({ kind }) => kind === 'paid').length, 1);
+    assert.equal(results.filter(({ kind }) => kind === 'mandate_used').length, 99);
+    assert.equal(world.peer.names().filter((name) => name === 'settle').length, 1);
   });
 
-  it('never goes on with a reservation that somebody left without one: it would be settled and use nothing up', async () => {
-    const { mandate: _none, ...terms } = till.terms;
-    await till.ledger.reserve({ terms, owner: 'dead', leaseMs: LEASE_MS });
+  it('never goes on with a reservation that was left without one: it would settle and use nothing up', async () => {
+    const { mandate: _none, ...terms } = world.terms;
+    await world.ledger.reserve({ terms, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);
-    assert.equal((await take()).kind, 'in_flight');
+    assert.equal((await settleOnce()).kind, 'in_flight');
     assert.equal(await record(), undefined, 'and the next attempt begins anew');
-    assert.deepEqual(till.peer.names(), []);
-    assert.equal((await take()).kind, 'paid');
+    assert.deepEqual(world.peer.names(), []);
+    assert.equal((await settleOnce()).kind, 'paid');
     assert.equal(await left(), 40);
   });
 
   it('never goes on with a reservation under another mandate: what was checked now is what counts', async () => {
     const dead = mandateText(claimOf(undefined, { open: [useOf('old', { units: '60', budgetUnits: '60' })] }));
-    await till.ledger.reserve({ terms: { ...till.terms, mandate: dead }, owner: 'dead', leaseMs: LEASE_MS });
+    await world.ledger.reserve({ terms: { ...world.terms, mandate: dead }, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);
     const mandate = mandateText(claim);
-    const joined = joining(settler(), till.ledger, till.time);
-    const sale = await joined.take(order({ terms: { ...till.terms, mandate } }));
-    assert.ok(sale.kind === 'paid');
-    assert.equal(sale.record.mandate, mandate);
+    const joined = joining(settler(), world.ledger, world.time);
+    const result = await joined.settle(requestWith({ terms: { ...world.terms, mandate } }));
+    assert.ok(result.kind === 'paid');
+    assert.equal(result.record.mandate, mandate);
     assert.equal(await left(), 40);
     assert.equal((await otherPayment(dead)).kind, 'paid', 'the other one is as good as before');
   });
 
   it('goes on with a reservation under the same mandate, checked once more', async () => {
-    await till.ledger.reserve({ terms: till.terms, owner: 'dead', leaseMs: LEASE_MS });
+    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);
     const mandate = mandateText({ ...claim, at: claim.at + LEASE_MS / 1_000 });
-    assert.equal((await take({ terms: { ...till.terms, mandate } })).kind, 'paid');
+    assert.equal((await settleOnce({ terms: { ...world.terms, mandate } })).kind, 'paid');
     assert.equal(await left(), 40);
   });
 });
 
-describe('a call that is let through without a mandate, for the sake of a record that is gone', () => {
-  const till = tillOfEachTest();
-  const { take, record } = till;
+describe('a call that is let through without a mandate, for a record that is gone', () => {
+  const world = worldOfEachTest();
+  const { settleOnce, record } = world;
   const bring = (changes: Partial<SettlementRequest> = {}): Promise<SettlementResult> =>
-    take({ refusal: NO_MANDATE, ...changes });
+    settleOnce({ refusal: NO_MANDATE, ...changes });
   const neverSettled = async (): Promise<void> => {
-    assert.ok(!till.peer.names().includes('settle') && !till.peer.names().includes('verify'));
+    assert.ok(!world.peer.names().includes('settle') && !world.peer.names().includes('verify'));
     assert.equal(await record(), undefined, 'nothing is left that a reconciler could settle');
   };
 
   it('settles nothing that the chain does not show as paid, whatever it shows', async () => {
     for (const reading of [{ kind: 'open' }, EXPIRED, { kind: 'unknown', cause: 'no answer' }] as const) {
-      till.peer.script.reconcile = async () => reading;
-      const sale = await bring();
-      assert.equal(sale.kind, reading.kind === 'unknown' ? 'unavailable' : 'refused');
-      if (sale.kind === 'refused') assert.equal(sale.owed.reason, NO_MANDATE);
+      world.peer.script.reconcile = async () => reading;
+      const result = await bring();
+      assert.equal(result.kind, reading.kind === 'unknown' ? 'unavailable' : 'refused');
+      if (result.kind === 'refused') assert.equal(result.owed.reason, NO_MANDATE);
       await neverSettled();
     }
   });
 
   it('settles nothing where no chain can be asked', async () => {
-    till.peer.script.seesChain = false;
-    const sale = await bring();
-    assert.ok(sale.kind === 'refused' && sale.owed.reason === NO_MANDATE);
+    world.peer.script.seesChain = false;
+    const result = await bring();
+    assert.ok(result.kind === 'refused' && result.owed.reason === NO_MANDATE);
     await neverSettled();
   });
 
-  it('is given what the chain shows as paid: it was admitted before the store lost its memory', async () => {
-    till.peer.script.reconcile = async () => PAID;
-    const sale = await bring();
-    assert.ok(sale.kind === 'paid' && sale.record.recovered === 'chain' && sale.record.mandate === undefined);
-    assert.ok(!till.peer.names().includes('settle'));
+  it('is given what the chain shows as paid: it was admitted before the store lost its data', async () => {
+    world.peer.script.reconcile = async () => PAID;
+    const result = await bring();
+    assert.ok(result.kind === 'paid' && result.record.recovered === 'chain' && result.record.mandate === undefined);
+    assert.ok(!world.peer.names().includes('settle'));
   });
 
   it('takes over a dead reservation only to delete it, and its mandate is free', async () => {
     const mandate = mandateText(claimOf());
-    const terms = { ...till.terms, mandate };
-    await till.ledger.reserve({ terms, owner: 'dead', leaseMs: LEASE_MS });
-    till.later(LEASE_MS);
-    till.peer.script.reconcile = async () => ({ kind: 'open' });
+    const terms = { ...world.terms, mandate };
+    await world.ledger.reserve({ terms, owner: 'dead', leaseMs: LEASE_MS });
+    world.later(LEASE_MS);
+    world.peer.script.reconcile = async () => ({ kind: 'open' });
     assert.equal((await bring()).kind, 'refused');
     await neverSettled();
-    assert.equal((await take({ terms: { ...freshTerms(), mandate } })).kind, 'paid');
+    assert.equal((await settleOnce({ terms: { ...freshTerms(), mandate } })).kind, 'paid');
   });
 });

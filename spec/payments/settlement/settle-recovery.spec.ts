@@ -5,7 +5,7 @@ import type { Reading } from '../../../src/payments/rail.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
-import { tillOfEachTest } from './till.ts';
+import { worldOfEachTest } from './world.ts';
 
 const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
 const OPEN: Reading = { kind: 'open' };
@@ -13,23 +13,23 @@ const UNKNOWN: Reading = { kind: 'unknown', cause: 'no answer' };
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /**
- * Whether the store forgot a payment is found out in two ways: the nonce is said to be spent, or
+ * Two signs that the store lost a payment: the rail reports the nonce as spent, or
  * the proof is too old to be new.
  */
 const SIGNS = ['spent', 'late'] as const;
 
 describe('an authorization without a record that may have paid us', () => {
-  const till = tillOfEachTest();
-  const { take, later, record, types, receipts, broken, silent } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, later, record, types, receipts, broken, silent } = world;
 
   const bring = (
     sign: (typeof SIGNS)[number],
     reading: Reading,
     through?: PaymentLedger,
   ): Promise<SettlementResult> => {
-    till.peer.script.verify = async () => (sign === 'spent' ? SPENT : { kind: 'valid' });
-    till.peer.script.reconcile = async () => reading;
-    return take(sign === 'late' ? { refusal: TOO_OLD } : {}, through);
+    world.peer.script.verify = async () => (sign === 'spent' ? SPENT : { kind: 'valid' });
+    world.peer.script.reconcile = async () => reading;
+    return settleOnce(sign === 'late' ? { refusal: TOO_OLD } : {}, through);
   };
 
   const rows: readonly (readonly [(typeof SIGNS)[number], Reading, SettlementResult['kind']])[] = [
@@ -44,43 +44,43 @@ describe('an authorization without a record that may have paid us', () => {
   ];
   for (const [sign, reading, kind] of rows)
     it(`${sign}, the chain shows ${reading.kind}: ${kind}`, async () => {
-      const sale = await bring(sign, reading);
-      assert.equal(sale.kind, kind);
-      assert.ok(!till.peer.names().includes('settle'), 'nothing is sent');
-      if (sale.kind === 'refused') assert.equal(sale.owed.reason, sign === 'late' ? TOO_OLD : SPENT.reason);
+      const result = await bring(sign, reading);
+      assert.equal(result.kind, kind);
+      assert.ok(!world.peer.names().includes('settle'), 'nothing is sent');
+      if (result.kind === 'refused') assert.equal(result.owed.reason, sign === 'late' ? TOO_OLD : SPENT.reason);
       if (kind !== 'paid') assert.equal(await record(), undefined, 'the question leaves nothing behind');
     });
 
   it('spent, and there is no chain to ask: called spent, because a 402 could charge a second time', async () => {
-    till.peer.script.seesChain = false;
-    const sale = await bring('spent', OPEN);
-    assert.ok(sale.kind === 'spent' && sale.state === 'used');
+    world.peer.script.seesChain = false;
+    const result = await bring('spent', OPEN);
+    assert.ok(result.kind === 'spent' && result.state === 'used');
     assert.equal(await record(), undefined);
   });
 
   for (const sign of SIGNS)
-    it(`${sign} and paid: the record is made again, says so, and is no second settlement`, async () => {
-      const sale = await bring(sign, PAID);
-      assert.ok(sale.kind === 'paid');
-      const { state, recovered, evidence, transaction } = sale.record;
+    it(`${sign} and paid: the record is made again, marked so, and is no second settlement`, async () => {
+      const result = await bring(sign, PAID);
+      assert.ok(result.kind === 'paid');
+      const { state, recovered, evidence, transaction } = result.record;
       assert.deepEqual([state, recovered, evidence, transaction], ['settled', 'chain', 'logs', HASH]);
       assert.deepEqual(await types(), ['resource.requested', 'payment.settled']);
       const [receipt] = await receipts();
-      assert.deepEqual([receipt?.id, receipt?.metadata], [till.terms.receiptId, { recovered: 'chain' }]);
+      assert.deepEqual([receipt?.id, receipt?.metadata], [world.terms.receiptId, { recovered: 'chain' }]);
     });
 
   for (const sign of SIGNS)
     it(`${sign} and paid, with the policy "refuse": 409 material, never a 402`, async () => {
-      till.onStoreLoss = 'refuse';
-      const sale = await bring(sign, PAID);
-      assert.deepEqual(sale, { kind: 'spent', state: 'used' });
+      world.onStoreLoss = 'refuse';
+      const result = await bring(sign, PAID);
+      assert.deepEqual(result, { kind: 'spent', state: 'used' });
       assert.equal(await record(), undefined);
     });
 
   it('is delivered once: what was delivered then is over', async () => {
-    const sale = await bring('spent', PAID);
-    assert.ok(sale.kind === 'paid');
-    await till.desk().delivered(sale.record, till.facts(sale));
+    const result = await bring('spent', PAID);
+    assert.ok(result.kind === 'paid');
+    await world.deliver(result);
     const again = await bring('late', PAID);
     assert.ok(again.kind === 'spent' && again.state === 'delivered');
     assert.deepEqual(
@@ -90,34 +90,34 @@ describe('an authorization without a record that may have paid us', () => {
   });
 
   it('is delivered until a day after the end of its validity, and not a millisecond longer', async () => {
-    later(till.terms.validBefore * 1_000 + DAY_MS - till.clock);
+    later(world.terms.validBefore * 1_000 + DAY_MS - world.clock);
     assert.equal((await bring('late', PAID)).kind, 'paid');
-    till.terms = { ...till.terms, payId: 'f'.repeat(64) };
+    world.terms = { ...world.terms, payId: 'f'.repeat(64) };
     later(1);
     assert.deepEqual(await bring('late', PAID), { kind: 'spent', state: 'used' });
   });
 
   it('late, and there is no chain to ask: refused without a question', async () => {
-    till.peer.script.seesChain = false;
+    world.peer.script.seesChain = false;
     assert.equal((await bring('late', PAID)).kind, 'refused');
-    assert.deepEqual(till.peer.names(), []);
+    assert.deepEqual(world.peer.names(), []);
   });
 
-  it('paid, and the store dies over it: uncertain, and the next attempt finds it', async () => {
+  it('paid, and the store dies then: uncertain, and the next attempt finds it', async () => {
     const advance: PaymentLedger['advance'] = (command) =>
-      command.to === 'settled' ? silent() : till.ledger.advance(command);
-    const sale = await bring('spent', PAID, broken({ advance }));
-    assert.equal(sale.kind, 'uncertain');
+      command.to === 'settled' ? silent() : world.ledger.advance(command);
+    const result = await bring('spent', PAID, broken({ advance }));
+    assert.equal(result.kind, 'uncertain');
     assert.equal((await bring('spent', PAID)).kind, 'paid');
-    assert.equal((await types()).filter((type) => type === 'payment.settled').length, 1);
+    assert.equal(await world.countOf('payment.settled'), 1);
   });
 
   it('a fault of the proof does not count against a record: an uncertain settlement is reconciled whatever its age', async () => {
-    till.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
-    assert.equal((await take()).kind, 'uncertain');
-    till.peer.script.reconcile = async () => PAID;
-    const sale = await take({ refusal: TOO_OLD });
-    assert.ok(sale.kind === 'paid' && sale.record.recovered === undefined);
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    assert.equal((await settleOnce()).kind, 'uncertain');
+    world.peer.script.reconcile = async () => PAID;
+    const result = await settleOnce({ refusal: TOO_OLD });
+    assert.ok(result.kind === 'paid' && result.record.recovered === undefined);
   });
 
   describe('whose it was', () => {
@@ -144,28 +144,28 @@ describe('an authorization without a record that may have paid us', () => {
     ];
     for (const [policy, mark, token, kind] of owners)
       it(`${policy}, ${mark ? 'marked' : 'not marked'}, ${token === undefined ? 'no token' : token === TOKEN ? 'the token' : 'another token'}: ${kind}`, async () => {
-        till.onStoreLoss = policy;
-        till.peer.script.markOf = async () => mark;
-        if (token !== undefined) till.terms = { ...till.terms, tokenDigest: token };
+        world.onStoreLoss = policy;
+        world.peer.script.markOf = async () => mark;
+        if (token !== undefined) world.terms = { ...world.terms, tokenDigest: token };
         // It may be too old by now to be the secret of a new purchase.
-        till.peer.script.verify = async () => SPENT;
-        till.peer.script.reconcile = async () => PAID;
-        const sale = await take({ token: { kind: 'worthless' } });
-        assert.equal(sale.kind, kind);
-        if (sale.kind === 'paid') {
-          assert.equal(sale.record.tokenDigest, mark, 'and it is the secret of the record again');
-          assert.deepEqual(till.unclaimed, []);
+        world.peer.script.verify = async () => SPENT;
+        world.peer.script.reconcile = async () => PAID;
+        const result = await settleOnce({ token: { kind: 'worthless' } });
+        assert.equal(result.kind, kind);
+        if (result.kind === 'paid') {
+          assert.equal(result.record.tokenDigest, mark, 'and it is the secret of the record again');
+          assert.deepEqual(world.unclaimed, []);
           return;
         }
-        assert.ok(sale.kind === 'spent' && sale.state === 'used');
-        assert.deepEqual(till.unclaimed, [till.terms.payId]);
+        assert.ok(result.kind === 'spent' && result.state === 'used');
+        assert.deepEqual(world.unclaimed, [world.terms.payId]);
         assert.deepEqual([await record(), await receipts()], [undefined, []]);
       });
 
     it('is not decided while the node does not show the transaction', async () => {
-      till.peer.script.markOf = silent;
+      world.peer.script.markOf = silent;
       assert.equal((await bring('spent', PAID)).kind, 'unavailable');
-      assert.deepEqual([await record(), till.unclaimed], [undefined, []]);
+      assert.deepEqual([await record(), world.unclaimed], [undefined, []]);
     });
   });
 });

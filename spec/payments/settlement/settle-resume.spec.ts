@@ -3,91 +3,90 @@ import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
-import { tillOfEachTest } from './till.ts';
+import { worldOfEachTest } from './world.ts';
 
 describe('the gate', () => {
-  const till = tillOfEachTest();
-  const { take, record, broken } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, record, broken } = world;
 
   it('closed: nothing is even reserved', async () => {
-    till.gateOpen = false;
-    assert.equal((await take()).kind, 'gate_closed');
-    assert.deepEqual([await record(), till.peer.names()], [undefined, []]);
+    world.gateOpen = false;
+    assert.equal((await settleOnce()).kind, 'gate_closed');
+    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
   });
 
-  it('that closes while the rail verifies: nothing is sent, and the proof works at once on the next pod', async () => {
-    till.peer.script.verify = async () => {
-      till.gateOpen = false;
+  it('that closes while the rail verifies: nothing is sent, and the proof works at once on the next process', async () => {
+    world.peer.script.verify = async () => {
+      world.gateOpen = false;
       return { kind: 'valid' };
     };
-    assert.equal((await take()).kind, 'gate_closed');
-    assert.deepEqual(till.peer.names(), ['verify']);
-    assert.equal(await till.state(), undefined, 'no other process may go on with it');
-    till.gateOpen = true;
-    till.peer.script.verify = async () => ({ kind: 'valid' });
-    assert.equal((await take()).kind, 'paid');
+    assert.equal((await settleOnce()).kind, 'gate_closed');
+    assert.deepEqual(world.peer.names(), ['verify']);
+    assert.equal(await world.state(), undefined, 'no other process may go on with it');
+    world.gateOpen = true;
+    world.peer.script.verify = async () => ({ kind: 'valid' });
+    assert.equal((await settleOnce()).kind, 'paid');
   });
 
   it('that closes when the settlement was begun: another process may go on, so the outcome is open', async () => {
     const advance: PaymentLedger['advance'] = async (command) => {
-      const answer = await till.ledger.advance(command);
-      till.gateOpen = false;
+      const answer = await world.ledger.advance(command);
+      world.gateOpen = false;
       return answer;
     };
-    assert.equal((await take({}, broken({ advance }))).kind, 'uncertain');
-    assert.deepEqual(till.peer.names(), ['verify']);
+    assert.equal((await settleOnce({}, broken({ advance }))).kind, 'uncertain');
+    assert.deepEqual(world.peer.names(), ['verify']);
   });
 });
 
 describe('a payment that was not delivered', () => {
-  const till = tillOfEachTest();
-  const { take, pay, desk, facts, later, record, receipts, broken, silent } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, pay, recorder, facts, later, record, receipts, broken, silent } = world;
 
   const fail = async (requestWritten: boolean): Promise<void> => {
-    const sale = await pay();
-    const failed = { failure: 'BACKEND_ERROR', requestWritten, repeatable: false } as const;
-    await desk().undelivered(sale.record, { ...facts(sale, { backendStatus: 0 }), ...failed });
+    const result = await pay();
+    await world.failDelivery(result, { backendStatus: 0, requestWritten, repeatable: false });
   };
 
-  it('is collected when the merchant may be asked twice', async () => {
+  it('is collected when the backend may be asked twice', async () => {
     await fail(true);
-    assert.equal((await take()).kind, 'paid');
-    assert.deepEqual(till.peer.names(), ['verify', 'settle']);
+    assert.equal((await settleOnce()).kind, 'paid');
+    assert.deepEqual(world.peer.names(), ['verify', 'settle']);
   });
 
-  it('is not sent twice to a merchant who may not be', async () => {
+  it('is not sent twice when the backend may not be asked twice', async () => {
     await fail(true);
-    const sale = await take({ repeatable: false });
-    assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
+    const result = await settleOnce({ repeatable: false });
+    assert.ok(result.kind === 'spent' && result.state === 'undelivered');
     assert.equal((await record())?.leaseUntil, 0);
   });
 
-  it('is sent when it certainly never reached the merchant, once: a crash on the way must not let it out again', async () => {
+  it('is sent once when it certainly never reached the backend: after a crash it is not sent again', async () => {
     await fail(false);
-    assert.equal((await take({ repeatable: false })).kind, 'paid');
+    assert.equal((await settleOnce({ repeatable: false })).kind, 'paid');
     later(8_000);
-    const sale = await take({ repeatable: false });
-    assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
+    const result = await settleOnce({ repeatable: false });
+    assert.ok(result.kind === 'spent' && result.state === 'undelivered');
   });
 
-  it('whose buyer left is handed the answer that was kept, without another call to the merchant, whatever the method', async () => {
-    const sale = await pay();
+  it('whose buyer left gets the answer that was kept, without another call to the backend, whatever the method', async () => {
+    const result = await pay();
     const answer = keptAnswer();
     const left = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: false } as const;
-    await desk().undelivered(sale.record, { ...facts(sale, { answer }), ...left });
-    const again = await take({ repeatable: false });
+    await recorder().undelivered(result.record, { ...facts(result, { answer }), ...left });
+    const again = await settleOnce({ repeatable: false });
     assert.ok(again.kind === 'paid');
     assert.deepEqual({ ...again.kept, body: [...(again.kept?.body ?? [])] }, { ...answer, body: [...answer.body] });
     later(8_000);
-    const afterCrash = await take({ repeatable: false });
-    assert.ok(afterCrash.kind === 'paid' && afterCrash.kept !== undefined, 'and is not lost on a second way');
+    const afterCrash = await settleOnce({ repeatable: false });
+    assert.ok(afterCrash.kind === 'paid' && afterCrash.kept !== undefined, 'and is not lost after a crash');
   });
 
-  it('and whose attempt died before it could say so: a method that may not be repeated waits as undelivered, for its merchant', async () => {
+  it('and whose attempt died before it recorded that: a method that may not be repeated waits as undelivered', async () => {
     await pay();
     later(8_000);
-    const sale = await take({ repeatable: false });
-    assert.ok(sale.kind === 'spent' && sale.state === 'undelivered');
+    const result = await settleOnce({ repeatable: false });
+    assert.ok(result.kind === 'spent' && result.state === 'undelivered');
     const { state, dueAt = 0, settledAt = 0, leaseUntil } = (await record()) ?? {};
     assert.deepEqual([state, dueAt - settledAt, leaseUntil], ['undelivered', 24 * 60 * 60 * 1_000, 0]);
     assert.deepEqual(
@@ -96,35 +95,35 @@ describe('a payment that was not delivered', () => {
     );
   });
 
-  it('a key that comes with a later call locks nobody out: an onlooker may have brought it', async () => {
+  it('a key that comes with a later call locks no buyer out: an onlooker may have brought it', async () => {
     await fail(true);
-    assert.equal((await take({ terms: { ...till.terms, keyDigest: sha256('a key') } })).kind, 'paid');
+    assert.equal((await settleOnce({ terms: { ...world.terms, keyDigest: sha256('a key') } })).kind, 'paid');
     assert.equal((await record())?.keyDigest, undefined);
     later(8_000);
-    assert.equal((await take()).kind, 'paid');
+    assert.equal((await settleOnce()).kind, 'paid');
   });
 
-  it('a copy that only waited for it does not try again: the merchant must not bear a herd', async () => {
+  it('a copy that only waited for it does not try again: the backend must not get all copies', async () => {
     await fail(true);
-    const copy = await till.settler().take(till.order(), true);
+    const copy = await world.settler().settle(world.requestWith(), true);
     assert.ok(copy.kind === 'failed' && copy.retryable);
-    assert.equal((await take()).kind, 'paid', 'who comes by himself collects');
+    assert.equal((await settleOnce()).kind, 'paid', 'a later call collects');
   });
 
   it('written, but every reply lost: the request has not left, so the same proof collects whatever the method', async () => {
     const advance: PaymentLedger['advance'] = async (command) => {
-      const answer = await till.ledger.advance(command);
+      const answer = await world.ledger.advance(command);
       return command.to === 'settled' ? silent() : answer;
     };
-    assert.equal((await take({ repeatable: false }, broken({ advance }))).kind, 'uncertain');
+    assert.equal((await settleOnce({ repeatable: false }, broken({ advance }))).kind, 'uncertain');
     assert.equal((await record())?.state, 'settled');
     const note: PaymentLedger['note'] = async (command) => {
-      await till.ledger.note(command);
+      await world.ledger.note(command);
       return silent();
     };
-    await assert.rejects(take({ repeatable: false }, broken({ note })), StoreError);
-    assert.equal((await take({ repeatable: false })).kind, 'paid');
+    await assert.rejects(settleOnce({ repeatable: false }, broken({ note })), StoreError);
+    assert.equal((await settleOnce({ repeatable: false })).kind, 'paid');
     later(8_000);
-    assert.equal((await take({ repeatable: false })).kind, 'spent', 'now it may have left');
+    assert.equal((await settleOnce({ repeatable: false })).kind, 'spent', 'now it may have left');
   });
 });

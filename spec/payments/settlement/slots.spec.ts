@@ -11,19 +11,19 @@ import {
 import { PEER_CONNECTIONS } from '../../../src/payments/x402/chain/http-json.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 
-describe('places for settlements', () => {
+describe('slots for settlements', () => {
   let time: VirtualTime;
-  let places: SettlementSlots;
+  let slots: SettlementSlots;
   let running: { readonly payer: string; readonly end: (how?: Error) => void }[];
   beforeEach(() => {
     time = virtualTime();
-    places = createSettlementSlots(time);
+    slots = createSettlementSlots(time);
     running = [];
   });
 
   /** A settlement that runs until it is ended. */
   const settle = (payer: string): Promise<'settled' | 'crowded'> =>
-    places.within<'settled' | 'crowded'>(
+    slots.within<'settled' | 'crowded'>(
       payer,
       () => {
         const { promise, resolve, reject } = Promise.withResolvers<'settled'>();
@@ -52,12 +52,12 @@ describe('places for settlements', () => {
     settle('0xcd');
     assert.equal(running.length, PAYER_SETTLEMENTS + 1);
     await end();
-    assert.equal(running.length, PAYER_SETTLEMENTS + 1, 'the one that waited has the place');
+    assert.equal(running.length, PAYER_SETTLEMENTS + 1, 'the one that waited has the slot');
     for (const { end: finish } of running) finish();
     assert.equal(await next, 'settled');
   });
 
-  it('a place comes back from a settlement that throws', async () => {
+  it('a slot comes back from a settlement that throws', async () => {
     const [failing] = settleAll('0xab', PAYER_SETTLEMENTS);
     const next = settle('0xab');
     const failed = assert.rejects(failing ?? Promise.resolve(), /broke/);
@@ -67,33 +67,33 @@ describe('places for settlements', () => {
     assert.equal(await next, 'settled');
   });
 
-  it('nobody waits for longer than the bound, and who left the line gets no place later', async () => {
+  it('no call waits for longer than the bound, and one that gave up gets no slot later', async () => {
     settleAll('0xab', PAYER_SETTLEMENTS);
-    let said: string | undefined;
+    let answer: string | undefined;
     void settle('0xab').then((how) => {
-      said = how;
+      answer = how;
     });
     await time.pass(SLOT_WAIT_MS - 1);
-    assert.equal(said, undefined);
+    assert.equal(answer, undefined);
     await time.pass(1);
-    assert.equal(said, 'crowded');
+    assert.equal(answer, 'crowded');
     await end();
     assert.equal(running.length, PAYER_SETTLEMENTS - 1);
     settle('0xab');
     assert.equal(running.length, PAYER_SETTLEMENTS);
   });
 
-  it('a line of one payer has its bound: one more is told at once', async () => {
+  it('the waiting calls of one payer have their bound: one more is crowded at once', async () => {
     settleAll('0xab', PAYER_SETTLEMENTS);
-    const told: string[] = [];
-    for (const waiter of settleAll('0xab', PAYER_WAITERS)) void waiter.then((how) => told.push(how));
+    const answers: string[] = [];
+    for (const waiter of settleAll('0xab', PAYER_WAITERS)) void waiter.then((how) => answers.push(how));
     await rest();
-    assert.deepEqual(told, []);
+    assert.deepEqual(answers, []);
     assert.equal(await settle('0xab'), 'crowded');
-    assert.deepEqual(told, []);
+    assert.deepEqual(answers, []);
   });
 
-  it('all payers together have their bound; who waits is served in turn, past those whose own places are taken', async () => {
+  it('all payers together have their bound; a call that waits is served in turn, past those whose own slots are taken', async () => {
     settleAll('0xab', PAYER_SETTLEMENTS);
     fill(ALL_SETTLEMENTS - PAYER_SETTLEMENTS);
     const busy = settle('0xab');

@@ -36,7 +36,7 @@ function termsOf(names: { readonly idempotencyKey?: string; readonly token?: str
 }
 
 describe('the receipt of a purchase', () => {
-  it('has the id that follows from the authorization, whoever computes it', () => {
+  it('has the id that follows from the authorization alone', () => {
     const { authorization } = payment.payload.payload;
     const expected = paymentReceiptId(payment.payId, Number(authorization.validBefore), x402.maxTimeoutSeconds);
     assert.equal(termsOf({}).receiptId, expected);
@@ -44,7 +44,7 @@ describe('the receipt of a purchase', () => {
     assert.match(expected, RECEIPT_ID);
   });
 
-  it('sorts by the time of the authorization, whatever that says', () => {
+  it('sorts by the time of the authorization, whatever its value', () => {
     const ids = [0, 1, 1_800_000_000, 1_800_000_001, 2 ** 50].map((validBefore) =>
       paymentReceiptId(payment.payId, validBefore, 120),
     );

@@ -3,12 +3,11 @@ import { describe, it } from 'node:test';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { keyDigest, tokenDigest, tokenId } from '../../../src/payments/settlement/stored-purchase.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
-import { freshTerms, KEEP_ANSWER_MS, tillOfEachTest } from './till.ts';
+import { freshTerms, KEEP_ANSWER_MS, worldOfEachTest } from './world.ts';
 
 const TOKEN = 'token-of-the-buyer';
 const OTHER_TOKEN = 'token-of-an-onlooker';
 const KEY = 'key-of-the-buyer';
-const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
 
 interface Secrets {
   readonly token?: string;
@@ -20,12 +19,12 @@ interface Secrets {
 }
 
 describe('the same proof again, with the token of its challenge', () => {
-  const till = tillOfEachTest();
-  const { take, pay, desk, facts, later, record } = till;
+  const world = worldOfEachTest();
+  const { settleOnce, pay, later, record } = world;
 
   /** Terms as a call with these secrets has them. */
   const showing = ({ token, worthless, shared, key }: Secrets): Pick<SettlementRequest, 'terms' | 'token'> => {
-    const { keyDigest: _key, tokenDigest: _token, ...terms } = till.terms;
+    const { keyDigest: _key, tokenDigest: _token, ...terms } = world.terms;
     return {
       terms: {
         ...terms,
@@ -39,17 +38,17 @@ describe('the same proof again, with the token of its challenge', () => {
   };
   const issued = (token: string) => ({ kind: 'issued', id: tokenId(token), forMs: 720_000 }) as const;
   const delivered = async (secrets: Secrets): Promise<void> => {
-    const sale = await pay(showing(secrets));
-    await desk().delivered(sale.record, facts(sale, { answer: keptAnswer() }));
+    const result = await pay(showing(secrets));
+    await world.deliver(result, { answer: keptAnswer() });
   };
   const undelivered = async (secrets: Secrets): Promise<void> => {
-    const sale = await pay(showing(secrets));
-    await desk().undelivered(sale.record, { ...facts(sale), ...FAILED });
+    const result = await pay(showing(secrets));
+    await world.failDelivery(result);
   };
-  const told = (sale: SettlementResult): string => {
-    if (sale.kind === 'spent') return `spent ${sale.state}${sale.guarded ? ' guarded' : ''}`;
-    if (sale.kind === 'in_flight') return sale.alone ? 'in_flight alone' : 'in_flight';
-    return sale.kind === 'again' ? `again${sale.joined ? ' joined' : ''}` : sale.kind;
+  const answerOf = (result: SettlementResult): string => {
+    if (result.kind === 'spent') return `spent ${result.state}${result.guarded ? ' guarded' : ''}`;
+    if (result.kind === 'in_flight') return result.alone ? 'in_flight alone' : 'in_flight';
+    return result.kind === 'replayed' ? `replayed${result.joined ? ' joined' : ''}` : result.kind;
   };
 
   /**
@@ -57,14 +56,14 @@ describe('the same proof again, with the token of its challenge', () => {
    * delivered, when it was not.
    */
   const rows: readonly (readonly [Secrets, Secrets, string, string, string])[] = [
-    [{ token: TOKEN }, { token: TOKEN }, 'in_flight', 'again', 'paid'],
-    [{ token: TOKEN }, { token: TOKEN, worthless: true }, 'in_flight', 'again', 'paid'],
-    [{ token: TOKEN }, { token: TOKEN, key: KEY }, 'in_flight', 'again', 'paid'],
+    [{ token: TOKEN }, { token: TOKEN }, 'in_flight', 'replayed', 'paid'],
+    [{ token: TOKEN }, { token: TOKEN, worthless: true }, 'in_flight', 'replayed', 'paid'],
+    [{ token: TOKEN }, { token: TOKEN, key: KEY }, 'in_flight', 'replayed', 'paid'],
     [{ token: TOKEN }, { token: OTHER_TOKEN }, 'in_flight alone', 'spent delivered', 'spent undelivered guarded'],
     [{ token: TOKEN }, {}, 'in_flight alone', 'spent delivered', 'spent undelivered guarded'],
     [{ token: TOKEN }, { key: TOKEN }, 'in_flight alone', 'spent delivered', 'spent undelivered guarded'],
     [{ key: KEY, token: TOKEN }, { token: TOKEN }, 'in_flight alone', 'spent delivered', 'spent undelivered guarded'],
-    [{ key: KEY, token: TOKEN }, { key: KEY, token: OTHER_TOKEN }, 'in_flight', 'again', 'paid'],
+    [{ key: KEY, token: TOKEN }, { key: KEY, token: OTHER_TOKEN }, 'in_flight', 'replayed', 'paid'],
     [{}, { token: TOKEN }, 'in_flight alone', 'spent delivered', 'paid'],
     [{}, {}, 'in_flight alone', 'spent delivered', 'paid'],
     [{ token: TOKEN, worthless: true }, { token: TOKEN }, 'in_flight alone', 'spent delivered', 'paid'],
@@ -77,64 +76,67 @@ describe('the same proof again, with the token of its challenge', () => {
   for (const [first, now, running, done, open] of rows)
     it(`first with ${words(first)}, now with ${words(now)}`, async () => {
       await pay(showing(first));
-      assert.equal(told(await take(showing(now))), running, 'running');
-      till.terms = freshTerms();
+      assert.equal(answerOf(await settleOnce(showing(now))), running, 'running');
+      world.terms = freshTerms();
       await delivered(first);
-      assert.equal(told(await take(showing(now))), done, 'delivered');
-      till.terms = freshTerms();
+      assert.equal(answerOf(await settleOnce(showing(now))), done, 'delivered');
+      world.terms = freshTerms();
       await undelivered(first);
-      assert.equal(told(await take(showing(now))), open, 'undelivered');
+      assert.equal(answerOf(await settleOnce(showing(now))), open, 'undelivered');
     });
 
   it('the answer is there again for the time that is configured', async () => {
     await delivered({ token: TOKEN });
     later(KEEP_ANSWER_MS - 1);
-    assert.equal(told(await take(showing({ token: TOKEN }))), 'again');
+    assert.equal(answerOf(await settleOnce(showing({ token: TOKEN }))), 'replayed');
     later(1);
-    assert.equal(told(await take(showing({ token: TOKEN }))), 'spent delivered');
+    assert.equal(answerOf(await settleOnce(showing({ token: TOKEN }))), 'spent delivered');
   });
 
-  it('a call that joined is not told that its answer is a repetition', async () => {
+  it('the answer of a call that joined is not marked as replayed', async () => {
     await delivered({ token: TOKEN });
-    assert.equal(told(await take(showing({ token: TOKEN }), till.ledger, true)), 'again joined');
-    assert.equal(told(await take({ ...showing({ token: TOKEN }), elapsedMs: () => 3 })), 'again joined');
-    assert.equal(told(await take({ ...showing({ token: TOKEN }), elapsedMs: () => 2 })), 'again');
+    assert.equal(answerOf(await settleOnce(showing({ token: TOKEN }), world.ledger, true)), 'replayed joined');
+    assert.equal(answerOf(await settleOnce({ ...showing({ token: TOKEN }), elapsedMs: () => 3 })), 'replayed joined');
+    assert.equal(answerOf(await settleOnce({ ...showing({ token: TOKEN }), elapsedMs: () => 2 })), 'replayed');
   });
 
-  it('a token that another payment showed first is nobody’s: then the proof alone collects', async () => {
+  it('a token that another payment showed first is no secret: the proof alone collects', async () => {
     await delivered({ token: TOKEN, shared: true });
-    till.terms = freshTerms();
+    world.terms = freshTerms();
     await undelivered({ token: TOKEN, shared: true });
     assert.equal((await record())?.tokenDigest, undefined);
-    assert.equal(told(await take(showing({}))), 'paid');
+    assert.equal(answerOf(await settleOnce(showing({}))), 'paid');
   });
 
   it('a new token with an old proof replaces nothing', async () => {
     await undelivered({ token: TOKEN });
-    for (let attempt = 0; attempt < 3; attempt += 1) await take(showing({ token: OTHER_TOKEN }));
-    assert.equal(told(await take(showing({ token: TOKEN }))), 'paid');
+    for (let attempt = 0; attempt < 3; attempt += 1) await settleOnce(showing({ token: OTHER_TOKEN }));
+    assert.equal(answerOf(await settleOnce(showing({ token: TOKEN }))), 'paid');
   });
 
-  it('questions without the secret call nobody and use no try up, however many', async () => {
+  it('questions without the secret ask no peer and use no try up, however many', async () => {
     await undelivered({ token: TOKEN });
     const before = await record();
     for (let question = 0; question < 200; question += 1) {
       later(1_000);
-      await take(showing(question % 2 === 0 ? {} : { token: `${OTHER_TOKEN}-${question}` }));
+      await settleOnce(showing(question % 2 === 0 ? {} : { token: `${OTHER_TOKEN}-${question}` }));
     }
     assert.deepEqual(await record(), before);
   });
 
-  it('what has bought something else is told as to anybody, with the token too', async () => {
+  it('what has bought something else is answered alike with the token', async () => {
     await pay(showing({ token: TOKEN }));
     const { terms, ...shown } = showing({ token: TOKEN });
-    assert.equal(told(await take({ terms: { ...terms, bind: sha256('another input') }, ...shown })), 'spent used');
+    assert.equal(
+      answerOf(await settleOnce({ terms: { ...terms, bind: sha256('another input') }, ...shown })),
+      'spent used',
+    );
     assert.equal((await record())?.state, 'settled');
   });
 
-  it('a reconciler goes on with what the record says, whatever the secret', async () => {
+  it('a reconciler goes on with a record whatever its secret', async () => {
     await undelivered({ token: TOKEN });
     const terms = (await record()) ?? assert.fail();
-    assert.equal(told(await take({ terms })), 'paid');
+    assert.equal(answerOf(await settleOnce({ terms })), 'paid');
   });
 });

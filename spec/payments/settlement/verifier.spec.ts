@@ -8,7 +8,7 @@ import { rest, virtualTime } from './virtual-time.ts';
 const { payload, payId } = await genuineProof(freshAccount(), termsFor());
 const REFUSED: ProvenVerdict = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature', ofSignature: true };
 
-describe('the budget of signatures that nobody has verified', () => {
+describe('the budget of unproven signatures', () => {
   let time: ReturnType<typeof virtualTime>;
   let unproven: UnprovenSignatures;
   let asked: { readonly signature: string; readonly answer: (verdict: ProvenVerdict) => void }[];
@@ -40,18 +40,18 @@ describe('the budget of signatures that nobody has verified', () => {
     assert.equal(asked.length, 6);
   });
 
-  it('who waits too long, or behind too many, is told so', async () => {
-    const told: string[] = [];
-    for (let n = 0; n < 2 + 32; n += 1) void bring(`0xa${n}`).then(({ kind }) => told.push(kind));
+  it('a call that waits too long, or behind too many, is crowded', async () => {
+    const answers: string[] = [];
+    for (let n = 0; n < 2 + 32; n += 1) void bring(`0xa${n}`).then(({ kind }) => answers.push(kind));
     await rest();
     assert.equal((await bring('0xff')).kind, 'crowded');
-    assert.deepEqual(told, []);
+    assert.deepEqual(answers, []);
     await time.pass(3_000);
-    assert.deepEqual([told.length, new Set(told)], [32, new Set(['crowded'])]);
+    assert.deepEqual([answers.length, new Set(answers)], [32, new Set(['crowded'])]);
     assert.equal(unproven.count.crowded, 33);
   });
 
-  it('a network that floods does not keep another one waiting', async () => {
+  it('a network that floods does not delay another one', async () => {
     for (let n = 0; n < 40; n += 1) void bring(`0xa${n}`, 'a');
     const other = bring('0xb', 'b');
     await rest();
@@ -60,7 +60,7 @@ describe('the budget of signatures that nobody has verified', () => {
     assert.equal((await other).kind, 'genuine');
   });
 
-  it('copies of one proof are one question, whose answer is remembered when it is yes', async () => {
+  it('copies of one proof are one question, whose answer is remembered when it is good', async () => {
     const copies = [bring('0xaa'), bring('0xaa', 'b'), bring('0xaa')];
     await rest();
     assert.equal(asked.length, 1);
@@ -74,7 +74,7 @@ describe('the budget of signatures that nobody has verified', () => {
     assert.equal(unproven.count.proven, 1);
   });
 
-  it('a no is asked again: who has been told it may have deployed his wallet since', async () => {
+  it('a refusal is asked again: the wallet may be deployed since', async () => {
     const first = bring('0xaa');
     await rest();
     asked[0]?.answer(REFUSED);

@@ -51,7 +51,7 @@ export async function rest(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Time for who must not wait: every sleep is over at once, and is counted. */
+/** Time without waiting: every sleep is over at once, and is counted. */
 export function skippedTime(): Time & { readonly slept: readonly number[] } {
   const slept: number[] = [];
   return {

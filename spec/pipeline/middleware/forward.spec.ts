@@ -2,72 +2,91 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import { BackendError, type Exchange } from '../../../src/backend/types.ts';
-import type { GatewayError } from '../../../src/errors.ts';
 import type { DeliveryRecorder } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { annotationsOfFunded, type FundedCall } from '../../../src/pipeline/call.ts';
 import { forward } from '../../../src/pipeline/middleware/forward.ts';
-import { free } from './mandate-desk.ts';
+import { callAt, free, passed } from '../calls.ts';
 
 const ANSWER = { status: 200, headers: {}, body: Readable.from([]) };
+const failing = (error: BackendError) => () => Promise.reject(error);
 
-/** Sends a free call with a mandate on, and gives what became of the mandate. */
+/** Sends a free call with a mandate, and gives what became of the mandate. */
 async function forwarded(exchange: Exchange) {
   const finished: string[] = [];
   const summary = { method: 'ap2', reference: 'leaf', metadata: {} } as const;
   const finish = async (how: string) => void finished.push(how);
-  const { res, call } = free({
-    authorization: { summary, receipt: 'receipt', finish },
-    request: { method: 'GET', path: '/', headers: {}, body: undefined },
-    responseWriter: { maxAnswerBytes: 1_000 },
-    trace: { traceparent: undefined, tracestate: undefined },
-    resource: {
-      id: 'report',
-      backend: { method: 'GET', timeoutMs: 1_000, maxResponseBytes: 1_000, relayStatuses: [] },
-    },
-  });
-  const layer = forward(exchange, {} as DeliveryRecorder);
-  const thrown: unknown = await Promise.resolve(layer({} as never, res, () => undefined)).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  return { finished, thrown: thrown as GatewayError | undefined, said: annotationsOfFunded(call() as FundedCall) };
+  const call = free({ authorization: { summary, receipt: 'receipt', finish } });
+  const { error } = await passed(forward(exchange, {} as DeliveryRecorder), call.res);
+  return { finished, error, annotations: annotationsOfFunded(call.call<FundedCall>()) };
 }
 
-describe('a free call that failed may be sent again as it was', () => {
-  const failures: readonly (readonly [string, Exchange, boolean])[] = [
-    ['not when its mandate is used: the answer was a failure', async () => ({ ...ANSWER, status: 500 }), false],
-    ['not when its mandate is used: in time or not', () => Promise.reject(new BackendError('timeout', true)), false],
-    ['when it never left', () => Promise.reject(new BackendError('unreachable', false)), true],
-    ['when it never left in time', () => Promise.reject(new BackendError('timeout', false)), true],
-  ];
-  for (const [rule, exchange, retryable] of failures)
-    it(rule, async () => {
-      const { thrown } = await forwarded(exchange);
-      assert.equal(thrown?.retryable, retryable);
-      assert.equal(/mandate/.test(thrown.message), !retryable, 'whoever tries again learns what it takes');
+const USED = { mandateReceipt: 'receipt' };
+/** `retryable` is undefined where the call did not fail. */
+const FREE: readonly (readonly [string, Exchange, end: string, object, retryable: boolean | undefined])[] = [
+  ['answered: used', async () => ANSWER, 'commit', USED, undefined],
+  ['answered with a failure: used', async () => ({ ...ANSWER, status: 500 }), 'commit', USED, false],
+  [
+    'broken off when the request may have left: used',
+    failing(new BackendError('transport', true)),
+    'commit',
+    USED,
+    false,
+  ],
+  ['too late when the request may have left: used', failing(new BackendError('timeout', true)), 'commit', USED, false],
+  [
+    'certainly never left: released, without a receipt',
+    failing(new BackendError('unreachable', false)),
+    'release',
+    {},
+    true,
+  ],
+  ['never left in time: released, without a receipt', failing(new BackendError('timeout', false)), 'release', {}, true],
+];
+
+describe('the mandate of a free call that is forwarded', () => {
+  for (const [title, exchange, end, annotations, retryable] of FREE)
+    it(title, async () => {
+      const sent = await forwarded(exchange);
+      assert.deepEqual([sent.finished, sent.annotations], [[end], annotations]);
+      assert.equal(sent.error?.retryable, retryable);
+      if (sent.error !== undefined)
+        assert.equal(/mandate/.test(sent.error.message), !retryable, 'a retry needs another mandate');
     });
 });
 
-describe('the mandate of a free call, when it is sent to the merchant', () => {
-  it('answered: used', async () => {
-    const { finished, thrown, said } = await forwarded(async () => ANSWER);
-    assert.deepEqual([finished, thrown, said], [['commit'], undefined, { mandateReceipt: 'receipt' }]);
+describe('a paid call that is forwarded', () => {
+  const record = { payId: 'p', state: 'settled', changedAt: 0, payer: '0xpayer', receiptId: 'receipt' };
+  const paid = (held?: { readonly exchange: Exchange }) =>
+    callAt('funded', { funding: { kind: 'paid', record, lease: { drop: () => undefined }, held } });
+
+  it('goes over the connection that was held for it, under a key that stays the same, and outlives its caller', async () => {
+    const call = paid({
+      exchange: async ({ headers }, limits) => {
+        assert.match(headers['idempotency-key'] ?? '', /^pay_/);
+        assert.equal(limits.signal, undefined);
+        return ANSWER;
+      },
+    });
+    const other = () => assert.fail('another connection');
+    const { went } = await passed(forward(other, {} as DeliveryRecorder), call.res);
+    assert.deepEqual([went, call.call().stage], [true, 'answered']);
   });
 
-  it('answered with a failure: used all the same', async () => {
-    const { finished, thrown, said } = await forwarded(async () => ({ ...ANSWER, status: 500 }));
-    assert.deepEqual([finished, said], [['commit'], { mandateReceipt: 'receipt' }]);
-    assert.equal(thrown?.code, 'BACKEND_ERROR');
-  });
+  for (const [title, exchange, requestWritten] of [
+    ['answered with a failure', async () => ({ ...ANSWER, status: 404 }), true],
+    ['never sent', failing(new BackendError('unreachable', false)), false],
+  ] as const)
+    it(`${title}: undelivered, and BACKEND_ERROR`, async () => {
+      const written: unknown[] = [];
+      const deliveries = {
+        undelivered: async (_record: object, facts: { requestWritten: boolean }) => written.push(facts.requestWritten),
+      } as unknown as DeliveryRecorder;
+      const { error } = await passed(forward(exchange, deliveries), paid().res);
+      assert.deepEqual([error?.code, error?.retryable, written], ['BACKEND_ERROR', true, [requestWritten]]);
+    });
 
-  it('broken off after the request may have left: used', async () => {
-    const { finished, said } = await forwarded(() => Promise.reject(new BackendError('transport', true)));
-    assert.deepEqual([finished, said], [['commit'], { mandateReceipt: 'receipt' }]);
-  });
-
-  it('certainly never left: as good as before, and no receipt says otherwise', async () => {
-    const { finished, thrown, said } = await forwarded(() => Promise.reject(new BackendError('unreachable', false)));
-    assert.deepEqual([finished, said], [['release'], {}]);
-    assert.equal(thrown?.code, 'BACKEND_ERROR');
+  it('with a kept answer is not sent again', async () => {
+    const sent = () => assert.fail('sent');
+    assert.equal((await passed(forward(sent, {} as DeliveryRecorder), callAt('answered').res)).went, true);
   });
 });

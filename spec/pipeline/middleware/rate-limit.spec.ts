@@ -11,7 +11,6 @@ import { closeOf, dial, head } from '../../server/http/raw.ts';
 
 const BURST = 3;
 
-/** A call that came as far as its answer; nothing else of it is looked at. */
 const answered = (kind: 'paid' | 'free'): Call => ({ stage: 'answered', funding: { kind } }) as unknown as Call;
 
 const deliver = async (res: Response): Promise<void> => {
@@ -39,7 +38,7 @@ const ENDS: readonly (readonly [
     BURST - 1,
   ],
   [
-    'nor a paid one that failed and was told so',
+    'nor a paid one that failed',
     'paid',
     async () => {
       throw new GatewayError('BACKEND_ERROR');
@@ -53,11 +52,11 @@ describe('the token of a call', () => {
     it(rule, async () => {
       const buckets = createTokenBuckets({ perSecond: 1, burst: BURST }, { now: () => 0 });
       let ended: Promise<void> = Promise.resolve();
-      const conclude: RequestHandler = (_req, res) => {
+      const deliverCall: RequestHandler = (_req, res) => {
         advanceCall(res, answered(kind));
         return end(res);
       };
-      const layer = countUnlessPaid(conclude);
+      const middleware = countUnlessPaid(deliverCall);
       const counter = await openCounter([
         rateLimit(
           buckets,
@@ -65,7 +64,7 @@ describe('the token of a call', () => {
           () => undefined,
         ),
         (req, res, next) => {
-          const done = Promise.resolve(layer(req, res, next));
+          const done = Promise.resolve(middleware(req, res, next));
           ended = done.then(
             () => undefined,
             () => undefined,
@@ -74,14 +73,14 @@ describe('the token of a call', () => {
         },
       ]);
       const socket = (await dial(counter.url)).resume();
-      socket.write(head(['POST / HTTP/1.1', 'Host: shop', 'Connection: close']));
+      socket.write(head(['POST / HTTP/1.1', 'Host: gateway', 'Connection: close']));
       await closeOf(socket);
       await ended;
       counter.close();
       assert.equal(buckets.take('client').left + 1, left);
     });
 
-  it('is refused to whoever has none, who is told when to come back, and nobody behind hears of him', async () => {
+  it('is refused when none is left, with the time to come back, and the call goes no further', async () => {
     let limited = 0;
     const buckets = createTokenBuckets({ perSecond: 2, burst: 1 }, { now: () => 0 });
     const counter = await openCounter([

@@ -1,7 +1,68 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
-import { oneKey } from '../../../src/pipeline/middleware/verify.ts';
+import type { ProofVerifier } from '../../../src/payments/settlement/verifier.ts';
+import type { ProvenCall } from '../../../src/pipeline/call.ts';
+import { oneKey, verify } from '../../../src/pipeline/middleware/verify.ts';
+import { StoreError } from '../../../src/store/port/store.ts';
+import { callAt, free, OFFERS, passed } from '../calls.ts';
+
+type Verdict = Awaited<ReturnType<ProofVerifier['verify']>>;
+const proof = { payId: 'p' };
+const genuine = (refusal?: string) => ({ kind: 'genuine', proof, refusal, key: 'key', token: undefined }) as Verdict;
+const before = { stage: 'received' };
+const collecting = { agreed: {}, before, otherwise: new GatewayError('RESOURCE_NOT_FOUND') };
+
+/** How a call leaves the middleware after a verdict on its proof. */
+async function verified(verdict: Verdict | Error, call = callAt('prepared')) {
+  const verifier: ProofVerifier = {
+    verify: async () => {
+      if (verdict instanceof Error) throw verdict;
+      return verdict;
+    },
+  };
+  const { went, error } = await passed(
+    verify(OFFERS, verifier, () => 'network'),
+    call.res,
+  );
+  return { went, error, call: call.call<ProvenCall>(), written: call.written };
+}
+
+describe('the proof of a paid call', () => {
+  it('genuine: the call is proven, with what the checks have against it and its one key', async () => {
+    const { went, call } = await verified(genuine('late'));
+    const { stage, payment, refusal, idempotencyKey } = call;
+    assert.deepEqual([went, stage, payment, refusal, idempotencyKey], [true, 'proven', proof, 'late', 'key']);
+  });
+
+  it('refused: 402 with the reason', async () => {
+    const { went, written } = await verified({ kind: 'refused', reason: 'invalid_scheme' });
+    assert.equal(went, false);
+    assert.match(JSON.stringify(written), /PAYMENT_INVALID.*invalid_scheme/);
+  });
+
+  const SILENT = new StoreError('gone');
+  for (const [title, verdict, code] of [
+    ['too many signatures under way: busy', { kind: 'crowded' }, 'GATEWAY_BUSY'],
+    ['a silent chain: the provider is unavailable', { kind: 'unavailable', cause: 0 }, 'PAYMENT_PROVIDER_UNAVAILABLE'],
+    ['a silent store: STORAGE_ERROR', SILENT, 'STORAGE_ERROR'],
+  ] as const)
+    it(title, async () => {
+      const { went, error, written } = await verified(verdict);
+      assert.deepEqual([went, error?.code, written], [false, code, []]);
+    });
+
+  it('of a collecting call begins nothing anew, and refused gets the first refusal, not 402', async () => {
+    const good = await verified(genuine(), callAt('prepared', { collecting }));
+    assert.equal(good.call.refusal, 'not_sold');
+    const refused = await verified({ kind: 'refused', reason: 'invalid_scheme' }, callAt('prepared', { collecting }));
+    assert.deepEqual([refused.error, refused.call, refused.written], [collecting.otherwise, before, []]);
+  });
+
+  it('of a free call is not looked at', async () => {
+    assert.equal((await verified(new Error('verified'), free())).went, true);
+  });
+});
 
 const refuses = (reason: string) => (thrown: unknown) => {
   assert.ok(thrown instanceof GatewayError);
@@ -19,8 +80,8 @@ describe('the one key of a paid call', () => {
   });
 
   it('two that differ are refused, also when only their case does', () => {
-    assert.throws(() => oneKey('secret-of-16-chars', 'identifier-of-16'), refuses('idempotency_keys_differ'));
-    assert.throws(() => oneKey('IDENTIFIER-of-16', 'identifier-of-16'), refuses('idempotency_keys_differ'));
+    for (const header of ['secret-of-16-chars', 'IDENTIFIER-of-16'])
+      assert.throws(() => oneKey(header, 'identifier-of-16'), refuses('idempotency_keys_differ'));
   });
 
   it('is 1 to 255 printable ASCII characters', () => {
@@ -30,8 +91,7 @@ describe('the one key of a paid call', () => {
   });
 
   it('that came twice is refused, also beside an identifier', () => {
-    const repeated = { kind: 'illegible' } as const;
-    assert.throws(() => oneKey(repeated, undefined), refuses('idempotency_key_malformed'));
-    assert.throws(() => oneKey(repeated, 'identifier-of-16'), refuses('idempotency_key_malformed'));
+    for (const identifier of [undefined, 'identifier-of-16'])
+      assert.throws(() => oneKey({ kind: 'illegible' }, identifier), refuses('idempotency_key_malformed'));
   });
 });

@@ -1,3 +1,8 @@
+/**
+ * Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one
+ * write. The last writes of a payment; `deliver` and redelivery.ts use it.
+ */
+
 import { randomUUID } from 'node:crypto';
 import type { Journal } from '../../events/journal.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
@@ -31,86 +36,20 @@ import {
 } from '../settlement/retry-policy.ts';
 import { passed } from '../steps.ts';
 
-/**
- * How often, and after which pause, an attempt that has the record now is given time to end,
- * milliseconds.
- */
+/** Looks at a record that another attempt has, and the pause between them, milliseconds. */
 const LOOKS = 15;
 const PAUSE_MS = 1_000;
 
-/**
- * `held`: by a new holder, in a state in which an answer may be delivered. `over`: the record says
- * for good what became of it.
- */
-type Retaken =
-  | { readonly kind: 'held'; readonly record: PaymentRecord }
-  | { readonly kind: 'over'; readonly state: PaymentState };
-
-/**
- * The answer is there, and another attempt took the record over, because this process slept or the
- * store was away for longer than a lease. Once that attempt has ended this one holds the record
- * again. Undefined when it does not end, or when the store is away or has lost the record. Never
- * rejects.
- */
-async function retake(
-  ledger: PaymentLedger,
-  time: Pick<Time, 'sleep'>,
-  terms: PaymentRecord,
-): Promise<Retaken | undefined> {
-  // One owner for all looks: a claim whose reply was lost is found again.
-  const owner = randomUUID();
-  for (let look = 0; look < LOOKS; look += 1) {
-    const claim = ledger.reserve({ terms, owner, leaseMs: LEASE_MS, longestMs: LEASE_MS });
-    const reservation = await claim.catch(() => undefined);
-    if (reservation === undefined || reservation.kind === 'in_flight') {
-      await time.sleep(PAUSE_MS);
-      continue;
-    }
-    // The store lost the record, and knows the mandate or a refusal.
-    if (reservation.kind === 'mandate' || reservation.kind === 'refused') return undefined;
-    const { record } = reservation;
-    if (reservation.kind !== 'granted') return { kind: 'over', state: record.state };
-    if (DELIVERING_STATES.includes(record.state)) return { kind: 'held', record };
-    // The store lost it: what began anew here is nobody's.
-    if (record.state === 'reserved') await ledger.discard(fencingToken(record), []);
-    return undefined;
-  }
-  return undefined;
-}
-
-/**
- * The same for an answer that went out: it is written down as delivered, or the buyer would be owed
- * a refund for what he got. Undefined when the record says something else for good; `illegal` from
- * `delivered` when another attempt has written it down, so that nothing is amiss.
- */
-async function deliveredAfterAll(
-  ledger: PaymentLedger,
-  time: Pick<Time, 'sleep'>,
-  terms: PaymentRecord,
-  delivered: Omit<Advance, 'payId' | 'owner' | 'fence' | 'step'>,
-): Promise<Advanced | undefined> {
-  const retaken = await retake(ledger, time, terms);
-  if (retaken?.kind === 'held') {
-    const command = { ...delivered, ...fencingToken(retaken.record) };
-    const written = await persist(() => ledger.advance(command), time, PATIENT_PAUSES_MS);
-    return written.kind === 'unwritten' ? undefined : written;
-  }
-  return retaken?.state === 'delivered' ? { kind: 'illegal', state: retaken.state } : undefined;
-}
-
-/**
- * Where tasks are polled and resumed, a client that lost the answer needs this long to ask again,
- * milliseconds (contract 4.5).
- */
+/** A client that polls tasks needs this long to ask for a lost answer, ms (contract 4.5). */
 const A2A_KEEP_MS = 10 * 60 * 1_000;
 
 /** Between attempts at the mark that bytes leave, milliseconds. */
 const MARK_PAUSE_MS = 100;
 /**
  * How long the first byte waits for the mark, milliseconds. Without the mark a process that dies
- * would leave a receipt as of a buyer who got nothing, and he would have goods and refund. A store
- * that fails over or stands still is back within this time; one that stays away longer must not
- * keep the goods from a buyer who has paid.
+ * would leave a receipt of an undelivered answer, and the buyer would have answer and refund. A
+ * store that fails over is back within this time; one that stays away longer must not keep the
+ * answer from a buyer who has paid.
  */
 const MARK_WAIT_MS = 20_000;
 /** How often the first byte waits for another attempt that took the record over meanwhile. */
@@ -118,15 +57,11 @@ const TAKEOVERS = 5;
 /** How long the mark is tried after its byte left without it, milliseconds. */
 const LATE_MARK_MS = 60_000;
 
-/**
- * Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one
- * write.
- */
 export interface DeliveryRecorder {
   /**
-   * Bytes of the answer are about to leave. Call it when the first of them is there, and send
-   * nothing before it resolves: then the store has the mark, so that a death from here on is told
-   * from one before, or it was away for too long. Never rejects.
+   * Bytes of the answer are about to leave. Call it when the first byte is there, and send nothing
+   * before it resolves. Then the store has the mark, which separates a death from here on from one
+   * before, or it was away for too long. Never rejects.
    */
   sending(record: PaymentRecord): Promise<void>;
   /** The answer was sent completely. */
@@ -136,14 +71,11 @@ export interface DeliveryRecorder {
 }
 
 export interface Undelivered {
-  /**
-   * The error code the buyer was given, or `CLIENT_GONE`; undefined when nothing failed and only
-   * the buyer is not there.
-   */
+  /** The error code of the call, or `CLIENT_GONE`; undefined when only the buyer is not there. */
   readonly failure: string | undefined;
-  /** False only when it is certain that no byte of the request reached the merchant. */
+  /** False only when it is certain that no byte of the request reached the backend. */
   readonly requestWritten: boolean;
-  /** Whether the merchant may be sent the request again. */
+  /** Whether the backend may be sent the request again. */
   readonly repeatable: boolean;
 }
 
@@ -155,18 +87,15 @@ export interface DeliveryFacts {
   /** 0 when no answer came. */
   readonly backendStatus: number;
   readonly durationMs: number;
-  /** What of it still waits goes with the write. */
+  /** Its waiting events go with the write. */
   readonly journal: Journal;
   /** Ends with this. */
   readonly lease: Lease;
-  /** The merchant's whole answer, when it came and is small enough to keep. */
+  /** The backend's whole answer, when it came and is small enough to keep. */
   readonly answer: KeptAnswer | undefined;
 }
 
-/**
- * A delivery of which bytes may leave: the record as this attempt holds it, and the write of the
- * mark.
- */
+/** A delivery whose bytes may leave: the record as this attempt holds it, and the mark's write. */
 interface Begun {
   readonly record: PaymentRecord;
   readonly mark: Promise<unknown>;
@@ -178,7 +107,7 @@ interface UnwrittenDelivery {
   readonly err: unknown;
 }
 
-/** Told of what a store that was away for too long did not take. */
+/** Gets what a store that was away for too long did not write. */
 export interface DeliveryWarnings {
   /** How a delivery ended: its lease will end, and the record stays collectable. */
   unwritten(facts: UnwrittenDelivery): void;
@@ -194,13 +123,10 @@ export function createDeliveryRecorder(
   time: Time = REAL_TIME,
 ): DeliveryRecorder {
   const begun = new WeakMap<PaymentRecord, Begun>();
-  /**
-   * What a failed delivery says of its own mark. One that an attempt before this one left behind
-   * stays.
-   */
+  /** What a failed delivery writes about its own mark. The mark of an earlier attempt stays. */
   const unmarked = async (record: PaymentRecord): Promise<PaymentFacts> => {
     const own = begun.get(record);
-    // Or its repetition might come after what is written now.
+    // Otherwise its repetition might come after what is written now.
     await own?.mark;
     return own === undefined || own.record.sending === 'begun' ? {} : { sending: 'ended' };
   };
@@ -228,15 +154,15 @@ export function createDeliveryRecorder(
       callId: facts.callId,
       ...resumed,
     });
-    const said = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
-    const command = { ...said, ...fencingToken(begun.get(record)?.record ?? record) };
+    const ended = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
+    const command = { ...ended, ...fencingToken(begun.get(record)?.record ?? record) };
     let written: Advanced | Unwritten;
     if (change.to === 'undelivered') written = await persist(() => ledger.advance(command), time);
     else {
-      // Nobody waits for this write, and without it goods and refund would both be due.
+      // No caller waits for this write, and without it answer and refund would both be due.
       written = await persist(() => ledger.advance(command), time, PATIENT_PAUSES_MS);
       if (written.kind === 'fenced' || written.kind === 'illegal')
-        written = (await deliveredAfterAll(ledger, time, record, said)) ?? written;
+        written = (await deliveredAfterAll(ledger, time, record, ended)) ?? written;
     }
     facts.lease.drop();
     if (written.kind === 'done') {
@@ -255,7 +181,7 @@ export function createDeliveryRecorder(
         const written = await mark(record, held, MARK_WAIT_MS);
         if (written.kind === 'done') return;
         if (written.kind === 'fenced' && lost < TAKEOVERS) {
-          // Another attempt works on it, and its books would say nothing of the bytes that leave
+          // Another attempt has the record, which would state nothing about the bytes that leave
           // here.
           const retaken = await retake(ledger, time, record);
           if (retaken?.kind === 'over') return;
@@ -281,12 +207,11 @@ export function createDeliveryRecorder(
       const kept = keeping(facts.answer, forMs);
       const { backendStatus, failure } = facts;
       const delivery = { backendStatus, deliveredAt: undefined, failure, answerKept: kept.keeping !== undefined };
-      // What is kept or may not be sent again waits for its buyer; only the rest is worth a
-      // reconciler's while.
+      // What is kept or may not be sent again waits for its buyer; the reconciler fetches the rest.
       const again = facts.answer === undefined && facts.repeatable;
       return close(record, facts, delivery, {
         to: 'undelivered',
-        facts: { reason: howFar(facts), ...(await unmarked(record)) },
+        facts: { reason: progressOf(facts), ...(await unmarked(record)) },
         againMs: again ? deliverAgainMs(record.tries) : forMs,
         ...kept,
       });
@@ -298,24 +223,78 @@ function causeOf(written: Exclude<Advanced, { kind: 'done' }> | Unwritten): unkn
   return written.kind === 'unwritten' ? written.cause : new Error(written.kind);
 }
 
+/** `held`: taken over, and an answer may be delivered. `over`: the record is final. */
+type Retaken =
+  | { readonly kind: 'held'; readonly record: PaymentRecord }
+  | { readonly kind: 'over'; readonly state: PaymentState };
+
 /**
- * How long a delivered answer can be had again, milliseconds: without a secret it is for nobody,
- * and not kept.
+ * The answer is there, and another attempt took the record over, because this process stood still
+ * or the store was away for longer than a lease. Takes the record back once that attempt has ended.
+ * Undefined when it does not end, or when the store is away or has lost the record. Never rejects.
  */
+async function retake(
+  ledger: PaymentLedger,
+  time: Pick<Time, 'sleep'>,
+  terms: PaymentRecord,
+): Promise<Retaken | undefined> {
+  // One owner for all looks: a claim whose reply was lost is found again.
+  const owner = randomUUID();
+  for (let look = 0; look < LOOKS; look += 1) {
+    const claim = ledger.reserve({ terms, owner, leaseMs: LEASE_MS, longestMs: LEASE_MS });
+    const reservation = await claim.catch(() => undefined);
+    if (reservation === undefined || reservation.kind === 'in_flight') {
+      await time.sleep(PAUSE_MS);
+      continue;
+    }
+    // The store lost the record, and knows the mandate or a refusal.
+    if (reservation.kind === 'mandate' || reservation.kind === 'refused') return undefined;
+    const { record } = reservation;
+    if (reservation.kind !== 'granted') return { kind: 'over', state: record.state };
+    if (DELIVERING_STATES.includes(record.state)) return { kind: 'held', record };
+    // The store lost it: no attempt needs what began anew here.
+    if (record.state === 'reserved') await ledger.discard(fencingToken(record), []);
+    return undefined;
+  }
+  return undefined;
+}
+
+/**
+ * Records an answer that went out although another attempt took the record over; otherwise a refund
+ * would be due for a delivered answer. Undefined when the record ended otherwise; `illegal` from
+ * `delivered` when the other attempt recorded the delivery.
+ */
+async function deliveredAfterAll(
+  ledger: PaymentLedger,
+  time: Pick<Time, 'sleep'>,
+  terms: PaymentRecord,
+  delivered: Omit<Advance, 'payId' | 'owner' | 'fence' | 'step'>,
+): Promise<Advanced | undefined> {
+  const retaken = await retake(ledger, time, terms);
+  if (retaken?.kind === 'held') {
+    const command = { ...delivered, ...fencingToken(retaken.record) };
+    const written = await persist(() => ledger.advance(command), time, PATIENT_PAUSES_MS);
+    return written.kind === 'unwritten' ? undefined : written;
+  }
+  return retaken?.state === 'delivered' ? { kind: 'illegal', state: retaken.state } : undefined;
+}
+
+/** How long a delivered answer is kept, milliseconds: without a secret, no caller may get it. */
 function deliveredKeepMs({ keyDigest, tokenDigest, channel }: PaymentRecord, keepAnswerMs: number): number {
   if (keyDigest !== undefined) return RETRY_WINDOW_MS;
   if (tokenDigest === undefined) return 0;
   return channel === 'a2a' ? Math.max(keepAnswerMs, A2A_KEEP_MS) : keepAnswerMs;
 }
 
-/** An answer that is worth keeping, with its time; nothing otherwise. */
+/** An answer that can be kept, with its time; otherwise nothing. */
 function keeping(answer: KeptAnswer | undefined, forMs: number): Pick<Advance, 'keeping'> {
   return answer === undefined || forMs < 1 || answer.body.byteLength > MAX_KEPT_BYTES
     ? {}
     : { keeping: { answer, forMs } };
 }
 
-function howFar({ answer, requestWritten }: DeliveryFacts & Undelivered): string {
+/** `reason` of an undelivered record. */
+function progressOf({ answer, requestWritten }: DeliveryFacts & Undelivered): string {
   if (answer !== undefined) return ANSWER_KEPT;
   return requestWritten ? REQUEST_MAY_BE_WRITTEN : REQUEST_NOT_WRITTEN;
 }

@@ -1,3 +1,8 @@
+/**
+ * Fetches what a buyer paid for when the buyer is not there: the reconciler sends the stored
+ * request to the backend and the answer is kept.
+ */
+
 import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
 import { type BackendAnswer, BackendError, type BackendFailure, classify, type Exchange } from '../../backend/types.ts';
 import { isSealed } from '../../crypto/seal.ts';
@@ -8,20 +13,20 @@ import { readStoredRequest } from '../settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../settlement/terms.ts';
 import type { DeliveryRecorder } from './delivery-recorder.ts';
 
-/** What must be known of a resource to finish a call without its buyer. Milliseconds and bytes. */
+const TOO_LARGE: BackendFailure = 'response_too_large';
+/** Left to the buyer, whose next call brings the request. */
+const UNREADABLE = { kind: 'failed', status: 0, reason: 'request_unreadable', requestWritten: false } as const;
+
+/** What of a resource is needed without its buyer. Milliseconds and bytes. */
 export interface Deliverable {
-  /** Whether the merchant may be sent its request again. */
+  /** Whether the backend may be sent its request again. */
   readonly repeatable: boolean;
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/**
- * Sends the merchant the request of a paid call whose buyer is not there, and keeps the answer for
- * him. The merchant sees the same Idempotency-Key as before, so one that honours it does the work
- * once.
- */
+/** The backend gets the same Idempotency-Key as before, so one that honours it works once. */
 export async function fetchForBuyer(
   { record, lease, held }: Paid,
   resource: Deliverable,
@@ -52,7 +57,7 @@ export async function fetchForBuyer(
   const { status, reason, requestWritten } = fetched;
   const data = { code: 'BACKEND_ERROR', ...(status === 0 ? {} : { status }), ...(reason === '' ? {} : { reason }) };
   journal.record('backend.failed', { status: 'error', durationMs, data });
-  // What is too large to be kept need not be fetched again before its buyer is there to take it.
+  // An answer that is too large to be kept is fetched again only for its buyer.
   const again = repeatable && reason !== TOO_LARGE;
   const failed = {
     repeatable: again,
@@ -66,15 +71,8 @@ export async function fetchForBuyer(
 
 type Fetched =
   | { readonly kind: 'answer'; readonly answer: KeptAnswer }
-  /**
-   * `status` 0 when no answer came; `reason` in the words of contract 1.2, empty when the status
-   * says it.
-   */
+  /** `status` 0: no answer came. `reason`: of contract 1.2, empty when the status is enough. */
   | { readonly kind: 'failed'; readonly status: number; readonly reason: string; readonly requestWritten: boolean };
-
-const TOO_LARGE: BackendFailure = 'response_too_large';
-/** Its buyer brings the request along. */
-const UNREADABLE = { kind: 'failed', status: 0, reason: 'request_unreadable', requestWritten: false } as const;
 
 async function fetchAnswer(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Fetched> {
   const { payId, requestId, channel, resourceId, payer, receiptId } = record;

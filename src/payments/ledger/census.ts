@@ -1,16 +1,18 @@
+/** Counts the open payments of a merchant, for the metrics; the stores read them. */
+
 import type { PaymentState } from './ledger.ts';
 import { ANSWER_KEPT } from './payment-receipt.ts';
 
-/** How many payments are looked at one by one; of more than these only the sum is known. */
+/** Payments that are looked at one by one; of more than these only the sum is known. */
 export const CENSUS_LIMIT = 1_000;
 
-/** What stands open in the ledger of a merchant, over all of his gateways. */
+/** The open payments of a merchant, over all gateways. */
 export interface PaymentCensus {
-  /** Payments that are not at an end. */
+  /** Payments that have not ended. */
   readonly open: number;
-  /** Of the first 1,000 of them: settlements whose outcome nobody is finding out at this moment. */
+  /** Of the first 1,000: settlements whose outcome no attempt is asking for now. */
   readonly uncertain: number;
-  /** Of the first 1,000 of them: paid, and neither delivered nor kept for the buyer to fetch. */
+  /** Of the first 1,000: paid, and neither delivered nor kept for the buyer. */
   readonly undelivered: number;
 }
 
@@ -19,14 +21,11 @@ export interface OpenPayment {
   readonly state: PaymentState;
   /** Milliseconds of the store's clock. */
   readonly leaseUntil: number;
-  /** Of a delivery: how far it came. */
+  /** Of a delivery: its progress. */
   readonly reason?: string;
 }
 
-/**
- * Counts open payments by what an operator should know of them. `now` is the store's clock,
- * milliseconds.
- */
+/** `now`: the store's clock, milliseconds. */
 export function countOpen(payments: Iterable<OpenPayment>, now: number): Omit<PaymentCensus, 'open'> {
   let uncertain = 0;
   let undelivered = 0;

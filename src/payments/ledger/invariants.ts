@@ -1,3 +1,5 @@
+/** The rules of a payment record, checked before it is written and after it was read. */
+
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
 import { RECEIPT_ID } from '../../receipts/receipt.ts';
 import {
@@ -13,10 +15,7 @@ import {
   SEALED_ANSWER,
 } from './ledger.ts';
 
-/**
- * Longest lease anyone may ask for, milliseconds: a mistake in a deadline must not lock a buyer out
- * for hours.
- */
+/** Longest lease, milliseconds: a wrong deadline must not lock a buyer out for hours. */
 export const MAX_LEASE_MS = 600_000;
 /** Longest pause of a reconciler, milliseconds. */
 export const MAX_PAUSE_MS = 48 * 60 * 60 * 1_000;
@@ -36,12 +35,9 @@ const STATES: ReadonlySet<unknown> = new Set<PaymentState>([
   'unresolved',
 ]);
 
-/**
- * Thrown before a record that breaks a rule is written, and after one was read. A bug or a damaged
- * store, never the buyer's doing.
- */
+/** A record breaks a rule: a bug or a damaged store, never the buyer's fault. */
 export class LedgerCorruption extends Error {
-  /** @param rule What is broken; names fields, never their contents. */
+  /** @param rule what is broken; names fields, never their contents */
   constructor(rule: string) {
     super(`payment record: ${rule}`);
     this.name = 'LedgerCorruption';
@@ -50,7 +46,7 @@ export class LedgerCorruption extends Error {
 
 const PAID: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim', 'nonce', 'operator']);
 const WORTHLESS: ReadonlySet<unknown> = new Set<Evidence>(['expired', 'elsewhere', 'unsent', 'operator']);
-/** What names a transaction, or is none. */
+/** Evidence that must name a transaction. */
 const NEEDS_TRANSACTION: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim']);
 
 type Rule = (value: unknown) => boolean;
@@ -73,7 +69,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   callId: optionalText,
   resourceId: text,
   channel: (value) => CHANNELS.has(value),
-  // The book of receipts is ordered by this id, so its shape is not a matter of taste.
+  // Receipts are ordered by this id, so its shape matters.
   receiptId: like(RECEIPT_ID),
   payer: text,
   payee: text,
@@ -111,10 +107,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   sending: (value) => value === undefined || value === 'begun' || value === 'ended',
 };
 
-/**
- * What must be known in a state. The Redis scripts get these names as an argument, so the rule
- * exists once.
- */
+/** What must be known in a state. The Redis scripts get it as an argument: the rule exists once. */
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
   reserved: [],
   settling: [],
@@ -127,10 +120,7 @@ export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentReco
   unresolved: ['reason'],
 };
 
-/**
- * What the evidence of a state may be: the 402 promise and "no delivery without payment" rest on
- * it.
- */
+/** The evidence of a state: the 402 promise and "no delivery without payment" rest on it. */
 const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>> = {
   reserved: undefined,
   settling: undefined,
@@ -144,7 +134,7 @@ const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>>
 };
 
 /**
- * The terms and nothing else: a wider object must not smuggle a state or a transaction into a new
+ * The terms and nothing else: a wider object must not bring a state or a transaction into a new
  * record. @throws LedgerCorruption
  */
 export function assertTerms(candidate: PaymentTerms): PaymentTerms {
@@ -201,9 +191,8 @@ export function assertKeeping(keeping: Keeping | undefined): void {
 }
 
 /**
- * Evidence comes with the change of state that it carries, and with no other command: nobody can
- * call a payment settled or worthless without saying how that is known. `to` is undefined for a
- * note. @throws LedgerCorruption before anything is written
+ * Evidence comes with the change to `settled` or `refused`, which need it, and with no other
+ * command. `to` is undefined for a note. @throws LedgerCorruption before anything is written
  */
 export function assertFacts(to: PaymentState | undefined, { evidence, transaction, reason }: PaymentFacts): void {
   const wanted = to === 'settled' ? PAID : to === 'refused' ? WORTHLESS : undefined;

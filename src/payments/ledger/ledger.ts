@@ -1,20 +1,22 @@
+/**
+ * The port of the payment ledger: its records and its commands. table.ts is what they mean, the
+ * stores implement it.
+ */
+
 import { randomUUID } from 'node:crypto';
 import type { Channel, EventDraft } from '../../events/event.ts';
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import type { Refusal } from './refusals.ts';
 
-/**
- * The states of contract 4.3. `settling` with an expired lease is *uncertain*: derived from the
- * lease, never stored.
- */
+/** The states of contract 4.3. `settling` with an ended lease is *uncertain*, never stored so. */
 export type PaymentState =
   | 'reserved'
   | 'settling'
   /**
-   * A settlement was begun and every node that was asked to send it refused: nothing is under way,
-   * and no reconciler sends it. The record keeps the hash, because some node may hold the
-   * transaction all the same; only the chain, past `validBefore`, makes it `refused`.
+   * A settlement was begun and each node that was asked to send it refused: nothing is under way,
+   * and no reconciler sends it. The record keeps the hash, because a node may hold the transaction
+   * all the same; only the chain, past `validBefore`, makes it `refused`.
    */
   | 'withdrawn'
   | 'settled'
@@ -24,20 +26,14 @@ export type PaymentState =
   | 'refundDue'
   | 'unresolved';
 
-/**
- * What is fixed at the first reservation of an authorization. Amounts: `units` in base units,
- * `amount` in display units.
- */
+/** What the first reservation of an authorization fixes: `units` base, `amount` display units. */
 export interface PaymentTerms {
   /** Replay key: SHA-256 hex over `x402|chainId|asset|from|nonce`, all lower case. */
   readonly payId: string;
   /** SHA-256 hex of (resource id, backend method, RFC 8785 form of the input): what was bought. */
   readonly bind: string;
   readonly requestId: string;
-  /**
-   * The gateway's own name for the call that reserved it (call-id.ts); absent from records of an
-   * earlier release.
-   */
+  /** The call that reserved it (call-id.ts); absent from records of an earlier release. */
   readonly callId?: string;
   readonly resourceId: string;
   readonly channel: Channel;
@@ -52,38 +48,31 @@ export interface PaymentTerms {
   readonly nonce: string;
   /** Unix seconds. */
   readonly validBefore: number;
-  /**
-   * The decoded PaymentPayload and the built backend request as JSON, so that the call can be
-   * finished without the buyer.
-   */
+  /** PaymentPayload and backend request as JSON, to finish the call without the buyer. */
   readonly proof: string;
   readonly backendRequest: string;
-  /**
-   * SHA-256 hex over payId and the caller's own idempotency key; absent when none came (contract
-   * 4.4). The key itself is a secret.
-   */
+  /** Digest of payId and the caller's idempotency key, which is a secret (contract 4.4). */
   readonly keyDigest?: string;
   /**
-   * SHA-256 hex over payId and the token of a 402 that came with the proof (contract 4.5); absent
-   * when none came. The token itself is a secret. A record never has it beside a key, which rules
-   * alone; the terms of a call may bring both.
+   * Digest of payId and the buyer's token, which is a secret (contract 4.5). A record never has it
+   * beside a key, which counts alone; the terms of a call may bring both.
    */
   readonly tokenDigest?: string;
   /**
-   * The mandate that this purchase is made under, as text (`StoredMandate`); absent where none is
-   * wanted. Its uses are reserved, committed and released in the writes of this record, and only
-   * what the first reservation brought counts.
+   * The mandate of this purchase as text (`StoredMandate`). Its uses are reserved, committed and
+   * released in the writes of this record; only what the first reservation brought counts.
    */
   readonly mandate?: string;
 }
 
 /**
- * How a settlement is known to have ended. Paid: `logs` the log pair on chain, `claim` the
- * facilitator's word where no chain is asked, `nonce` its word that the nonce is used, after we had
- * sent it, where no chain is asked. Worthless: `expired` unused when the chain's head passed
- * `validBefore`, `elsewhere` cancelled or spent on something else, `unsent` refused before anything
- * could be sent. Either: `operator` the word of whoever runs the shop, where nothing that can be
- * asked decided in time.
+ * How the end of a settlement is known.
+ *
+ * - Paid: `logs`, the log pair on chain. Where no chain is asked: `claim`, the facilitator states
+ *   it; `nonce`, the facilitator states that the nonce is used after we had sent it.
+ * - Worthless: `expired`, unused when the chain's head passed `validBefore`; `elsewhere`, cancelled
+ *   or spent on something else; `unsent`, refused before anything could be sent.
+ * - Either: `operator`, the operator's decision where nothing else decided in time.
  */
 export type PaidEvidence = 'logs' | 'claim' | 'nonce' | 'operator';
 export type WorthlessEvidence = 'expired' | 'elsewhere' | 'unsent' | 'operator';
@@ -92,17 +81,17 @@ export type Evidence = PaidEvidence | WorthlessEvidence;
 /** One payment. Times in milliseconds of the store's clock. */
 export interface PaymentRecord extends PaymentTerms {
   readonly state: PaymentState;
-  /** Random token of the attempt that may write. */
+  /** Random name of the attempt that may write. */
   readonly owner: string;
   /** Grows with every take-over; a paused owner's writes are refused. */
   readonly fence: number;
-  /** 0 when nobody works on it. */
+  /** 0 when no attempt works on it. */
   readonly leaseUntil: number;
   /** When a reconciler should look at it, 0: never again (a final state). */
   readonly dueAt: number;
   /** Token of the last applied command: the same command again changes nothing. */
   readonly step: string;
-  /** Deliveries that failed or died; `advance` in table.ts says what counts. */
+  /** Deliveries that failed or died, as `advance` in table.ts counts them. */
   readonly tries: number;
   readonly reservedAt: number;
   readonly changedAt: number;
@@ -110,7 +99,7 @@ export interface PaymentRecord extends PaymentTerms {
   readonly transaction?: string;
   /** Signed transaction written ahead of its broadcast (local rail). */
   readonly rawTransaction?: string;
-  /** Why it was refused or withdrawn; of a delivery, how far it came (how-far.ts). */
+  /** Why it was refused or withdrawn; of a delivery, its progress (payment-receipt.ts). */
   readonly reason?: string;
   readonly evidence?: Evidence;
   /** The store had lost the record, the chain showed the payment (contract 4.3, `onStoreLoss`). */
@@ -119,25 +108,19 @@ export interface PaymentRecord extends PaymentTerms {
 }
 
 /**
- * Of an answer to the buyer. `begun`: bytes of it may have left; when its process is dead, that is
- * all that is known. `ended`: its process lived to say that it was not sent completely.
+ * Of an answer to the buyer. `begun`: bytes of it may have left, and of a dead process nothing more
+ * is known. `ended`: its process recorded that it was not sent completely.
  */
 type Sending = 'begun' | 'ended';
 
 /** Largest body of an answer that is kept, bytes (contract 4.4). */
 export const MAX_KEPT_BYTES = 262_144;
-/**
- * The one header field of an answer whose body is sealed bytes; no merchant's answer can have it
- * here.
- */
+/** The one header field of an answer whose body is sealed; no backend's answer can have it. */
 export const SEALED_ANSWER = 'acg-sealed';
 /** Largest body of such an answer, bytes: its header fields are among them. */
 export const MAX_STORED_ANSWER_BYTES = MAX_KEPT_BYTES + 65_536;
 
-/**
- * An answer of the merchant as it was relayed: what a holder of the key gets again. Headers are
- * those that may be relayed.
- */
+/** An answer of the backend as it was relayed, with the headers that may be relayed. */
 export interface KeptAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
@@ -156,35 +139,33 @@ export interface Reserve {
   readonly owner: string;
   readonly leaseMs: number;
   /**
-   * The longest lease that anybody asks for, milliseconds: one that has more left was granted
-   * before the store's clock went back, and is cut to this. Absent: no lease is looked at.
+   * The longest lease in use, milliseconds: one with more left was granted before the store's clock
+   * went back, and is cut to this. Absent: no lease is cut.
    */
   readonly longestMs?: number;
   /** The proof as refusals are remembered by (`proofDigest`); absent where none was brought. */
   readonly proof?: string;
-  /**
-   * Whether the token of the terms may become the secret of a new record; absent where the terms
-   * were a record before.
-   */
+  /** Whether the token of the terms may become a secret; absent for the terms of a record. */
   readonly token?: NewToken;
 }
 
 /**
- * `worthless`: it is old or not ours. `issued`: it is ours, and counts unless another payment
- * showed it first; `id` is SHA-256 hex of the token, remembered for `forMs` milliseconds.
+ * `worthless`: old or not ours. `issued`: ours, and it counts unless another payment showed it
+ * first; `id` is SHA-256 hex of the token, remembered for `forMs` milliseconds.
  */
 export type NewToken =
   | { readonly kind: 'worthless' }
   | { readonly kind: 'issued'; readonly id: string; readonly forMs: number };
 
 /**
- * `granted`: the caller owns the record now (new, its own again, or taken over after the lease
- * ended) and finds its state in it. `in_flight`: another attempt works on it. `conflict`: the
- * authorization bought something else. `completed`: nothing is left to do, since `endedMs`
- * milliseconds. `guarded`: there is something left, but only for a call with the secret that came
- * first. `mandate`: there was no record, and the mandate cannot be used; nothing was written.
- * `refused`: there was no record, and the provider refused this very proof before; nothing was
- * written.
+ * - `granted`: the caller owns the record now, new, its own again or taken over; see its state.
+ * - `in_flight`: another attempt works on it.
+ * - `conflict`: the authorization bought something else.
+ * - `completed`: nothing is left to do, since `endedMs` milliseconds.
+ * - `guarded`: something is left, but only for a call with the secret that came first.
+ * - `mandate`: there was no record, and the mandate cannot be used; nothing was written.
+ * - `refused`: there was no record, and the provider refused this proof before; nothing was
+ *   written.
  */
 export type Reservation =
   | { readonly kind: 'granted'; readonly record: PaymentRecord }
@@ -195,29 +176,24 @@ export type Reservation =
   | { readonly kind: 'mandate'; readonly reason: UseRefusal }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Who works on a record. */
+/** The right of one attempt to work on a record. */
 export interface Claim {
   readonly payId: string;
   readonly owner: string;
   readonly fence: number;
 }
 
-/** Who writes, and under which token. */
+/** A claim with the token of one write. */
 export interface Holder extends Claim {
   /** Unique for each command; a retried command carries the same. */
   readonly step: string;
 }
 
-/** What every write of a holder may say beside its subject. */
+/** What each write may bring beside its subject. */
 interface Writing extends Holder {
-  /**
-   * New lease from now, 0 to 600,000 milliseconds; 0 gives the lease up. Ignored in final states.
-   */
+  /** New lease from now, 0 to 600,000 ms; 0 gives the lease up. Ignored in final states. */
   readonly leaseMs: number;
-  /**
-   * How long after the end of the lease a reconciler may wait with its look, milliseconds; 0 unless
-   * given.
-   */
+  /** How long after the lease the reconciler waits with its look, milliseconds; usually 0. */
   readonly againMs?: number;
   readonly facts?: PaymentFacts;
   readonly keeping?: Keeping;
@@ -227,21 +203,18 @@ interface Writing extends Holder {
 export interface Advance extends Writing {
   readonly to: PaymentState;
   readonly receipt?: Receipt;
-  /** Id of the receipt that goes with this change: of a payment that was not made there is none. */
+  /** Id of the receipt that is deleted: a payment that was not made has none. */
   readonly dropReceipt?: string;
   readonly events: readonly EventDraft[];
 }
 
-/** Facts, a lease or an answer while the record stays in its state. Events ride along. */
+/** Facts, a lease or an answer while the record stays in its state, with events. */
 export interface Note extends Writing {
   readonly receipt?: Receipt;
   readonly events?: readonly EventDraft[];
 }
 
-/**
- * Facts learned while a record stays in its state (write-ahead of a transaction), or with a change
- * of state.
- */
+/** Facts that come with a note (write-ahead of a transaction) or with a change of state. */
 export interface PaymentFacts {
   readonly transaction?: string;
   readonly rawTransaction?: string;
@@ -249,17 +222,11 @@ export interface PaymentFacts {
   readonly evidence?: Evidence;
   readonly recovered?: 'chain';
   readonly sending?: Sending;
-  /**
-   * Of a record that is made again: the transaction that paid carries it, so the call that showed
-   * this token bought it.
-   */
+  /** Of a record that is made again: the token's digest in the transaction that paid. */
   readonly tokenDigest?: string;
 }
 
-/**
- * `fenced`: another owner took over. `illegal`: the table has no such transition. `lost`: the
- * record is gone.
- */
+/** `fenced`: another owner took over. `illegal`: no such transition. `lost`: no record. */
 export type Advanced =
   | { readonly kind: 'done'; readonly record: PaymentRecord }
   | { readonly kind: 'fenced' }
@@ -269,27 +236,17 @@ export type Advanced =
 /** `gone`: the record is deleted, or was so before. */
 export type Discarded = Exclude<Advanced, { kind: 'done' | 'lost' }> | { readonly kind: 'gone' };
 
-/**
- * The payment ledger: the pure table of `table.ts`, made durable. Every write is one atomic write
- * of the store.
- */
+/** The table of `table.ts`, made durable. Each command is one atomic write of the store. */
 export interface PaymentLedger {
   reserve(command: Reserve): Promise<Reservation>;
   advance(command: Advance): Promise<Advanced>;
-  /**
-   * Records facts without a change of state and renews the lease, or gives it up so that the next
-   * attempt need not wait for it.
-   */
+  /** Records facts without a change of state, and renews the lease or gives it up. */
   note(command: Note): Promise<Advanced>;
-  /**
-   * Makes a lease that still runs last longer. False: it is over, given up or another's; nothing
-   * was changed then.
-   */
+  /** Makes a running lease last longer. False: it is over, given up or another's. */
   renew(claim: Claim, leaseMs: number): Promise<boolean>;
   /**
-   * Deletes a record that is still `reserved`: nothing was sent, the proof may be used again,
-   * unless the provider refused it: then the refusal is remembered in the same write. Events ride
-   * along.
+   * Deletes a record that is still `reserved`: nothing was sent. The proof may be used again,
+   * unless the provider refused it: `refusal` is remembered in the same write.
    */
   discard(holder: Holder, events: readonly EventDraft[], refusal?: Refusal): Promise<Discarded>;
   read(payId: string): Promise<PaymentRecord | undefined>;
@@ -299,10 +256,7 @@ export interface PaymentLedger {
   due(limit: number): Promise<readonly PaymentRecord[]>;
 }
 
-/**
- * A command token for whoever holds this record: a retried write carries the same one and changes
- * nothing twice.
- */
+/** The claim on a record with a fresh step token, for one write and its repetitions. */
 export function fencingToken(record: PaymentRecord): Holder {
   return { payId: record.payId, owner: record.owner, fence: record.fence, step: randomUUID() };
 }

@@ -1,3 +1,5 @@
+/** The receipt of a payment, made from its record with each write of settlement and delivery. */
+
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
 import { type Receipt, type ReceiptAuthorization, type ReceiptPayment, receiptId } from '../../receipts/receipt.ts';
 import type { PaymentRecord, PaymentTerms } from './ledger.ts';
@@ -6,10 +8,10 @@ import type { PaymentRecord, PaymentTerms } from './ledger.ts';
 const LATEST_MS = 2 ** 48 - 1;
 
 /**
- * The id of a payment's receipt. It follows from the authorization alone, so whoever meets the
- * payment, the call that was paid, a later one after the store was lost, or a search through the
- * chain, writes the same receipt, in whatever order they come. Ids still sort by time: clients let
- * an authorization live as long as the offer asks, so that long before its end it was signed.
+ * The id of a payment's receipt. It follows from the authorization alone, so the paid call, a later
+ * call after a loss of the store and a search through the chain all write the same receipt. Ids
+ * still sort by time: clients let an authorization live as long as the offer asks, so it was signed
+ * that long before its end.
  * @param payId replay key, SHA-256 hex
  * @param validBefore of the authorization, Unix seconds
  * @param lifeSeconds `maxTimeoutSeconds` of the offer
@@ -19,26 +21,23 @@ export function paymentReceiptId(payId: string, validBefore: number, lifeSeconds
   return receiptId(Math.min(signedMs, LATEST_MS), Buffer.from(payId, 'hex').subarray(0, 16));
 }
 
-/**
- * `reason` of an undelivered record whose request certainly never reached the merchant: any method
- * may be sent again.
- */
+/** `reason` of an undelivered record: no byte reached the backend, any method may be sent again. */
 export const REQUEST_NOT_WRITTEN = 'request_not_written';
-/** Its opposite, from the moment the request may leave. */
+/** The opposite, from the moment when the request may leave. */
 export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
-/** The merchant answered, the answer is kept: nothing need be sent again. */
+/** The backend answered and the answer is kept: nothing needs to be sent again. */
 export const ANSWER_KEPT = 'answer_kept';
 
-/** How far the delivery of a paid call came. `failure` is the error code the buyer was given. */
+/** How the delivery of a paid call ended. `failure`: the error code of the call. */
 export interface Delivery {
   readonly backendStatus: number;
   readonly deliveredAt: Date | undefined;
   readonly failure: string | undefined;
-  /** The merchant's answer waits for its buyer. */
+  /** The backend's answer waits for its buyer. */
   readonly answerKept?: boolean;
 }
 
-/** What of a record a receipt tells; its `transaction` is unknown only on the evidence `nonce`. */
+/** What of a record goes into its receipt; only evidence `nonce` comes without a transaction. */
 type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending'>;
 
 /** The receipt of a settled payment: the same id from settlement to the last delivery attempt. */
@@ -55,7 +54,7 @@ export function receiptOf(
     readonly callId?: string | undefined;
     /** The window is over: the merchant owes the money back. */
     readonly refundDue?: boolean;
-    /** Nothing can tell whether it was paid: `settledAt` is when that was given up. */
+    /** Nothing shows whether it was paid; `settledAt`: when the last question was asked. */
     readonly unknown?: boolean;
   },
 ): Receipt {
@@ -86,17 +85,14 @@ export function receiptOf(
   };
 }
 
-/**
- * Whether an attempt died after bytes of the answer may have left. A complete delivery since then
- * leaves nothing uncertain.
- */
+/** Whether an attempt died after bytes may have left, and no delivery has completed since. */
 function isUncertain({ sending }: Pick<SettledTerms, 'sending'>, delivery: Delivery | undefined): boolean {
   return sending === 'begun' && delivery?.deliveredAt === undefined;
 }
 
 /**
- * The receipt that a take-over owes: the attempt before died while its answer left, and nobody has
- * told the operator so. Goes with the first write of the attempt that finds it.
+ * The receipt for a take-over of an attempt that died while its answer left, which no receipt
+ * states yet. Goes with the first write of the attempt that took over.
  */
 export function uncertainReceipt(record: PaymentRecord): { readonly receipt?: Receipt } {
   if (record.sending !== 'begun' || record.settledAt === undefined) return {};
@@ -111,7 +107,7 @@ export function uncertainReceipt(record: PaymentRecord): { readonly receipt?: Re
   };
 }
 
-/** Which mandate it was admitted with. */
+/** The mandate that the payment was admitted with. */
 function authorizationOf({ mandate }: SettledTerms): { readonly authorization?: ReceiptAuthorization } {
   const stored = mandate === undefined ? undefined : readStoredMandate(mandate);
   if (stored === undefined) return {};

@@ -1,34 +1,23 @@
+/** The provider's refusals, which a ledger remembers after their reservations are deleted. */
+
 import type { PaymentRecord, Reservation, Reserve } from './ledger.ts';
 import type { Outcome } from './table.ts';
 
-/**
- * A provider's refusal that is remembered although its reservation was deleted. Its buyer was asked
- * to pay and may sign anew, so a copy of the same proof that comes later must not be settled after
- * all.
- */
+/** After a refusal its buyer may sign anew, so a later copy of the proof must not be settled. */
 export interface Refusal {
-  /**
-   * What was refused: payId, signature and everything signed (`proofDigest`), so that a stranger's
-   * bad copy refuses nobody else's good one.
-   */
+  /** `proofDigest`: it covers the signature, so a forged copy refuses only itself. */
   readonly proof: string;
   /** Token of contract 1.3, at most 64 characters. */
   readonly reason: string;
-  /** Unix milliseconds: from here on the proof is too old to be taken, whatever is remembered. */
+  /** Unix milliseconds: from here on the proof is too old anyway. */
   readonly until: number;
-  /**
-   * Longest time from now, milliseconds: a proof that says it lives for years must not be
-   * remembered for years.
-   */
+  /** Longest time from now, milliseconds: a proof may be valid for years. */
   readonly atMostMs: number;
 }
 
-/**
- * Most refusals that are remembered; then the one that ends first goes. 120 bytes each, so at most
- * some megabytes of unpaid traffic.
- */
+/** Most refusals that are remembered, 120 bytes each; the one that ends first goes. */
 export const MAX_REFUSALS = 20_000;
-/** What ended is deleted in small steps, along with what is written, entries. */
+/** Ended refusals that one write deletes. */
 export const SWEPT_REFUSALS = 20;
 
 /** When a refusal is forgotten. `now` is the store's clock, milliseconds. */
@@ -36,10 +25,7 @@ export function refusalEnds({ until, atMostMs }: Refusal, now: number): number {
   return Math.min(until, now + atMostMs);
 }
 
-/**
- * A reservation by the table, unless the provider refused this very proof before and nothing is
- * recorded of it.
- */
+/** A reservation by the table, unless there is no record and the provider refused this proof. */
 export function unlessRefused(
   outcome: Outcome<Reservation>,
   before: PaymentRecord | undefined,

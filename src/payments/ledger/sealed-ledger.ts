@@ -1,3 +1,5 @@
+/** Wraps a ledger whose store must not read what buyers send: seals fields and opens them. */
+
 import { type KeyRing, openText, sealText } from '../../crypto/seal.ts';
 import { assertKeeping } from './invariants.ts';
 import {
@@ -11,10 +13,7 @@ import {
   SEALED_ANSWER,
 } from './ledger.ts';
 
-/**
- * What of a record tells what a buyer sent or signed. All of it is text, and no command of the
- * ledger looks into it.
- */
+/** What a buyer sent or signed. All are text that no command of the ledger reads. */
 const SEALED_FIELDS = ['proof', 'backendRequest', 'rawTransaction'] as const satisfies readonly (keyof PaymentRecord)[];
 
 /** What could not be opened: a field of a record, or a kept answer. */
@@ -23,11 +22,10 @@ export type Unreadable = (typeof SEALED_FIELDS)[number] | 'answer';
 const SEPARATOR = Buffer.from('\n');
 
 /**
- * A ledger whose store sees no proof, no signature, no input and no answer in clear: they are
- * sealed on the way in and opened on the way out, each for its record and field alone. Without a
- * ring nothing is sealed; what was sealed before is then not readable. A field that cannot be
- * opened stays sealed text, which `recall` and `recalledRequest` refuse; a kept answer that cannot
- * be opened is none. `unreadable`: told of each.
+ * Seals proofs, signatures, inputs and answers for their record and field alone. Without a ring
+ * nothing is sealed, and what was sealed before is unreadable. A field that cannot be opened stays
+ * sealed text, which `readStoredProof` and `readStoredRequest` refuse; a kept answer that cannot be
+ * opened is none. `unreadable` gets each of them.
  */
 export function sealedLedger(
   ledger: PaymentLedger,
@@ -87,7 +85,7 @@ export function sealedLedger(
   };
 }
 
-/** The fields that are sealed, where an object has them, as `change` makes them. */
+/** An object with its sealed fields, where it has them, changed. */
 function mapped<Fields extends object>(
   fields: Fields,
   change: (name: (typeof SEALED_FIELDS)[number], text: string) => string,
@@ -100,11 +98,11 @@ function mapped<Fields extends object>(
   return { ...fields, ...changed };
 }
 
-/** The status stands for itself; fields and body are one sealed text, the body byte for byte. */
+/** The status stays in clear; fields and body are sealed together. */
 function sealedAnswer(ring: KeyRing, payId: string, { status, headers, body }: KeptAnswer): KeptAnswer {
   const clear = Buffer.concat([Buffer.from(JSON.stringify(headers)), SEPARATOR, body]);
   const sealed = ring.seal(clear, contextOf(payId, status));
-  // Fields of such a size no merchant's answer has: it is not kept.
+  // No answer of a backend has fields of such a size: it is not kept.
   if (sealed.length > MAX_STORED_ANSWER_BYTES) throw new RangeError('the fields of an answer are too long to be kept');
   return { status, headers: { [SEALED_ANSWER]: '1' }, body: sealed };
 }

@@ -1,3 +1,8 @@
+/**
+ * The whole state machine of payments as a pure table: record and command in, answer and record
+ * out. Each store makes it durable; the mandate uses of a payment change in the same writes.
+ */
+
 import type { MandateClaim, UseRefusal } from '../../mandates/register/register.ts';
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
 import {
@@ -27,23 +32,20 @@ import type {
 } from './ledger.ts';
 import { DELIVERING_STATES, FINAL_STATES, isFinal, notableIn, sourcesOf } from './transitions.ts';
 
-/**
- * What a command does: its answer and the record afterwards. `changed: false` means nothing is to
- * be written, no event appended.
- */
+/** What a command does. `changed: false`: nothing is written and no event appended. */
 export interface Outcome<Answer> {
   readonly answer: Answer;
-  /** Undefined when there is none, or none any more. */
+  /** Afterwards; undefined when there is none. */
   readonly record: PaymentRecord | undefined;
   readonly changed: boolean;
 }
 
 /**
  * Claims an authorization, or takes over one whose lease ended. A take-over changes owner and
- * fence, never the state: what is `settling` then is uncertain and must be reconciled, what is
- * `settled` or `undelivered` is a delivery to resume. Asking again with the same owner answers the
- * same, so a lost reply is harmless. `tokenShownFor`: the payId of the payment that showed the
- * command's token first, undefined when none did.
+ * fence, never the state: `settling` is uncertain then and must be reconciled, `settled` and
+ * `undelivered` are deliveries to resume. The same owner gets the same answer again, so a lost
+ * reply is harmless. `tokenShownFor`: the payId of the payment that showed the command's token
+ * first.
  */
 export function reserve(
   record: PaymentRecord | undefined,
@@ -55,16 +57,16 @@ export function reserve(
   assertNewToken(command.token);
   assertLease(command.longestMs ?? 0);
   const terms = assertTerms(command.terms);
-  if (record === undefined) return running(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now));
-  if (record.bind !== terms.bind) return standing({ kind: 'conflict', record });
-  if (isFinal(record.state)) return standing({ kind: 'completed', record, endedMs: now - record.changedAt });
-  if (!opens(record, terms)) return standing({ kind: 'guarded', record });
+  if (record === undefined) return granted(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now));
+  if (record.bind !== terms.bind) return unchanged({ kind: 'conflict', record });
+  if (isFinal(record.state)) return unchanged({ kind: 'completed', record, endedMs: now - record.changedAt });
+  if (!opens(record, terms)) return unchanged({ kind: 'guarded', record });
   const live = record.leaseUntil > now;
   const lease = { ...leased(now, command.leaseMs, 0), changedAt: now };
   if (record.owner === command.owner)
-    return live ? standing({ kind: 'granted', record }) : running({ ...record, ...lease });
-  if (live) return busy(record, now, command.longestMs);
-  return running({
+    return live ? unchanged({ kind: 'granted', record }) : granted({ ...record, ...lease });
+  if (live) return inFlight(record, now, command.longestMs);
+  return granted({
     ...record,
     ...lease,
     owner: command.owner,
@@ -75,8 +77,8 @@ export function reserve(
 
 /**
  * Moves a record on. `tries` counts deliveries that failed: one for each change to `undelivered`,
- * and one for each take-over of a delivery whose lease ran out instead of being given up. A mere
- * question about a released record does not count, so that somebody who only replays a proof cannot
+ * and one for each take-over of a delivery whose lease ran out instead of being given up. A
+ * question about a released record does not count, so that a caller who only replays a proof cannot
  * use the tries up.
  */
 export function advance(record: PaymentRecord | undefined, command: Advance, now: number): Outcome<Advanced> {
@@ -115,8 +117,8 @@ export function note(record: PaymentRecord | undefined, command: Note, now: numb
 }
 
 /**
- * Makes a running lease last longer. It leaves the step token alone, so that a write whose reply
- * was lost is still recognised, and never wakes a lease that was given up.
+ * Makes a running lease last longer. The step token stays, so that a write whose reply was lost is
+ * still recognised; a lease that was given up stays so.
  */
 export function renew(
   record: PaymentRecord | undefined,
@@ -129,10 +131,7 @@ export function renew(
   return { answer: true, record: assertRecord({ ...record, ...leased(now, leaseMs, 0) }), changed: true };
 }
 
-/**
- * Deletes what is still `reserved`. A record that is gone already is what was asked for: a repeated
- * command finds it so.
- */
+/** Deletes what is still `reserved`. A record that is gone already counts as deleted. */
 export function discard(record: PaymentRecord | undefined, command: Holder): Outcome<Discarded> {
   const refused = refusal(record, command, ['reserved']);
   if (refused?.kind === 'lost') return { answer: { kind: 'gone' }, record: undefined, changed: false };
@@ -146,8 +145,8 @@ function written(
   from: readonly PaymentState[],
   change: (held: PaymentRecord) => PaymentRecord,
 ): Outcome<Advanced> {
-  // The owner is asked first: after a take-over even a command that was applied must not tell the
-  // old owner that it still holds.
+  // The owner is compared first: after a take-over the old owner gets "fenced" also for a command
+  // that was applied.
   if (record !== undefined && holds(record, command) && record.step === command.step)
     return { answer: { kind: 'done', record }, record, changed: false };
   const refused = refusal(record, command, from);
@@ -171,24 +170,20 @@ function holds(record: PaymentRecord, { owner, fence }: Pick<Claim, 'owner' | 'f
   return record.owner === owner && record.fence === fence;
 }
 
-/**
- * Whether terms bring the secret that a record was made with; one that was made without any is
- * open.
- */
+/** Whether terms bring the secret that a record was made with; one without a secret is open. */
 export function opens(record: PaymentRecord, terms: Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'>): boolean {
   if (record.keyDigest !== undefined) return record.keyDigest === terms.keyDigest;
   return record.tokenDigest === undefined || record.tokenDigest === terms.tokenDigest;
 }
 
 /**
- * Terms of a new record with one secret at most. A key rules alone: a caller who chose one says how
- * the answer is asked for again. A token that is worthless, or that another payment has shown, is
- * no secret of this buyer.
+ * Terms of a new record with one secret at most. A key counts alone, because its caller chose it. A
+ * token that is worthless, or that another payment showed first, is no secret of this buyer.
  */
 function withSecret(terms: PaymentTerms, token: NewToken | undefined, shownFor: string | undefined): PaymentTerms {
   const counts = token === undefined || (token.kind === 'issued' && (shownFor ?? terms.payId) === terms.payId);
   if (terms.tokenDigest === undefined || (counts && terms.keyDigest === undefined)) return terms;
-  const { tokenDigest: _notTheirs, ...rest } = terms;
+  const { tokenDigest: _dropped, ...rest } = terms;
   return rest;
 }
 
@@ -210,20 +205,15 @@ function diedDelivering(record: PaymentRecord): boolean {
   return record.leaseUntil !== 0 && DELIVERING_STATES.includes(record.state);
 }
 
-/**
- * Of no use in a final state and by far the largest part of a record; a stored body may be 256 KB.
- */
+/** Useless in a final state, and by far the largest part: a stored body may have 256 KB. */
 const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
 
-/**
- * What a record that comes into a state forgets, where it has it. The Redis scripts get it as an
- * argument, so the rule exists once.
- */
+/** What a record forgets in a state. The Redis scripts get it as an argument. */
 export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
   ...Object.fromEntries(FINAL_STATES.map((state) => [state, FORGOTTEN])),
-  // An operator may still say that it was paid, and then it is delivered.
+  // An operator may still decide that it was paid, and then it is delivered.
   unresolved: { rawTransaction: FORGOTTEN.rawTransaction },
-  // What is not there cannot be sent by mistake.
+  // A transaction that is not there cannot be sent by mistake.
   withdrawn: { rawTransaction: FORGOTTEN.rawTransaction },
 };
 
@@ -244,31 +234,24 @@ function known(facts: PaymentFacts): PaymentFacts {
   return Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== undefined));
 }
 
-function running(record: PaymentRecord): Outcome<Reservation> {
+function granted(record: PaymentRecord): Outcome<Reservation> {
   const kept = assertRecord(record);
   return { answer: { kind: 'granted', record: kept }, record: kept, changed: true };
 }
 
-/**
- * A clock that went back must not lock a record for as long as it went: such a lease begins again,
- * at its full length.
- */
-function busy(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
+/** A clock that went back must not lock a record for that time: such a lease begins again. */
+function inFlight(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
   const leaseLeftMs = record.leaseUntil - now;
-  if (longestMs === undefined || leaseLeftMs <= longestMs) return standing({ kind: 'in_flight', record, leaseLeftMs });
+  if (longestMs === undefined || leaseLeftMs <= longestMs) return unchanged({ kind: 'in_flight', record, leaseLeftMs });
   const cut = assertRecord({ ...record, ...leased(now, longestMs, 0) });
   return { answer: { kind: 'in_flight', record: cut, leaseLeftMs: longestMs }, record: cut, changed: true };
 }
 
-function standing(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>): Outcome<Reservation> {
+function unchanged(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>): Outcome<Reservation> {
   return { answer, record: answer.record, changed: false };
 }
 
-/**
- * What becomes of the uses of a record's mandate when it comes into a state (ap2 11). Every other
- * state holds them: the outcome of the settlement is open, or the call is paid for, delivered or
- * not.
- */
+/** What becomes of mandate uses in a state (ap2 11); the other states keep them as they are. */
 export const ENDS_USES: Readonly<Partial<Record<PaymentState, 'commit' | 'release'>>> = {
   settled: 'commit',
   refused: 'release',
@@ -281,8 +264,8 @@ interface EndedUses {
 }
 
 /**
- * A reservation by the table, with the register asked where a new record comes with a mandate: what
- * the register refuses is not written. `use` reserves in the same write. @throws LedgerCorruption
+ * A reservation by the table. The mandate of a new record is reserved by `use` in the same write,
+ * and without that use nothing is written. @throws LedgerCorruption
  */
 export function admitted(
   outcome: Outcome<Reservation>,
@@ -295,10 +278,7 @@ export function admitted(
   return reason === undefined ? outcome : { answer: { kind: 'mandate', reason }, record: undefined, changed: false };
 }
 
-/**
- * What a write that changed a record ends; a record that is gone was a reservation. @throws
- * LedgerCorruption
- */
+/** The uses that a write ends; a deleted record was a reservation. @throws LedgerCorruption */
 export function endedUses(before: PaymentRecord | undefined, after: PaymentRecord | undefined): EndedUses | undefined {
   if (before?.mandate === undefined || before.state === after?.state) return undefined;
   const how = after === undefined ? 'release' : ENDS_USES[after.state];

@@ -1,40 +1,33 @@
+/** The states of a payment: which follows which (contract 4.3), and how long each is kept. */
+
 import type { PaymentFacts, PaymentRecord, PaymentState } from './ledger.ts';
 
 const HOUR_MS = 60 * 60 * 1_000;
-/**
- * How long a settled call can still be collected with the same proof, milliseconds (contract 4.3).
- */
+/** How long a settled call can be collected with the same proof, milliseconds (contract 4.3). */
 export const RETRY_WINDOW_MS = 24 * HOUR_MS;
 /** The retry window and one hour on top (contract 4.3), milliseconds. */
 export const RECORD_RETENTION_MS = RETRY_WINDOW_MS + HOUR_MS;
 
 /**
- * After this long past its due time an entry of the work list stands for a record that is certainly
- * forgotten, milliseconds: a proof is valid for at most 4,200 s ahead (contract 4.2) and a lease
- * lasts at most 600 s, far less than the second day.
+ * This long past its due time an entry of the work list has no record any more, milliseconds:
+ * a proof is valid for at most 4,200 s ahead (contract 4.2) and a lease lasts at most 600 s.
  */
-export const WORK_RETENTION_MS = 48 * 60 * 60 * 1_000;
+export const WORK_RETENTION_MS = 48 * HOUR_MS;
 
-/**
- * What waits for an operator's decision is not forgotten before it, milliseconds: ten years stand
- * for ever.
- */
+/** What waits for an operator's decision is kept "for ever", milliseconds: ten years. */
 const UNRESOLVED_RETENTION_MS = 10 * 365 * 24 * HOUR_MS;
 
-/**
- * How long a record in this state is kept after its window or its last change, whichever is later,
- * milliseconds.
- */
+/** How long a record is kept after its window or its last change, the later one, milliseconds. */
 export function retentionOf(state: PaymentState): number {
   return state === 'unresolved' ? UNRESOLVED_RETENTION_MS : RECORD_RETENTION_MS;
 }
 
-/** When a record may be forgotten, milliseconds of the store's clock: renewed with every change. */
+/** When a record may be deleted, milliseconds of the store's clock: later with each change. */
 export function expiresAt(record: PaymentRecord): number {
   return Math.max(record.validBefore * 1_000, record.changedAt) + retentionOf(record.state);
 }
 
-/** The whole state machine (contract 4.3). What is not written here cannot happen. */
+/** The whole state machine. What is not written here cannot happen. */
 export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
   reserved: ['settling'],
   settling: ['settled', 'refused', 'withdrawn', 'unresolved'],
@@ -63,10 +56,7 @@ export function sourcesOf(to: PaymentState): readonly PaymentState[] {
   return STATES.filter((from) => TRANSITIONS[from].includes(to));
 }
 
-/**
- * Whether no call and no reconciler goes on from here. Out of `unresolved` only an operator's
- * decision leads.
- */
+/** Whether no call and no reconciler goes on from here; from `unresolved` the operator does. */
 export function isFinal(state: PaymentState): boolean {
   return state === 'unresolved' || TRANSITIONS[state].length === 0;
 }
@@ -74,10 +64,7 @@ export function isFinal(state: PaymentState): boolean {
 /** Nothing is under way in these states, so nothing is signed. */
 const IDLE_STATES: readonly PaymentState[] = ['reserved', 'withdrawn'];
 
-/**
- * Where facts may be noted. A transaction exists only once a settlement was begun: a `reserved`
- * record may be deleted.
- */
+/** Where facts may be noted. A `reserved` record may be deleted, so it must have no transaction. */
 export function notableIn(facts: PaymentFacts): readonly PaymentState[] {
   const proves = facts.transaction !== undefined || facts.rawTransaction !== undefined;
   return proves ? OPEN_STATES.filter((state) => !IDLE_STATES.includes(state)) : OPEN_STATES;

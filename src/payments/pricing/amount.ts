@@ -1,3 +1,5 @@
+/** Prices and exact money: decimal strings in display units outside, `bigint` base units inside. */
+
 /** What a call costs. */
 export type Pricing =
   | { readonly type: 'free' }
@@ -10,14 +12,7 @@ export type Pricing =
       readonly units: bigint;
     };
 
-/**
- * Exact money: decimal strings in display units outside, `bigint` base units inside, never a float.
- */
-
-/**
- * Longest amount text that is read, characters: 78 digits of 2^256, a point, and room for trailing
- * zeros.
- */
+/** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
 export const MAX_AMOUNT_LENGTH = 160;
 /** Most decimals an asset may have here; tokens in use have 0 to 24. */
 const MAX_DECIMALS = 36;

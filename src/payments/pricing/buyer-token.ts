@@ -1,16 +1,18 @@
+/** The buyer's token (contract 4.5): how it is made and read, and the keys that it is made with. */
+
 import { createHmac, hkdfSync, randomBytes, randomFillSync, timingSafeEqual } from 'node:crypto';
 
 /**
- * The buyer's secret (contract 4.5): a token that every 402 carries and that official clients echo
- * beside the proof. A proof is public calldata from its block on, the token never is, so it tells
- * the buyer from an onlooker. 54 bytes, 72 characters of base64url:
+ * Every 402 carries a token, and official clients echo it beside the proof. A proof is public
+ * calldata from its block on and the token is not, so it tells the buyer from an onlooker. 54
+ * bytes, 72 characters of base64url:
  *
  * | bytes | |
  * |---|---|
  * | 0, 1 | version 1; id of the key |
  * | 2..6 | when it was issued, Unix seconds, big-endian |
  * | 7..22 | random |
- * | 23..37 | the first 15 bytes of `bind`, what was asked for; zeros when it was not worth the cost |
+ * | 23..37 | the first 15 bytes of `bind`, what was asked for; zeros when left unbound |
  * | 38..53 | the first 16 bytes of HMAC-SHA-256 over bytes 0..37 |
  */
 export const TOKEN_CHARACTERS = 72;
@@ -22,20 +24,24 @@ const BIND = { offset: 23, bytes: 15 } as const;
 const MAC_OFFSET = 38;
 const CANONICAL = /^[A-Za-z0-9_-]{72}$/;
 const KEY_BYTES = 32;
-/** Two pods need not agree on the second, seconds. */
+/** The clocks of two processes may differ by this, seconds. */
 const CLOCK_SKEW_SECONDS = 60;
-/**
- * A challenge is good for maxTimeoutSeconds, and a proof may be used for this much longer (contract
- * 4.2), seconds.
- */
+/** A proof may be used this long after maxTimeoutSeconds of its challenge (contract 4.2). */
 const AFTER_CHALLENGE_SECONDS = 600;
-/**
- * Random bytes are drawn for this many tokens at once: a draw costs more than all the rest of a
- * challenge.
- */
+/** Tokens whose random bytes are drawn at once: a draw costs more than the rest of a challenge. */
 const POOL_TOKENS = 256;
 
-/** What a token proves: that a 402 of this shop for this money was answered with it. */
+/** The name of the shared secret. */
+const NAME = 'buyer-token';
+const SECRET_BYTES = 32;
+/** Between two looks at the shared secret, milliseconds: a store that lost it gets it again. */
+const LOOK_EVERY_MS = 30_000;
+/** The same while the store is silent, milliseconds. */
+const LOOK_AGAIN_MS = 1_000;
+/** Earlier shared keys that are still accepted: a token outlives its key by minutes at most. */
+const KEPT_KEYS = 4;
+
+/** What a token proves: that it comes from a 402 of this merchant for this money. */
 export interface TokenScope {
   readonly merchantId: string;
   readonly chainId: number;
@@ -45,7 +51,7 @@ export interface TokenScope {
 
 /** A key of tokens. */
 export interface TokenKey {
-  /** 0 to 255; says which key to try, and proves nothing. */
+  /** 0 to 255; selects the keys to try, and proves nothing. */
   readonly id: number;
   readonly secret: Uint8Array;
 }
@@ -54,8 +60,8 @@ export interface TokenKey {
 export interface ShownToken {
   readonly text: string;
   /**
-   * How long it may still become the secret of a new purchase, milliseconds; 0: it was not issued
-   * by this shop, or is too old. Any other only opens what it paid for.
+   * How long it may still become the secret of a new purchase, milliseconds. 0: not issued for this
+   * merchant, or too old; then it only opens what it paid for.
    */
   readonly genuineForMs: number;
 }
@@ -64,7 +70,7 @@ export interface ShownToken {
 export interface BuyerTokens {
   /** @param bind SHA-256 hex of what is asked for; undefined leaves the token unbound. */
   issue(bind: string | undefined): string;
-  /** Undefined for what is no token: it never spoils a proof. */
+  /** Undefined for what is no token; the proof is valid all the same. */
   read(echoed: string): ShownToken | undefined;
 }
 
@@ -76,7 +82,7 @@ export function tokenKey(secret: Uint8Array, { merchantId, chainId, asset, payTo
 }
 
 /**
- * @param keys All that are accepted, the one that issues first. Asked for each token, because a
+ * @param keys all that are accepted, the one that issues first. Asked for each token, because a
  * shared key may change while the gateway runs.
  */
 export function createBuyerTokens(
@@ -105,7 +111,7 @@ export function createBuyerTokens(
       const age = Math.floor(now() / 1_000) - token.readUIntBE(ISSUED_AT.offset, ISSUED_AT.bytes);
       const young = age >= -CLOCK_SKEW_SECONDS && age <= oldestSeconds;
       const genuine = young && keys().some((key) => key.id === token[1] && isSigned(token, key.secret));
-      // Another pod's clock may be behind: it would call the token genuine for a little longer.
+      // The clock of another process may be behind, so the token counts there for a little longer.
       return { text, genuineForMs: genuine ? (oldestSeconds - age + CLOCK_SKEW_SECONDS) * 1_000 : 0 };
     },
   };
@@ -136,7 +142,7 @@ function randomPool(): (token: Buffer) => void {
   };
 }
 
-/** A value that all processes of a merchant share because the first one wrote it (contract 4.5). */
+/** The port of values that all processes of a merchant share; the first write counts. */
 export interface SharedSecrets {
   /** The value under this name: the candidate when there was none. @throws StoreError */
   agree(name: string, candidate: string): Promise<string>;
@@ -149,25 +155,10 @@ export interface TokenKeys {
   close(): void;
 }
 
-/** The name of the shared secret. */
-const NAME = 'buyer-token';
-const SECRET_BYTES = 32;
 /**
- * Between two looks at the shared secret, milliseconds: a store that lost it gets it again, and all
- * processes agree anew.
- */
-const LOOK_EVERY_MS = 30_000;
-/** The same while the store is silent, milliseconds. */
-const LOOK_AGAIN_MS = 1_000;
-/**
- * Keys that were shared before and are still accepted: a token outlives its key by minutes at most.
- */
-const KEPT_KEYS = 4;
-
-/**
- * Keys from the operator's secrets, the newest first. Without one the processes agree on a random
- * secret through the store; until it answers a process issues under a secret of its own, and offers
- * that as the shared one.
+ * Keys from the operator's secrets, the newest first. Without any, the processes agree on a random
+ * secret through the store; until it answers a process issues under its own secret, which it offers
+ * as the shared one.
  */
 export function openTokenKeys(secrets: readonly string[], scope: TokenScope, shared: SharedSecrets): TokenKeys {
   const [newest, ...older] = secrets.map((secret) => tokenKey(Buffer.from(secret), scope));
@@ -186,7 +177,7 @@ export function openTokenKeys(secrets: readonly string[], scope: TokenScope, sha
         candidate = agreed;
       }
     } catch {
-      // Readiness tells that the store is away.
+      // Readiness reports that the store is away.
       again = LOOK_AGAIN_MS;
     }
     if (closed) return;

@@ -1,5 +1,5 @@
 /**
- * The networks this gateway knows (x402 v2, CAIP-2 ids) with their canonical USDC. The EIP-712 name
+ * The networks that the gateway knows, by CAIP-2 id, with their canonical USDC. The EIP-712 name
  * differs between chains and a wrong one makes every payment fail silently, so it is part of the
  * table. Addresses in EIP-55 form.
  */

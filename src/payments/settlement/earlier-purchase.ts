@@ -1,3 +1,8 @@
+/**
+ * Finds what a call has paid for under an earlier configuration; pipeline/steps/collecting.ts turns
+ * the call into one that collects it.
+ */
+
 import type { BackendRequest } from '../../backend/types.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { JsonObject } from '../../json/types.ts';
@@ -20,10 +25,7 @@ import {
 import { whatIsBought } from './terms.ts';
 import type { CarriedProof } from './verifier.ts';
 
-/**
- * A call that the configuration of today does not serve, and that may have been paid under an
- * earlier one.
- */
+/** A call that today's configuration does not serve. */
 interface Unserved {
   readonly resourceId: string;
   /** Without the reserved names. */
@@ -38,14 +40,14 @@ interface EarlierPurchase {
   readonly record: PaymentRecord;
   /** As it was built when it was paid, without the configured headers. */
   readonly request: BackendRequest;
-  /** The terms it was paid on. */
+  /** The terms of the payment. */
   readonly agreed: Agreed;
 }
 
-/** What `bind` may have been made with: a final record does not say it otherwise. */
+/** The methods that `bind` may contain: a final record has no other trace of its method. */
 const METHODS: readonly BackendRequest['method'][] = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'];
 
-/** Undefined: it has paid for nothing that it may ask for. @throws StoreError */
+/** Undefined: there is nothing that this call may collect. @throws StoreError */
 export type FindEarlier = (call: Unserved) => Promise<EarlierPurchase | undefined>;
 
 /** What replay keys and addresses of resources are made of. */
@@ -55,16 +57,13 @@ export interface EarlierScope {
   readonly publicBaseUrl: string;
 }
 
-/**
- * States in which money has moved or may have: only those are still answered. In the others nothing
- * was taken, and nothing new begins.
- */
+/** States in which money has moved or may have. In the others nothing was taken. */
 const PAID: readonly PaymentState[] = ['settling', 'settled', 'undelivered', 'delivered', 'refundDue', 'unresolved'];
 
 /**
- * Finds what a call has paid for by its replay key, and only for exactly what was bought and with
- * the buyer's secret: to anybody else there is no such purchase. The signature is not looked at
- * here, so what is found is not yet shown.
+ * Finds by replay key, and only for exactly what was bought and with the buyer's secret: for every
+ * other call there is no such purchase. The signature is not checked here, so nothing of the
+ * purchase is shown before `verify`.
  */
 export function createFindEarlier(
   ledger: Pick<PaymentLedger, 'read'>,
@@ -95,12 +94,12 @@ export function createFindEarlier(
   };
 }
 
-/** Undefined: it is sealed with a key that is not here. */
+/** Undefined: it is sealed with a key that this process does not have. */
 function keptOf(
   record: PaymentRecord,
   method: BackendRequest['method'],
 ): { readonly request: BackendRequest; readonly requirements: PaymentRequirements } | undefined {
-  // Such a record never leads to the merchant again, so there is nothing to send.
+  // Such a record never leads to the backend again, so there is nothing to send.
   if (FORGOTTEN_IN[record.state]?.['backendRequest'] !== undefined)
     return {
       request: { method, path: '/', headers: {}, body: undefined },

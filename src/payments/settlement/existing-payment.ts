@@ -1,3 +1,8 @@
+/**
+ * Calls whose authorization has a record already: the answer from it, the resume of its delivery,
+ * and what settle.ts must know before it goes on with a reservation.
+ */
+
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
 import {
   fencingToken,
@@ -19,129 +24,19 @@ import { VALID_BEFORE_EXCESS_SECONDS } from '../x402/wire/window.ts';
 import { LEASE_MS } from './reservations.ts';
 import { deliverAgainMs, persist, windowLeftMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
-import type { SettlementMade, SettlementRequest, SettlementResult } from './settlement-request.ts';
+import type { SettlementRequest, SettlementResult, StepResult } from './settlement-request.ts';
 import type { LedgerContext } from './settlement-writes.ts';
 import { readStoredProof } from './stored-purchase.ts';
 
 /**
- * The money moved earlier and nothing was delivered: collect now, unless the merchant might then do
- * the work twice. `joined`: this call has just waited for a delivery that failed; were each of its
- * copies to try again, the merchant would have to bear them all.
- */
-export async function resumeDelivery(
-  books: LedgerContext,
-  order: SettlementRequest,
-  record: PaymentRecord,
-  joined: boolean,
-): Promise<SettlementMade> {
-  const kept = record.reason === ANSWER_KEPT ? await books.ledger.kept(record.payId) : undefined;
-  if (kept !== undefined) return collect(books, record, {}, kept);
-  if (joined && record.state === 'undelivered') {
-    const parked = { leaseMs: 0, againMs: deliverAgainMs(record.tries), ...uncertainReceipt(record) };
-    await books.ledger.note({ ...fencingToken(record), ...parked });
-    return { kind: 'failed', record, retryable: order.repeatable || record.reason === REQUEST_NOT_WRITTEN };
-  }
-  if (order.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
-    // Said before the request leaves, so that a crash on the way cannot let it out a second time.
-    return collect(books, record, { reason: REQUEST_MAY_BE_WRITTEN }, undefined);
-  }
-  return leaveToBuyer(books, order, record);
-}
-
-async function collect(
-  { ledger, time }: LedgerContext,
-  record: PaymentRecord,
-  facts: PaymentFacts,
-  kept: Extract<SettlementMade, { kind: 'paid' }>['kept'],
-): Promise<SettlementMade> {
-  const command = { ...fencingToken(record), facts, leaseMs: LEASE_MS, ...uncertainReceipt(record) };
-  const written = await persist(() => ledger.note(command), time);
-  if (written.kind === 'done') return { kind: 'paid', record: written.record, kept };
-  if (written.kind !== 'unwritten') return { kind: 'in_flight' };
-  // It may have been written all the same, and the request did not leave.
-  const unsaid = record.reason === undefined ? {} : { reason: record.reason };
-  await ledger.note({ ...fencingToken(record), facts: unsaid, leaseMs: 0 }).catch(() => undefined);
-  throw written.cause;
-}
-
-/** Nothing here may be sent again, so nobody need look at it before its window ends. */
-async function leaveToBuyer(
-  { ledger, time }: LedgerContext,
-  order: SettlementRequest,
-  record: PaymentRecord,
-): Promise<SettlementMade> {
-  const parked = { ...fencingToken(record), leaseMs: 0, againMs: windowLeftMs(record) };
-  if (record.state === 'undelivered') {
-    await ledger.note({ ...parked, ...uncertainReceipt(record) });
-    return { kind: 'spent', state: 'undelivered', record };
-  }
-  // The attempt that was to deliver it died, and nobody has said so yet.
-  const at = new Date();
-  const command = {
-    ...parked,
-    to: 'undelivered',
-    receipt: receiptOf(record, {
-      settledAt: new Date(record.settledAt ?? at),
-      at,
-      durationMs: order.elapsedMs(),
-      delivery: { backendStatus: 0, deliveredAt: undefined, failure: 'BACKEND_ERROR' },
-    }),
-    events: order.journal.take(),
-  } as const;
-  const written = await persist(() => ledger.advance(command), time);
-  if (written.kind !== 'done') order.journal.putBack(command.events);
-  if (written.kind === 'unwritten') throw written.cause;
-  return written.kind === 'done'
-    ? { kind: 'spent', state: 'undelivered', record: written.record }
-    : { kind: 'in_flight' };
-}
-
-/**
- * Whether whoever left this reservation behind had no mandate, or not the one that this call has.
- * Going on with it would settle a payment under something that nobody has checked for this call,
- * and use nothing of what was checked: it has to begin anew.
- */
-export function isUnderOtherMandate(
-  reserved: Pick<PaymentRecord, 'mandate'>,
-  brought: Pick<PaymentTerms, 'mandate'>,
-): boolean {
-  // One mandate that was checked twice is stored with two times.
-  return brought.mandate !== undefined && identityOf(reserved.mandate) !== identityOf(brought.mandate);
-}
-
-/**
- * What of a mandate may be used once, its closed mandates and its checkout; and what it stands
- * under.
- */
-function identityOf(mandate: string | undefined): string | undefined {
-  const claim = mandate === undefined ? undefined : readStoredMandate(mandate)?.claim;
-  return claim && JSON.stringify([claim.once, claim.open.map(({ id }) => id)]);
-}
-
-/**
- * What the provider said of the proof of an order, for the copies of it that are still to come:
- * they must not hear anything else.
- */
-export function rememberedRefusal(
-  { proof }: Pick<SettlementRequest, 'proof'>,
-  record: PaymentRecord,
-  reason: string,
-): Refusal | undefined {
-  if (proof === undefined) return undefined;
-  // No proof is taken that lives for longer (window check).
-  const atMostMs = (readStoredProof(record).requirements.maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS) * 1_000;
-  return { proof, reason, until: record.validBefore * 1_000, atMostMs };
-}
-
-/**
  * A call that came while the answer was being made has joined it, also when its turn came only
- * afterwards: it is not told that its answer is a repetition. Both clocks count whole milliseconds.
+ * afterwards: its answer is no replay. Both clocks count whole milliseconds, hence this margin.
  */
 export const CLOCK_GRAIN_MS = 2;
 
 /**
- * The rows of contract 4.3 for an authorization that is not this call's to work on. `waitedMs`: how
- * long the call had been here when it asked the ledger.
+ * The rows of contract 4.3 for an authorization that is not granted to this call. `waitedMs`: the
+ * age of the call when it asked the ledger.
  */
 export async function answerExisting(
   ledger: Pick<PaymentLedger, 'kept'>,
@@ -158,23 +53,22 @@ export async function answerExisting(
   const wasHere = (endedMs: number): boolean => call.joined || call.waitedMs - endedMs > CLOCK_GRAIN_MS;
   switch (kind) {
     case 'in_flight':
-      // A proof that came without a secret joins nothing: it is public, so the answer would be any
-      // onlooker's.
+      // A proof without its secret joins nothing: it is public, and the answer is the buyer's.
       return isBuyer ? { kind: 'in_flight', leaseLeftMs: reservation.leaseLeftMs } : { kind: 'in_flight', alone: true };
     case 'conflict':
       return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
     case 'guarded':
-      // It is being worked on, or it waits for its buyer; without the secret this call is
-      // neither's.
+      // Another attempt works on it, or it waits for its buyer. Without the secret the call gets
+      // neither.
       return record.state === 'undelivered'
         ? { kind: 'spent', state: record.state, guarded: true, record }
         : { kind: 'in_flight', alone: true };
     case 'completed':
-      return ended(ledger, record, isBuyer, wasHere(reservation.endedMs));
+      return answerCompleted(ledger, record, isBuyer, wasHere(reservation.endedMs));
   }
 }
 
-async function ended(
+async function answerCompleted(
   ledger: Pick<PaymentLedger, 'kept'>,
   record: PaymentRecord,
   isBuyer: boolean,
@@ -186,7 +80,7 @@ async function ended(
     case 'delivered': {
       // The proof is public once it is on chain: the answer goes to the buyer's secret only.
       const kept = isBuyer ? await ledger.kept(record.payId) : undefined;
-      if (kept !== undefined) return { kind: 'again', record, kept, joined };
+      if (kept !== undefined) return { kind: 'replayed', record, kept, joined };
       return { kind: 'spent', state: 'delivered', record };
     }
     case 'unresolved':
@@ -200,4 +94,108 @@ async function ended(
 
 function transactionOf({ transaction }: PaymentRecord): { readonly transaction?: string } {
   return transaction === undefined ? {} : { transaction };
+}
+
+/**
+ * The money moved earlier and nothing was delivered: the call collects now, unless the backend
+ * might do the work twice. `joined`: this call has just waited for a delivery that failed; if each
+ * copy tried again, the backend would get them all.
+ */
+export async function resumeDelivery(
+  context: LedgerContext,
+  request: SettlementRequest,
+  record: PaymentRecord,
+  joined: boolean,
+): Promise<StepResult> {
+  const kept = record.reason === ANSWER_KEPT ? await context.ledger.kept(record.payId) : undefined;
+  if (kept !== undefined) return collect(context, record, {}, kept);
+  if (joined && record.state === 'undelivered') {
+    const parked = { leaseMs: 0, againMs: deliverAgainMs(record.tries), ...uncertainReceipt(record) };
+    await context.ledger.note({ ...fencingToken(record), ...parked });
+    return { kind: 'failed', record, retryable: request.repeatable || record.reason === REQUEST_NOT_WRITTEN };
+  }
+  if (request.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
+    // Written before the request leaves, so that it cannot leave twice after a crash.
+    return collect(context, record, { reason: REQUEST_MAY_BE_WRITTEN }, undefined);
+  }
+  return leaveToBuyer(context, request, record);
+}
+
+async function collect(
+  { ledger, time }: LedgerContext,
+  record: PaymentRecord,
+  facts: PaymentFacts,
+  kept: Extract<StepResult, { kind: 'paid' }>['kept'],
+): Promise<StepResult> {
+  const command = { ...fencingToken(record), facts, leaseMs: LEASE_MS, ...uncertainReceipt(record) };
+  const written = await persist(() => ledger.note(command), time);
+  if (written.kind === 'done') return { kind: 'paid', record: written.record, kept };
+  if (written.kind !== 'unwritten') return { kind: 'in_flight' };
+  // The write may stand, and the request did not leave.
+  const before = record.reason === undefined ? {} : { reason: record.reason };
+  await ledger.note({ ...fencingToken(record), facts: before, leaseMs: 0 }).catch(() => undefined);
+  throw written.cause;
+}
+
+/** Nothing may be sent again, so the reconciler need not look before the window ends. */
+async function leaveToBuyer(
+  { ledger, time }: LedgerContext,
+  request: SettlementRequest,
+  record: PaymentRecord,
+): Promise<StepResult> {
+  const parked = { ...fencingToken(record), leaseMs: 0, againMs: windowLeftMs(record) };
+  if (record.state === 'undelivered') {
+    await ledger.note({ ...parked, ...uncertainReceipt(record) });
+    return { kind: 'spent', state: 'undelivered', record };
+  }
+  // The attempt that was to deliver it died, and no receipt states that yet.
+  const at = new Date();
+  const command = {
+    ...parked,
+    to: 'undelivered',
+    receipt: receiptOf(record, {
+      settledAt: new Date(record.settledAt ?? at),
+      at,
+      durationMs: request.elapsedMs(),
+      delivery: { backendStatus: 0, deliveredAt: undefined, failure: 'BACKEND_ERROR' },
+    }),
+    events: request.journal.take(),
+  } as const;
+  const written = await persist(() => ledger.advance(command), time);
+  if (written.kind !== 'done') request.journal.putBack(command.events);
+  if (written.kind === 'unwritten') throw written.cause;
+  return written.kind === 'done'
+    ? { kind: 'spent', state: 'undelivered', record: written.record }
+    : { kind: 'in_flight' };
+}
+
+/**
+ * Whether a reservation that an earlier attempt left has another mandate than this call, or none.
+ * To go on with it would settle under a mandate that was not checked for this call, and would not
+ * use the one that was: the call has to begin anew.
+ */
+export function isUnderOtherMandate(
+  reserved: Pick<PaymentRecord, 'mandate'>,
+  brought: Pick<PaymentTerms, 'mandate'>,
+): boolean {
+  // One mandate that was checked twice is stored with two times.
+  return brought.mandate !== undefined && identityOf(reserved.mandate) !== identityOf(brought.mandate);
+}
+
+/** What of a mandate may be used once (closed mandates, checkout), and what it stands under. */
+function identityOf(mandate: string | undefined): string | undefined {
+  const claim = mandate === undefined ? undefined : readStoredMandate(mandate)?.claim;
+  return claim && JSON.stringify([claim.once, claim.open.map(({ id }) => id)]);
+}
+
+/** The provider's refusal of a proof, for its copies that come later: they get the same answer. */
+export function rememberedRefusal(
+  { proof }: Pick<SettlementRequest, 'proof'>,
+  record: PaymentRecord,
+  reason: string,
+): Refusal | undefined {
+  if (proof === undefined) return undefined;
+  // The window check accepts no proof that lives longer.
+  const atMostMs = (readStoredProof(record).requirements.maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS) * 1_000;
+  return { proof, reason, until: record.validBefore * 1_000, atMostMs };
 }

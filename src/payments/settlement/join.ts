@@ -1,3 +1,8 @@
+/**
+ * Copies of one proof that come to one process: all but the first wait for its answer instead of
+ * being refused. Wraps the settler; nothing here moves money.
+ */
+
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import { isFinal } from '../ledger/transitions.ts';
@@ -8,56 +13,51 @@ import type { SettlementRequest, SettlementResult } from './settlement-request.t
 /** How long a call waits for another one with the same proof, milliseconds (contract 4.3). */
 export const JOIN_MS = 3_000;
 /**
- * Copies of one authorization that this process works on at a time. Each of them holds a place
- * among all calls of the process, so without a bound one proof would keep other buyers out.
+ * Copies of one authorization that this process works on at a time. Each copy holds a slot of the
+ * process, so without a bound one proof would keep other buyers out.
  */
 export const MOST_COPIES = 8;
-/**
- * Between two looks at the running call's record, milliseconds: quick at first, because most calls
- * are.
- */
+/** Between two looks at the running call's record, milliseconds: short at first, as calls are. */
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 200;
 const PAUSE_GROWTH = 1.5;
 
 /**
- * A settler whose copies of one proof wait for the first one instead of being turned away: they
- * then have its answer, or hear that it failed. All copies of a process share one look at the
- * record, and what comes beyond `MOST_COPIES` hears at once that the call is in flight, without a
- * question to the store.
+ * A settler whose copies of one proof wait for the first one: they then get its answer, or the
+ * failure of it. All copies of a process share one look at the record; copies beyond `MOST_COPIES`
+ * are answered "in flight" at once, without a question to the store.
  */
 export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Settler {
   const looks = new Map<string, Promise<void>>();
-  const look = (payId: string, after: number): Promise<void> => {
+  const untilShared = (payId: string, after: number): Promise<void> => {
     const shared = looks.get(payId);
     if (shared !== undefined) return shared;
-    const mine = untilIdle(ledger, payId, after, time).finally(() => looks.delete(payId));
-    looks.set(payId, mine);
-    return mine;
+    const own = untilIdle(ledger, payId, after, time).finally(() => looks.delete(payId));
+    looks.set(payId, own);
+    return own;
   };
   const copies = new Map<string, number>();
-  const taken = async (order: SettlementRequest): Promise<SettlementResult> => {
+  const settleOrWait = async (request: SettlementRequest): Promise<SettlementResult> => {
     const ends = time.now() + JOIN_MS;
-    const { left: leaving } = order;
+    const { left: leaving } = request;
     const gone = new Promise<void>((resolve) => leaving?.addEventListener('abort', () => resolve(), { once: true }));
-    for (let takes = 0; ; takes += 1) {
-      const sale = await settler.take(order, takes > 0);
+    for (let attempt = 0; ; attempt += 1) {
+      const result = await settler.settle(request, attempt > 0);
       const left = ends - time.now();
-      if (sale.kind !== 'in_flight' || sale.alone === true || left <= 0) return sale;
-      // Who works on it may have died: then nobody gives the lease up, and it is this call's turn
-      // at its end.
-      const lease = sale.leaseLeftMs === undefined ? left : sale.leaseLeftMs + CLOCK_GRAIN_MS;
-      await Promise.race([look(order.terms.payId, takes), time.sleep(Math.min(left, lease)), gone]);
+      if (result.kind !== 'in_flight' || result.alone === true || left <= 0) return result;
+      // The attempt that works on it may have died: then this call goes on when the lease ends.
+      const lease = result.leaseLeftMs === undefined ? left : result.leaseLeftMs + CLOCK_GRAIN_MS;
+      await Promise.race([untilShared(request.terms.payId, attempt), time.sleep(Math.min(left, lease)), gone]);
     }
   };
   return {
-    async take(order) {
-      const { payId } = order.terms;
+    async settle(request) {
+      const { payId } = request.terms;
       const running = copies.get(payId) ?? 0;
       if (running >= MOST_COPIES) return { kind: 'in_flight', alone: true };
       copies.set(payId, running + 1);
       try {
-        return await taken(order);
+        return await settleOrWait(request);
       } finally {
         const left = (copies.get(payId) ?? 1) - 1;
         if (left === 0) copies.delete(payId);
@@ -68,16 +68,16 @@ export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, t
 }
 
 /**
- * Resolves when nobody works on the record any more, and at the latest when no joined call still
- * waits. Never rejects. `after` so many takes in vain it starts slower: a record that only its key
- * opens is idle, and yet no caller's to take.
+ * Resolves when no attempt works on the record any more, at the latest when no joined call waits.
+ * Never rejects. It starts slower `after` so many attempts in vain: a record that only its key
+ * opens is idle, and still not granted to this call.
  */
 async function untilIdle(ledger: Pick<PaymentLedger, 'read'>, payId: string, after: number, time: Time): Promise<void> {
   const ends = time.now() + JOIN_MS;
   for (let looks = after; time.now() < ends; looks += 1) {
     const pause = Math.min(FIRST_PAUSE_MS * PAUSE_GROWTH ** looks, LONGEST_PAUSE_MS);
     await time.sleep(pause);
-    // A store that is silent says nothing; the next take will have its error.
+    // The next attempt gets the error of a silent store.
     const record = await ledger.read(payId).catch(() => undefined);
     if (record === undefined || isIdle(record)) return;
   }

@@ -1,3 +1,8 @@
+/**
+ * Finishes what attempts left behind: ended leases, uncertain settlements, undelivered calls that
+ * may be repeated, refunds due. It uses the same reservations as the calls do.
+ */
+
 import { randomUUID } from 'node:crypto';
 import type { ReserveBackend } from '../../backend/types.ts';
 import type { Journal } from '../../events/journal.ts';
@@ -17,110 +22,14 @@ import {
 import type { Settler } from './settle.ts';
 import type { Paid, SettlementRequest } from './settlement-request.ts';
 
-/** What a reconciler can end, or leave to its buyer, without asking the rail or the merchant. */
-
-/** Nothing to do before the buyer comes or the window ends. */
-async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
-  await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
-}
-
-/** Nothing was sent: the buyer can bring the same proof again. */
-async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record, 'reserved');
-  if (held !== undefined) await ledger.discard(fencingToken(held), []);
-}
-
-/** The merchant failed too often for more tries behind the buyer's back. */
-async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record, 'undelivered');
-  if (held !== undefined) await wait(ledger, held);
-}
-
-async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record, 'undelivered');
-  if (held === undefined) return;
-  const at = new Date();
-  const receipt = receiptOf(held, {
-    settledAt: new Date(held.settledAt ?? at),
-    at,
-    durationMs: 0,
-    delivery: undefined,
-    refundDue: true,
-  });
-  await ledger.advance({ ...fencingToken(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
-}
-
-/**
- * A settlement that nothing could decide for a day after its authorization ended: neither the chain
- * nor the facilitator ever will.
- */
-function neverDecided({ state, dueAt, validBefore }: PaymentRecord): boolean {
-  return state === 'settling' && dueAt >= validBefore * 1_000 + RETRY_WINDOW_MS;
-}
-
-/**
- * Leaves it to the operator, who finds it in his list: it may have been paid, so nothing is given
- * back and nothing sold for it by itself.
- */
-export async function leaveToOperator(
-  ledger: PaymentLedger,
-  record: PaymentRecord,
-  warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
-): Promise<void> {
-  const held = await takeOver(ledger, record, 'settling');
-  if (held === undefined) return;
-  const at = new Date();
-  const receipt = receiptOf(held, { settledAt: at, at, durationMs: 0, delivery: undefined, unknown: true });
-  const facts = { reason: UNDECIDED };
-  await ledger.advance({ ...fencingToken(held), to: 'unresolved', leaseMs: 0, facts, receipt, events: [] });
-  const how = `decide it: acg reconcile --decide ${record.payId} paid|unpaid`;
-  warn({ payId: record.payId, err: new Error(`nothing could tell whether a payment was made; ${how}`) });
-}
-
-/** `reason` of a record that waits for an operator. */
-const UNDECIDED = 'undecided';
-
-/**
- * A record is looked at when it is due, so that is the least that the store's clock can say now.
- */
-function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: PaymentRecord): boolean {
-  const since = dueAt - (settledAt ?? dueAt);
-  // Without a secret any onlooker may have made the tries: they take nothing from the buyer's time.
-  const guarded = keyDigest !== undefined || tokenDigest !== undefined;
-  const hopeless = guarded && tries >= MOST_TRIES && since >= SHORTEST_WINDOW_MS;
-  return state === 'undelivered' && (since >= RETRY_WINDOW_MS || hopeless);
-}
-
-/**
- * Takes a record over that is still in the state in which it was found. One that moved on
- * meanwhile, or was lost and began anew as a reservation, is given back at once: nobody must wait
- * for a lease under which nobody works.
- */
-async function takeOver(
-  ledger: PaymentLedger,
-  terms: PaymentRecord,
-  found: PaymentState,
-): Promise<PaymentRecord | undefined> {
-  const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS, longestMs: LEASE_MS });
-  if (reservation.kind !== 'granted') return undefined;
-  const { record } = reservation;
-  if (record.state === found) return record;
-  await ledger.note({ ...fencingToken(record), leaseMs: 0 });
-  return undefined;
-}
-
-/**
- * Between two looks at the work list, milliseconds; random within, so that the replicas do not meet
- * (contract 4.3).
- */
+/** Between two looks at the work list, milliseconds; random, to spread replicas (contract 4.3). */
 const LOOK_EVERY_MS = { from: 300, to: 600 } as const;
 /** Most records of one look. */
 const BATCH = 64;
-/**
- * Records worked on at the same time, by what they wait for: a merchant that hangs must not hold
- * settlements up.
- */
+/** Records worked on at a time: a slow backend must not delay settlements. */
 const AT_ONCE = { settlement: 8, delivery: 4 } as const;
+/** `reason` of a record that waits for the operator's decision. */
+const UNDECIDED = 'undecided';
 
 /** What a reconciler works with. */
 interface ReconcilerParts {
@@ -128,29 +37,20 @@ interface ReconcilerParts {
   readonly settler: Settler;
   /** A call's journal, to go on where the lost attempt stopped. */
   readonly journalOf: (record: PaymentRecord) => Journal;
-  /**
-   * Whether the merchant may be sent this record's request again, and for how long it may take,
-   * milliseconds.
-   */
+  /** Whether the backend may be sent this record's request again, and its deadline. */
   readonly deliverable: (record: PaymentRecord) => { readonly repeatable: boolean; readonly timeoutMs: number };
-  /** As of an order. */
+  /** As in `SettlementRequest`. */
   readonly reserveBackend: ReserveBackend;
-  /**
-   * Delivers what is paid and has no buyer waiting, over the connection it holds. Ends the lease.
-   */
+  /** Delivers what is paid and has no buyer waiting, over its connection. Ends the lease. */
   readonly deliver: (paid: Paid, journal: Journal) => Promise<void>;
   readonly gateOpen: () => boolean;
-  /** Told what went wrong with one record; it will be looked at again. */
+  /** Gets each failure. The record is looked at again. */
   readonly warn: (facts: { readonly payId?: string; readonly err: unknown }) => void;
   readonly time?: Time;
   /** 0 to below 1. */
   readonly random?: () => number;
 }
 
-/**
- * Finishes what attempts left behind: ended leases, uncertain settlements, undelivered calls that
- * may be repeated, refunds due.
- */
 export interface Reconciler {
   /** One look at the work list; resolves when what it found is done. Never rejects. */
   round(): Promise<void>;
@@ -173,7 +73,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
         if (!active.has(record.payId) && hasRoom(laneOf(record))) begin(record);
       silent = false;
     } catch (err) {
-      // A store that is away is worth one line, not two a second.
+      // One warning for a store that is away, not two a second.
       if (!silent) parts.warn({ err });
       silent = true;
     }
@@ -187,11 +87,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       .finally(() => active.delete(payId));
     active.set(payId, { lane: laneOf(record), work });
   };
-  const done = async (): Promise<void> => void (await Promise.all([...active.values()].map(({ work }) => work)));
+  const allDone = async (): Promise<void> => void (await Promise.all([...active.values()].map(({ work }) => work)));
   const loop = async (): Promise<void> => {
     while (!stopped) {
-      // One settlement that hangs must not keep the others waiting: what a look found is not
-      // awaited here.
+      // What a look found is not awaited here: one slow settlement must not delay the others.
       await look();
       await time.sleep(LOOK_EVERY_MS.from + random() * (LOOK_EVERY_MS.to - LOOK_EVERY_MS.from));
     }
@@ -199,12 +98,12 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   return {
     async round() {
       await look();
-      await done();
+      await allDone();
     },
     start: () => void loop(),
     async stop(atMostMs) {
       stopped = true;
-      await Promise.race([done(), time.sleep(atMostMs)]);
+      await Promise.race([allDone(), time.sleep(atMostMs)]);
     },
   };
 }
@@ -216,10 +115,7 @@ function laneOf({ state }: PaymentRecord): Lane {
   return DELIVERING_STATES.includes(state) ? 'delivery' : 'settlement';
 }
 
-/**
- * Goes on with one record as its buyer would, through the same reservation: whoever is first works
- * on it.
- */
+/** Goes on with one record as its buyer would, through the same reservation. */
 async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<void> {
   const { ledger, settler, deliver, journalOf } = parts;
   if (record.state === 'reserved') return forget(ledger, record);
@@ -227,19 +123,19 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
   if (neverDecided(record)) return leaveToOperator(ledger, record, parts.warn);
   if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) return leaveToBuyer(ledger, record);
   const journal = journalOf(record);
-  const sale = await settler.take(orderFrom(parts, record, journal));
-  if (sale.kind === 'uncertain' && lookAgainMs(sale.record) === LONGEST_WAIT_MS)
-    parts.warn({ payId: record.payId, err: sale.cause });
-  if (sale.kind !== 'paid') return;
+  const result = await settler.settle(requestFrom(parts, record, journal));
+  if (result.kind === 'uncertain' && lookAgainMs(result.record) === LONGEST_WAIT_MS)
+    parts.warn({ payId: record.payId, err: result.cause });
+  if (result.kind !== 'paid') return;
   try {
-    if (sale.kept === undefined) await deliver(sale, journal);
-    else await wait(ledger, sale.record);
+    if (result.kept === undefined) await deliver(result, journal);
+    else await wait(ledger, result.record);
   } finally {
-    sale.lease.drop();
+    result.lease.drop();
   }
 }
 
-function orderFrom(
+function requestFrom(
   { deliverable, gateOpen, reserveBackend }: ReconcilerParts,
   record: PaymentRecord,
   journal: Journal,
@@ -257,4 +153,86 @@ function orderFrom(
     gateOpen,
     reserveBackend,
   };
+}
+
+/** Nothing to do before the buyer comes or the window ends. */
+async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
+  await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
+}
+
+/** Nothing was sent: the buyer can bring the same proof again. */
+async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record, 'reserved');
+  if (held !== undefined) await ledger.discard(fencingToken(held), []);
+}
+
+/** The backend failed too often for more tries in the background. */
+async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record, 'undelivered');
+  if (held !== undefined) await wait(ledger, held);
+}
+
+async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+  const held = await takeOver(ledger, record, 'undelivered');
+  if (held === undefined) return;
+  const at = new Date();
+  const receipt = receiptOf(held, {
+    settledAt: new Date(held.settledAt ?? at),
+    at,
+    durationMs: 0,
+    delivery: undefined,
+    refundDue: true,
+  });
+  await ledger.advance({ ...fencingToken(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
+}
+
+/** Not decided for a day after its authorization ended: no later question decides it. */
+function neverDecided({ state, dueAt, validBefore }: PaymentRecord): boolean {
+  return state === 'settling' && dueAt >= validBefore * 1_000 + RETRY_WINDOW_MS;
+}
+
+/**
+ * Leaves a settlement to the operator, whose list shows it: it may have been paid, so the gateway
+ * neither refunds it nor delivers for it.
+ */
+export async function leaveToOperator(
+  ledger: PaymentLedger,
+  record: PaymentRecord,
+  warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
+): Promise<void> {
+  const held = await takeOver(ledger, record, 'settling');
+  if (held === undefined) return;
+  const at = new Date();
+  const receipt = receiptOf(held, { settledAt: at, at, durationMs: 0, delivery: undefined, unknown: true });
+  const facts = { reason: UNDECIDED };
+  await ledger.advance({ ...fencingToken(held), to: 'unresolved', leaseMs: 0, facts, receipt, events: [] });
+  const how = `decide it: acg reconcile --decide ${record.payId} paid|unpaid`;
+  warn({ payId: record.payId, err: new Error(`nothing could tell whether a payment was made; ${how}`) });
+}
+
+/** A record is looked at when it is due, so `dueAt` is a lower bound of the store's clock. */
+function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: PaymentRecord): boolean {
+  const since = dueAt - (settledAt ?? dueAt);
+  // Without a secret an onlooker may have made the tries: they do not shorten the buyer's time.
+  const guarded = keyDigest !== undefined || tokenDigest !== undefined;
+  const hopeless = guarded && tries >= MOST_TRIES && since >= SHORTEST_WINDOW_MS;
+  return state === 'undelivered' && (since >= RETRY_WINDOW_MS || hopeless);
+}
+
+/**
+ * Takes over a record that is still in the state in which it was found. One that moved on
+ * meanwhile, or was lost and began anew as a reservation, is given back at once, so that its lease
+ * delays no other attempt.
+ */
+async function takeOver(
+  ledger: PaymentLedger,
+  terms: PaymentRecord,
+  found: PaymentState,
+): Promise<PaymentRecord | undefined> {
+  const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS, longestMs: LEASE_MS });
+  if (reservation.kind !== 'granted') return undefined;
+  const { record } = reservation;
+  if (record.state === found) return record;
+  await ledger.note({ ...fencingToken(record), leaseMs: 0 });
+  return undefined;
 }

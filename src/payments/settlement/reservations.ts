@@ -1,3 +1,8 @@
+/**
+ * The right of one attempt to work on a record: how it is reserved, kept alive while the attempt
+ * runs, and given back.
+ */
+
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
   fencingToken,
@@ -9,46 +14,34 @@ import {
 import { mayStandAfter, PATIENT_PAUSES_MS, persist } from './retry-policy.ts';
 
 /**
- * How long a record stays with an attempt that no longer says that it lives, milliseconds. It is
- * what a buyer waits after a `kill -9`, so it is shorter than a copy waits for its original
- * (join.ts); and longer than a process may stand still (2 s) after its last renewal. A store that
- * is away for longer costs the attempt its record: then another one goes on, and the writes of this
- * one are fenced off.
+ * How long a record stays with an attempt that renews no more, milliseconds. A buyer waits for it
+ * after a `kill -9`, so it is shorter than a copy waits for its original (join.ts); and longer than
+ * a process may stand still (2 s) after its last renewal. When the store is away for longer,
+ * another attempt takes the record over, and the writes of this one are refused.
  */
 export const LEASE_MS = 2_900;
 /** Between two renewals, milliseconds. An attempt that is younger than this needs none. */
 export const RENEW_EVERY_MS = 300;
 
+/** Reservations asked about at a time: a store that comes back must not get all of them at once. */
+const ASKED_AT_ONCE = 64;
+
 /** The hold of one running attempt on its record. */
 export interface Lease {
-  /**
-   * No more renewals; the write that ends the attempt gives the lease itself up. May be called
-   * again.
-   */
+  /** Ends the renewals; the last write of the attempt gives the lease up. May be called again. */
   drop(): void;
 }
 
-/**
- * Keeps the leases of this process's running attempts alive. A process that dies, hangs or is
- * paused loses them by itself.
- */
+/** Renews the leases of the attempts of this process. A process that dies or hangs loses them. */
 export interface Leases {
-  /**
-   * `atMostMs`: longer than all deadlines of the attempt together, so that a bug cannot hold a
-   * record for ever.
-   */
+  /** `atMostMs`: above the deadlines of the attempt, so that a bug holds no record for ever. */
   hold(record: PaymentRecord, atMostMs: number): Lease;
-  /**
-   * Gives up everything still held: a process that ends must not make others wait. Never rejects.
-   */
+  /** Gives up all leases when the process ends, so that no other one waits. Never rejects. */
   releaseAll(): Promise<void>;
 }
 
 interface Held {
-  /**
-   * One renewal is on its way: a slow store is not asked again meanwhile, and its silence does not
-   * hold up the others.
-   */
+  /** A renewal is under way: a slow store is not asked again, and does not delay the others. */
   renewing: boolean;
   readonly record: PaymentRecord;
   readonly since: number;
@@ -67,15 +60,15 @@ export function createLeases(
     while (held.size > 0) {
       await time.sleep(renewEveryMs);
       const now = time.now();
-      for (const one of held) void renewed(one, now);
+      for (const one of held) void renewDue(one, now);
     }
     running = false;
   };
-  const renewed = async (one: Held, now: number): Promise<void> => {
+  const renewDue = async (one: Held, now: number): Promise<void> => {
     if (now >= one.until) held.delete(one);
     else if (!one.renewing && now - one.since >= renewEveryMs) {
       one.renewing = true;
-      // A store that is silent may be back before the lease ends: only its "no" ends the renewals.
+      // A silent store may be back before the lease ends: only its "no" ends the renewals.
       const still = await ledger.renew(one.record, LEASE_MS).catch(() => true);
       one.renewing = false;
       if (!still) held.delete(one);
@@ -101,19 +94,13 @@ export function createLeases(
   };
 }
 
-/**
- * Reservations that are asked about at the same time: a store that was away for long must not be
- * met by all who came meanwhile.
- */
-const ASKED_AT_ONCE = 64;
-
-/** Reservations of calls that go away when the store does not answer. */
+/** Reservations that are given back when the store answers too late. */
 export interface Reservations {
   /**
-   * Reserves. A store that hung may carry it out when no call waits for it any more; so behind the
-   * call that was told "the store is away" it is asked again, under the same owner, and what it
-   * then holds is given back: the buyer's next try must not find its own proof taken.
-   * @throws whatever the ledger throws
+   * Reserves. A store that hung may carry it out after its call was answered with an error. So it
+   * is asked again in the background, under the same owner, and what it then holds is given back:
+   * the buyer's next try must not find its own proof reserved.
+   * @throws what the ledger throws
    */
   reserve(command: Reserve): Promise<Reservation>;
 }

@@ -1,3 +1,5 @@
+/** The witness that a 402 after a proof needs (contract 4.3); payment-required.ts asks for it. */
+
 import type { PaymentRecord } from '../ledger/ledger.ts';
 
 interface Facts {
@@ -8,19 +10,18 @@ interface Facts {
 }
 
 /**
- * The 402 promise (contract 4.3) as a type. A 402 makes every client sign a new payment, so nobody
- * may answer one for a proof that can still move money. Challenges after a proof are made from this
- * witness only, and it can be had in three ways: no record of the authorization exists, its
- * reservation was deleted before anything was sent, or the ledger holds the evidence that it is
- * worthless.
+ * The 402 promise as a type. A 402 makes every client sign a new payment, so none may answer a
+ * proof that can still move money. Challenges after a proof are made from this witness only, and
+ * there are three ways to get it: no record of the authorization exists, its reservation was
+ * deleted before anything was sent, or the ledger holds the evidence that it is worthless.
  */
 export class SafeToRechallenge {
   /** Token of contract 1.3. */
   readonly reason: string;
-  /** `settle`: a settlement was begun, and what it ended with is in the ledger. */
+  /** `settle`: a settlement began, and the ledger has its end. */
   readonly phase: 'verify' | 'settle';
   readonly transaction: string | undefined;
-  /** Its `payment.rejected` went with the transition already. */
+  /** Its event `payment.rejected` was written with the transition. */
   readonly recorded: boolean;
   /** Makes the type nominal: an object of the same shape is no witness. */
   readonly #witness = true;
@@ -37,25 +38,17 @@ export class SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
-  /**
-   * The ledger answered that the reservation is gone; it deletes nothing that entered `settling`.
-   */
+  /** The ledger answered that the reservation is gone; it deletes only reservations. */
   static discarded(_answer: { readonly kind: 'gone' }, reason: string): SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
-  /**
-   * The ledger answered that there is no record, and that the provider refused this very proof: it
-   * will not be taken again.
-   */
+  /** The ledger has no record and remembers that the provider refused this very proof. */
   static refusedBefore({ reason }: { readonly kind: 'refused'; readonly reason: string }): SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
-  /**
-   * @throws Error for a record that the ledger does not call refused: the caller has a bug, the
-   * buyer must not sign again.
-   */
+  /** @throws Error for a record that is not refused: a bug, which must not cost a new payment */
   static refused(record: PaymentRecord, recorded: boolean): SafeToRechallenge {
     const { state, evidence, reason = 'payment_refused', transaction } = record;
     if (state !== 'refused' || evidence === undefined) throw new Error(`no 402 for a payment that is ${state}`);

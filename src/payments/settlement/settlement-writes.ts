@@ -1,3 +1,8 @@
+/**
+ * The writes of one settlement, in their order: `settling` before anything is sent, the signed
+ * transaction before its broadcast, and the outcome. settle.ts decides, these functions write.
+ */
+
 import type { Journal } from '../../events/journal.ts';
 import type { Time } from '../../time/time.ts';
 import {
@@ -13,64 +18,92 @@ import { passed } from '../steps.ts';
 import { LEASE_MS } from './reservations.ts';
 import { lookAgainMs, persist, windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
-import type { SettlementMade, SettlementRequest, Uncertain } from './settlement-request.ts';
+import type { SettlementRequest, StepResult, Uncertain } from './settlement-request.ts';
 
-/** What the steps that end a settlement share. */
+/** What all writes of a settlement need. */
 export interface LedgerContext {
   readonly ledger: PaymentLedger;
   readonly time: Time;
 }
 
 /**
- * Writes the outcome of a settlement down. From here on a store that fails makes the outcome
- * uncertain, never a 402: money may have moved, and the record that says so must be found again by
- * the same proof.
+ * Writes `settling`, and then runs the step that may move money. When the write may stand although
+ * the store did not confirm it, a reconciler may settle: then the outcome is uncertain.
+ * @param verified whether the rail verified the proof in this attempt, which is an event
+ * @throws when the store is silent and nothing was written
  */
-export async function closeSettlement(
-  books: LedgerContext,
-  order: SettlementRequest,
+export async function beginSettling(
+  context: LedgerContext,
+  { journal }: Pick<SettlementRequest, 'journal'>,
   record: PaymentRecord,
-  settlement: Settlement,
-  facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> = {},
-): Promise<SettlementMade> {
-  switch (settlement.kind) {
-    case 'settled':
-      return closeSettled(books, order, record, settlement, facts);
-    case 'refused':
-      return closeRefused(books, order, record, settlement);
-    case 'withdrawn':
-      return closeWithdrawn(books, record, settlement);
-    default:
-      return leaveUncertain(books, record, settlement.cause, transactionFact(settlement.transaction));
+  verified: boolean,
+  then: (settling: PaymentRecord) => Promise<StepResult>,
+): Promise<StepResult> {
+  const earlier = journal.take();
+  if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
+  const events = [...earlier, ...journal.take()];
+  const command = { ...fencingToken(record), to: 'settling', leaseMs: LEASE_MS, events } as const;
+  const settling = await persist(() => context.ledger.advance(command), context.time);
+  if (settling.kind === 'done') {
+    passed('settling', record.payId);
+    return orUncertain(context, settling.record, () => then(settling.record));
   }
+  journal.putBack(earlier);
+  if (settling.kind === 'unwritten') {
+    if (settling.mayStand) return leaveUncertain(context, record, settling.cause);
+    throw settling.cause;
+  }
+  if (settling.kind === 'illegal') throw new Error(`illegal transition ${settling.state} -> settling`);
+  return { kind: 'in_flight' };
 }
 
 /**
- * Keeps the hash if there is one and gives the lease up, so that the same proof may ask again at
- * once.
+ * Keeps a signed transaction before it is sent, so that a take-over finds it. The result throws
+ * when the transaction could not be kept: then nothing may be sent.
  */
-export async function leaveUncertain(
-  { ledger }: LedgerContext,
+export function writeAhead(
+  ledger: Pick<PaymentLedger, 'note'>,
   record: PaymentRecord,
-  cause: unknown,
-  facts: PaymentFacts = {},
-): Promise<Uncertain> {
-  try {
-    await ledger.note({ ...fencingToken(record), facts, leaseMs: 0, againMs: lookAgainMs(record) });
-  } catch {
-    // The lease ends by itself; what matters is that the answer stays "uncertain".
-  }
-  const transaction = facts.transaction ?? record.transaction;
-  return { kind: 'uncertain', record, cause, ...transactionFact(transaction) };
+): (transaction: SignedTransaction) => Promise<void> {
+  return async ({ hash, raw }) => {
+    const facts = { transaction: hash, rawTransaction: raw };
+    const noted = await ledger.note({ ...fencingToken(record), facts, leaseMs: LEASE_MS });
+    if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
+    passed('signed', record.payId);
+  };
 }
 
-async function closeSettled(
-  books: LedgerContext,
+/**
+ * Writes the outcome of a settlement. From here on a store that fails makes the outcome uncertain,
+ * never a 402: money may have moved, and the same proof must find the record again.
+ * @param facts of a payment that the store had lost
+ */
+export async function recordOutcome(
+  context: LedgerContext,
+  request: SettlementRequest,
+  record: PaymentRecord,
+  settlement: Settlement,
+  facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> = {},
+): Promise<StepResult> {
+  switch (settlement.kind) {
+    case 'settled':
+      return writeSettled(context, request, record, settlement, facts);
+    case 'refused':
+      return writeRefused(context, request, record, settlement);
+    case 'withdrawn':
+      return writeWithdrawn(context, record, settlement);
+    default:
+      return leaveUncertain(context, record, settlement.cause, transactionFact(settlement.transaction));
+  }
+}
+
+async function writeSettled(
+  context: LedgerContext,
   { journal, elapsedMs }: SettlementRequest,
   record: PaymentRecord,
   { evidence, transaction }: Settled,
   recovery: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   const { network, amount, currency, payer } = record;
   const durationMs = elapsedMs();
   const known = transactionFact(transaction ?? record.transaction);
@@ -91,136 +124,98 @@ async function closeSettled(
     receipt: receiptOf(paid, { settledAt: now, at: now, durationMs, delivery: undefined }),
     events: [...earlier, ...journal.take()],
   } as const;
-  const settled = await persist(() => books.ledger.advance(command), books.time);
+  const settled = await persist(() => context.ledger.advance(command), context.time);
   if (settled.kind === 'done') {
     passed('settled', record.payId);
     return { kind: 'paid', record: settled.record, kept: undefined };
   }
   journal.putBack(earlier);
-  // Somebody took this over while it was slow: that attempt has the say, and this call may wait for
-  // it.
+  // Another attempt took the record over while this one was slow: that one decides, and this call
+  // may wait for it.
   if (settled.kind === 'fenced' || settled.kind === 'illegal') return { kind: 'in_flight' };
-  // The write may have happened, and the request has not left.
+  // The write may stand, and the request has not left.
   const facts = { ...known, reason: REQUEST_NOT_WRITTEN };
-  return leaveUncertain(books, record, new Unwritten('settled', settled), facts);
+  return leaveUncertain(context, record, new OutcomeUnwritten('settled', settled), facts);
 }
 
-async function closeRefused(
-  books: LedgerContext,
+async function writeRefused(
+  context: LedgerContext,
   { journal }: SettlementRequest,
   record: PaymentRecord,
   { reason, evidence, transaction }: Worthless,
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   const facts = { reason, evidence, ...transactionFact(transaction) };
   const earlier = journal.take();
-  recordRefusal(journal, reason, transaction);
+  recordRejection(journal, reason, transaction);
   const events = [...earlier, ...journal.take()];
   const command = { ...fencingToken(record), to: 'refused', leaseMs: 0, facts, events } as const;
-  const refused = await persist(() => books.ledger.advance(command), books.time);
+  const refused = await persist(() => context.ledger.advance(command), context.time);
   if (refused.kind === 'done') return { kind: 'refused', owed: SafeToRechallenge.refused(refused.record, true) };
   journal.putBack(earlier);
   if (refused.kind === 'fenced' || refused.kind === 'illegal') return { kind: 'in_flight' };
-  return leaveUncertain(books, record, new Unwritten('refused', refused), transactionFact(transaction));
+  return leaveUncertain(context, record, new OutcomeUnwritten('refused', refused), transactionFact(transaction));
 }
 
-/**
- * Nothing is under way: the record waits for the same proof, and at the end of its window for the
- * chain.
- */
-async function closeWithdrawn(
-  books: LedgerContext,
+/** Nothing is under way: the record waits for the same proof, and past its window for the chain. */
+async function writeWithdrawn(
+  context: LedgerContext,
   record: PaymentRecord,
   { cause, transaction }: Withdrawn,
-): Promise<SettlementMade> {
+): Promise<StepResult> {
   const reason = 'relayer_unfunded';
   const facts = { reason, ...transactionFact(transaction) };
   const againMs = windowEndMs(record);
   const command = { ...fencingToken(record), to: 'withdrawn', leaseMs: 0, againMs, facts, events: [] } as const;
-  const withdrawn = await persist(() => books.ledger.advance(command), books.time);
+  const withdrawn = await persist(() => context.ledger.advance(command), context.time);
   if (withdrawn.kind === 'done') return { kind: 'postponed', reason, cause };
   if (withdrawn.kind === 'fenced' || withdrawn.kind === 'illegal') return { kind: 'in_flight' };
-  return leaveUncertain(books, record, new Unwritten('withdrawn', withdrawn), transactionFact(transaction));
+  return leaveUncertain(context, record, new OutcomeUnwritten('withdrawn', withdrawn), transactionFact(transaction));
+}
+
+/** Keeps the hash, if any, and gives the lease up, so that the same proof may ask again at once. */
+export async function leaveUncertain(
+  { ledger }: LedgerContext,
+  record: PaymentRecord,
+  cause: unknown,
+  facts: PaymentFacts = {},
+): Promise<Uncertain> {
+  try {
+    await ledger.note({ ...fencingToken(record), facts, leaseMs: 0, againMs: lookAgainMs(record) });
+  } catch {
+    // The lease ends by itself; the answer stays "uncertain".
+  }
+  return { kind: 'uncertain', record, cause, ...transactionFact(facts.transaction ?? record.transaction) };
+}
+
+/** Runs a step of a settlement that may have begun: each failure leaves the outcome uncertain. */
+export async function orUncertain(
+  context: LedgerContext,
+  record: PaymentRecord,
+  step: () => Promise<StepResult>,
+): Promise<StepResult> {
+  try {
+    return await step();
+  } catch (cause) {
+    return leaveUncertain(context, record, cause);
+  }
+}
+
+/** Records a refused proof in the call's journal. */
+export function recordRejection(journal: Journal, reason: string, transaction: string | undefined): void {
+  const data = transaction === undefined ? { reason } : { reason, transactionHash: transaction };
+  journal.record('payment.rejected', { status: 'error', paymentProvider: 'x402', data });
 }
 
 function transactionFact(transaction: string | undefined): Pick<PaymentFacts, 'transaction'> {
   return transaction === undefined ? {} : { transaction };
 }
 
-/** A refused proof in the call's journal. */
-export function recordRefusal(journal: Journal, reason: string, transaction: string | undefined): void {
-  const data = transaction === undefined ? { reason } : { reason, transactionHash: transaction };
-  journal.record('payment.rejected', { status: 'error', paymentProvider: 'x402', data });
-}
-
 /** The outcome is known and could not be written; for the log. */
-class Unwritten extends Error {
+class OutcomeUnwritten extends Error {
   constructor(outcome: string, answer: Exclude<Advanced, { kind: 'done' }> | { kind: 'unwritten'; cause: unknown }) {
     super(`${outcome}, but the ledger answered ${answer.kind}`, {
       cause: 'cause' in answer ? answer.cause : undefined,
     });
     this.name = 'Unwritten';
   }
-}
-
-/**
- * The write before anything is sent, and then what it is for. When the write may stand although
- * nobody confirmed it, a reconciler may settle what this call did not: then the outcome is open.
- * `verified`: whether the rail was asked and said yes, which is an event.
- * @throws when the store is silent and nothing was written
- */
-export async function beginSettling(
-  books: LedgerContext,
-  { journal }: Pick<SettlementRequest, 'journal'>,
-  record: PaymentRecord,
-  verified: boolean,
-  then: (settling: PaymentRecord) => Promise<SettlementMade>,
-): Promise<SettlementMade> {
-  const earlier = journal.take();
-  if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
-  const events = [...earlier, ...journal.take()];
-  const step = { ...fencingToken(record), to: 'settling', leaseMs: LEASE_MS, events } as const;
-  const settling = await persist(() => books.ledger.advance(step), books.time);
-  if (settling.kind === 'done') {
-    passed('settling', record.payId);
-    return orUncertain(books, settling.record, () => then(settling.record));
-  }
-  journal.putBack(earlier);
-  if (settling.kind === 'unwritten') {
-    if (settling.mayStand) return leaveUncertain(books, record, settling.cause);
-    throw settling.cause;
-  }
-  if (settling.kind === 'illegal') throw new Error(`illegal transition ${settling.state} -> settling`);
-  return { kind: 'in_flight' };
-}
-
-/**
- * Once a settlement may have begun, whatever fails leaves its outcome open: it is never an error of
- * this call alone.
- */
-export async function orUncertain(
-  books: LedgerContext,
-  record: PaymentRecord,
-  step: () => Promise<SettlementMade>,
-): Promise<SettlementMade> {
-  try {
-    return await step();
-  } catch (cause) {
-    return leaveUncertain(books, record, cause);
-  }
-}
-
-/**
- * Keeps a signed transaction before it is sent, so that whoever takes over can find it. The result
- * throws when it could not be kept: then nothing may be sent.
- */
-export function writeAhead(
-  ledger: Pick<PaymentLedger, 'note'>,
-  record: PaymentRecord,
-): (transaction: SignedTransaction) => Promise<void> {
-  return async ({ hash, raw }) => {
-    const facts = { transaction: hash, rawTransaction: raw };
-    const noted = await ledger.note({ ...fencingToken(record), facts, leaseMs: LEASE_MS });
-    if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
-    passed('signed', record.payId);
-  };
 }

@@ -1,25 +1,39 @@
+/**
+ * Slots that several holders share, and the slots for settlements: a payer with slow settlements
+ * must not use up what other payers need.
+ */
+
 import { REAL_TIME, type Time } from '../../time/time.ts';
+
+/**
+ * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that
+ * only a dozen wallets with slow settlements take all slots.
+ */
+export const PAYER_SETTLEMENTS = 8;
+/** Calls of one payer that wait for one of its slots. */
+export const PAYER_WAITERS = 8;
+/** Settlements under way in this process; readiness and earlier payments need connections too. */
+export const ALL_SETTLEMENTS = 112;
+/** How long a call waits, milliseconds: as long as a copy (join.ts), and more than most blocks. */
+export const SLOT_WAIT_MS = 3_000;
 
 /** How many steps may run at a time. */
 interface SlotBounds {
   /** Steps of one holder that run at a time. */
   readonly each: number;
-  /** Calls of one holder that wait for one of its own places. */
+  /** Calls of one holder that wait for one of its slots. */
   readonly eachWaiting: number;
   /** Steps that run at a time in this process. */
   readonly all: number;
-  /** How long a call waits for a place, milliseconds. */
+  /** How long a call waits for a slot, milliseconds. */
   readonly waitMs: number;
 }
 
-/**
- * Places that holders share: nobody takes more than his part, and who waits for his own does not
- * stand in the way of others.
- */
+/** Slots with a bound for each holder; a holder that waits for its own does not delay others. */
 interface Slots {
   /**
-   * Runs a step in a place of its own: at once or in turn. `crowded` runs instead when none came
-   * free in time, or when too many of this holder wait already.
+   * Runs a step in a slot, at once or in turn. `crowded` runs instead when no slot came free in
+   * time, or when too many calls of this holder wait already.
    */
   within<T>(holder: string, step: () => Promise<T>, crowded: () => Promise<T>): Promise<T>;
 }
@@ -45,8 +59,7 @@ export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds
     const left = (taken.get(holder) ?? 0) - 1;
     if (left > 0) taken.set(holder, left);
     else taken.delete(holder);
-    // Past those whose holder has no room: they wait for their own steps, and others must not wait
-    // for them.
+    // Skips waiters whose holder has no room: those wait for their own steps, not the others.
     const next = [...waiting].find((waiter) => hasRoom(waiter.holder));
     if (next === undefined) return;
     waiting.delete(next);
@@ -79,32 +92,13 @@ export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds
 }
 
 /**
- * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that
- * it takes a dozen wallets whose settlements hang to fill the house.
- */
-export const PAYER_SETTLEMENTS = 8;
-/** Calls of one payer that wait for one of its own places. */
-export const PAYER_WAITERS = 8;
-/**
- * Settlements under way in this process. Fewer than the connections to a peer, which readiness and
- * earlier payments need too.
- */
-export const ALL_SETTLEMENTS = 112;
-/**
- * How long a call waits for a place, milliseconds: as long as a copy waits for its original, and
- * more than a block of most networks.
- */
-export const SLOT_WAIT_MS = 3_000;
-
-/**
- * Bounds what payers with slow settlements can hold of a peer's connections. A place stands in the
- * name of its payer, so only proofs that were verified may take one: else anybody could take the
- * places of anybody.
+ * Slots by payer. Only verified proofs take one: otherwise a caller could use up the slots of every
+ * payer.
  */
 export type SettlementSlots = Slots;
 
 export function createSettlementSlots(time?: Time): SettlementSlots {
   const bounds = { each: PAYER_SETTLEMENTS, eachWaiting: PAYER_WAITERS, all: ALL_SETTLEMENTS, waitMs: SLOT_WAIT_MS };
-  const places = createSlots(bounds, time);
-  return { within: (payer, step, crowded) => places.within(payer.toLowerCase(), step, crowded) };
+  const slots = createSlots(bounds, time);
+  return { within: (payer, step, crowded) => slots.within(payer.toLowerCase(), step, crowded) };
 }

@@ -1,3 +1,5 @@
+/** Payments that the chain shows and no record has: whose they are, and the mark that shows it. */
+
 import type { PaymentFacts, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import type { Settled, SettlementHistory } from '../rail.ts';
@@ -16,33 +18,27 @@ export type StoreLossPolicy = 'deliver' | 'marked' | 'refuse';
 export interface StoreLossParts {
   readonly rail: PaymentRail;
   readonly onStoreLoss: StoreLossPolicy;
-  /**
-   * Told of a payment that the chain shows, that has no record, and that is not known to be the
-   * buyer's who brought the proof.
-   */
+  /** Gets each such payment that is not known to be of the buyer who brought the proof. */
   readonly onUnclaimed?: (facts: { readonly payId: string; readonly transaction: string | undefined }) => void;
 }
 
-/**
- * Whether a payment that the chain shows and no record has was made by this call's buyer;
- * `unknown`: the node did not answer.
- */
-export type Claimed =
+/** Whether this call's buyer made such a payment; `unknown`: the node did not answer. */
+type StoreLossClaim =
   | { readonly kind: 'theirs'; readonly facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> }
   | { readonly kind: 'unclaimed' }
   | { readonly kind: 'unknown'; readonly cause: string };
 
 /**
- * A token proves the shop's 402 and not the buyer, because anyone may fetch one beforehand; only
- * its digest in a transaction that we sent says with which token a payment was made. `terms`: of
- * the call that brings the proof.
+ * Whose a lost payment is. A token proves a 402 of this gateway and not the buyer, because every
+ * caller may fetch one beforehand; only its digest in a transaction of our own shows with which
+ * token a payment was made. `terms`: of the call that brings the proof.
  */
-export async function claimed(
+export async function claimOfLost(
   { rail, onStoreLoss, onUnclaimed }: StoreLossParts,
   { payId, keyDigest, reservedAt, validBefore }: PaymentRecord,
   { transaction }: Settled,
   { tokenDigest }: Pick<PaymentTerms, 'tokenDigest'>,
-): Promise<Claimed> {
+): Promise<StoreLossClaim> {
   const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
   let mark: string | undefined;
   try {
@@ -61,8 +57,8 @@ export async function claimed(
 }
 
 /**
- * What a rail may put on the chain for a record: the digest of a random token. From that of a key
- * the key could be guessed.
+ * What a rail puts on the chain for a record: the digest of a random token. A key could be guessed
+ * from its digest.
  */
 export function markFor(
   { keyDigest, tokenDigest }: PaymentRecord,

@@ -1,22 +1,24 @@
+/**
+ * What a record keeps of a purchase, as text, and how it is read again: proof and offer, the
+ * backend request, the digests of the buyer's secrets.
+ */
+
 import { createHash } from 'node:crypto';
 import type { BackendRequest } from '../../backend/types.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
 import type { PaymentPayload, PaymentRequirements, Proof } from '../x402/wire/types.ts';
 
-/**
- * A field of a record is sealed with a key that is not here. Who meets it leaves the record to the
- * chain, its buyer or the operator.
- */
+/** A sealed field without its key: the record is left to the chain, its buyer or the operator. */
 class UnreadableRecord extends Error {
-  /** @param field Of the record; never its content. */
+  /** @param field of the record; never its content */
   constructor(field: 'proof' | 'backendRequest') {
     super(`${field} is sealed with a key that is not in storage.sealing.keys`);
     this.name = 'UnreadableRecord';
   }
 }
 
-/** What a record says was bought and with which authorization. */
+/** What was bought, and with which authorization. */
 interface StoredPurchase {
   readonly proof: Proof;
   readonly requirements: PaymentRequirements;
@@ -29,36 +31,32 @@ interface StoredProof {
   readonly requirements: PaymentRequirements;
 }
 
-/**
- * The proof as a record keeps it, with our own words of the offer: what the buyer echoed of it is
- * not ours.
- */
+/** The proof as a record keeps it, with the gateway's own offer and not the buyer's echo of it. */
 export function storedProof({ payload, signedBy }: Proof, requirements: PaymentRequirements): string {
   return JSON.stringify({ payload, signedBy, requirements } satisfies StoredProof);
 }
 
-/** The same words for the log wherever it is met. */
+/** The cause in every log line about such a record. */
 export const UNREADABLE = 'the stored proof cannot be opened';
 
 /**
- * Why a record cannot be gone on with: what was signed is sealed with a key that is not here.
- * Undefined: it can be read. A record under which nothing was sent may go then: the same proof
- * makes one of its own.
+ * Why an attempt cannot go on with a record: the key of the sealed proof is not here. Undefined: it
+ * is readable. A record under which nothing was sent may be deleted then: the same proof makes a
+ * new one.
  */
 export function unreadable({ proof }: Pick<PaymentRecord, 'proof'>): string | undefined {
   return isSealed(proof) ? UNREADABLE : undefined;
 }
 
 /**
- * The purchase as it was fixed at the first reservation. Whatever is brought later under the same
- * replay key (another price since, or a second authorization that the payer signed for the same
- * nonce) does not change what the chain is asked about; and a resource that is no longer sold can
- * still be brought to its end.
+ * The purchase as it was fixed at the first reservation. What comes later under the same replay key
+ * (another price, or a second authorization for the same nonce) does not change what the chain is
+ * asked about; and the payment for a removed resource can still be finished.
  * @throws UnreadableRecord
  */
 export function readStoredProof(record: PaymentRecord): StoredPurchase {
   if (unreadable(record) !== undefined) throw new UnreadableRecord('proof');
-  // Written by this gateway from a proof that had passed every check.
+  // Written by `storedProof` from a proof that had passed every check.
   const { payload, signedBy, requirements } = JSON.parse(record.proof) as StoredProof;
   const { network, asset, payee, units } = record;
   return {
@@ -67,17 +65,14 @@ export function readStoredProof(record: PaymentRecord): StoredPurchase {
   };
 }
 
-/**
- * Longest that an offer may be paid, seconds: how far back the chain is searched where the offer
- * itself cannot be read.
- */
+/** Longest offer, seconds: how far back the chain is searched where the offer is unreadable. */
 const LONGEST_OFFER_SECONDS = 3_600;
 
 /**
- * The same for a question to the chain alone, which asks only for what a record has in clear. Where
- * the proof cannot be read there is no signature in it, so nothing can be sent with it.
+ * The same for a question to the chain, which needs only what a record has in clear. Where the
+ * proof is unreadable the result has no signature, so nothing can be sent with it.
  */
-export function recallForChain(record: PaymentRecord): StoredPurchase {
+export function readForChain(record: PaymentRecord): StoredPurchase {
   if (unreadable(record) === undefined) return readStoredProof(record);
   const { payId, payer, payee, units, nonce, validBefore } = record;
   const authorization = {
@@ -97,10 +92,7 @@ export function recallForChain(record: PaymentRecord): StoredPurchase {
   return { proof: { payId, payload, signedBy: 'contract' }, requirements };
 }
 
-/**
- * The offer as far as a record has it in clear: what was signed is forgotten when a record is
- * final.
- */
+/** The offer as far as a record has it in clear; a final record has forgotten the proof. */
 export function clearRequirements({ network, asset, payee, units }: PaymentRecord): PaymentRequirements {
   return {
     scheme: 'exact',
@@ -113,7 +105,7 @@ export function clearRequirements({ network, asset, payee, units }: PaymentRecor
   };
 }
 
-/** What a record keeps of the request to the merchant. Body as base64. */
+/** What a record keeps of the backend request. Body as base64. */
 interface StoredRequest {
   readonly method: BackendRequest['method'];
   readonly path: string;
@@ -121,10 +113,7 @@ interface StoredRequest {
   readonly body?: string | undefined;
 }
 
-/**
- * Configured headers stay out: they may hold the merchant's secrets and are added again from the
- * configuration.
- */
+/** Without configured headers, which may hold secrets and are added again when it is read. */
 export function storedRequest({ method, path, headers, body }: BackendRequest): string {
   return JSON.stringify({
     method,
@@ -134,20 +123,15 @@ export function storedRequest({ method, path, headers, body }: BackendRequest): 
   } satisfies StoredRequest);
 }
 
-/**
- * The method of the request that was paid for; undefined: it is sealed with a key that is not here.
- */
+/** The method of the paid request; undefined: sealed with a key that is not here. */
 export function storedMethod(stored: string): BackendRequest['method'] | undefined {
   return isSealed(stored) ? undefined : readStoredRequest(stored, {}).method;
 }
 
-/**
- * The request that was paid for, with the headers that are configured now.
- * @throws UnreadableRecord
- */
+/** The paid request, with the headers that are configured now. @throws UnreadableRecord */
 export function readStoredRequest(stored: string, configured: Readonly<Record<string, string>>): BackendRequest {
   if (isSealed(stored)) throw new UnreadableRecord('backendRequest');
-  // Written by this gateway from a request that it had built.
+  // Written by `storedRequest`.
   const { method, path, contentType, body } = JSON.parse(stored) as StoredRequest;
   return {
     method,
@@ -159,22 +143,19 @@ export function readStoredRequest(stored: string, configured: Readonly<Record<st
 
 /**
  * What the ledger keeps of a caller's idempotency key (contract 4.4): SHA-256 hex over payId and
- * key. The proof becomes public with its transaction, the key never does, so it alone tells the
+ * key. The proof becomes public with its transaction and the key does not, so the key tells the
  * buyer from an onlooker; therefore it is not kept in clear.
  */
 export function keyDigest(payId: string, key: string): string {
   return createHash('sha256').update(`${payId}\0${key}`).digest('hex');
 }
 
-/**
- * What the ledger keeps of the token that came with the proof (contract 4.5): SHA-256 hex, never
- * equal to the digest of a key.
- */
+/** What the ledger keeps of a token (contract 4.5), never equal to the digest of a key. */
 export function tokenDigest(payId: string, token: string): string {
   return createHash('sha256').update(`token\0${payId}\0${token}`).digest('hex');
 }
 
-/** What tells that two purchases showed one token: SHA-256 hex over the token alone. */
+/** The same for two purchases with one token: SHA-256 hex over the token alone. */
 export function tokenId(token: string): string {
   return createHash('sha256').update(`token id\0${token}`).digest('hex');
 }

@@ -1,3 +1,5 @@
+/** The terms of a purchase: what the first reservation of an authorization fixes for good. */
+
 import { createHash } from 'node:crypto';
 import type { BackendRequest } from '../../backend/types.ts';
 import type { Channel } from '../../events/event.ts';
@@ -10,7 +12,7 @@ import type { Agreed } from '../x402/wire/offers.ts';
 import type { Proof } from '../x402/wire/types.ts';
 import { keyDigest, storedProof, storedRequest, tokenDigest, tokenId } from './stored-purchase.ts';
 
-/** What is fixed about a purchase when its authorization is reserved for the first time. */
+/** The terms of one proven call. */
 export function paymentTerms(
   call: {
     readonly requestId: string;
@@ -20,7 +22,7 @@ export function paymentTerms(
     readonly request: BackendRequest;
     readonly input: JsonObject;
     readonly payment: Proof;
-    /** The caller's own key, when it brought one. */
+    /** The caller's own key, if any. */
     readonly idempotencyKey: string | undefined;
     /** The token of a 402 that came back with the proof. */
     readonly token: ShownToken | undefined;
@@ -30,8 +32,7 @@ export function paymentTerms(
   const { requestId, callId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;
   const { requirements, amount, currency } = offer;
-  // A second authorization under a known nonce may say anything; the ledger wants a number all the
-  // same.
+  // A second authorization under a known nonce may contain anything; the ledger needs a number.
   const validBefore = Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER);
   return {
     payId: payment.payId,
@@ -56,7 +57,7 @@ export function paymentTerms(
   };
 }
 
-/** What a call shows beside its public proof. */
+/** What only the buyer has beside the public proof. */
 interface Secrets {
   readonly idempotencyKey: string | undefined;
   readonly token: ShownToken | undefined;
@@ -78,20 +79,14 @@ export function newToken({ token }: Pick<Secrets, 'token'>): NewToken | undefine
     : { kind: 'worthless' };
 }
 
-/**
- * SHA-256 hex over resource, method and the canonical input: equal for every spelling of the same
- * purchase (contract 4.3).
- */
+/** `bind`: SHA-256 hex over resource, method and canonical input (contract 4.3). */
 export function whatIsBought(resourceId: string, method: string, input: JsonObject): string {
   return createHash('sha256')
     .update(`${resourceId}\0${method}\0${canonicalJson(input)}`)
     .digest('hex');
 }
 
-/**
- * The key that lets the merchant recognise a repeated request of one purchase; equal on every
- * resume (contract 4.4).
- */
+/** The key by which the backend knows a repeated request, equal on each resume (contract 4.4). */
 export function backendIdempotencyKey(payId: string): string {
   return `pay_${createHash('sha256').update(payId).digest('base64url').slice(0, 43)}`;
 }

@@ -1,3 +1,5 @@
+/** Funds free calls, and answers 402 to a paid call without a proof; stands after `validate`. */
+
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
@@ -5,14 +7,11 @@ import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { offerOf, requirePayment } from '../steps/payment-required.ts';
 
-/**
- * Free resources go straight on; a paid one without a proof is asked for it, whatever mandate it
- * brought.
- */
+/** A paid call without a proof gets the challenge, whatever mandate it brought. */
 export function challenge(offers: Offers, mandates?: MandateService): RequestHandler {
-  return function challengeLayer(_req, res, next) {
+  return function challengeMiddleware(_req, res, next) {
     const call = callAt(res, 'prepared');
-    // It is paid already; what is sold now, and for how much, is not asked.
+    // A collecting call is paid already; today's price does not matter to it.
     if (call.collecting !== undefined) {
       next();
       return;

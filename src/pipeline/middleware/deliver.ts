@@ -1,3 +1,5 @@
+/** The last step of a call: hands the answer to the caller and writes down how that ended. */
+
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
@@ -13,14 +15,15 @@ const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: '
 /** `details.reason` of a paid answer that the process had no memory for. */
 const NO_ROOM = 'gateway_busy';
 
-/** Hands the answer to the caller and calls it delivered only when it has been sent completely. */
+/** An answer is delivered only when it has been sent completely. */
 export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: Receipt): void }): RequestHandler {
-  return async function concludeLayer(_req, res) {
+  return async function deliverMiddleware(_req, res) {
     const call = callAt(res, 'answered');
     const { funding, responseWriter, answer, journal } = call;
-    const collected = funding.kind === 'paid' ? captureAnswer(answer) : undefined;
-    if (funding.kind === 'paid') passed('relaying', funding.record.payId);
-    const sending = funding.kind === 'paid' ? { sending: () => deliveries.sending(funding.record) } : {};
+    const paid = funding.kind === 'paid' ? funding : undefined;
+    const captured = paid && captureAnswer(answer);
+    if (paid !== undefined) passed('relaying', paid.record.payId);
+    const sending = paid === undefined ? {} : { sending: () => deliveries.sending(paid.record) };
     const relayed = await responseWriter
       .relay(answer, { ...annotationsOfFunded(call), ...sending })
       .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
@@ -30,23 +33,23 @@ export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: 
       // Where the head is out already, the caller learns it from the broken connection.
       throw await backendFailed({ ...call, stage: 'funded' }, deliveries, failed);
     }
-    // What was bought and cannot be sent now is read all the same: kept, it can be collected
+    // A bought answer that cannot be sent now is read all the same: once kept, it can be collected
     // without a second execution.
-    if (relayed.kind === 'busy') await (funding.kind === 'paid' ? readOn(answer.body) : answer.body.destroy());
+    if (relayed.kind === 'busy') await (paid !== undefined ? readOn(answer.body) : answer.body.destroy());
     const finished = relayed.kind === 'finished';
     const durationMs = elapsedMs(call);
     const data = { status: answer.status, ...(relayed.kind === 'client_gone' ? { clientGone: true } : {}) };
     if (!call.keptBefore) journal.record('backend.called', { status: 'ok', durationMs, data });
     if (finished) journal.record('resource.delivered', { status: 'ok', durationMs });
-    if (funding.kind === 'free') {
+    if (paid === undefined) {
       journal.flush();
       if (finished) receipts.push(receiptOfFreeCall(call));
       if (relayed.kind === 'failed') throw relayed.bug;
       if (relayed.kind === 'busy') throw noRoomForFree(call);
       return;
     }
-    const { record, lease } = funding;
-    const { answer: kept, tooLarge = false } = collected?.() ?? {};
+    const { record, lease } = paid;
+    const { answer: kept, tooLarge = false } = captured?.() ?? {};
     const facts = {
       requestId: call.requestId,
       callId: call.callId,
@@ -60,9 +63,9 @@ export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: 
     if (finished) await deliveries.delivered(record, facts);
     else {
       // What is too large to be kept waits for its buyer.
-      const again = isRetrySafe(call.resource) && !tooLarge;
+      const repeatable = isRetrySafe(call.resource) && !tooLarge;
       const failure = FAILURES[relayed.kind];
-      await deliveries.undelivered(record, { ...facts, failure, requestWritten: true, repeatable: again });
+      await deliveries.undelivered(record, { ...facts, failure, requestWritten: true, repeatable });
     }
     if (relayed.kind === 'failed') throw relayed.bug;
     if (relayed.kind === 'busy')

@@ -1,3 +1,5 @@
+/** Sends the prepared request of a funded call to the backend and classifies its answer. */
+
 import type { RequestHandler, Response } from 'express';
 import { backendHeaders } from '../../backend/header-policy.ts';
 import { BackendError, type BackendRequest, classify, type Exchange } from '../../backend/types.ts';
@@ -7,34 +9,31 @@ import { passed } from '../../payments/steps.ts';
 import { advanceCall, callAt, type FundedCall } from '../call.ts';
 import { backendFailed } from '../steps/backend-failed.ts';
 
-/**
- * Sends the prepared request to the merchant. A free call ends with its caller; a paid one runs to
- * its end.
- */
+/** A free call ends with its caller; a paid one runs to its end. */
 export function forward(exchange: Exchange, deliveries: DeliveryRecorder): RequestHandler {
-  return async function forwardLayer(_req, res, next) {
+  return async function forwardMiddleware(_req, res, next) {
     const call = callAt(res, 'funded', 'answered');
     if (call.stage === 'answered') {
-      // An earlier attempt got the merchant's answer and kept it.
+      // An earlier attempt got the backend's answer and kept it.
       next();
       return;
     }
     const { timeoutMs, maxResponseBytes, relayStatuses } = call.resource.backend;
-    const free = call.funding.kind === 'free';
+    const paid = call.funding.kind === 'paid' ? call.funding : undefined;
     const atMost = Math.min(maxResponseBytes, call.responseWriter.maxAnswerBytes);
-    const limits = { timeoutMs, maxResponseBytes: atMost, ...(free ? { signal: call.left } : {}) };
-    if (call.funding.kind === 'paid') passed('forwarding', call.funding.record.payId);
-    const send = (call.funding.kind === 'paid' ? call.funding.held?.exchange : undefined) ?? exchange;
+    const limits = { timeoutMs, maxResponseBytes: atMost, ...(paid === undefined ? { signal: call.left } : {}) };
+    if (paid !== undefined) passed('forwarding', paid.record.payId);
+    const send = paid?.held?.exchange ?? exchange;
     try {
-      const answer = await send(requestToMerchant(call), limits);
+      const answer = await send(requestToBackend(call), limits);
       void call.authorization?.finish?.('commit');
-      const outcome = classify(answer.status, free ? relayStatuses : []);
+      const outcome = classify(answer.status, paid === undefined ? relayStatuses : []);
       if (outcome.kind === 'deliver') {
         advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
         next();
         return;
       }
-      // Nobody reads this answer: its socket goes back at once.
+      // Nothing reads this answer: its socket goes back at once.
       answer.body.destroy();
       const reason = outcome.kind === 'redirect' ? { reason: 'redirect_not_followed' } : {};
       throw await backendFailed(call, deliveries, { ...reason, status: answer.status, requestWritten: true });
@@ -55,7 +54,7 @@ async function finishMandate(res: Response, call: FundedCall, requestWritten: bo
   if (!requestWritten) advanceCall(res, unauthorized);
 }
 
-function requestToMerchant(call: FundedCall): BackendRequest {
+function requestToBackend(call: FundedCall): BackendRequest {
   const { request, requestId, trace, channel, resource, funding } = call;
   const paid = funding.kind === 'paid' ? funding.record : undefined;
   const headers = backendHeaders({

@@ -1,41 +1,44 @@
+/**
+ * Bounds the calls that a process works on, and counts what the drain has to wait for. `admit` is
+ * the first step of a call; the other two wrap middleware that must not be cut off.
+ */
+
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { Hold, Slots } from '../../server/load-shedding/slots.ts';
 import type { Lifecycle } from '../../sidecar/lifecycle.ts';
 
 /**
- * Admits calls while there are places, and none while the gate is closed: a quick 503 keeps the
- * calls that are already inside fast. Operators and probes are outside this cap. A place is given
- * back when the connection is done *and* the work is: a caller who leaves early leaves the work
- * behind. The load shedder looks at the same slots before a body is read; what came in while it was
- * read is seen here.
+ * Admits calls while there are slots, and none while the gate is closed: a quick 503 keeps the
+ * calls that are already inside fast. Operators and probes are outside this limit. A slot is free
+ * again when the connection is done *and* the work is: the work goes on when its caller leaves.
+ * The load shedder looks at the same slots before a body is read; this looks again after it.
  */
-export function limitConcurrency(gate: { readonly accepting: () => boolean }, places: Slots): RequestHandler {
-  return function admitLayer(_req, res, next) {
-    if (!gate.accepting() || !places.free())
-      throw new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
-    const hold = places.take();
+export function limitConcurrency(gate: { readonly accepting: () => boolean }, slots: Slots): RequestHandler {
+  return function limitConcurrencyMiddleware(_req, res, next) {
+    if (!gate.accepting() || !slots.free()) throw new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
+    const hold = slots.take();
     (res.locals as { hold?: Hold }).hold = hold;
     res.once('close', hold());
     next();
   };
 }
 
-/** Keeps the place of the call that this response answers until the result is called. */
+/** Keeps the slot of the call that this response answers until the result is called. */
 function holdSlot(res: Response): () => void {
   return (res.locals as { hold?: Hold }).hold?.() ?? (() => undefined);
 }
 
 /**
- * Counts a middleware's work as running until its promise ends, caller or no caller: the process
- * must not stop between a settlement and the delivery it paid for.
+ * Counts the work of a middleware as running until its promise ends, with or without its caller:
+ * the process must not stop between a settlement and the delivery that it paid for.
  */
-export function trackInFlight(lifecycle: Pick<Lifecycle, 'begin'>, layer: RequestHandler): RequestHandler {
-  return async function countedLayer(req, res, next) {
+export function trackInFlight(lifecycle: Pick<Lifecycle, 'begin'>, middleware: RequestHandler): RequestHandler {
+  return async function trackInFlightMiddleware(req, res, next) {
     const end = lifecycle.begin();
     const leave = holdSlot(res);
     try {
-      await layer(req, res, next);
+      await middleware(req, res, next);
     } finally {
       end();
       leave();
@@ -43,12 +46,9 @@ export function trackInFlight(lifecycle: Pick<Lifecycle, 'begin'>, layer: Reques
   };
 }
 
-/**
- * Counts every request until its answer is out or its connection gone: the drain waits for those
- * that were let in.
- */
+/** Counts each request until its answer is out or its connection gone: the drain waits for it. */
 export function countUntilClosed(lifecycle: Pick<Lifecycle, 'begin'>): RequestHandler {
-  return function countUntilClosedLayer(_req, res, next) {
+  return function countUntilClosedMiddleware(_req, res, next) {
     res.once('close', lifecycle.begin());
     next();
   };

@@ -1,3 +1,5 @@
+/** Takes a token of the client for each call, before every adapter (contract 3). */
+
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
@@ -8,16 +10,15 @@ import { currentCall } from '../call.ts';
 type GiveBack = () => void;
 
 /**
- * Takes one token of the client for each call, before a byte of its body is read and long before a
- * signature is checked (contract 3). Without one the call is refused with the envelope on every
- * adapter, because the message that a JSON-RPC error would answer has not been read. Every counted
- * answer tells what is left (draft-ietf-httpapi-ratelimit-headers-10), so that agents can slow down
- * before.
+ * Counts a call before a byte of its body is read and long before a signature is checked. Without a
+ * token it is refused with the envelope on every adapter, because the message that a JSON-RPC error
+ * would answer has not been read. Every counted answer states what is left
+ * (draft-ietf-httpapi-ratelimit-headers-10), so that agents can slow down before.
  */
 export function rateLimit(buckets: TokenBuckets, clientOf: ClientOf, onLimited: () => void): RequestHandler {
   const { perSecond, burst } = buckets.rate;
   const policy = `"ip";q=${burst};w=${Math.ceil(burst / perSecond)}`;
-  return function rateLimitLayer(req, res, next) {
+  return function rateLimitMiddleware(req, res, next) {
     const client = clientOf(req);
     const { granted, left, fullAfterS, retryAfterS } = buckets.take(client);
     res.setHeader('ratelimit-policy', policy);
@@ -31,13 +32,10 @@ export function rateLimit(buckets: TokenBuckets, clientOf: ClientOf, onLimited: 
   };
 }
 
-/**
- * Puts the token back when the middleware that answers has delivered a paid call: who pays is not
- * limited.
- */
-export function countUnlessPaid(layer: RequestHandler): RequestHandler {
-  return async function countUnlessPaidLayer(req, res, next) {
-    await layer(req, res, next);
+/** Puts the token back when the middleware delivered a paid call: buyers are not limited. */
+export function countUnlessPaid(middleware: RequestHandler): RequestHandler {
+  return async function countUnlessPaidMiddleware(req, res, next) {
+    await middleware(req, res, next);
     const call = currentCall(res);
     const paid = call !== undefined && 'funding' in call && call.funding.kind === 'paid';
     if (paid && res.writableFinished) giveBackOf(res)?.();

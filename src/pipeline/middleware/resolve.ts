@@ -1,3 +1,5 @@
+/** Finds the resource of a call and opens the call's journal, after the call got its slot. */
+
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
@@ -6,16 +8,16 @@ import { advanceCall, callAt } from '../call.ts';
 import { collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
- * Finds the resource. An unknown one and one that is not exposed on this channel get the same
- * answer, so that a channel cannot be used to learn what another one sells. What was bought of it
- * before it was removed can still be collected.
+ * An unknown resource and one that is not exposed on this channel get the same answer, so that one
+ * channel does not show what another one sells. What was bought of a resource before its removal
+ * can still be collected.
  */
 export function resolve(
-  catalogue: Catalogue,
-  feed: EventSink,
+  catalogue: Pick<Catalogue, 'byId'>,
+  events: EventSink,
   collect: FindCollectable = collectsNothing,
 ): RequestHandler {
-  return async function resolveLayer(_req, res, next) {
+  return async function resolveMiddleware(_req, res, next) {
     const call = callAt(res, 'received');
     const resource = catalogue.byId.get(call.resourceId);
     if (resource === undefined || !resource.exposedVia.includes(call.channel)) {
@@ -24,7 +26,7 @@ export function resolve(
       return;
     }
     const { requestId, callId, channel } = call;
-    const journal = openJournal({ requestId, callId, resourceId: resource.id, adapter: channel }, feed);
+    const journal = openJournal({ requestId, callId, resourceId: resource.id, adapter: channel }, events);
     journal.record('resource.requested');
     advanceCall(res, { ...call, stage: 'resolved', resource, journal });
     next();

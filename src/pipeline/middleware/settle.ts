@@ -1,166 +1,179 @@
+/**
+ * Reserves and settles the payment of a call, and answers every result that is no delivery
+ * (contract 4.2 and 4.3). Only a call whose money moved goes on to `forward`.
+ */
+
 import type { RequestHandler, Response } from 'express';
 import type { ReserveBackend } from '../../backend/types.ts';
 import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import type { Settler } from '../../payments/settlement/settle.ts';
-import type { Paid, PostponedFor, SettlementResult } from '../../payments/settlement/settlement-request.ts';
+import type {
+  Paid,
+  PostponedFor,
+  SettlementRequest,
+  SettlementResult,
+} from '../../payments/settlement/settlement-request.ts';
 import type { ClaimEnd } from '../../payments/settlement/task-claims.ts';
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
 import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/offers.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '../call.ts';
-import { isRetrySafe, paidAndNot, retryUntil } from '../steps/backend-failed.ts';
+import { isRetrySafe, undeliveredError } from '../steps/backend-failed.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
 import { notCollected } from '../steps/collecting.ts';
+import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts';
 import { offerOf, requirePayment } from '../steps/payment-required.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
-import { failedForMandate, mandateOf, usedMandate } from './mandate-of-sale.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
 interface SettlementGate {
   accepting(): boolean;
-  /** A way to the merchant that is open: no money moves without one. */
+  /** Holds an open connection to the backend: no money moves without one. */
   readonly reserveBackend: ReserveBackend;
 }
 
-/**
- * Reserves the authorization, settles it, and lets only a call whose money moved go on to the
- * merchant (contract 4.2 and 4.3).
- */
+/** What one call carries through its settlement; built once. */
+interface PaidPurchase {
+  readonly call: ProvenCall;
+  readonly mandate: PaymentMandate;
+  readonly request: SettlementRequest;
+}
+
 export function settle(
   offers: Offers,
   settler: Settler,
   gate: SettlementGate,
   mandates?: MandateService,
 ): RequestHandler {
-  return async function settleLayer(_req, res, next) {
+  return async function settleMiddleware(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (call.stage === 'funded') {
       next();
       return;
     }
-    const { collecting } = call;
-    const agreed = collecting?.agreed ?? offerOf(offers, call.resource.id);
-    const { terms, refusal, journal } = mandateOf(call);
-    await call.exclusive?.claim().catch(throwStorageError);
-    const sale = await settler
-      .take({
-        terms: { ...paymentTerms(call, agreed), ...terms },
-        token: newToken(call),
-        refusal,
-        proof: proofDigest(call.payment),
-        left: call.left,
-        journal,
-        repeatable: isRetrySafe(call.resource),
-        backendTimeoutMs: call.resource.backend.timeoutMs,
-        elapsedMs: () => elapsedMs(call),
-        gateOpen: () => gate.accepting(),
-        reserveBackend: gate.reserveBackend,
-      })
-      .catch(async (thrown: unknown) => {
-        await call.exclusive?.end('nothing');
-        throwStorageError(thrown);
-      });
-    await call.exclusive?.end(claimEnd(sale));
-    if (sale.kind === 'paid') {
-      try {
-        fund(res, call, sale, mandates);
-      } catch (bug) {
-        sale.held?.release();
-        throw bug;
-      }
+    const purchase = purchaseOf(call, offers, gate, mandates);
+    const result = await settleExclusively(settler, purchase);
+    if (result.kind === 'paid') {
+      fund(res, purchase, result);
       next();
       return;
     }
-    if (sale.kind === 'refused' && collecting !== undefined) throw notCollected(res, collecting);
-    const unauthorized = failedForMandate(call, sale, agreed, mandates);
+    if (result.kind === 'refused' && call.collecting !== undefined) throw notCollected(res, call.collecting);
+    const unauthorized = purchase.mandate.failureOf(result);
     if (unauthorized !== undefined) throw unauthorized;
-    if (sale.kind === 'refused')
-      requirePayment({ ...call, journal }, offerOf(offers, call.resource.id), sale.owed, mandates);
-    else if (sale.kind === 'again') await answerAgain(call, sale, mandates);
+    if (result.kind === 'refused') {
+      const { journal } = purchase.request;
+      requirePayment({ ...call, journal }, offerOf(offers, call.resource.id), result.owed, mandates);
+    } else if (result.kind === 'replayed') await replay(purchase, result);
     else {
-      const said = saidOfMoney(call, sale, mandates);
-      if (said !== undefined) advanceCall(res, { ...call, said });
-      throw unsold(sale);
+      const annotations = annotationsOfFailure(purchase, result);
+      if (annotations !== undefined) advanceCall(res, { ...call, annotations });
+      throw unsettled(result);
     }
   };
 }
 
-/** What a sale means for what it had claimed. */
-function claimEnd(sale: SettlementResult): ClaimEnd {
-  switch (sale.kind) {
+function purchaseOf(
+  call: ProvenCall,
+  offers: Offers,
+  gate: SettlementGate,
+  mandates: MandateService | undefined,
+): PaidPurchase {
+  const agreed = call.collecting?.agreed ?? offerOf(offers, call.resource.id);
+  const mandate = paymentMandate(call, agreed, mandates);
+  const request: SettlementRequest = {
+    terms: { ...paymentTerms(call, agreed), ...mandate.terms },
+    token: newToken(call),
+    refusal: mandate.refusal,
+    proof: proofDigest(call.payment),
+    left: call.left,
+    journal: mandate.journal,
+    repeatable: isRetrySafe(call.resource),
+    backendTimeoutMs: call.resource.backend.timeoutMs,
+    elapsedMs: () => elapsedMs(call),
+    gateOpen: () => gate.accepting(),
+    reserveBackend: gate.reserveBackend,
+  };
+  return { call, mandate, request };
+}
+
+/** Settles under the claim of what only one payment may buy, where the call names such a thing. */
+async function settleExclusively(
+  settler: Settler,
+  { call: { exclusive }, request }: PaidPurchase,
+): Promise<SettlementResult> {
+  await exclusive?.claim().catch(throwStorageError);
+  const result = await settler.settle(request).catch(async (thrown: unknown) => {
+    await exclusive?.end('nothing');
+    throwStorageError(thrown);
+  });
+  await exclusive?.end(claimEnd(result));
+  return result;
+}
+
+/** What a result means for what the call had claimed. */
+function claimEnd(result: SettlementResult): ClaimEnd {
+  switch (result.kind) {
     case 'paid':
-    case 'again':
+    case 'replayed':
     case 'uncertain':
     case 'failed':
       return 'kept';
     case 'spent':
-      return sale.state === 'used' ? 'nothing' : 'kept';
+      return result.state === 'used' ? 'nothing' : 'kept';
     case 'refused':
-      // The chain showed it worthless. What only the provider refused may run a second time
-      // elsewhere.
-      return sale.owed.phase === 'settle' ? 'worthless' : 'nothing';
+      // `settle`: the chain showed it worthless. What only the provider refused may still be
+      // settled elsewhere.
+      return result.owed.phase === 'settle' ? 'worthless' : 'nothing';
     default:
       return 'nothing';
   }
 }
 
-function fund(
-  res: Response,
-  call: ProvenCall,
-  { record, lease, kept, held }: Paid,
-  mandates: MandateService | undefined,
-): void {
-  const { payment: _proof, refusal: _refusal, token: _token, said: _said, mandated: _mandated, ...prepared } = call;
-  const funding = { kind: 'paid', record, lease, held, response: settledResponse(record, call.requestId) } as const;
-  const authorization = usedMandate(call, record, mandates);
-  const funded = { ...prepared, funding, ...(authorization === undefined ? {} : { authorization }) };
-  if (kept === undefined) advanceCall(res, { ...funded, stage: 'funded' });
-  else advanceCall(res, { ...funded, stage: 'answered', answer: asAnswer(kept), keptBefore: true });
+function fund(res: Response, { call, mandate }: PaidPurchase, { record, lease, kept, held }: Paid): void {
+  try {
+    const { payment: _proof, refusal: _refusal, token: _token, mandated: _mandated, ...prepared } = call;
+    const funding = { kind: 'paid', record, lease, held, response: settledResponse(record, call.requestId) } as const;
+    const authorization = mandate.usedFor(record);
+    const funded = { ...prepared, funding, ...(authorization === undefined ? {} : { authorization }) };
+    if (kept === undefined) advanceCall(res, { ...funded, stage: 'funded' });
+    else advanceCall(res, { ...funded, stage: 'answered', answer: asAnswer(kept), keptBefore: true });
+  } catch (bug) {
+    held?.release();
+    throw bug;
+  }
 }
 
-/** What a failure has to say after money moved, or may have moved. */
-function saidOfMoney(
-  call: ProvenCall,
-  sale: SettlementResult,
-  mandates: MandateService | undefined,
-): PaymentAnnotations | undefined {
-  if (sale.kind === 'uncertain') return { payment: pendingResponse(sale.record, sale.transaction, call.requestId) };
-  return sale.kind === 'failed' ? saidOfSettled(call, sale.record, call.requestId, mandates) : undefined;
+/** The answer that was delivered before, with the annotations that it was delivered with. */
+async function replay(
+  purchase: PaidPurchase,
+  { record, kept, joined }: Extract<SettlementResult, { kind: 'replayed' }>,
+): Promise<void> {
+  const { journal, responseWriter } = purchase.call;
+  journal.flush();
+  const annotations = annotationsOfSettled(purchase, record, record.requestId);
+  await responseWriter.relay(asAnswer(kept), { ...annotations, replayed: !joined });
 }
 
-function saidOfSettled(
-  call: ProvenCall,
-  record: PaymentRecord,
-  requestId: string,
-  mandates: MandateService | undefined,
-): PaymentAnnotations {
-  const authorization = usedMandate(call, record, mandates);
+/** What a failure states after money moved, or may have moved. */
+function annotationsOfFailure(purchase: PaidPurchase, result: SettlementResult): PaymentAnnotations | undefined {
+  const { requestId } = purchase.call;
+  if (result.kind === 'uncertain') return { payment: pendingResponse(result.record, result.transaction, requestId) };
+  return result.kind === 'failed' ? annotationsOfSettled(purchase, result.record, requestId) : undefined;
+}
+
+function annotationsOfSettled({ mandate }: PaidPurchase, record: PaymentRecord, requestId: string): PaymentAnnotations {
+  const receipt = mandate.usedFor(record)?.receipt;
   return {
     payment: settledResponse(record, requestId),
-    ...(authorization?.receipt === undefined ? {} : { mandateReceipt: authorization.receipt }),
+    ...(receipt === undefined ? {} : { mandateReceipt: receipt }),
   };
 }
 
-/** The answer that was delivered before, with the words it was delivered with. */
-async function answerAgain(
-  call: ProvenCall,
-  { record, kept, joined }: Extract<SettlementResult, { kind: 'again' }>,
-  mandates: MandateService | undefined,
-): Promise<void> {
-  call.journal.flush();
-  await call.responseWriter.relay(asAnswer(kept), {
-    ...saidOfSettled(call, record, record.requestId, mandates),
-    replayed: !joined,
-  });
-}
-
-/**
- * What the bearer of a spent proof should know; nothing about a purchase that may be somebody
- * else's.
- */
+/** For the bearer of a spent proof; nothing about a purchase that may be another buyer's. */
 const SPENT = {
   used: 'This payment proof belongs to another call. If that call was not delivered, send it again as it was.',
   delivered:
@@ -173,7 +186,7 @@ const GUARDED =
   'This payment was taken and its answer not delivered. Send the same call as it was paid: with its Idempotency-Key, or else with the ' +
   'whole payment proof, extensions included.';
 
-/** The sale would fail for us and not for the buyer, so it is not begun. */
+/** The settlement would fail on the gateway's side, so it is not begun. */
 const POSTPONED: Readonly<Record<PostponedFor, string>> = {
   relayer_unfunded:
     'Payments cannot be sent just now, so none was taken. Send the same request again, with the same proof.',
@@ -182,8 +195,8 @@ const POSTPONED: Readonly<Record<PostponedFor, string>> = {
 };
 
 /** The answers of the table in contract 4.3 that are neither a delivery nor a 402. */
-function unsold(sale: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'again' }>): GatewayError {
-  switch (sale.kind) {
+function unsettled(result: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'replayed' }>): GatewayError {
+  switch (result.kind) {
     case 'in_flight':
       return new GatewayError('PAYMENT_REPLAYED', {
         message: 'Another call with this proof is still running.',
@@ -192,14 +205,9 @@ function unsold(sale: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'ag
         headers: { 'retry-after': '1' },
       });
     case 'failed':
-      return new GatewayError('BACKEND_ERROR', {
-        message: paidAndNot(sale.retryable ? retryUntil(sale.record) : undefined),
-        retryable: sale.retryable,
-        details: {
-          state: 'undelivered',
-          payment: paymentDetails(sale.record),
-          ...(sale.retryable ? { retryUntil: retryUntil(sale.record) } : {}),
-        },
+      return undeliveredError(result.record, {
+        retryable: result.retryable,
+        details: {},
         headers: { 'retry-after': '1' },
       });
     case 'conflict':
@@ -208,32 +216,32 @@ function unsold(sale: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'ag
       });
     case 'spent':
       return new GatewayError('PAYMENT_REPLAYED', {
-        message: sale.guarded === true ? GUARDED : SPENT[sale.state],
+        message: result.guarded === true ? GUARDED : SPENT[result.state],
         details: {
-          state: sale.state,
-          // What an authorization bought elsewhere is nobody's business here.
-          ...(sale.record === undefined || sale.state === 'used' ? {} : { payment: paymentDetails(sale.record) }),
+          state: result.state,
+          // What an authorization bought elsewhere is not shown here.
+          ...(result.record === undefined || result.state === 'used' ? {} : { payment: paymentDetails(result.record) }),
         },
       });
     case 'uncertain':
       return new GatewayError('PAYMENT_SETTLEMENT_FAILED', {
         details: {
           settlementUncertain: true,
-          ...(sale.transaction === undefined ? {} : { transactionHash: sale.transaction }),
+          ...(result.transaction === undefined ? {} : { transactionHash: result.transaction }),
         },
         headers: { 'retry-after': '2' },
-        cause: sale.cause,
+        cause: result.cause,
       });
     case 'mandate_used':
       throw new Error('a mandate was used up by a call that brought none');
     case 'unavailable':
-      return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { headers: { 'retry-after': '1' }, cause: sale.cause });
+      return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { headers: { 'retry-after': '1' }, cause: result.cause });
     case 'postponed':
       return new GatewayError('GATEWAY_BUSY', {
-        message: POSTPONED[sale.reason],
-        details: { reason: sale.reason },
+        message: POSTPONED[result.reason],
+        details: { reason: result.reason },
         headers: { 'retry-after': '1' },
-        cause: sale.cause,
+        cause: result.cause,
       });
     case 'crowded':
       return new GatewayError('GATEWAY_BUSY', {
@@ -241,7 +249,7 @@ function unsold(sale: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'ag
         headers: { 'retry-after': '1' },
       });
     case 'gone':
-      // No client reads it; the log and the metrics still want a word for what happened.
+      // No client reads it; log and metrics still get a code.
       return new GatewayError('GATEWAY_BUSY', { message: 'The caller left before its payment was begun.' });
     case 'gate_closed':
       return new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });

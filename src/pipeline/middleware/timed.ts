@@ -1,7 +1,9 @@
+/** Names the steps of a call and reports when a call enters one, for metrics and traces. */
+
 import type { RequestHandler, Response } from 'express';
 import { currentCall, type Stage } from '../call.ts';
 
-/** What a call passes, and its adapter before all of them. */
+/** The adapter, then the middleware in the order of a call. These are values of metric labels. */
 const TIMED_STEPS = [
   'front',
   'admit',
@@ -16,23 +18,23 @@ const TIMED_STEPS = [
 ] as const;
 export type StepName = (typeof TIMED_STEPS)[number];
 
-/** Told when a call enters a middleware; it has left the one before. */
+/** Called when a call enters a step; it has left the one before. */
 export type StepWatch = (res: Response) => void;
 
 /**
- * Stages that a middleware lets pass. Their calls spend no time in it, and would hide how long the
- * others do.
+ * Stages that a step passes on untouched. Their calls spend no time in it, and would hide how long
+ * the others do.
  */
 const PASSING: Partial<Record<StepName, Stage>> = { verify: 'funded', settle: 'funded', forward: 'answered' };
 
-/** Names each middleware and tells the watch when a call enters it. */
-export function timed(watch: (layer: StepName) => StepWatch) {
-  return function measuredAs(name: StepName, layer: RequestHandler): RequestHandler {
+/** Names each middleware and reports to the watch when a call enters it. */
+export function timed(watch: (step: StepName) => StepWatch) {
+  return function timedAs(name: StepName, middleware: RequestHandler): RequestHandler {
     const entered = watch(name);
     const passing = PASSING[name];
-    return function measuredLayer(req, res, next) {
+    return function timedMiddleware(req, res, next) {
       if (passing === undefined || currentCall(res)?.stage !== passing) entered(res);
-      return layer(req, res, next);
+      return middleware(req, res, next);
     };
   };
 }

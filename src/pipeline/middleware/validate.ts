@@ -1,15 +1,16 @@
+/** Checks the input and builds the whole backend request, before anything is paid. */
+
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
- * Validates the input and builds the whole backend request, so that nothing about the input can
- * fail after the payment. An input that was paid for when it still fitted is sent as it was built
- * then.
+ * Nothing about the input can fail after the payment. An input that was paid for while it was still
+ * valid is sent as it was built then.
  */
 export function validate(collect: FindCollectable = collectsNothing): RequestHandler {
-  return async function validateLayer(_req, res, next) {
+  return async function validateMiddleware(_req, res, next) {
     const call = callAt(res, 'resolved', 'prepared');
     if (call.stage === 'prepared') {
       next();
@@ -17,11 +18,11 @@ export function validate(collect: FindCollectable = collectsNothing): RequestHan
     }
     const prepared = call.resource.prepare(call.input, call.rawInput);
     if (!prepared.ok) {
-      const misfit = new GatewayError('INPUT_INVALID', {
+      const invalid = new GatewayError('INPUT_INVALID', {
         message: 'The input does not fit the input schema of this resource.',
         details: { errors: prepared.problems },
       });
-      advanceCall(res, await collect(call, misfit));
+      advanceCall(res, await collect(call, invalid));
       next();
       return;
     }

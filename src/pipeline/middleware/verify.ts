@@ -1,3 +1,5 @@
+/** Checks the payment proof locally, cheap checks first (contract 4.2, steps 1 to 4). */
+
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
@@ -14,45 +16,22 @@ import { throwStorageError } from '../steps/storage-error.ts';
 /** 1 to 255 printable ASCII characters (contract 4.4). */
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
-/**
- * The one key of a paid call: the header's, or the payment-identifier of its proof. @throws
- * GatewayError INPUT_INVALID
- */
-export function oneKey(header: PreparedCall['idempotencyKey'], identifier: string | undefined): string | undefined {
-  if (header === undefined) return identifier;
-  if (typeof header !== 'string' || !KEY.test(header))
-    throw refused(
-      'idempotency_key_malformed',
-      'Idempotency-Key must come once, with 1 to 255 printable ASCII characters.',
-    );
-  if (identifier !== undefined && identifier !== header)
-    throw refused('idempotency_keys_differ', 'Idempotency-Key and the payment-identifier of the proof must be equal.');
-  return header;
-}
-
-function refused(reason: string, message: string): GatewayError {
-  return new GatewayError('INPUT_INVALID', { message, details: { reason } });
-}
-
-/**
- * Checks the proof locally, cheap checks first (contract 4.2, steps 1 to 4). Nothing is written and
- * no money moves.
- */
+/** Nothing is written and no money moves here. */
 export function verify(
   offers: Offers,
   verifier: ProofVerifier,
   networkOf: ClientOf,
   mandates?: MandateService,
 ): RequestHandler {
-  return async function verifyLayer(req, res, next) {
+  return async function verifyMiddleware(req, res, next) {
     const call = callAt(res, 'prepared', 'funded');
     if (call.stage === 'funded') {
       next();
       return;
     }
     const { collecting } = call;
-    const offer = collecting?.agreed ?? offerOf(offers, call.resource.id);
-    const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
+    const agreed = collecting?.agreed ?? offerOf(offers, call.resource.id);
+    const verdict = await verifier.verify(call.proof, agreed, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
       if (collecting !== undefined) throw notCollected(res, collecting);
       requirePayment(call, offerOf(offers, call.resource.id), SafeToRechallenge.unreserved(verdict.reason), mandates);
@@ -71,4 +50,24 @@ export function verify(
     advanceCall(res, { ...call, stage: 'proven', payment: proof, refusal, idempotencyKey, token });
     next();
   };
+}
+
+/**
+ * The one key of a paid call: the header's, or the payment-identifier of its proof.
+ * @throws GatewayError INPUT_INVALID
+ */
+export function oneKey(header: PreparedCall['idempotencyKey'], identifier: string | undefined): string | undefined {
+  if (header === undefined) return identifier;
+  if (typeof header !== 'string' || !KEY.test(header))
+    throw refused(
+      'idempotency_key_malformed',
+      'Idempotency-Key must come once, with 1 to 255 printable ASCII characters.',
+    );
+  if (identifier !== undefined && identifier !== header)
+    throw refused('idempotency_keys_differ', 'Idempotency-Key and the payment-identifier of the proof must be equal.');
+  return header;
+}
+
+function refused(reason: string, message: string): GatewayError {
+  return new GatewayError('INPUT_INVALID', { message, details: { reason } });
 }

@@ -1,3 +1,8 @@
+/**
+ * What happens when the backend does not deliver: the failure is recorded, and the caller learns
+ * whether the same call may be sent again. `forward` and `deliver` use it, `settle` for copies.
+ */
+
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
@@ -7,21 +12,9 @@ import type { Resource } from '../../resources/resource.ts';
 import { elapsedMs } from '../../time/time.ts';
 import type { FundedCall } from '../call.ts';
 
-/**
- * Whether the merchant may be sent this resource's request a second time (contract 4.3, row
- * "undelivered").
- */
-export function isRetrySafe(resource: {
-  readonly backend: Pick<Resource['backend'], 'method' | 'idempotent'>;
-}): boolean {
-  const { method, idempotent } = resource.backend;
-  return idempotent || method === 'GET' || method === 'PUT' || method === 'DELETE';
-}
-
-/** Until when the same proof can collect what it paid for, ISO 8601. */
-export function retryUntil(record: PaymentRecord): string {
-  return new Date((record.settledAt ?? record.changedAt) + RETRY_WINDOW_MS).toISOString();
-}
+/** For the caller of a free resource whose mandate is used and who has no answer. */
+export const MANDATE_USED =
+  'The answer of the merchant backend was not delivered, and the mandate of this call is used. Try again with another mandate.';
 
 /** Why nothing can be delivered, in the words of contract 1.2. */
 interface BackendFailed {
@@ -33,7 +26,7 @@ interface BackendFailed {
 }
 
 /**
- * Records the failure and says what the caller is told. After a settlement it is always
+ * Records the failure and returns the error for the caller. After a settlement it is always
  * BACKEND_ERROR, and retryable exactly when the same proof can collect later.
  */
 export async function backendFailed(
@@ -42,6 +35,7 @@ export async function backendFailed(
   failed: BackendFailed,
 ): Promise<GatewayError> {
   const { journal, resource, funding } = call;
+  const { requestWritten, cause } = failed;
   const paid = funding.kind === 'paid';
   const code = failed.reason === 'timeout' && !paid ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR';
   const status = failed.status === 0 ? {} : { status: failed.status };
@@ -52,87 +46,78 @@ export async function backendFailed(
   const details = { ...status, ...reason, ...timeoutMs };
   if (!paid) {
     journal.flush();
-    // The merchant may have done the work, so the mandate is used, and the same request would be
+    // The backend may have done the work, so the mandate is used, and the same request would be
     // refused for it.
-    if (call.authorization !== undefined && failed.requestWritten)
-      return new GatewayError(code, { message: MANDATE_USED, retryable: false, details, cause: failed.cause });
+    if (call.authorization !== undefined && requestWritten)
+      return new GatewayError(code, { message: MANDATE_USED, retryable: false, details, cause });
     const retryable = code === 'BACKEND_TIMEOUT' || (resource.backend.method === 'GET' && mayPass(failed.status));
-    return new GatewayError(code, { retryable, details, cause: failed.cause });
+    return new GatewayError(code, { retryable, details, cause });
   }
   const { record, lease } = funding;
-  const { requestWritten } = failed;
-  const again = isRetrySafe(resource);
-  const facts = {
+  const repeatable = isRetrySafe(resource);
+  await deliveries.undelivered(record, {
     requestId: call.requestId,
     callId: call.callId,
     backendStatus: failed.status,
     durationMs,
     journal,
     lease,
-  };
-  await deliveries.undelivered(record, {
-    ...facts,
     failure: code,
     requestWritten,
-    repeatable: again,
+    repeatable,
     answer: undefined,
   });
-  const retryable = again || !requestWritten;
-  return undeliveredError(record, { retryable, details, cause: failed.cause });
+  return undeliveredError(record, { retryable: repeatable || !requestWritten, details, cause });
 }
 
-/**
- * Whether the same request may be answered otherwise later. What is elsewhere, or nowhere, stays
- * there.
- */
-function mayPass(status: number): boolean {
-  return status !== 404 && !(status >= 300 && status <= 399);
+/** Whether the backend may be sent this resource's request twice (contract 4.3, "undelivered"). */
+export function isRetrySafe(resource: {
+  readonly backend: Pick<Resource['backend'], 'method' | 'idempotent'>;
+}): boolean {
+  const { method, idempotent } = resource.backend;
+  return idempotent || method === 'GET' || method === 'PUT' || method === 'DELETE';
 }
 
-/** What the caller of a free resource is told when his mandate is used and he has nothing. */
-export const MANDATE_USED =
-  'The answer of the merchant backend was not delivered, and the mandate of this call is used. Try again with another mandate.';
-
-/**
- * What the buyer is told of a call that is paid and not delivered (contract 4.3). `retryable`: the
- * same proof can collect it.
- */
+/** The error of a call that is paid and not delivered. `retryable`: the same proof can collect. */
 export function undeliveredError(
   record: PaymentRecord,
   {
     retryable,
     details,
+    headers = {},
     cause,
-  }: { readonly retryable: boolean; readonly details: ErrorDetails; readonly cause?: unknown },
+  }: {
+    readonly retryable: boolean;
+    readonly details: ErrorDetails;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly cause?: unknown;
+  },
 ): GatewayError {
+  // ISO 8601: until then the same proof can collect what it paid for.
+  const until = new Date((record.settledAt ?? record.changedAt) + RETRY_WINDOW_MS).toISOString();
+  const what = 'You have paid, and the merchant backend did not deliver. Do not sign a new payment:';
   return new GatewayError('BACKEND_ERROR', {
-    message: paidAndNot(retryable ? retryUntil(record) : undefined),
+    message: retryable
+      ? `${what} send the same call with the same payment until ${until}.`
+      : `${what} this operation cannot be repeated safely, so ask the merchant.`,
     retryable,
     details: {
       ...details,
       state: 'undelivered',
       payment: paymentDetails(record),
-      ...(retryable ? { retryUntil: retryUntil(record) } : {}),
+      ...(retryable ? { retryUntil: until } : {}),
     },
+    headers,
     cause,
   });
 }
 
-/**
- * The closed words of contract 1.2: a merchant that cannot be reached and a broken connection look
- * the same from outside.
- */
-function wireReason(reason: string): string {
-  return reason === 'unreachable' ? 'transport' : reason;
+/** Whether the same request may get another answer later; a redirect and a 404 stay. */
+function mayPass(status: number): boolean {
+  return status !== 404 && !(status >= 300 && status <= 399);
 }
 
-/**
- * What the buyer of an undelivered answer must know: `until` is ISO 8601, undefined when nothing
- * can be collected.
- */
-export function paidAndNot(until: string | undefined): string {
-  const what = 'You have paid, and the merchant backend did not deliver. Do not sign a new payment:';
-  return until === undefined
-    ? `${what} this operation cannot be repeated safely, so ask the merchant.`
-    : `${what} send the same call with the same payment until ${until}.`;
+/** The closed words of contract 1.2: unreachable and broken off look the same from outside. */
+function wireReason(reason: string): string {
+  return reason === 'unreachable' ? 'transport' : reason;
 }

@@ -1,17 +1,19 @@
+/** Copies a paid answer while it is relayed, so that the record can keep it for its buyer. */
+
 import { Readable } from 'node:stream';
 import { relayedHeaders } from '../../backend/header-policy.ts';
 import type { BackendAnswer } from '../../backend/types.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../../payments/ledger/ledger.ts';
 
-/** What was collected: nothing when the answer broke off, or when it is too large. */
 interface CapturedAnswer {
+  /** Undefined when the answer broke off, or when it is too large. */
   readonly answer: KeptAnswer | undefined;
   readonly tooLarge: boolean;
 }
 
 /**
- * Collects an answer while somebody else reads it. Call it before the reader is attached, in the
- * same turn; the result is worth asking once the answer has ended.
+ * Copies an answer while a response writer reads it. Call it before the reader is attached, in the
+ * same turn; ask the result once the answer has ended.
  */
 export function captureAnswer(answer: BackendAnswer): () => CapturedAnswer {
   const { status, headers, body } = answer;
@@ -36,7 +38,7 @@ export function captureAnswer(answer: BackendAnswer): () => CapturedAnswer {
   });
 }
 
-/** Reads on to the end of an answer, or to its failure, for those who collect it. */
+/** Reads on to the end of an answer, or to its failure, for the copy of it. */
 export async function readOn(body: BackendAnswer['body']): Promise<void> {
   if (body.closed) return;
   body.once('error', () => undefined);

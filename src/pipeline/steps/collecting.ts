@@ -1,3 +1,8 @@
+/**
+ * Lets a call that today's configuration refuses collect what it paid for under an earlier one
+ * (contract 4.3, row "undelivered"). `resolve` and `validate` use it before they refuse.
+ */
+
 import type { Response } from 'express';
 import type { BackendRequest } from '../../backend/types.ts';
 import type { GatewayError } from '../../errors.ts';
@@ -10,26 +15,22 @@ import { advanceCall, type Collecting, type PreparedCall, type ReceivedCall, typ
 import { throwStorageError } from './storage-error.ts';
 
 /**
- * Makes a call that the configuration of today refuses into one that collects what it has paid for
- * under an earlier one (contract 4.3, row "undelivered").
- * @param otherwise what the call is told when it may not
- * @throws GatewayError `otherwise`; STORAGE_ERROR when nobody knows, because a buyer must not hear
- * that what he paid for is unknown
+ * The collecting call that a refused call becomes.
+ * @param otherwise the refusal, where the call has nothing to collect
+ * @throws GatewayError `otherwise`; STORAGE_ERROR when the store does not answer, because a buyer
+ * must not learn that a paid purchase is unknown
  */
 export type FindCollectable = (call: ReceivedCall | ResolvedCall, otherwise: GatewayError) => Promise<PreparedCall>;
 
-/**
- * How the merchant is called for a resource that is in the configuration no more. Its own headers
- * went with it.
- */
+/** How the backend is called for a resource that was removed, together with its own headers. */
 export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
 
-/** How the merchant is called for what was bought of a resource, whatever it sells now. */
+/** How the backend is called for what was bought of a removed or changed resource. */
 export function backendOfRemoved(method: BackendRequest['method'], removed: RemovedBackend): Resource['backend'] {
   return { ...removed, method, idempotent: false, relayStatuses: [] };
 }
 
-/** Where nothing can be paid, nothing can be collected either. */
+/** For a gateway where nothing can be paid: nothing can be collected either. */
 export const collectsNothing: FindCollectable = async (_call, otherwise) => {
   throw otherwise;
 };
@@ -46,7 +47,7 @@ export function createCollect(
     const input = withoutReserved(call.input);
     const idempotencyKey = typeof call.idempotencyKey === 'string' ? call.idempotencyKey : undefined;
     const found = await find({ resourceId, input, proof, idempotencyKey }).catch(throwStorageError);
-    // One channel tells nothing of what another one sold.
+    // One channel does not show what another one sold.
     if (found === undefined || (call.stage === 'received' && found.record.channel !== channel)) throw otherwise;
     const { record, request, agreed } = found;
     const now = catalogue.byId.get(resourceId);
@@ -76,10 +77,7 @@ export function createCollect(
   };
 }
 
-/**
- * The refusal of a call that has nothing to collect after all: the one it would have had without a
- * look, said of the call as it was.
- */
+/** The refusal of a call that has nothing to collect; the call is again what it was before. */
 export function notCollected(res: Response, { before, otherwise }: Collecting): GatewayError {
   advanceCall(res, before);
   return otherwise;

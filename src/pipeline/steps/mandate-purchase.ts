@@ -1,12 +1,12 @@
+/** What a mandate is compared with and challenged for: the purchase that a call makes. */
+
 import type { Purchase } from '../../mandates/ap2/model/purchase.ts';
 import type { Agreed } from '../../payments/x402/wire/offers.ts';
 import type { PreparedCall, ProvenCall } from '../call.ts';
 
 type Buying = Pick<PreparedCall | ProvenCall, 'resource' | 'input'> & Partial<Pick<ProvenCall, 'payment'>>;
 
-/**
- * What a mandate for this paid call must be for; the payer is known once the proof was verified.
- */
+/** The purchase of a paid call; its payer is known once the proof was verified. */
 export function paidPurchase(call: Buying, { requirements, amount, currency }: Agreed): Purchase {
   const { network, asset, payTo } = requirements;
   const authorization = call.payment?.payload.payload.authorization;

@@ -1,16 +1,18 @@
+/**
+ * Answers 402 with a fresh challenge: for a call without a proof from `challenge`, for a refused
+ * proof from `verify` and `settle`.
+ */
+
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
-import { recordRefusal } from '../../payments/settlement/settlement-writes.ts';
+import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
 import { needsMandate } from '../../payments/x402/wire/offer.ts';
 import { type Offer, refusedResponse } from '../../payments/x402/wire/offers.ts';
 import type { PreparedCall, ProvenCall } from '../call.ts';
 import { paidPurchase } from './mandate-purchase.ts';
 
-/**
- * What a buyer can do about a refusal, by the reason of contract 1.3. A reason that is not here
- * says enough, or is a facilitator's.
- */
+/** What would be right, by the reason of contract 1.3. Other reasons come from facilitators. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_payload', 'it must be the JSON of one x402 v2 PaymentPayload, as base64 where text is carried'],
   ['invalid_x402_version', 'x402Version must be 2'],
@@ -34,19 +36,21 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['insufficient_funds', 'the payer does not hold the amount'],
 ]);
 
-/** One sentence for the buyer: the token, and what would be right. */
+/** Inputs above this are not bound: their canonical form costs more than a challenge, bytes. */
+const MAX_BOUND_BYTES = 16_384;
+
+/** One sentence for the buyer: the reason, and what would be right. */
 export function refusalSentence(reason: string): string {
   const words = WORDS.get(reason);
   return `The payment proof was refused: ${reason}${words === undefined ? '' : ` (${words})`}.`;
 }
 
 /**
- * Answers 402 with a fresh challenge. This is the only place that does, so the promise of contract
- * 4.3 has one door, and the witness is its key: a call that brought a proof gets no challenge
- * without it. `owed` is undefined for a call without a proof. Where a mandate is needed too, the
- * challenge says which (contract 5).
+ * Answers 402. Only this function does, so the 402 promise (contract 4.3) is kept here: a call that
+ * brought a proof gets no challenge without the witness `owed`, which is undefined for a call
+ * without a proof. Where a mandate is needed too, the challenge names it (contract 5).
  * @throws Error when the witness is missing or forged: a bug, which must not become a second
- * payment.
+ * payment
  */
 export function requirePayment(
   call: PreparedCall | ProvenCall,
@@ -57,7 +61,7 @@ export function requirePayment(
   const { journal, requestId, responseWriter } = call;
   if (owed === undefined ? call.proof.kind !== 'none' : !SafeToRechallenge.is(owed))
     throw new Error('a challenge for a proof that may still move money');
-  if (owed !== undefined && !owed.recorded) recordRefusal(journal, owed.reason, owed.transaction);
+  if (owed !== undefined && !owed.recorded) recordRejection(journal, owed.reason, owed.transaction);
   journal.record('payment.required', { paymentProvider: 'x402' });
   journal.flush();
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
@@ -79,22 +83,13 @@ export function requirePayment(
   );
 }
 
-/**
- * Inputs above this are not bound: their canonical form would cost more than all the rest of a
- * challenge, bytes.
- */
-const MAX_BOUND_BYTES = 16_384;
-
 /** What a token is bound to; undefined leaves it unbound. */
 function boundTo({ resource, request, input, rawInput }: PreparedCall | ProvenCall): string | undefined {
   const bytes = rawInput?.byteLength ?? JSON.stringify(input).length;
   return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request.method, input);
 }
 
-/**
- * The offer of a resource that has a price: one exists for each, or the gateway would not have
- * started.
- */
+/** The offer of a resource that has a price: the gateway does not start without one for each. */
 export function offerOf(offers: ReadonlyMap<string, Offer>, resourceId: string): Offer {
   const offer = offers.get(resourceId);
   if (offer === undefined) throw new Error(`no offer for ${resourceId}`);

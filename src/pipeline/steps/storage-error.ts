@@ -1,10 +1,9 @@
+/** How the middleware answer for a store that does not answer them. */
+
 import { GatewayError } from '../../errors.ts';
 import { StoreError } from '../../store/port/store.ts';
 
-/**
- * For a `catch`: a store that gave no answer is told as such, and whatever else was thrown stays
- * what it is.
- */
+/** For a `catch`: a StoreError becomes STORAGE_ERROR, everything else is thrown as it is. */
 export function throwStorageError(thrown: unknown): never {
   throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
 }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { beforeEach } from 'node:test';
 import type { HeldConnection } from '../../../src/backend/types.ts';
@@ -7,9 +8,11 @@ import {
   createDeliveryRecorder,
   type DeliveryFacts,
   type DeliveryRecorder,
+  type Undelivered,
 } from '../../../src/payments/delivery/delivery-recorder.ts';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { Lease } from '../../../src/payments/settlement/reservations.ts';
+import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import { createSettler } from '../../../src/payments/settlement/settle.ts';
 import type { Paid, SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
@@ -26,6 +29,8 @@ import { skippedTime } from './virtual-time.ts';
 export const NOON_MS = 1_800_000_000_000;
 /** How long a token opens a delivered answer, milliseconds. */
 export const KEEP_ANSWER_MS = 60_000;
+/** A delivery that failed after the request was written, and that may be repeated. */
+export const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
 /** How long a sample proof is valid at noon, seconds. */
 const VALID_FOR_S = 120;
 
@@ -40,21 +45,18 @@ const OFFER: PaymentRequirements = {
 };
 
 /**
- * A till for each test: a real ledger on a clock that the test moves, and a rail that says what the
- * test wants. Call it at the top of a `describe`; what it returns always means the present test's
- * till.
+ * A settlement for each test: a real ledger on a clock that the test moves, and a scripted rail.
+ * Call it at the top of a `describe`; what it returns always belongs to the present test.
  */
-export function tillOfEachTest() {
-  const till = {
+export function worldOfEachTest() {
+  const world = {
     clock: 0,
     gateOpen: true,
     reachable: true,
-    /** Connections to the merchant that are held and neither used nor given back. */
+    /** Connections to the backend that are held and neither used nor given back. */
     connections: 0,
     onStoreLoss: 'deliver' as StoreLossPolicy,
-    /**
-     * Payments of which an operator was told that nobody is known to have bought here with them.
-     */
+    /** Lost payments that no known buyer made, as the operator is warned of them. */
     unclaimed: [] as string[],
     store: undefined as unknown as Store,
     ledger: undefined as unknown as PaymentLedger,
@@ -62,88 +64,88 @@ export function tillOfEachTest() {
     time: skippedTime(),
     terms: sampleTerms(),
     flushed: [] as EventDraft[],
-    /** Payments of which an answer left without its mark. */
+    /** Payments whose answer left without its mark. */
     unmarked: [] as string[],
     /** Leases that are held and not dropped. */
     held: new Set<string>(),
   };
   beforeEach(() => {
-    till.clock = NOON_MS;
-    till.store = openSqliteStore({
+    world.clock = NOON_MS;
+    world.store = openSqliteStore({
       path: ':memory:',
       limits: { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 },
-      now: () => till.clock,
+      now: () => world.clock,
     });
-    till.ledger = till.store.ledger;
-    till.peer = scriptedRail();
-    till.time = skippedTime();
-    till.gateOpen = true;
-    till.reachable = true;
-    till.connections = 0;
-    till.onStoreLoss = 'deliver';
-    till.unclaimed = [];
-    till.flushed = [];
-    till.unmarked = [];
-    till.held = new Set();
-    till.terms = freshTerms();
+    world.ledger = world.store.ledger;
+    world.peer = scriptedRail();
+    world.time = skippedTime();
+    world.gateOpen = true;
+    world.reachable = true;
+    world.connections = 0;
+    world.onStoreLoss = 'deliver';
+    world.unclaimed = [];
+    world.flushed = [];
+    world.unmarked = [];
+    world.held = new Set();
+    world.terms = freshTerms();
   });
 
   const leases = {
     hold: ({ payId }: PaymentRecord): Lease => {
-      till.held.add(payId);
-      return { drop: () => void till.held.delete(payId) };
+      world.held.add(payId);
+      return { drop: () => void world.held.delete(payId) };
     },
     releaseAll: async (): Promise<void> => undefined,
   };
   const journal = (): Journal => {
-    const call = { requestId: till.terms.requestId, resourceId: till.terms.resourceId, adapter: 'http' } as const;
-    return openJournal(call, { push: (event) => void till.flushed.push(event), withdraw: () => [] });
+    const call = { requestId: world.terms.requestId, resourceId: world.terms.resourceId, adapter: 'http' } as const;
+    return openJournal(call, { push: (event) => void world.flushed.push(event), withdraw: () => [] });
   };
   const reserveBackend = async (): Promise<HeldConnection | undefined> => {
-    if (!till.reachable) return undefined;
-    till.connections += 1;
+    if (!world.reachable) return undefined;
+    world.connections += 1;
     return {
       exchange: async () => {
         throw new Error('nothing is delivered here');
       },
       release: () => {
-        till.connections -= 1;
+        world.connections -= 1;
       },
     };
   };
-  const order = (changes: Partial<SettlementRequest> = {}): SettlementRequest => {
+  const requestWith = (changes: Partial<SettlementRequest> = {}): SettlementRequest => {
     const opened = journal();
     opened.record('resource.requested');
     return {
-      terms: till.terms,
+      terms: world.terms,
       refusal: undefined,
       left: new AbortController().signal,
       journal: opened,
       repeatable: true,
       backendTimeoutMs: 10_000,
       elapsedMs: () => 1,
-      gateOpen: () => till.gateOpen,
+      gateOpen: () => world.gateOpen,
       reserveBackend,
       ...changes,
     };
   };
-  const settler = (through = till.ledger) => {
-    const { peer, onStoreLoss, time } = till;
-    const onUnclaimed = ({ payId }: { readonly payId: string }): void => void till.unclaimed.push(payId);
+  const settler = (through = world.ledger) => {
+    const { peer, onStoreLoss, time } = world;
+    const onUnclaimed = ({ payId }: { readonly payId: string }): void => void world.unclaimed.push(payId);
     return createSettler({ ledger: through, rail: peer.rail, leases, onStoreLoss, onUnclaimed, time });
   };
-  const take = (
+  const settleOnce = (
     changes?: Partial<SettlementRequest>,
-    through = till.ledger,
+    through = world.ledger,
     joined = false,
-  ): Promise<SettlementResult> => settler(through).take(order(changes), joined);
-  /** A sale that must be one. */
+  ): Promise<SettlementResult> => settler(through).settle(requestWith(changes), joined);
+  /** One attempt that must end with a payment. */
   const pay = async (changes?: Partial<SettlementRequest>): Promise<Paid> => {
-    const sale = await take(changes);
-    if (sale.kind !== 'paid') throw new Error(`expected a payment, got ${sale.kind}`);
-    return sale;
+    const result = await settleOnce(changes);
+    if (result.kind !== 'paid') throw new Error(`expected a payment, got ${result.kind}`);
+    return result;
   };
-  const desk = (through = till.ledger): DeliveryRecorder =>
+  const recorder = (through = world.ledger): DeliveryRecorder =>
     createDeliveryRecorder(
       through,
       KEEP_ANSWER_MS,
@@ -151,13 +153,13 @@ export function tillOfEachTest() {
         unwritten: ({ err }) => {
           throw err;
         },
-        unmarked: ({ payId }) => void till.unmarked.push(payId),
+        unmarked: ({ payId }) => void world.unmarked.push(payId),
       },
-      till.time,
+      world.time,
     );
   const facts = ({ lease }: Pick<Paid, 'lease'>, more: Partial<DeliveryFacts> = {}): DeliveryFacts => ({
-    requestId: till.terms.requestId,
-    callId: till.terms.callId,
+    requestId: world.terms.requestId,
+    callId: world.terms.callId,
     backendStatus: 200,
     durationMs: 1,
     journal: journal(),
@@ -165,51 +167,47 @@ export function tillOfEachTest() {
     answer: undefined,
     ...more,
   });
+  const deliver = ({ record: paid, lease }: Paid, more?: Partial<DeliveryFacts>): Promise<void> =>
+    recorder().delivered(paid, facts({ lease }, more));
+  const failDelivery = (
+    { record: paid, lease }: Pick<Paid, 'record' | 'lease'>,
+    more: Partial<DeliveryFacts & Undelivered> = {},
+  ): Promise<void> => recorder().undelivered(paid, { ...facts({ lease }), ...FAILED, ...more });
   const later = (ms: number): void => {
-    till.clock += ms;
+    world.clock += ms;
   };
-  const record = (): Promise<PaymentRecord | undefined> => till.ledger.read(till.terms.payId);
+  const record = (): Promise<PaymentRecord | undefined> => world.ledger.read(world.terms.payId);
   const state = async (): Promise<string | undefined> => (await record())?.state;
   const types = async (): Promise<readonly string[]> =>
-    (await till.store.feed.page({ limit: 100 })).events.map(({ type }) => type).toReversed();
-  const receipts = async (): Promise<readonly Receipt[]> => (await till.store.receipts.page({ limit: 100 })).receipts;
+    (await world.store.feed.page({ limit: 100 })).events.map(({ type }) => type).toReversed();
+  const countOf = async (type: string): Promise<number> => (await types()).filter((one) => one === type).length;
+  const flushedTypes = (): readonly string[] => world.flushed.map(({ type }) => type);
+  const receipts = async (): Promise<readonly Receipt[]> => (await world.store.receipts.page({ limit: 100 })).receipts;
   /** The ledger with some methods replaced. */
-  const broken = (methods: Partial<PaymentLedger>): PaymentLedger => ({
-    reserve: (command) => till.ledger.reserve(command),
-    advance: (command) => till.ledger.advance(command),
-    note: (command) => till.ledger.note(command),
-    renew: (claim, leaseMs) => till.ledger.renew(claim, leaseMs),
-    discard: (...command) => till.ledger.discard(...command),
-    read: (payId) => till.ledger.read(payId),
-    kept: (payId) => till.ledger.kept(payId),
-    due: (limit) => till.ledger.due(limit),
-    ...methods,
-  });
+  const broken = (methods: Partial<PaymentLedger>): PaymentLedger => ({ ...world.ledger, ...methods });
   const silent = async (): Promise<never> => {
     throw new StoreError('gone');
   };
-  return Object.assign(till, {
-    ...{
-      leases,
-      journal,
-      reserveBackend,
-      order,
-      settler,
-      take,
-      pay,
-      desk,
-      facts,
-      later,
-      record,
-      state,
-      types,
-      receipts,
-    },
-    ...{ broken, silent },
+  /** The store answers that it certainly wrote nothing. */
+  const away = async (): Promise<never> => {
+    throw new StoreError(new Error('no connection'), false);
+  };
+  return Object.assign(world, {
+    ...{ leases, journal, reserveBackend, requestWith, settler, settleOnce, pay },
+    ...{ recorder, facts, deliver, failDelivery, later, record, state, broken, silent, away },
+    ...{ types, countOf, flushedTypes, receipts },
   });
 }
 
-/** Terms of seven units that nobody has used before, valid from noon. */
+/** What a 402 would state. */
+export function refusalIn(result: SettlementResult): unknown {
+  assert.ok(result.kind === 'refused', `${result.kind} is no refusal`);
+  assert.ok(SafeToRechallenge.is(result.owed));
+  const { reason, phase, recorded } = result.owed;
+  return { reason, phase, recorded };
+}
+
+/** Fresh terms of seven units, valid from noon. */
 export function freshTerms(): ReturnType<typeof sampleTerms> {
   const proof = { payload: { payload: {} }, signedBy: 'account' } as unknown as Proof;
   return {

@@ -1,13 +1,38 @@
+/**
+ * What became of a mandate check, as events of the call and as its errors: `authorize` uses it
+ * before the settlement, `payment-mandate.ts` after it.
+ */
+
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
+import type { Journal } from '../../events/journal.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { Purchase } from '../../mandates/ap2/model/purchase.ts';
 import { REASONS, type Reason } from '../../mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../../mandates/ap2/model/verdict.ts';
 import { ADVICE } from '../../mandates/ap2/verify/advice.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
-import type { ResolvedCall } from '../call.ts';
+import type { StoredMandate } from '../../mandates/stored-mandate.ts';
+import type { ResolvedCall, UsedMandate } from '../call.ts';
 
 const METHOD = 'ap2';
+
+/** Records an accepted mandate in the call's journal, by its ids alone (ap2 12). */
+export function recordVerified(journal: Journal, { mode, issuer, mandateId, reference }: AcceptedMandate): void {
+  journal.record('authorization.verified', {
+    status: 'ok',
+    data: { method: METHOD, mode, issuer, mandateId, reference },
+  });
+}
+
+/** What the gateway's own receipt states about a mandate. */
+export function mandateSummary({
+  reference,
+  mandateIssuer,
+  checkoutIssuer,
+  checkoutId,
+}: Pick<StoredMandate, 'reference' | 'mandateIssuer' | 'checkoutIssuer' | 'checkoutId'>): UsedMandate['summary'] {
+  return { method: METHOD, reference, metadata: { mandateIssuer, checkoutIssuer, checkoutId } };
+}
 
 /**
  * The answer to a refused mandate: the error of the reason (ap2 8), a signed receipt of the refusal
@@ -57,8 +82,7 @@ export function unauthorized(
 /** A mandate that is right and cannot be used now. */
 export function usedUp(
   { reference, referenceSdHash, issuer }: AcceptedMandate,
-  why: { readonly reason: Reason; readonly cause?: unknown },
+  { reason, cause }: { readonly reason: Reason; readonly cause?: unknown },
 ): RefusedMandate {
-  const { reason, cause } = why;
   return { kind: 'refused', reason, reference: { reference, referenceSdHash }, issuer, cause };
 }

@@ -14,11 +14,11 @@ import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { type Chance, chanceOf } from '../../../verification/chaos/sim/chance.ts';
 import { startRedis } from '../../support/redis.ts';
 import { HASH, PAID, SPENT } from './scripted-rail.ts';
-import { freshTerms, NOON_MS, tillOfEachTest } from './till.ts';
+import { freshTerms, NOON_MS, worldOfEachTest } from './world.ts';
 
 /**
  * Orders that are tried on each store; more with `ORDERS=1000 node --test
- * spec/payments/settlement/books-in-any-order.spec.ts`.
+ * spec/payments/settlement/receipts-after-store-loss.spec.ts`.
  */
 const ORDERS = Number(process.env['ORDERS'] ?? 25);
 /** Payments that the store forgot. */
@@ -75,41 +75,41 @@ function shuffled<T>(items: readonly T[], draw: Chance): readonly T[] {
     .map(({ item }) => item);
 }
 
-describe('after a loss of the store, whoever comes first', () => {
-  const till = tillOfEachTest();
+describe('after a loss of the store, in any order of calls', () => {
+  const world = worldOfEachTest();
 
   /**
    * Lets the chain be searched, more than once, while buyers come, in an order of its own; then the
-   * book.
+   * receipts.
    */
-  async function booksAfter(seed: number, store: Store, payments: readonly Payment[]): Promise<readonly Receipt[]> {
+  async function receiptsAfter(seed: number, store: Store, payments: readonly Payment[]): Promise<readonly Receipt[]> {
     const draw = chanceOf(seed);
     const rebuild = async ({ shown }: Payment): Promise<void> => {
       await store.receipts.add([receiptFromChain(shown, CHAIN, [], new Date())]);
     };
     const collecting = new Map<string, Paid>();
     const come = async ({ terms }: Payment): Promise<void> => {
-      till.peer.script.verify = async () => SPENT;
-      till.peer.script.reconcile = async () => PAID;
-      const sale = await till.take({ terms }, store.ledger);
-      assert.equal(sale.kind, 'paid');
-      if (sale.kind === 'paid') collecting.set(terms.payId, sale);
+      world.peer.script.verify = async () => SPENT;
+      world.peer.script.reconcile = async () => PAID;
+      const result = await world.settleOnce({ terms }, store.ledger);
+      assert.equal(result.kind, 'paid');
+      if (result.kind === 'paid') collecting.set(terms.payId, result);
     };
     const leave = async ({ terms, fate }: Payment): Promise<void> => {
       const paid = collecting.get(terms.payId) ?? assert.fail();
-      const facts = till.facts(paid, { requestId: terms.requestId });
-      if (fate === 'delivered') await till.desk(store.ledger).delivered(paid.record, facts);
+      const facts = world.facts(paid, { requestId: terms.requestId });
+      if (fate === 'delivered') await world.recorder(store.ledger).delivered(paid.record, facts);
       else {
         const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: false };
-        await till.desk(store.ledger).undelivered(paid.record, { ...facts, ...failed });
+        await world.recorder(store.ledger).undelivered(paid.record, { ...facts, ...failed });
       }
     };
-    // The two steps of a visit have an order, everything else has none.
+    // The two steps of a purchase have an order, everything else has none.
     const queues = payments.map((payment) => {
-      const visit = payment.fate === 'never' ? [] : [come, leave];
-      const kinds = shuffled([...Array.from({ length: 3 }, () => 'search'), ...visit.map(() => 'visit')], draw);
+      const purchase = payment.fate === 'never' ? [] : [come, leave];
+      const kinds = shuffled([...Array.from({ length: 3 }, () => 'search'), ...purchase.map(() => 'purchase')], draw);
       return kinds.map((kind) => {
-        const step = kind === 'search' ? rebuild : (visit.shift() ?? rebuild);
+        const step = kind === 'search' ? rebuild : (purchase.shift() ?? rebuild);
         return () => step(payment);
       });
     });
@@ -123,8 +123,8 @@ describe('after a loss of the store, whoever comes first', () => {
   }
 
   /** What must be equal in every order: the times of writing are not. */
-  function essence(book: readonly Receipt[]) {
-    return book
+  function essence(found: readonly Receipt[]) {
+    return found
       .map(({ id, delivered, payment, metadata }) => {
         const { replayKey: key, amount, payer, externalReference, status } = payment ?? assert.fail('not of a payment');
         return { key, id, delivered, amount, payer, externalReference, status, recovered: metadata?.recovered };
@@ -137,30 +137,30 @@ describe('after a loss of the store, whoever comes first', () => {
     let expected: ReturnType<typeof essence> | undefined;
     for (let seed = 1; seed <= ORDERS; seed += 1) {
       const store = await openStore();
-      const book = await booksAfter(seed, store, payments);
-      assert.equal(book.length, PAYMENTS, `order ${seed}: a receipt a payment`);
-      const found = essence(book);
+      const found = await receiptsAfter(seed, store, payments);
+      assert.equal(found.length, PAYMENTS, `order ${seed}: a receipt a payment`);
+      const essential = essence(found);
       for (const { terms, fate } of payments) {
         const own =
-          found.find(({ key }) => key === terms.payId) ?? assert.fail(`order ${seed}: a payment has no receipt`);
+          essential.find(({ key }) => key === terms.payId) ?? assert.fail(`order ${seed}: a payment has no receipt`);
         assert.equal(own.delivered, fate === 'delivered');
         if (fate !== 'never') assert.equal(own.id, terms.receiptId);
       }
-      expected ??= found;
-      assert.deepEqual(found, expected, `order ${seed}`);
+      expected ??= essential;
+      assert.deepEqual(essential, expected, `order ${seed}`);
       const owed = await store.receipts.page({ limit: 500, delivered: false });
       assert.equal(owed.receipts.length, payments.filter(({ fate }) => fate !== 'delivered').length);
       await store.close();
     }
   }
 
-  it('a payment has one receipt, and the books are equal, in SQLite', () =>
+  it('a payment has one receipt, and the receipts are equal, in SQLite', () =>
     everyOrder(async () => {
       const limits = { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 };
       return openSqliteStore({ path: ':memory:', limits, now: () => NOON_MS });
     }));
 
-  it('a payment has one receipt, and the books are equal, in Redis', async () => {
+  it('a payment has one receipt, and the receipts are equal, in Redis', async () => {
     const redis = await startRedis();
     let merchants = 0;
     try {

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { GatewayError } from '../../../src/errors.ts';
+import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
+import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
+import type { AnsweredCall, FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
+import { settle } from '../../../src/pipeline/middleware/settle.ts';
+import { StoreError } from '../../../src/store/port/store.ts';
+import { ACCEPTED, EXPIRED, free, OFFERS, PAY_ID, passed, proven, scriptedMandates } from '../calls.ts';
+
+const record = { payId: 'p', state: 'settled', settledAt: 1, changedAt: 1, receiptId: 'receipt' } as PaymentRecord;
+const lease = { drop: () => undefined };
+const kept = { status: 200, headers: {}, body: Buffer.from('{}') };
+const paid = { kind: 'paid', record, lease, kept: undefined, held: undefined } as const;
+const refusedBefore = { kind: 'refused', owed: SafeToRechallenge.unreserved('insufficient_funds') } as const;
+const worthless = { ...record, state: 'refused', evidence: 'expired', reason: 'expired' } as PaymentRecord;
+const refusedOnChain = { kind: 'refused', owed: SafeToRechallenge.refused(worthless, true) } as const;
+
+/** How a call leaves the middleware after a result of its settlement. */
+async function settled(result: SettlementResult | Error, call = proven()) {
+  const requests: SettlementRequest[] = [];
+  const settler = {
+    settle: async (request: SettlementRequest) => {
+      requests.push(request);
+      if (result instanceof Error) throw result;
+      return result;
+    },
+  };
+  const gate = { accepting: () => true, reserveBackend: async () => undefined };
+  const middleware = settle(OFFERS, settler, gate, scriptedMandates(ACCEPTED).mandates);
+  const { went, error } = await passed(middleware, call.res);
+  return { went, error, request: requests[0], call: call.call(), written: call.written };
+}
+
+describe('the settlement of a call', () => {
+  it('paid: funded, with the record and its lease; the proof goes no further', async () => {
+    const { went, call, request } = await settled(paid);
+    assert.deepEqual([went, call.stage, 'payment' in call], [true, 'funded', false]);
+    const { funding } = call as FundedCall;
+    assert.ok(funding.kind === 'paid');
+    assert.deepEqual([funding.record, funding.lease, funding.response.success], [record, lease, true]);
+    assert.deepEqual([request?.terms.payId, request?.refusal, request?.repeatable], [PAY_ID, undefined, true]);
+  });
+
+  it('paid, with an answer that an earlier attempt kept: answered', async () => {
+    const { went, call } = await settled({ ...paid, kept });
+    assert.deepEqual([went, call.stage, (call as AnsweredCall).keptBefore], [true, 'answered', true]);
+  });
+
+  it('replayed: the kept answer with its own annotations, marked unless the call had waited for it', async () => {
+    for (const joined of [false, true]) {
+      const { went, written } = await settled({
+        kind: 'replayed',
+        record: { ...record, requestId: 'first' },
+        kept,
+        joined,
+      });
+      const [status, { payment, replayed }] = written[0] as [
+        number,
+        { payment: { requestId: string }; replayed: boolean },
+      ];
+      assert.deepEqual([went, status, payment.requestId, replayed], [false, 200, 'first', !joined]);
+    }
+  });
+
+  it('refused: 402', async () => {
+    const { went, written } = await settled(refusedBefore);
+    assert.equal(went, false);
+    assert.match(JSON.stringify(written), /^\[\["402".*insufficient_funds/);
+  });
+
+  it('refused, of a collecting call: its first refusal and never 402', async () => {
+    const otherwise = new GatewayError('RESOURCE_NOT_FOUND');
+    const before = { stage: 'received' };
+    const agreed = OFFERS.get('report');
+    const result = await settled(refusedBefore, proven({ collecting: { agreed, before, otherwise } }));
+    assert.deepEqual([result.error, result.call, result.written], [otherwise, before, []]);
+  });
+
+  const ERRORS: readonly (readonly [SettlementResult, code: string, details: object, annotated: boolean])[] = [
+    [{ kind: 'in_flight' }, 'PAYMENT_REPLAYED', { state: 'in_flight' }, false],
+    [{ kind: 'failed', record, retryable: true }, 'BACKEND_ERROR', { state: 'undelivered' }, true],
+    [{ kind: 'conflict' }, 'IDEMPOTENCY_CONFLICT', {}, false],
+    [{ kind: 'spent', state: 'delivered', record }, 'PAYMENT_REPLAYED', { state: 'delivered' }, false],
+    [{ kind: 'uncertain', record, cause: 0 }, 'PAYMENT_SETTLEMENT_FAILED', { settlementUncertain: true }, true],
+    [{ kind: 'unavailable', cause: 'c' }, 'PAYMENT_PROVIDER_UNAVAILABLE', {}, false],
+    [
+      { kind: 'postponed', reason: 'backend_unreachable', cause: 'c' },
+      'GATEWAY_BUSY',
+      { reason: 'backend_unreachable' },
+      false,
+    ],
+    [{ kind: 'crowded' }, 'GATEWAY_BUSY', {}, false],
+    [{ kind: 'gone' }, 'GATEWAY_BUSY', {}, false],
+    [{ kind: 'gate_closed' }, 'GATEWAY_BUSY', {}, false],
+  ];
+  for (const [result, code, details, annotated] of ERRORS)
+    it(`${result.kind}: ${code}${annotated ? ', with what is known of the money' : ''}`, async () => {
+      const { went, error, call } = await settled(result);
+      assert.deepEqual([went, error?.code], [false, code]);
+      assert.partialDeepStrictEqual(error?.details ?? {}, details);
+      assert.equal((call as ProvenCall).annotations?.payment !== undefined, annotated);
+    });
+
+  it('spent on another purchase: nothing of that is shown', async () => {
+    const { error } = await settled({ kind: 'spent', state: 'used', record });
+    assert.deepEqual(error?.details, { state: 'used' });
+  });
+
+  it('of a store that is silent: STORAGE_ERROR', async () => {
+    assert.equal((await settled(new StoreError('gone'))).error?.code, 'STORAGE_ERROR');
+  });
+
+  it('of a free call is not begun', async () => {
+    const { went, request } = await settled(paid, free());
+    assert.deepEqual([went, request], [true, undefined]);
+  });
+});
+
+describe('the mandate of a settlement', () => {
+  it('goes with the terms, and the answer has the receipt for it', async () => {
+    const call = proven({ mandated: { kind: 'accepted', mandate: ACCEPTED } });
+    const { request } = await settled(paid, call);
+    assert.match(request?.terms.mandate ?? '', /"reference":"leaf"/);
+    const admitted = { ...record, requestId: 'r', mandate: request?.terms.mandate } as PaymentRecord;
+    const again = proven({ mandated: { kind: 'accepted', mandate: ACCEPTED } });
+    const funded = (await settled({ ...paid, record: admitted }, again)).call as FundedCall;
+    assert.equal(funded.authorization?.receipt, 'accepted leaf r no payment');
+  });
+
+  it('refused, and no record that answers: 403, and the connection to the backend was not asked for', async () => {
+    const call = proven({ mandated: { kind: 'unneeded', refused: EXPIRED } });
+    const owed = SafeToRechallenge.discarded({ kind: 'gone' }, 'checkout_expired');
+    const { error, request, written } = await settled({ kind: 'refused', owed }, call);
+    assert.deepEqual([request?.refusal, error?.code, written], ['checkout_expired', 'AUTHORIZATION_INVALID', []]);
+  });
+});
+
+describe('what only one payment may buy', () => {
+  const ENDS: readonly (readonly [SettlementResult | Error, end: string])[] = [
+    [paid, 'kept'],
+    [{ kind: 'replayed', record, kept, joined: false }, 'kept'],
+    [{ kind: 'uncertain', record, cause: 0 }, 'kept'],
+    [{ kind: 'failed', record, retryable: false }, 'kept'],
+    [{ kind: 'spent', state: 'delivered', record }, 'kept'],
+    [{ kind: 'spent', state: 'used' }, 'nothing'],
+    [refusedBefore, 'nothing'],
+    [refusedOnChain, 'worthless'],
+    [{ kind: 'in_flight' }, 'nothing'],
+    [new StoreError('gone'), 'nothing'],
+  ];
+  for (const [result, end] of ENDS)
+    it(`${result instanceof Error ? 'a silent store' : result.kind}: ${end}`, async () => {
+      const steps: string[] = [];
+      const exclusive = {
+        claim: async () => void steps.push('claim'),
+        end: async (how: string) => void steps.push(how),
+      };
+      await settled(result, proven({ exclusive }));
+      assert.deepEqual(steps, ['claim', end]);
+    });
+
+  it('is not settled for when another payment has it', async () => {
+    const taken = new GatewayError('PAYMENT_REPLAYED');
+    const exclusive = { claim: () => Promise.reject(taken), end: async () => assert.fail('it was never claimed') };
+    const { error, request } = await settled(paid, proven({ exclusive }));
+    assert.deepEqual([error, request], [taken, undefined]);
+  });
+});

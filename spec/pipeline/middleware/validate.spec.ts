@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { PreparedCall } from '../../../src/pipeline/call.ts';
+import { validate } from '../../../src/pipeline/middleware/validate.ts';
+import type { FindCollectable } from '../../../src/pipeline/steps/collecting.ts';
+import { callAt, passed, RESOURCE } from '../calls.ts';
+
+const PROBLEMS = [{ path: '$.city', message: 'is missing', keyword: 'required' }];
+const request = { method: 'GET', path: '/report?city=a', headers: {}, body: undefined };
+const taking = (prepared: object) => ({ resource: { ...RESOURCE, prepare: () => prepared } });
+
+describe('the input of a call', () => {
+  it('valid: the call has the stripped input and the whole backend request', async () => {
+    const call = callAt('resolved', taking({ ok: true, input: { city: 'a' }, request }));
+    assert.equal((await passed(validate(), call.res)).went, true);
+    const { stage, input, request: built } = call.call<PreparedCall>();
+    assert.deepEqual([stage, input, built], ['prepared', { city: 'a' }, request]);
+  });
+
+  it('invalid: an error that lists the problems', async () => {
+    const call = callAt('resolved', taking({ ok: false, problems: PROBLEMS }));
+    const { went, error } = await passed(validate(), call.res);
+    assert.deepEqual([went, error?.code, error?.details], [false, 'INPUT_INVALID', { errors: PROBLEMS }]);
+    assert.equal(call.call().stage, 'resolved');
+  });
+
+  it('invalid, with a purchase to collect: goes on with what that was', async () => {
+    const prepared = { stage: 'prepared' };
+    const collect = (async (_call, otherwise) => {
+      assert.equal(otherwise.code, 'INPUT_INVALID');
+      return prepared;
+    }) as FindCollectable;
+    const call = callAt('resolved', taking({ ok: false, problems: PROBLEMS }));
+    const { went } = await passed(validate(collect), call.res);
+    assert.deepEqual([went, call.call()], [true, prepared]);
+  });
+
+  it('of a collecting call is not checked again', async () => {
+    const call = callAt('prepared', { resource: { ...RESOURCE, prepare: () => assert.fail('checked') } });
+    assert.equal((await passed(validate(), call.res)).went, true);
+  });
+});

@@ -1,0 +1,98 @@
+/**
+ * The mandate of a paid call, as `settle` needs it: what it adds to the settlement request, when a
+ * settlement failed for it alone, and which mandate the answer names.
+ */
+
+import type { GatewayError } from '../../errors.ts';
+import type { Journal } from '../../events/journal.ts';
+import type { AcceptedMandate, RefusedMandate } from '../../mandates/ap2/model/verdict.ts';
+import type { MandateService } from '../../mandates/mandate-service.ts';
+import { readStoredMandate, storedMandate } from '../../mandates/stored-mandate.ts';
+import type { PaymentRecord, PaymentTerms } from '../../payments/ledger/ledger.ts';
+import type { SettlementResult } from '../../payments/settlement/settlement-request.ts';
+import type { Agreed } from '../../payments/x402/wire/offers.ts';
+import type { ProvenCall, UsedMandate } from '../call.ts';
+import { mandateSummary, recordVerified, unauthorized, usedUp } from './mandate-outcome.ts';
+import { paidPurchase } from './mandate-purchase.ts';
+
+/** The mandate of one paid call; of a call that needs none, it adds nothing. */
+export interface PaymentMandate {
+  /** Its use, which is reserved with the payment. */
+  readonly terms: Pick<PaymentTerms, 'mandate'>;
+  /** What the checks of proof and mandate have against a new settlement. */
+  readonly refusal: string | undefined;
+  /** The journal of the call. The mandate is recorded with the first event of its payment. */
+  readonly journal: Journal;
+  /** The error of a settlement that failed for the mandate alone; undefined for all others. */
+  failureOf(result: SettlementResult): GatewayError | undefined;
+  /** The mandate that a payment was admitted with, for the answer to this call. */
+  usedFor(record: PaymentRecord): UsedMandate | undefined;
+}
+
+/** `mandates` is undefined where no mandates are accepted. */
+export function paymentMandate(call: ProvenCall, agreed: Agreed, mandates: MandateService | undefined): PaymentMandate {
+  return {
+    ...addedBy(call),
+    failureOf(result) {
+      const refused = refusedMandate(call, result);
+      if (refused === undefined) return undefined;
+      if (mandates === undefined) throw new Error('a mandate was refused where none is accepted');
+      return unauthorized(call, mandates, paidPurchase(call, agreed), refused);
+    },
+    usedFor: (record) => usedMandate(call, record, mandates),
+  };
+}
+
+function addedBy({ mandated, refusal, journal }: ProvenCall): Pick<PaymentMandate, 'terms' | 'refusal' | 'journal'> {
+  if (mandated === undefined) return { terms: {}, refusal, journal };
+  if (mandated.kind === 'unneeded') return { terms: {}, refusal: refusal ?? mandated.refused.reason, journal };
+  const { mandate } = mandated;
+  return { terms: { mandate: storedMandate(mandate) }, refusal, journal: announcing(journal, mandate) };
+}
+
+function refusedMandate({ mandated, refusal }: ProvenCall, result: SettlementResult): RefusedMandate | undefined {
+  if (mandated?.kind === 'accepted' && result.kind === 'mandate_used') return usedUp(mandated.mandate, result);
+  if (mandated?.kind !== 'unneeded' || refusal !== undefined || result.kind !== 'refused') return undefined;
+  // The record that would have answered is gone, so the mandate was needed after all. Nothing is
+  // wrong with the payment: no 402.
+  const { phase, reason } = result.owed;
+  return phase === 'verify' && reason === mandated.refused.reason ? mandated.refused : undefined;
+}
+
+function usedMandate(
+  { mandated }: ProvenCall,
+  record: PaymentRecord,
+  mandates: MandateService | undefined,
+): UsedMandate | undefined {
+  const stored = record.mandate === undefined ? undefined : readStoredMandate(record.mandate);
+  if (stored === undefined || mandated === undefined) return undefined;
+  const presented = mandated.kind === 'accepted' ? mandated.mandate : mandated.refused.reference;
+  // Another mandate was not used up by this payment, and with other disclosures it is not the one
+  // that was checked.
+  const { reference, referenceSdHash } = stored;
+  const isSame = presented?.reference === reference && presented.referenceSdHash === referenceSdHash;
+  const { requestId: id, transaction } = record;
+  const order = transaction === undefined ? { id } : { id, transaction };
+  return {
+    summary: mandateSummary(stored),
+    receipt: isSame ? mandates?.accepted(presented, order) : undefined,
+  };
+}
+
+/**
+ * Records the mandate right before the first event of the payment. Where an earlier attempt made
+ * all of those, this mandate admitted nothing.
+ */
+function announcing(journal: Journal, mandate: AcceptedMandate): Journal {
+  let announced = false;
+  return {
+    ...journal,
+    record(type, facts) {
+      if (!announced && type.startsWith('payment.')) {
+        announced = true;
+        recordVerified(journal, mandate);
+      }
+      journal.record(type, facts);
+    },
+  };
+}
