@@ -1,4 +1,4 @@
-import { type BackendConnection, createExchange } from '../../src/backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../../src/backend/backend-connection.ts';
 import {
   BackendError,
   type BackendFailure,

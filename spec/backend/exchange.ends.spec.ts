@@ -4,8 +4,8 @@ import { connect, createServer, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { createExchange } from '../../src/backend/backend-connection.ts';
 import { CONNECT_TIMEOUT_MS } from '../../src/backend/backend-socket.ts';
-import { createExchange } from '../../src/backend/exchange.ts';
 import { call, GET, LIMITS, POST, withMerchant } from './call.ts';
 import { answer, type Script } from './raw-backend.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type BackendConnection, createExchange } from '../../src/backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../../src/backend/backend-connection.ts';
 import { call, GET, POST, withMerchant } from './call.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 

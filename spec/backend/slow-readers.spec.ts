@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { type BackendConnection, createExchange } from '../../src/backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../../src/backend/backend-connection.ts';
 import { FAIR_BYTES_A_MS, HOLD_GRACE_MS, SlowReader } from '../../src/backend/slow-readers.ts';
 import type { BackendAnswer, BackendError } from '../../src/backend/types.ts';
 

@@ -5,7 +5,7 @@ import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
 import { JUDGED_FIELDS } from '../adapters/acp/request.ts';
 import { withoutIds } from '../adapters/acp/routes.ts';
-import { createExchange } from '../backend/exchange.ts';
+import { createExchange } from '../backend/backend-connection.ts';
 import type { Exchange } from '../backend/types.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
 import { createSessions } from '../checkouts/sessions.ts';

@@ -1,5 +1,5 @@
+import { type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
 import type { ReachListener } from '../backend/circuit-breaker.ts';
-import { type WatchedBackend, watchBackend } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';

@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express';
-import type { WatchedBackend } from '../backend/exchange.ts';
+import type { WatchedBackend } from '../backend/backend-connection.ts';
 import type { BackendRequest } from '../backend/types.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { type EventSink, type Journal, openJournal } from '../events/journal.ts';
