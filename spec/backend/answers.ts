@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { BackendFailure } from '../../src/backend/types.ts';
+import type { BackendFailure } from '../../src/backend/exchange.ts';
 
 /** The cap that the rows are written for, bytes. */
 export const CAP_BYTES = 1_000;

@@ -4,7 +4,7 @@ import {
   type BackendFailure,
   type BackendRequest,
   type ExchangeLimits,
-} from '../../src/backend/types.ts';
+} from '../../src/backend/exchange.ts';
 import { type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
 /** What a caller of the exchange got in the end. */

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BackendError, type BackendFailure } from '../../src/backend/types.ts';
+import { BackendError, type BackendFailure } from '../../src/backend/exchange.ts';
 import { call, GET, LIMITS, withMerchant } from './call.ts';
 import { answer } from './raw-backend.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, validateHeaderValue } from 'node:http';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import type { ReceivedHeaders } from '../../src/backend/exchange.ts';
 import { PAID_CACHE_CONTROL, relayedHeaders } from '../../src/backend/header-policy.ts';
-import type { ReceivedHeaders } from '../../src/backend/types.ts';
 import { GET, LIMITS, withMerchant } from './call.ts';
 import { answer } from './raw-backend.ts';
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type WatchedBackend, watchBackend } from '../../src/backend/backend-connection.ts';
 import { SILENCES_TO_OPEN } from '../../src/backend/circuit-breaker.ts';
-import type { BackendRequest, ExchangeLimits, HeldConnection } from '../../src/backend/types.ts';
+import type { BackendRequest, ExchangeLimits, HeldConnection } from '../../src/backend/exchange.ts';
 import { call, GET, type Got, POST } from './call.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 

@@ -6,7 +6,7 @@ import { acpDiscovery } from '../adapters/acp/discovery.ts';
 import { JUDGED_FIELDS } from '../adapters/acp/request.ts';
 import { withoutIds } from '../adapters/acp/routes.ts';
 import { createExchange } from '../backend/backend-connection.ts';
-import type { Exchange } from '../backend/types.ts';
+import type { Exchange } from '../backend/exchange.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
 import { createSessions } from '../checkouts/sessions.ts';
 import { type AcpSettings, longestTimeoutMs } from '../checkouts/settings.ts';

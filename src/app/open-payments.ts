@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { WatchedBackend } from '../backend/backend-connection.ts';
-import type { BackendRequest } from '../backend/types.ts';
+import type { BackendRequest } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { type EventSink, type Journal, openJournal } from '../events/journal.ts';
 import type { MandateService } from '../mandates/mandate-service.ts';

@@ -14,9 +14,9 @@ import {
   UNWATCHED,
 } from './circuit-breaker.ts';
 import { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
+import { BackendError, type Exchange, type ReserveBackend } from './exchange.ts';
 import { createReservations, type ReserveRefusal } from './reservations.ts';
 import { SlowReaders } from './slow-readers.ts';
-import { BackendError, type Exchange, type ReserveBackend } from './types.ts';
 
 /**
  * Belongs to no client: what happens to a client's connection cannot reach the merchant's call.

@@ -3,7 +3,6 @@ import type { Dispatcher } from 'undici';
 import { type Connection, SocketUser } from './backend-socket.ts';
 import { type Health, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
-import { SlowReader, type SlowReaders } from './slow-readers.ts';
 import {
   type BackendAnswer,
   BackendError,
@@ -11,7 +10,8 @@ import {
   type BackendRequest,
   type ExchangeLimits,
   type ReceivedHeaders,
-} from './types.ts';
+} from './exchange.ts';
+import { SlowReader, type SlowReaders } from './slow-readers.ts';
 
 /**
  * How much of an answer waits here for a slow reader before the merchant is asked to wait, bytes.

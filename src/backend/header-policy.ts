@@ -1,6 +1,6 @@
 import type { Channel } from '../events/event.ts';
+import type { ReceivedHeaders } from './exchange.ts';
 import { validTraceparent, validTracestate } from './trace-context.ts';
-import type { ReceivedHeaders } from './types.ts';
 
 /**
  * What the merchant is told about a call. Nothing here is copied from the caller but a valid trace

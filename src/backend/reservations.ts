@@ -2,8 +2,8 @@ import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import type { Connection } from './backend-socket.ts';
 import { type CircuitBreaker, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
+import type { Exchange, HeldConnection, ReserveBackend } from './exchange.ts';
 import type { SlowReaders } from './slow-readers.ts';
-import type { Exchange, HeldConnection, ReserveBackend } from './types.ts';
 
 /**
  * How long a call waits for a place among the sockets, milliseconds; connecting has a deadline of

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import { BackendError } from '../../../src/backend/types.ts';
+import { BackendError } from '../../../src/backend/exchange.ts';
 import type { GatewayError } from '../../../src/errors.ts';
 import type { DeliveryFacts, DeliveryRecorder, Undelivered } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { MAX_KEPT_BYTES } from '../../../src/payments/ledger/ledger.ts';

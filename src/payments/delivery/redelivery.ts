@@ -1,5 +1,11 @@
+import {
+  type BackendAnswer,
+  BackendError,
+  type BackendFailure,
+  classify,
+  type Exchange,
+} from '../../backend/exchange.ts';
 import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
-import { type BackendAnswer, BackendError, type BackendFailure, classify, type Exchange } from '../../backend/types.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { Journal } from '../../events/journal.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';

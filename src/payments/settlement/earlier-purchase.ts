@@ -1,4 +1,4 @@
-import type { BackendRequest } from '../../backend/types.ts';
+import type { BackendRequest } from '../../backend/exchange.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';

@@ -1,4 +1,4 @@
-import type { HeldConnection, ReserveBackend } from '../../backend/types.ts';
+import type { HeldConnection, ReserveBackend } from '../../backend/exchange.ts';
 import type { Journal } from '../../events/journal.ts';
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';

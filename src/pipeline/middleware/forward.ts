@@ -1,6 +1,6 @@
 import type { RequestHandler, Response } from 'express';
+import { BackendError, type BackendRequest, classify, type Exchange } from '../../backend/exchange.ts';
 import { backendHeaders } from '../../backend/header-policy.ts';
-import { BackendError, type BackendRequest, classify, type Exchange } from '../../backend/types.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import { backendIdempotencyKey } from '../../payments/settlement/terms.ts';
 import { passed } from '../../payments/steps.ts';

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
+import type { BackendAnswer } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
-import type { BackendAnswer } from '../../backend/types.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../../payments/ledger/ledger.ts';
 
 /** What was collected: nothing when the answer broke off, or when it is too large. */

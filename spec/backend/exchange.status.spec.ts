@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { classify } from '../../src/backend/types.ts';
+import { classify } from '../../src/backend/exchange.ts';
 
 describe('what a status of the merchant means', () => {
   for (const [statuses, relayStatuses, kind] of [
