@@ -55,7 +55,7 @@ export interface ListenerParts {
   readonly closing?: () => boolean;
   readonly onRefused: RefusalListener;
   /** Answers what is not let in, before Express sees it. */
-  readonly door?: LoadShedder;
+  readonly loadShedder?: LoadShedder;
   readonly maxConnections?: number;
   readonly silentMs?: number;
   /**
@@ -71,7 +71,7 @@ export interface ListenerParts {
  * so that Express need not change them for every request, which is what makes it slow.
  */
 export function createListener(parts: ListenerParts): Listener {
-  const { app, closing = () => false, onRefused, door = () => false } = parts;
+  const { app, closing = () => false, onRefused, loadShedder: door = () => false } = parts;
   const standstill = new Standstill();
   const connections = new Connections(onRefused, standstill);
   leaveInOrder(app, connections, closing);
