@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
-import express, { type RequestHandler } from 'express';
-import { plainExpress } from '../../../src/app/ingress-guards.ts';
+import type { RequestHandler } from 'express';
+import { plainExpress } from '../../../src/app/plain-express.ts';
 import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../../../src/server/http/framing.ts';
 import { identify } from '../../../src/server/http/request-id.ts';
@@ -26,7 +26,7 @@ export async function openCounter(
   bounds: Pick<ListenerParts, 'maxConnections' | 'silentMs' | 'headersTimeout' | 'connectionsCheckingInterval'> = {},
 ): Promise<Counter> {
   const served: string[] = [];
-  const app = plainExpress(express());
+  const app = plainExpress();
   app.use(identify(), checkFraming(), ...layers);
   app.use(function serve(req, res) {
     served.push(`${req.method} ${req.url}`);

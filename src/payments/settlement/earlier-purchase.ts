@@ -49,7 +49,7 @@ const METHODS: readonly BackendRequest['method'][] = ['GET', 'POST', 'PUT', 'DEL
 export type FindEarlier = (call: Unserved) => Promise<EarlierPurchase | undefined>;
 
 /** What replay keys and addresses of resources are made of. */
-export interface EarlierScope {
+interface EarlierScope {
   readonly chainId: number;
   readonly asset: string;
   readonly publicBaseUrl: string;

@@ -3,21 +3,18 @@ import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { afterEach, describe, it } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { type BypassWatch, type Exposure, podAddresses, watchBypass } from '../../src/sidecar/bypass.ts';
+import { type Exposure, podAddresses, watchExposure } from '../../src/sidecar/exposure.ts';
 
-/**
- * Stands for the pod's own address: also loopback, but not the one that a careful merchant listens
- * on.
- */
+/** Stands for the pod's own address: loopback too, but not where a careful backend listens. */
 const POD = '127.0.0.2';
 
-describe('the way round the gateway', () => {
+describe('the watch over the exposed backend', () => {
   const opened: { close(): unknown }[] = [];
   afterEach(() => {
     for (const one of opened.splice(0)) one.close();
   });
 
-  async function merchant(host: string, port = 0): Promise<{ readonly server: Server; readonly port: number }> {
+  async function backend(host: string, port = 0): Promise<{ readonly server: Server; readonly port: number }> {
     const server = createServer((socket) => socket.on('error', () => undefined));
     opened.push(server);
     server.listen(port, host);
@@ -25,11 +22,11 @@ describe('the way round the gateway', () => {
     return { server, port: (server.address() as { port: number }).port };
   }
 
-  /** A watch whose looks are told, and what it said so far. */
+  /** A watch whose looks are counted, and what it reported so far. */
   function watching(port: number, addresses: readonly string[] = [POD]) {
     const changes: (Exposure | undefined)[] = [];
     let looks = 0;
-    const watch: BypassWatch = watchBypass({
+    const watch = watchExposure({
       port,
       everyMs: 20,
       onChange: (exposure) => changes.push(exposure),
@@ -39,7 +36,7 @@ describe('the way round the gateway', () => {
       },
     });
     opened.push(watch);
-    /** A look begins when the one before is over: its connections take no 20 ms here. */
+    /** Two more looks: a connection takes less than 20 ms here, so the first of them has ended. */
     const looked = async (): Promise<void> => {
       const before = looks;
       while (looks < before + 2) await new Promise((resolve) => setImmediate(resolve));
@@ -47,28 +44,35 @@ describe('the way round the gateway', () => {
     return { watch, changes, looked };
   }
 
-  it('a merchant that listens on loopback only is not exposed', async () => {
-    const { port } = await merchant('127.0.0.1');
+  /** What a watch with the usual pause between its looks reports first. */
+  function firstFound(port: number, addresses: readonly string[]): Promise<Exposure | undefined> {
+    return new Promise((resolve) => {
+      opened.push(watchExposure({ port, addresses: () => addresses, onChange: resolve }));
+    });
+  }
+
+  it('does not report a backend that listens on loopback only', async () => {
+    const { port } = await backend('127.0.0.1');
     const { watch, changes, looked } = watching(port);
     await looked();
     assert.deepEqual([watch.exposure(), changes], [undefined, []]);
   });
 
-  it('a merchant that listens on an address of the pod is, is told of once, and again when it is put right', async () => {
-    const { server, port } = await merchant(POD);
+  it('reports a backend on an address of the pod once, and again when it listens there no longer', async () => {
+    const { server, port } = await backend(POD);
     const { watch, changes, looked } = watching(port, ['127.0.0.3', POD]);
     await looked();
     await looked();
     assert.deepEqual(watch.exposure(), { address: POD, port });
     server.close();
     await looked();
-    await merchant('127.0.0.1', port);
+    await backend('127.0.0.1', port);
     await looked();
     assert.deepEqual(watch.exposure(), undefined);
     assert.deepEqual(changes, [{ address: POD, port }, undefined]);
   });
 
-  it('the addresses of the pod are those that are not loopback, link-local ones with their link', () => {
+  it('tries the addresses of the pod that are not loopback, link-local ones with their link', () => {
     const of = (address: string, internal: boolean, scopeid?: number) => ({
       ...{ address, internal, netmask: '', mac: '', cidr: null },
       ...(scopeid === undefined ? { family: 'IPv4' as const } : { family: 'IPv6' as const, scopeid }),
@@ -80,29 +84,24 @@ describe('the way round the gateway', () => {
     assert.deepEqual(podAddresses(interfaces), ['10.1.2.3', 'fd00::1', 'fe80::1%eth0']);
   });
 
-  it('looks at once, and not only after a minute', async () => {
-    const { port } = await merchant(POD);
-    const found = await new Promise<Exposure | undefined>((resolve) => {
-      opened.push(watchBypass({ port, addresses: () => [POD], onChange: resolve }));
-    });
-    assert.deepEqual(found, { address: POD, port });
+  it('looks at start, not only after a minute', async () => {
+    const { port } = await backend(POD);
+    assert.deepEqual(await firstFound(port, [POD]), { address: POD, port });
   });
 
-  it('an address that never answers is given up after 300 ms, and hides no other', async () => {
+  it('gives up an address that never answers after 300 ms, and still finds another one', async () => {
     const { port, close } = await deaf(POD);
     opened.push({ close });
-    await merchant('127.0.0.3', port);
+    await backend('127.0.0.3', port);
     const at = performance.now();
-    const found = await new Promise<Exposure | undefined>((resolve) => {
-      opened.push(watchBypass({ port, addresses: () => [POD, '127.0.0.3'], onChange: resolve }));
-    });
+    const found = await firstFound(port, [POD, '127.0.0.3']);
     const waited = performance.now() - at;
     assert.deepEqual(found, { address: '127.0.0.3', port });
     assert.ok(waited >= 290 && waited < 1_000, `${waited} ms`);
   });
 });
 
-/** Listens, accepts nobody, and has its queue full: further connections wait for ever. */
+/** Listens, accepts nothing and has its queue full: further connections wait for ever. */
 async function deaf(host: string): Promise<{ readonly port: number; close(): void }> {
   const thread = new Worker(
     `const { createServer } = require('node:net');
