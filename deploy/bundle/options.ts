@@ -1,3 +1,5 @@
+/** The options of the bundle: `rolldown.config.ts` and the specs build the image's one file with them. */
+
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { InputOptions, OutputOptions } from 'rolldown';
