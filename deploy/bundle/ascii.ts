@@ -1,4 +1,4 @@
-/** The bundler plugin that spells comments in ASCII, which halves the memory of the bundle's text. */
+/** The bundler plugin that spells comments in ASCII, which halves the memory of the bundle. */
 
 import type { Plugin } from 'rolldown';
 import { parseSync } from 'rolldown/utils';

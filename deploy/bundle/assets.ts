@@ -1,4 +1,4 @@
-/** Bundler plugins that turn the files read beside the sources into literals, so that one file is enough. */
+/** Bundler plugins that put the files which modules read into the bundle, as literals. */
 
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
@@ -7,7 +7,7 @@ import type { Plugin } from 'rolldown';
 /** Text files that modules read beside themselves; `.js` is code of the console page. */
 const TEXT_ASSETS = new Set(['.lua', '.html', '.css', '.js', '.svg', '.sql', '.txt']);
 
-/** `readFileSync(new URL('./x.lua', import.meta.url), 'utf8')`, the one spelling that is inlined. */
+/** `readFileSync(new URL('./x.lua', import.meta.url), 'utf8')`: no other spelling is inlined. */
 const TEXT_READ =
   /\breadFileSync\(\s*new URL\(\s*(['"])(\.{1,2}\/[^'"]+)\1\s*,\s*import\.meta\.url\s*,?\s*\)\s*,\s*(?:(['"])utf-?8\3|\{\s*encoding:\s*(['"])utf-?8\4\s*,?\s*\})\s*,?\s*\)/g;
 

@@ -1,4 +1,4 @@
-/** The options of the bundle: `rolldown.config.ts` and the specs build the image's one file with them. */
+/** The options of the bundle, the one file of the image, for `rolldown.config.ts` and the specs. */
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-/** Bundler plugins for what the bundle needs of its machine: the version of Node, and no other package. */
+/** Bundler plugins that check what the bundle runs on: a new enough Node, and no other package. */
 
 import { isBuiltin } from 'node:module';
 import type { OutputBundle, Plugin } from 'rolldown';
@@ -42,7 +42,7 @@ function asConstant(binding: Binding, builtin: string): string {
   return imported === 'default' ? `const ${local} = ${builtin};` : `const { ${imported}: ${local} } = ${builtin};`;
 }
 
-/** `import fs, { a as b } from 'fs'` as constants, so that the guard runs before anything is linked. */
+/** `import fs, { a as b } from 'fs'` as constants, so that the guard runs before linking. */
 function asConstants(statement: ImportStatement, index: number): string {
   const builtin = `$builtin${index}`;
   const source = `const ${builtin} = process.getBuiltinModule(${JSON.stringify(statement.source.value)});`;

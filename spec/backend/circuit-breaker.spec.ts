@@ -49,7 +49,7 @@ describe('the breaker', () => {
     assert.equal(breaker.state, 'open');
     assert.deepEqual(told, ['refused']);
     assert.deepEqual(breaker.opened, { refused: 1, silent: 0 });
-    assert.equal(breaker.mute, false);
+    assert.equal(breaker.unresponsive, false);
   });
 
   it('opens with the third silence in a row; an answer in between begins the count anew', () => {
@@ -59,7 +59,7 @@ describe('the breaker', () => {
     assert.equal(breaker.state, 'closed');
     silences(1);
     assert.equal(breaker.state, 'open');
-    assert.equal(breaker.mute, true);
+    assert.equal(breaker.unresponsive, true);
     assert.deepEqual(told, ['silent']);
   });
 
@@ -161,13 +161,13 @@ describe('the breaker', () => {
     hears = async () => {
       throw new Unanswered('no answer to the probe');
     };
-    await breaker.look();
+    await breaker.tryNow();
     assert.deepEqual(told, ['silent']);
-    assert.equal(breaker.mute, true);
+    assert.equal(breaker.unresponsive, true);
   });
 
   it('looks that meet share one trial', async () => {
-    await Promise.all([breaker.look(), breaker.look(), breaker.look()]);
+    await Promise.all([breaker.tryNow(), breaker.tryNow(), breaker.tryNow()]);
     assert.equal(trials, 1);
   });
 

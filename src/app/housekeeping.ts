@@ -1,4 +1,4 @@
-/** Keeps the store within its bounds in the background, and reports at `/metrics` and in the log. */
+/** Keeps the store within its bounds in the background, and reports what was dropped. */
 
 import type { TrimmedReceipts } from '../receipts/receipt.ts';
 import type { Store } from '../store/port/store.ts';
@@ -14,7 +14,7 @@ const PAUSE_MS = 20;
 const COUNT_DEADLINE_MS = 300;
 
 interface Housekeeping {
-  /** Ends it, and logs what was dropped since the last line. Resolves when no step runs any more. */
+  /** Ends it and logs what was dropped since the last line. Resolves when no step runs. */
   stop(): Promise<void>;
 }
 

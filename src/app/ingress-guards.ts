@@ -1,4 +1,4 @@
-/** Opens what bounds callers at the entrance of the gateway: rate limits and counts of wrong tokens. */
+/** Opens what bounds callers at the entrance: rate limits and counts of wrong tokens. */
 
 import type { RequestHandler } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';

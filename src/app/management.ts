@@ -1,4 +1,4 @@
-/** The second listener of a gateway, for its pod and its operators: probes, metrics and the drain. */
+/** The app of the second listener, for the pod and its operators: probes, metrics, the drain. */
 
 import type { Express } from 'express';
 import { errorHandler, type FailureListener } from '../pipeline/middleware/error-handler.ts';

@@ -1,4 +1,4 @@
-/** Mounts the enabled adapters: HTTP, MCP and A2A before the middleware of a purchase, ACP by itself. */
+/** Mounts the enabled adapters: HTTP, MCP and A2A before the purchase middleware, ACP alone. */
 
 import type { Express, RequestHandler } from 'express';
 import release from '../../package.json' with { type: 'json' };

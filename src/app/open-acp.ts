@@ -1,4 +1,4 @@
-/** Opens the checkout service of a gateway that serves ACP: its adapter, claims, backend and metrics. */
+/** Opens the checkout service where ACP is enabled: its adapter, claims, backend and metrics. */
 
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import { acpAdapter, acpFailures } from '../adapters/acp/adapter.ts';

@@ -1,6 +1,6 @@
-import { type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
-/** Opens the backend of a gateway behind its circuit breaker; its state goes to the log and to `/metrics`. */
+/** Opens the backend behind its circuit breaker; shows its state in the log and at `/metrics`. */
 
+import { type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
 import type { ReachListener } from '../backend/circuit-breaker.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Log } from '../telemetry/log/log.ts';

@@ -1,4 +1,4 @@
-/** What both apps of a gateway have in common: an Express without extras, and their last handler. */
+/** What both apps of a gateway share: a bare Express, and the handler of unknown routes. */
 
 import express, { type Express } from 'express';
 import { GatewayError } from '../errors.ts';

@@ -1,4 +1,4 @@
-/** Shows at `/metrics` what a process knows of itself beside its calls; nothing is measured here. */
+/** Shows at `/metrics` what a process knows of itself beside its calls. */
 
 import release from '../../package.json' with { type: 'json' };
 import type { EventStream } from '../operator/api/stream.ts';

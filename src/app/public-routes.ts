@@ -1,4 +1,4 @@
-/** Mounts what everyone may read: the list of resources, the discovery document, the public keys. */
+/** Mounts what everyone may read: the list of resources, the discovery document, public keys. */
 
 import type { Express } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
@@ -38,7 +38,7 @@ export function mountPublicRoutes(
 /** What the gateway signs with. */
 type SigningSettings = Pick<GatewayConfig, 'protocols' | 'authorization'>;
 
-/** Every key that the agent card, checkouts and receipts may be signed with, each under its own id. */
+/** The keys of the agent card, of checkouts and of receipts, each under its own id. */
 function publicKeys({ protocols: { a2a }, authorization: { ap2 } }: SigningSettings): readonly PublicJwk[] {
   const card = a2a.enabled && a2a.signingKey !== undefined ? readSigningKey(a2a.signingKey) : undefined;
   const checkouts = ap2 === undefined ? [] : checkoutKeysOf(ap2.checkout).trusted;

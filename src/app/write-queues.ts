@@ -42,7 +42,7 @@ export function openWriteQueues(
 /** Between two log lines losses are only counted: a line for each would fill the log. */
 const DROPS_A_LINE = 1_000;
 
-/** Logs that entries wait, once for each time the store is away, and logs and counts the lost ones. */
+/** Logs once that entries wait for a store that is away; counts and logs those that are lost. */
 function lossReports(log: Log, metrics: Metrics, what: 'event' | 'receipt') {
   return {
     onError: (cause: unknown) => log.warn({ err: cause }, `${what}s wait for the store`),

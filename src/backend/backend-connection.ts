@@ -1,3 +1,8 @@
+/**
+ * Opens the way to one backend: http-proxy-middleware as the frame, undici as the transport, and
+ * for the backend of resources a circuit breaker with connections held before money moves.
+ */
+
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { type LookupFunction, Socket } from 'node:net';
 import { createProxyMiddleware, type Plugin } from 'http-proxy-middleware';
@@ -18,59 +23,9 @@ import { BackendError, type Exchange, type ReserveBackend } from './exchange.ts'
 import { createReservations, type ReserveRefusal } from './reservations.ts';
 import { SlowReaders } from './slow-readers.ts';
 
-/**
- * Belongs to no client: what happens to a client's connection cannot reach the merchant's call.
- * Never connected.
- */
-const NO_CLIENT = new Socket();
-
-/** A request that came from no socket, with the exchange it stands for. */
-class DetachedRequest<Cargo> extends IncomingMessage {
-  readonly cargo: Cargo;
-
-  constructor(cargo: Cargo) {
-    super(NO_CLIENT);
-    this.cargo = cargo;
-    // The real path was built and checked before the call was priced; here it would only be parsed
-    // once more.
-    this.url = '/';
-    this.method = 'GET';
-  }
-}
-
-/**
- * http-proxy-middleware in capture mode: created once with a fixed target and none of its own
- * plugins, it carries each cargo over a detached request/response pair to `transport`, which takes
- * the place of its `node:http` transport. So every channel gets the merchant's answer as a value,
- * and no header, redirect or error page of the middleware can reach a caller.
- */
-function createFrame<Cargo>(
-  target: URL,
-  transport: (cargo: Cargo) => void,
-): (cargo: Cargo, refused: (cause: unknown) => void) => void {
-  const plugin: Plugin = (proxy) => {
-    // The passes of httpxy have no names. Should a later version name them, this throws at start.
-    proxy.before('web', '', (request) => {
-      if (!(request instanceof DetachedRequest)) throw new TypeError('only detached requests enter the frame');
-      transport(request.cargo);
-      return true;
-    });
-    // Failures also come through `next`; without a listener the emitter would throw them a second
-    // time.
-    proxy.on('error', () => {});
-  };
-  const middleware = createProxyMiddleware({ target, ejectPlugins: true, selfHandleResponse: true, plugins: [plugin] });
-  return (cargo, refused) => {
-    const request = new DetachedRequest(cargo);
-    // `next` is called only when the middleware did not take the request.
-    middleware(request, new ServerResponse(request), refused).catch(refused);
-  };
-}
-
 /** Most sockets to one backend origin (contract 3). */
 const MAX_BACKEND_SOCKETS = 256;
 
-/** The way to a merchant. */
 export interface BackendConnection {
   readonly exchange: Exchange;
   /** Exchanges whose last byte has not come yet, those in the queue included. */
@@ -84,13 +39,10 @@ export interface BackendConnection {
   abort(): Promise<void>;
 }
 
-/**
- * The way to a merchant whose state is known, so that no money is taken for what he cannot deliver
- * (contract 4.6).
- */
+/** A backend whose state is known, so that no money is taken while it is away (contract 4.6). */
 export interface WatchedBackend extends BackendConnection {
   readonly reserve: ReserveBackend;
-  /** What is known of the merchant, for readiness and metrics. */
+  /** What is known of the backend, for readiness and metrics. */
   facts(): BackendFacts;
 }
 
@@ -104,12 +56,8 @@ interface BackendFacts {
   readonly held: number;
 }
 
-/** Where the merchant is and how he is spoken to. */
 interface ExchangeOptions {
-  /**
-   * Scheme, host and port of the backend; redirects are never followed, so nothing else is ever
-   * contacted.
-   */
+  /** Scheme, host and port. Redirects are never followed, so nothing else is ever contacted. */
   readonly origin: string;
   readonly maxSockets?: number;
   /**
@@ -118,44 +66,42 @@ interface ExchangeOptions {
    */
   readonly resolve?: LookupFunction;
   /**
-   * False opens a connection for each exchange: a side effect must not meet a socket that the
-   * merchant closes in the same moment, where it cannot be told whether it was sent (acp 13.3).
+   * False opens a connection for each exchange: a side effect must not use a socket that the
+   * backend may be closing, because then it is not known whether it was sent (acp 13.3).
    */
   readonly reuse?: boolean;
 }
 
-/** Opens the way to one merchant: http-proxy-middleware as frame, undici as transport. */
+/** Opens the way to a backend whose state is not watched. */
 export function createExchange(options: ExchangeOptions): BackendConnection {
   const { maxSockets = MAX_BACKEND_SOCKETS } = options;
-  const { hop } = openDeps(options, maxSockets, undefined);
-  return hop;
+  return openTransport(options, maxSockets, undefined).connection;
 }
 
 /**
- * Opens the way to a merchant and watches over it: a first trial runs at once. One of the sockets
- * is the trials' own. `probe`: what may be asked of him without paying; undefined: a connection
- * that opens is all that a trial can show.
+ * Opens the way to a backend and watches its state: a first trial runs at once. One of the sockets
+ * is kept for trials. `probe`: a request that costs nothing; without it a trial can only show that
+ * a connection opens.
  */
 export function watchBackend(
   options: ExchangeOptions & { readonly probe: Probe | undefined; readonly onChange: ReachListener },
 ): WatchedBackend {
   const { maxSockets = MAX_BACKEND_SOCKETS, origin, resolve, probe, onChange } = options;
-  const trying = new Connection(origin, new BackendSocket(resolve));
-  const breaker = new CircuitBreaker(createTrial(trying, new URL(origin).host, probe), onChange);
-  const { hop, deps, sendOver } = openDeps(options, maxSockets - 1, breaker);
+  const trials = new Connection(origin, new BackendSocket(resolve));
+  const breaker = new CircuitBreaker(createTrial(trials, new URL(origin).host, probe), onChange);
+  const { connection, deps, exchangeOver } = openTransport(options, maxSockets - 1, breaker);
   const reservations = createReservations({
-    ...{ sockets: deps.sockets, pool: deps.pool, heldBack: deps.heldBack, breaker },
-    asks: probe !== undefined,
+    ...{ sockets: deps.sockets, pool: deps.pool, slowReaders: deps.slowReaders, breaker, exchangeOver },
+    canProbe: probe !== undefined,
     mostHeld: Math.floor(maxSockets / 2),
-    exchangeOver: sendOver,
   });
-  void breaker.look();
+  void breaker.tryNow();
   const stop = async (): Promise<void> => {
     breaker.stop();
-    await trying.destroy();
+    await trials.destroy();
   };
   return {
-    ...hop,
+    ...connection,
     reserve: reservations.reserve,
     facts: () => ({
       state: breaker.state,
@@ -164,45 +110,43 @@ export function watchBackend(
       held: reservations.held(),
     }),
     async close() {
-      await Promise.all([stop(), hop.close()]);
+      await Promise.all([stop(), connection.close()]);
     },
     async abort() {
-      await Promise.all([stop(), hop.abort()]);
+      await Promise.all([stop(), connection.abort()]);
     },
   };
 }
 
-function openDeps(options: ExchangeOptions, maxSockets: number, breaker: CircuitBreaker | undefined) {
+function openTransport(options: ExchangeOptions, maxSockets: number, breaker: CircuitBreaker | undefined) {
   const origin = new URL(options.origin);
   const pool = new ConnectionPool(
     maxSockets,
     () => new Connection(origin, new BackendSocket(options.resolve), options.reuse),
   );
-  // A number, not a set of hops: tables that grow and shrink with every call keep dead calls alive
-  // until a full collection.
+  // A number, not a set of exchanges: tables that grow and shrink with every call keep ended calls
+  // alive until a full collection.
   let running = 0;
-  const enter = createFrame<Passage>(origin, ({ hop, connection }) =>
-    connection.dispatch(outgoing(hop, origin.host), hop),
-  );
+  const sendFramed = createFrame(origin);
   const sockets = new SocketPoolQueue(maxSockets);
   const deps: ExchangeDeps = {
     sockets,
     pool,
     health: breaker ?? UNWATCHED,
-    mute: () => breaker?.mute === true,
-    heldBack: new SlowReaders(() => sockets.wanted),
-    send: (hop, connection) => enter({ hop, connection }, (cause) => hop.fail('transport', cause)),
+    unresponsive: () => breaker?.unresponsive === true,
+    slowReaders: new SlowReaders(() => sockets.wanted),
+    send: (exchange, connection) => sendFramed({ exchange, connection }, (cause) => exchange.fail('transport', cause)),
     ended() {
       running -= 1;
     },
   };
-  const begin = (hop: BackendExchange): ReturnType<Exchange> => {
+  const begin = (exchange: BackendExchange): ReturnType<Exchange> => {
     running += 1;
-    hop.begin();
-    return hop.answer;
+    exchange.begin();
+    return exchange.answer;
   };
   let closed: Promise<void> | undefined;
-  const hop: BackendConnection = {
+  const connection: BackendConnection = {
     exchange: (request, limits) =>
       limits.signal?.aborted
         ? Promise.reject(new BackendError('aborted', false))
@@ -211,27 +155,71 @@ function openDeps(options: ExchangeOptions, maxSockets: number, breaker: Circuit
     close: () => (closed ??= pool.close()),
     abort: () => (closed = pool.destroy()),
   };
-  const sendOver =
-    (connection: Connection, ended: () => void): Exchange =>
+  const exchangeOver =
+    (held: Connection, ended: () => void): Exchange =>
     (request, limits) => {
       const both = (): void => {
         deps.ended();
         ended();
       };
-      return begin(new BackendExchange(request, limits, { ...deps, ended: both }, connection));
+      return begin(new BackendExchange(request, limits, { ...deps, ended: both }, held));
     };
-  return { hop, deps, sendOver };
+  return { connection, deps, exchangeOver };
 }
 
-/** A hop and the connection it travels on. */
-interface Passage {
-  readonly hop: BackendExchange;
+/** An exchange and the connection that carries it. */
+interface Carried {
+  readonly exchange: BackendExchange;
   readonly connection: Connection;
 }
 
+/** Never connected: what happens to a client's connection cannot end an exchange. */
+const NO_CLIENT = new Socket();
+
+/** A request that came from no socket, with the exchange that it stands for. */
+class DetachedRequest extends IncomingMessage {
+  readonly carried: Carried;
+
+  constructor(carried: Carried) {
+    super(NO_CLIENT);
+    this.carried = carried;
+    // The real path was built and checked before the call was priced; here it would only be parsed
+    // once more.
+    this.url = '/';
+    this.method = 'GET';
+  }
+}
+
 /**
- * The request as it goes out. Host and Content-Length are ours alone, whatever the prepared headers
- * say; the body is never chunked.
+ * http-proxy-middleware in capture mode: with a fixed target and none of its own plugins, it takes
+ * a detached request/response pair, and undici's dispatch replaces its `node:http` transport. So
+ * every channel gets the backend's answer as a value, and no header, redirect or error page of the
+ * middleware can reach a caller.
+ */
+function createFrame(target: URL): (carried: Carried, refused: (cause: unknown) => void) => void {
+  const plugin: Plugin = (proxy) => {
+    // The passes of httpxy have no names. If a later version names them, this throws at start.
+    proxy.before('web', '', (request) => {
+      if (!(request instanceof DetachedRequest)) throw new TypeError('only detached requests enter the frame');
+      const { exchange, connection } = request.carried;
+      connection.dispatch(outgoing(exchange, target.host), exchange);
+      return true;
+    });
+    // Failures also come through `next`; without a listener the emitter would throw them a second
+    // time.
+    proxy.on('error', () => {});
+  };
+  const middleware = createProxyMiddleware({ target, ejectPlugins: true, selfHandleResponse: true, plugins: [plugin] });
+  return (carried, refused) => {
+    const request = new DetachedRequest(carried);
+    // `next` is called only when the middleware did not take the request.
+    middleware(request, new ServerResponse(request), refused).catch(refused);
+  };
+}
+
+/**
+ * The request as it goes out. Only the gateway sets Host and Content-Length, whatever the prepared
+ * headers say; the body is never chunked.
  */
 function outgoing({ request }: BackendExchange, host: string): Dispatcher.DispatchOptions {
   const { method, path, headers, body } = request;

@@ -1,12 +1,86 @@
+/** An exchange with the backend as its callers see it: request, bounds, answer and failure. */
+
 import type { Readable } from 'node:stream';
 
-/** What a final status of the merchant means for the caller. */
+/** A request to the backend, complete before the call is priced. `path`: from `/`, with query. */
+export interface BackendRequest {
+  readonly method: 'GET' | 'DELETE' | 'POST' | 'PUT' | 'PATCH';
+  readonly path: string;
+  /** Lower-case names, from allow-lists only. The exchange sets `host` and `content-length`. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array | undefined;
+}
+
+/** Bounds of one exchange. */
+export interface ExchangeLimits {
+  /** From connect to last byte, milliseconds, without the time that the reader holds it back. */
+  readonly timeoutMs: number;
+  /** Largest answer body, bytes. */
+  readonly maxResponseBytes: number;
+  /** How long the reader may hold the answer back, in all, milliseconds; 60,000 unless given. */
+  readonly readerHoldMs?: number;
+  /** Ends the exchange early (a free call whose client left). */
+  readonly signal?: AbortSignal;
+}
+
+/** Header fields as received: lower-case names, a repeated field as an array in order. */
+export type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** An answer, head first. `body` fails with a BackendError if it breaks, is late or too large. */
+export interface BackendAnswer {
+  readonly status: number;
+  /** Nothing of this is relayed without the allow-list of `relayedHeaders`. */
+  readonly headers: ReceivedHeaders;
+  readonly body: Readable;
+}
+
+/** Sends one request to the backend. Rejects with BackendError only. */
+export type Exchange = (request: BackendRequest, limits: ExchangeLimits) => Promise<BackendAnswer>;
+
+/** An open connection, kept for one call. Either `exchange` or `release` is called, once. */
+export interface HeldConnection {
+  /**
+   * As `Exchange`; while nothing was written it connects again and again until the deadline,
+   * whatever the method.
+   */
+  readonly exchange: Exchange;
+  /** The call does not need it. */
+  release(): void;
+}
+
+/** Opens a connection for one call. Undefined: the backend cannot be reached now. Never rejects. */
+export type ReserveBackend = () => Promise<HeldConnection | undefined>;
+
+/**
+ * Why no usable answer came: `unreachable` no connection (nothing was written), `timeout` the total
+ * deadline passed, `transport` the connection broke or the bytes were no HTTP (also 101),
+ * `response_too_large` above the cap, `aborted` by the signal.
+ */
+export type BackendFailure = 'unreachable' | 'timeout' | 'transport' | 'response_too_large' | 'aborted';
+
+export class BackendError extends Error {
+  readonly reason: BackendFailure;
+  /** False: certainly no byte of the request reached the backend; any method may be sent again. */
+  readonly requestWritten: boolean;
+  /** The status of an answer that was refused for the length it declares. */
+  readonly status: number | undefined;
+
+  constructor(reason: BackendFailure, requestWritten: boolean, cause?: unknown, status?: number) {
+    super(`backend ${reason}`, cause === undefined ? undefined : { cause });
+    this.name = 'BackendError';
+    this.reason = reason;
+    this.requestWritten = requestWritten;
+    this.status = status;
+  }
+}
+
+/** What a final status of the backend means for the caller. */
 type StatusOutcome =
   /** The answer is what was bought or asked for. */
   | { readonly kind: 'deliver' }
   /** Never followed and never relayed: its Location can name an internal host. */
   | { readonly kind: 'redirect' }
-  /** The merchant did not deliver; the caller learns the status, nothing else. */
+  /** The backend did not deliver; the caller learns the status, nothing else. */
   | { readonly kind: 'fail' };
 
 /**
@@ -19,99 +93,4 @@ export function classify(status: number, relayStatuses: readonly number[]): Stat
   if (status >= 300 && status <= 399) return { kind: 'redirect' };
   const relayed = status >= 400 && status <= 499 && status !== 402 && relayStatuses.includes(status);
   return { kind: relayed ? 'deliver' : 'fail' };
-}
-
-/**
- * A request to the merchant, complete before the call is priced. `path` starts with `/` and holds
- * the query.
- */
-export interface BackendRequest {
-  readonly method: 'GET' | 'DELETE' | 'POST' | 'PUT' | 'PATCH';
-  readonly path: string;
-  /**
-   * Lower-case names; composed from allow-lists only. `host` and `content-length` are set by the
-   * exchange.
-   */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array | undefined;
-}
-
-/** Bounds of one exchange. */
-export interface ExchangeLimits {
-  /**
-   * From connect to last byte, milliseconds; the time in which the reader holds the answer back
-   * does not count.
-   */
-  readonly timeoutMs: number;
-  /** Largest answer body, bytes. */
-  readonly maxResponseBytes: number;
-  /**
-   * How long the reader may hold the answer back, all in all, milliseconds; 60,000 unless given.
-   */
-  readonly readerHoldMs?: number;
-  /** Ends the exchange early (a free call whose client left). */
-  readonly signal?: AbortSignal;
-}
-
-/** Header fields as received: lower-case names, a repeated field as an array in order. */
-export type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
-
-/**
- * The merchant's answer, head first. `body` fails with a BackendError when the answer breaks off,
- * is too slow or too large.
- */
-export interface BackendAnswer {
-  readonly status: number;
-  /** Nothing of this is relayed without the allow-list of `relayedHeaders`. */
-  readonly headers: ReceivedHeaders;
-  readonly body: Readable;
-}
-
-/** Sends one request to the merchant. Rejects with BackendError only. */
-export type Exchange = (request: BackendRequest, limits: ExchangeLimits) => Promise<BackendAnswer>;
-
-/**
- * An open connection to the merchant, kept for one call. Either `exchange` or `release` is called,
- * once.
- */
-export interface HeldConnection {
-  /**
-   * As `Exchange`; while nothing was written it connects again and again until the deadline,
-   * whatever the method.
-   */
-  readonly exchange: Exchange;
-  /** The call does not need it. */
-  release(): void;
-}
-
-/**
- * Opens a connection for one call and keeps it. Undefined: the merchant cannot be reached now.
- * Never rejects.
- */
-export type ReserveBackend = () => Promise<HeldConnection | undefined>;
-
-/**
- * Why no usable answer came: `unreachable` no connection (nothing was written), `timeout` the total
- * deadline passed, `transport` the connection broke or the bytes were no HTTP (also 101),
- * `response_too_large` above the cap, `aborted` by the signal.
- */
-export type BackendFailure = 'unreachable' | 'timeout' | 'transport' | 'response_too_large' | 'aborted';
-
-export class BackendError extends Error {
-  readonly reason: BackendFailure;
-  /**
-   * False only when it is certain that no byte of the request reached the merchant: then any method
-   * may be sent again.
-   */
-  readonly requestWritten: boolean;
-  /** Of an answer that was refused for the length it declares: its status came all the same. */
-  readonly status: number | undefined;
-
-  constructor(reason: BackendFailure, requestWritten: boolean, cause?: unknown, status?: number) {
-    super(`backend ${reason}`, cause === undefined ? undefined : { cause });
-    this.name = 'BackendError';
-    this.reason = reason;
-    this.requestWritten = requestWritten;
-    this.status = status;
-  }
 }

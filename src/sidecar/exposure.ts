@@ -1,4 +1,4 @@
-/** Watches whether the backend can be called past the gateway; the wiring logs and shows the result. */
+/** Watches whether the backend can be called past the gateway; the wiring reports the result. */
 
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';

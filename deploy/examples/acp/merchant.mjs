@@ -3,9 +3,9 @@
  * tokens, repetitions by agents or the gateway, except that a POST with an Idempotency-Key it has
  * seen gets the same answer again: that is all a backend has to do.
  *
- * The payment token decides what happens at complete: tok_declined, tok_3ds, or a misbehaviour (once
- * a session, after the order was made): tok_hang, tok_reset, tok_broken, tok_error. Any other token
- * pays. ACP_MISBEHAVE=hang does the same for every token.
+ * The payment token decides what happens at complete: tok_declined, tok_3ds, or a misbehaviour
+ * (once a session, after the order was made): tok_hang, tok_reset, tok_broken, tok_error. Any other
+ * token pays. ACP_MISBEHAVE=hang does the same for every token.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';

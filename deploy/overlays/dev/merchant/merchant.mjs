@@ -1,4 +1,6 @@
-/** Example backend: knows nothing of agents or payments. It listens on loopback, so that only the gateway reaches it. */
+/**
+ * Example backend: knows nothing of agents or payments. On loopback only the gateway reaches it.
+ */
 import { createServer, get } from 'node:http';
 
 const PORT = 3000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { Deadline } from '../../src/backend/backend-exchange.ts';
+import { Deadline } from '../../src/backend/deadline.ts';
 
 describe('the deadline of an exchange', () => {
   let now = 0;
@@ -16,7 +16,7 @@ describe('the deadline of an exchange', () => {
     mock.restoreAll();
   });
   const begin = () =>
-    new Deadline({ merchant: 1_000, reader: 300 }, () => {
+    new Deadline({ backend: 1_000, reader: 300 }, () => {
       late += 1;
     });
   const pass = (ms: number): number => {
@@ -26,7 +26,7 @@ describe('the deadline of an exchange', () => {
   };
 
   it('is the merchant’s from the start', () => {
-    assert.equal(begin().turn, 'merchant');
+    assert.equal(begin().running, 'backend');
     assert.deepEqual([pass(999), pass(1)], [0, 1]);
   });
 
@@ -34,10 +34,10 @@ describe('the deadline of an exchange', () => {
     const deadline = begin();
     pass(600);
     deadline.handOver();
-    assert.equal(deadline.turn, 'reader');
+    assert.equal(deadline.running, 'reader');
     pass(299);
     deadline.handOver();
-    assert.equal(deadline.turn, 'merchant');
+    assert.equal(deadline.running, 'backend');
     assert.deepEqual([pass(399), pass(1)], [0, 1]);
   });
 
