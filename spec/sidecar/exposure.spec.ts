@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect, createServer, type Server } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { afterEach, describe, it } from 'node:test';
-import { Worker } from 'node:worker_threads';
 import { type Exposure, podAddresses, watchExposure } from '../../src/sidecar/exposure.ts';
+import { openDeafListener } from '../backend/deaf-listener.ts';
 
 /** Stands for the pod's own address: loopback too, but not where a careful backend listens. */
 const POD = '127.0.0.2';
@@ -90,9 +90,9 @@ describe('the watch over the exposed backend', () => {
   });
 
   it('gives up an address that never answers after 300 ms, and still finds another one', async () => {
-    const { port, close } = await deaf(POD);
-    opened.push({ close });
-    await backend('127.0.0.3', port);
+    const deaf = await openDeafListener(POD);
+    opened.push(deaf);
+    const { port } = await backend('127.0.0.3', deaf.port);
     const at = performance.now();
     const found = await firstFound(port, [POD, '127.0.0.3']);
     const waited = performance.now() - at;
@@ -100,26 +100,3 @@ describe('the watch over the exposed backend', () => {
     assert.ok(waited >= 290 && waited < 1_000, `${waited} ms`);
   });
 });
-
-/** Listens, accepts nothing and has its queue full: further connections wait for ever. */
-async function deaf(host: string): Promise<{ readonly port: number; close(): void }> {
-  const thread = new Worker(
-    `const { createServer } = require('node:net');
-     const { parentPort, workerData } = require('node:worker_threads');
-     const server = createServer().listen({ port: 0, host: workerData, backlog: 1 }, () => {
-       parentPort.postMessage(server.address().port);
-       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-     });`,
-    { eval: true, workerData: host },
-  );
-  const [port] = (await once(thread, 'message')) as [number];
-  const waiting = Array.from({ length: 4 }, () => connect(port, host).on('error', () => undefined));
-  await Promise.all(waiting.slice(0, 2).map((socket) => once(socket, 'connect')));
-  return {
-    port,
-    close() {
-      for (const socket of waiting) socket.destroy();
-      void thread.terminate();
-    },
-  };
-}
