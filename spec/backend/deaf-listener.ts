@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 /** A backlog of 1 holds two connections. */
 const FILLERS = 2;
 
-/** Listens, accepts nothing and has its queue full, so that the kernel ignores further connections. */
+/** Listens, accepts nothing and has its queue full: the kernel ignores further connections. */
 export async function openDeafListener(host: string): Promise<{ readonly port: number; close(): Promise<unknown> }> {
   const source = `
     const { parentPort, workerData: host } = require('node:worker_threads');

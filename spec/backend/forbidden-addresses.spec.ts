@@ -20,7 +20,7 @@ const ALLOWED = [
   ...['::ffff:127.0.0.1', '::ffff:10.0.0.5', '64:ff9b::10.0.0.5'],
 ];
 
-/** Resolves every name to these addresses, one list for each call; the last is for all later ones. */
+/** Resolves every name to these addresses, a list for each call; the last is for all later ones. */
 function resolver(...answers: readonly (readonly string[])[]): LookupFunction {
   let asked = 0;
   return (_name, options, callback) => {

@@ -7,9 +7,7 @@ import { after, describe, it } from 'node:test';
 import { build } from 'rolldown';
 import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
 
-/**
- * Every place where a letter may stand: names, text, templates, patterns, comments that are kept.
- */
+/** Everything that may hold a letter: names, text, templates, patterns, kept comments. */
 const LETTERS = `
 /*! Licence of Jörg Größe … 🎉 */
 /** The names in {…}. */

@@ -1,9 +1,6 @@
 import { parseAllDocuments } from 'yaml';
 
-/**
- * The parts of Kubernetes objects that the deployment specs speak about; everything else stays
- * unread.
- */
+/** The parts of Kubernetes objects that the deployment specs read. */
 export interface HttpGet {
   readonly path: string;
   readonly port: number | string;

@@ -1,6 +1,4 @@
-/**
- * One exchange with the backend as a state machine, from the queue for sockets to the last byte.
- */
+/** One exchange with the backend as a state machine, from the queue for sockets to its end. */
 
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';

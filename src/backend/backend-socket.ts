@@ -9,9 +9,7 @@ import { allowedAddresses } from './forbidden-addresses.ts';
 export const CONNECT_TIMEOUT_MS = 2_000;
 /** Largest header block of an answer, bytes of names and values. */
 const MAX_ANSWER_HEADER_BYTES = 16_384;
-/**
- * How long an idle socket is kept without a `Keep-Alive: timeout=` of the backend, milliseconds.
- */
+/** How long an idle socket is kept if the backend sends no `Keep-Alive: timeout=`, milliseconds. */
 const IDLE_SOCKET_MS = 4_000;
 /** A socket used longer ago carries no paid call, milliseconds: backends usually keep it longer. */
 const STALE_MS = 1_000;

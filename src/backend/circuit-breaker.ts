@@ -5,17 +5,13 @@ import { type Connection, ConnectLate } from './backend-socket.ts';
 
 /** So many exchanges in a row without a byte of an answer open the breaker. */
 export const SILENCES_TO_OPEN = 3;
-/**
- * How long the breaker stays open, milliseconds; each failed trial doubles it up to the longest.
- */
+/** How long the breaker stays open, milliseconds; failed trials double it up to the longest. */
 export const FIRST_PERIOD_MS = 250;
 export const LONGEST_PERIOD_MS = 2_000;
 /** The part of a period that is waited is random, so that replicas do not try at the same time. */
 const JITTER = { from: 0.75, to: 0.95 } as const;
 
-/**
- * How long a trial watches its new connection, milliseconds: it may be closed behind its accept.
- */
+/** How long a trial watches a new connection, milliseconds: it may be closed behind its accept. */
 const WATCHED_MS = 20;
 /** How long the backend may take to answer a probe, milliseconds. */
 const PROBE_TIMEOUT_MS = 1_000;

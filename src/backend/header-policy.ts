@@ -77,9 +77,7 @@ export function backendHeaders(facts: BackendHeaderFacts): Record<string, string
   return headers;
 }
 
-/**
- * The fields that an agent may see. `list`: repeated ones are joined; `single`: the first counts.
- */
+/** The fields an agent may see. `list`: repeated ones are joined; `single`: the first is taken. */
 const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
   ['content-type', 'single'],
   // For a backend that compresses although identity was asked for: without the label the agent

@@ -6,7 +6,7 @@ import { GatewayError } from '../../../src/errors.ts';
 import { advanceCall, type Call } from '../../../src/pipeline/call.ts';
 import { countUnlessPaid, rateLimit } from '../../../src/pipeline/middleware/rate-limit.ts';
 import { createTokenBuckets } from '../../../src/server/rate-limit/token-buckets.ts';
-import { openCounter } from '../../server/http/counter.ts';
+import { openBareListener } from '../../server/http/bare-listener.ts';
 import { closeOf, dial, head } from '../../server/http/raw.ts';
 
 const BURST = 3;
@@ -58,7 +58,7 @@ describe('the token of a call', () => {
         return end(res);
       };
       const layer = countUnlessPaid(conclude);
-      const counter = await openCounter([
+      const counter = await openBareListener([
         rateLimit(
           buckets,
           () => 'client',
@@ -84,7 +84,7 @@ describe('the token of a call', () => {
   it('is refused to whoever has none, who is told when to come back, and nobody behind hears of him', async () => {
     let limited = 0;
     const buckets = createTokenBuckets({ perSecond: 2, burst: 1 }, { now: () => 0 });
-    const counter = await openCounter([
+    const counter = await openBareListener([
       rateLimit(
         buckets,
         () => 'client',
