@@ -117,7 +117,7 @@ export function kubectl(): string {
   return UNPACKED;
 }
 
-/** The YAML stream of `kubectl kustomize directory`, offline. Throws with kustomize's own words. */
+/** The YAML stream of `kubectl kustomize directory`, offline. @throws kustomize's own message */
 export function kustomize(directory: string): string {
   const { status, stdout, stderr } = spawnSync(kubectl(), ['kustomize', directory], {
     encoding: 'utf8',
