@@ -101,9 +101,7 @@ function unpackFromUnstable(): void {
   for (const directory of ['lists', 'cache', archive]) rmSync(join(CACHE, directory), { recursive: true, force: true });
 }
 
-/**
- * Path of a kubectl that is new enough. @throws Error when there is none and none can be fetched
- */
+/** Path of a kubectl that is new enough. @throws Error when none is there or can be fetched */
 export function kubectl(): string {
   if (newEnough('kubectl')) return 'kubectl';
   if (existsSync(UNPACKED) && newEnough(UNPACKED)) return UNPACKED;

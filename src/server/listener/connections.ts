@@ -8,10 +8,7 @@ import { errorEnvelope, GatewayError } from '../../errors.ts';
 import type { Standstill } from '../../time/stand-still.ts';
 import { hasBody } from '../http/framing.ts';
 
-/**
- * How long a connection may outlast its last answer: a rest of an upload, a late close;
- * milliseconds.
- */
+/** How long a connection outlasts its last answer, for an upload or a late close, milliseconds. */
 const LINGER_MS = 1_000;
 
 /** Node's timeout of a request with its interval of checks, milliseconds: both may be delayed. */
