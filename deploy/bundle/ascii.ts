@@ -1,16 +1,15 @@
+/** The bundler plugin that spells comments in ASCII, which halves the memory of the bundle. */
+
 import type { Plugin } from 'rolldown';
 import { parseSync } from 'rolldown/utils';
 
-/**
- * One such character, and Node holds the whole bundle with two bytes for each: 9 MB more in every
- * process.
- */
+/** With one of them Node holds the whole bundle at two bytes a character: 9 MB more a process. */
 const BEYOND_ASCII = /[^\0-\x7f]/g;
 
 /**
- * Spells what `output.charset` leaves as it is: the characters of comments, which stay for their
- * licences. Code that must keep its spelling (a tagged template) only costs memory, so the build
- * says so and goes on.
+ * Escapes what `output.charset` leaves as it is: the characters of comments, which stay for their
+ * licences. Code that must keep its spelling (a tagged template) costs memory only, so the build
+ * warns of it.
  */
 export function asciiComments(): Plugin {
   return {

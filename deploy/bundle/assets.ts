@@ -1,21 +1,17 @@
+/** Bundler plugins that put the files which modules read into the bundle, as literals. */
+
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import type { Plugin } from 'rolldown';
 
-/**
- * Text files that source modules read beside themselves; `.js` is what a browser runs, never a
- * module of the gateway.
- */
+/** Text files that modules read beside themselves; `.js` is code of the console page. */
 const TEXT_ASSETS = new Set(['.lua', '.html', '.css', '.js', '.svg', '.sql', '.txt']);
 
-/**
- * `readFileSync(new URL('./x.lua', import.meta.url), 'utf8')`, the one spelling that the bundle
- * understands.
- */
+/** `readFileSync(new URL('./x.lua', import.meta.url), 'utf8')`: no other spelling is inlined. */
 const TEXT_READ =
   /\breadFileSync\(\s*new URL\(\s*(['"])(\.{1,2}\/[^'"]+)\1\s*,\s*import\.meta\.url\s*,?\s*\)\s*,\s*(?:(['"])utf-?8\3|\{\s*encoding:\s*(['"])utf-?8\4\s*,?\s*\})\s*,?\s*\)/g;
 
-/** Any other path relative to a module: it would point beside the bundle, where nothing is. */
+/** Any other path relative to a module: it would point beside the bundle, where no file is. */
 const RELATIVE_URL = /\bnew URL\([^)]*?\bimport\.meta\.url\b/;
 
 const OWN_SOURCE = /\.ts$/;
@@ -35,7 +31,7 @@ function inlineText(code: string, file: string, watch: (path: string) => void): 
 /**
  * Turns the text files that our modules read at start (Lua scripts, the console page) into string
  * literals, so that the bundle runs from an empty directory. A read in any other spelling stops the
- * build: it would fail only in the image.
+ * build, because it would fail in the image only.
  */
 export function textAssets(): Plugin {
   return {

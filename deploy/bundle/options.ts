@@ -1,3 +1,5 @@
+/** The options of the bundle, the one file of the image, for `rolldown.config.ts` and the specs. */
+
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { InputOptions, OutputOptions } from 'rolldown';

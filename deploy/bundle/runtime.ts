@@ -1,18 +1,17 @@
+/** Bundler plugins that check what the bundle runs on: a new enough Node, and no other package. */
+
 import { isBuiltin } from 'node:module';
 import type { OutputBundle, Plugin } from 'rolldown';
 import type { parseAst } from 'rolldown/parseAst';
 
-/** `sysexits.h` EX_CONFIG: the machine is set up wrongly, a restart will not help. */
+/** `sysexits.h` EX_CONFIG: the machine is set up wrongly, and a restart does not help. */
 export const WRONG_RUNTIME_EXIT_CODE = 78;
 
 type Ast = ReturnType<typeof parseAst>;
 type ImportStatement = Extract<Ast['body'][number], { type: 'ImportDeclaration' }>;
 type Binding = ImportStatement['specifiers'][number];
 
-/**
- * Optional at run time: absent from the image, loaded when an operator adds it. Callers catch its
- * absence.
- */
+/** Not in the image; loaded when an operator adds them. Callers catch their absence. */
 export const OPTIONAL_PACKAGES = /^(secp256k1(\/.*)?|bufferutil|utf-8-validate)$/;
 
 /** Reads `>=24.15` of package.json `engines.node` as [24, 15]. */
@@ -43,10 +42,7 @@ function asConstant(binding: Binding, builtin: string): string {
   return imported === 'default' ? `const ${local} = ${builtin};` : `const { ${imported}: ${local} } = ${builtin};`;
 }
 
-/**
- * `import fs, { a as b } from 'fs'` as constants, so that nothing is linked before the guard has
- * run.
- */
+/** `import fs, { a as b } from 'fs'` as constants, so that the guard runs before linking. */
 function asConstants(statement: ImportStatement, index: number): string {
   const builtin = `$builtin${index}`;
   const source = `const ${builtin} = process.getBuiltinModule(${JSON.stringify(statement.source.value)});`;

@@ -1,3 +1,5 @@
+/** The bundler plugin that replaces the compiling of JSON Schemas at run time by generated code. */
+
 import standaloneCode from 'ajv/dist/standalone/index.js';
 import type { Plugin } from 'rolldown';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
@@ -6,11 +8,9 @@ import { referenceTo } from '../../src/adapters/acp/validation/schemas.ts';
 import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/adapters/acp/validation/types.ts';
 import { createConfigEngine } from '../../src/config/engine.ts';
 
-/** The modules that compile. */
+/** The modules that compile schemas. */
 const COMPILED = /[\\/]src[\\/](?:adapters[\\/]acp[\\/]validation|config)[\\/]compiled\.ts$/;
-/**
- * The code of one validator or of one build of them is a module of its own: its names are its own.
- */
+/** A module of its own for each build of validators, because their generated names are the same. */
 const GENERATED = /[\\/]generated-([a-z-]+)\.js$/;
 
 // The package is CommonJS: the function is the export itself, or its `default`.

@@ -5,8 +5,8 @@ import type { TrimmedReceipts } from '../../src/receipts/receipt.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { LabelledFact } from '../../src/telemetry/metrics/metrics.ts';
 
-/** A store whose steps are given, and everything that is said of it. */
-function bed(step: () => Promise<boolean>) {
+/** Housekeeping with the steps of the test, and what it shows and logs. */
+function start(step: () => Promise<boolean>) {
   const store = openSqliteStore({ path: ':memory:', limits: { eventsMaxLength: 10, receiptsMaxLength: 10 } });
   const facts = new Map<string, LabelledFact>();
   const lines: string[] = [];
@@ -30,9 +30,9 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe('housekeeping', () => {
-  it('goes on step by step while there is more, counts what was dropped and says it once', async () => {
+  it('takes steps while there is more, counts what was dropped and logs it once', async () => {
     let steps = 0;
-    const { housekeeping, facts, lines, store, trims } = bed(async () => {
+    const { housekeeping, facts, lines, store, trims } = start(async () => {
       steps += 1;
       return steps < 3;
     });
@@ -50,9 +50,9 @@ describe('housekeeping', () => {
     await store.close();
   });
 
-  it('says at the end what nobody has said yet, and begins no further step', async () => {
+  it('logs at its end what was not logged yet, and takes no further step', async () => {
     let steps = 0;
-    const { housekeeping, lines, store, trims } = bed(async () => {
+    const { housekeeping, lines, store, trims } = start(async () => {
       steps += 1;
       return true;
     });
@@ -66,10 +66,10 @@ describe('housekeeping', () => {
     await store.close();
   });
 
-  it('says once that the store is away, and goes on when it is back', async () => {
+  it('logs once that the store is away, and continues when it is back', async () => {
     let away = true;
     let steps = 0;
-    const { housekeeping, lines, store } = bed(async () => {
+    const { housekeeping, lines, store } = start(async () => {
       steps += 1;
       if (away) throw new Error('away');
       return false;

@@ -1,13 +1,15 @@
-import { type BackendConnection, createExchange } from '../../src/backend/exchange.ts';
+/** Calls over the backend exchange and what they bring, for the specs of this folder. */
+
+import { type BackendConnection, createExchange } from '../../src/backend/backend-connection.ts';
 import {
   BackendError,
   type BackendFailure,
   type BackendRequest,
   type ExchangeLimits,
-} from '../../src/backend/types.ts';
-import { type RawBackend, rawBackend, type Script } from './raw-backend.ts';
+} from '../../src/backend/exchange.ts';
+import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
-/** What a caller of the exchange got in the end. */
+/** What a caller of the exchange gets in the end. */
 export type Got =
   | { readonly kind: 'answer'; readonly status: number; readonly body: Buffer }
   | {
@@ -21,15 +23,29 @@ export const GET: BackendRequest = { method: 'GET', path: '/reports/rome?year=20
 export const POST: BackendRequest = { method: 'POST', path: '/orders', headers: {}, body: Buffer.from('{"n":1}') };
 export const LIMITS: ExchangeLimits = { timeoutMs: 2_000, maxResponseBytes: 65_536 };
 
+/** Answers every request with 200. */
+export const answering: Script = (socket) => answer(socket);
+/** Takes requests and answers none. */
+export const silent: Script = () => {};
+
+/** A call that failed before its answer, whose request may have arrived. */
+export const lost = (reason: BackendFailure, at: 'head' | 'body' = 'head'): Got => ({
+  ...{ kind: 'failed', at, reason, requestWritten: true },
+});
+/** A call of which certainly nothing was written. */
+export const notSent = (reason: BackendFailure): Got => ({
+  ...{ kind: 'failed', at: 'head', reason, requestWritten: false },
+});
+
 /** Makes the call and reads the answer to its end. */
 export async function call(
-  hop: Pick<BackendConnection, 'exchange'>,
+  { exchange }: Pick<BackendConnection, 'exchange'>,
   request = GET,
   limits: Partial<ExchangeLimits> = {},
 ): Promise<Got> {
   let at: 'head' | 'body' = 'head';
   try {
-    const { status, body } = await hop.exchange(request, { ...LIMITS, ...limits });
+    const { status, body } = await exchange(request, { ...LIMITS, ...limits });
     at = 'body';
     const chunks: Buffer[] = [];
     for await (const chunk of body) chunks.push(chunk);
@@ -40,18 +56,25 @@ export async function call(
   }
 }
 
-/** A raw merchant and the way to it, both closed afterwards, whatever the test did. */
-export async function withMerchant(
+/** Opens a raw backend and the way to it, and closes both after the test. */
+export async function withBackend(
   script: Script,
-  test: (hop: BackendConnection, backend: RawBackend) => Promise<void>,
-  maxSockets?: number,
+  test: (connection: BackendConnection, backend: RawBackend) => Promise<void>,
+  options: { readonly maxSockets?: number; readonly reuse?: boolean } = {},
 ): Promise<void> {
   const backend = await rawBackend(script);
-  const hop = createExchange({ origin: backend.origin, ...(maxSockets === undefined ? {} : { maxSockets }) });
+  const connection = createExchange({ origin: backend.origin, ...options });
   try {
-    await test(hop, backend);
+    await test(connection, backend);
   } finally {
-    await hop.close();
+    await connection.close();
     await backend.close();
   }
+}
+
+/** An origin at which nothing listens. */
+export async function refusingOrigin(): Promise<string> {
+  const { origin, close } = await rawBackend(silent);
+  await close();
+  return origin;
 }

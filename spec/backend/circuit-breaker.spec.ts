@@ -16,40 +16,40 @@ const LATE = new ConnectLate();
 const LONGEST_PART = 0.95;
 
 describe('the breaker', () => {
-  let hears: () => ReturnType<Trial>;
+  let trial: () => ReturnType<Trial>;
   let trials: number;
-  let told: string[];
+  let changes: string[];
   let breaker: CircuitBreaker;
   afterEach(() => mock.timers.reset());
   beforeEach(() => {
     mock.timers.enable({ apis: ['setTimeout'] });
-    hears = async () => 'connected';
+    trial = async () => 'connected';
     trials = 0;
-    told = [];
+    changes = [];
     breaker = new CircuitBreaker(
       () => {
         trials += 1;
-        return hears();
+        return trial();
       },
-      (reach) => told.push(reach.reachable ? 'reachable' : reach.trouble),
+      (reach) => changes.push(reach.reachable ? 'reachable' : reach.trouble),
       () => 0.999_999,
     );
   });
   const silences = (count: number): void => {
     for (let i = 0; i < count; i += 1) breaker.silent(new Unanswered('nothing'));
   };
-  /** Trials that are under way come to their end. */
-  const rest = async (): Promise<void> => {
+  /** Lets running trials end. */
+  const settled = async (): Promise<void> => {
     for (let turns = 0; turns < 5; turns += 1) await Promise.resolve();
   };
 
-  it('opens with one refusal, and says so once', () => {
+  it('opens with one refusal, and reports it once', () => {
     breaker.unreachable(REFUSED);
     breaker.unreachable(REFUSED);
     assert.equal(breaker.state, 'open');
-    assert.deepEqual(told, ['refused']);
+    assert.deepEqual(changes, ['refused']);
     assert.deepEqual(breaker.opened, { refused: 1, silent: 0 });
-    assert.equal(breaker.mute, false);
+    assert.equal(breaker.unresponsive, false);
   });
 
   it('opens with the third silence in a row; an answer in between begins the count anew', () => {
@@ -59,8 +59,8 @@ describe('the breaker', () => {
     assert.equal(breaker.state, 'closed');
     silences(1);
     assert.equal(breaker.state, 'open');
-    assert.equal(breaker.mute, true);
-    assert.deepEqual(told, ['silent']);
+    assert.equal(breaker.unresponsive, true);
+    assert.deepEqual(changes, ['silent']);
   });
 
   it('counts a connection that is not accepted in time as a silence', () => {
@@ -74,108 +74,108 @@ describe('the breaker', () => {
     breaker.unreachable(REFUSED);
     breaker.answered();
     assert.equal(breaker.state, 'closed');
-    assert.deepEqual(told, ['refused', 'reachable']);
+    assert.deepEqual(changes, ['refused', 'reachable']);
   });
 
-  it('behind a refusal, is closed by a trial that connects', async () => {
+  it('after a refusal, is closed by a trial that connects', async () => {
     breaker.unreachable(REFUSED);
     mock.timers.tick(FIRST_PERIOD_MS);
-    await rest();
+    await settled();
     assert.deepEqual([trials, breaker.state], [1, 'closed']);
   });
 
-  it('behind silences, a connection alone brings probation: the next silence opens it again, an answer closes it', async () => {
+  it('after silences, a connection alone brings probation: one more silence opens it, an answer closes it', async () => {
     silences(SILENCES_TO_OPEN);
     mock.timers.tick(FIRST_PERIOD_MS);
-    await rest();
+    await settled();
     assert.equal(breaker.state, 'probation');
     silences(1);
     assert.equal(breaker.state, 'open');
     mock.timers.tick(2 * FIRST_PERIOD_MS);
-    await rest();
+    await settled();
     assert.equal(breaker.state, 'probation');
     breaker.answered();
     assert.equal(breaker.state, 'closed');
-    assert.deepEqual(told, ['silent', 'reachable', 'silent', 'reachable']);
+    assert.deepEqual(changes, ['silent', 'reachable', 'silent', 'reachable']);
   });
 
-  it('behind silences, is closed by a trial that is answered', async () => {
+  it('after silences, is closed by a trial that is answered', async () => {
     silences(SILENCES_TO_OPEN);
-    hears = async () => 'answered';
+    trial = async () => 'answered';
     mock.timers.tick(FIRST_PERIOD_MS);
-    await rest();
+    await settled();
     assert.equal(breaker.state, 'closed');
   });
 
   it('tries again after periods that double up to the longest, and is never slower than that', async () => {
-    hears = async () => {
+    trial = async () => {
       throw REFUSED;
     };
     breaker.unreachable(REFUSED);
     for (const period of [250, 500, 1_000, 2_000, 2_000, 2_000]) {
       const before = trials;
       mock.timers.tick(Math.floor(period * LONGEST_PART) - 1);
-      await rest();
+      await settled();
       assert.equal(trials, before, `before ${period} ms`);
       mock.timers.tick(2);
-      await rest();
+      await settled();
       assert.equal(trials, before + 1, `after ${period} ms`);
     }
-    hears = async () => 'connected';
+    trial = async () => 'connected';
     mock.timers.tick(LONGEST_PERIOD_MS);
-    await rest();
+    await settled();
     assert.equal(breaker.state, 'closed');
   });
 
   it('an answer makes the next period a short one again', async () => {
-    hears = async () => {
+    trial = async () => {
       throw REFUSED;
     };
     breaker.unreachable(REFUSED);
     for (let i = 0; i < 4; i += 1) {
       mock.timers.tick(LONGEST_PERIOD_MS);
-      await rest();
+      await settled();
     }
     breaker.answered();
     trials = 0;
     breaker.unreachable(REFUSED);
     mock.timers.tick(FIRST_PERIOD_MS);
-    await rest();
+    await settled();
     assert.equal(trials, 1);
   });
 
-  it('who was silent and now refuses is gone: a connection to his successor is enough', async () => {
+  it('after silences and a refusal, a connection is enough: the silent process is gone', async () => {
     silences(SILENCES_TO_OPEN);
-    hears = async () => {
+    trial = async () => {
       throw REFUSED;
     };
     mock.timers.tick(FIRST_PERIOD_MS);
-    await rest();
-    hears = async () => 'connected';
+    await settled();
+    trial = async () => 'connected';
     mock.timers.tick(LONGEST_PERIOD_MS);
-    await rest();
+    await settled();
     assert.equal(breaker.state, 'closed');
   });
 
-  it('a probe without an answer opens it, and a connection brings no trust then', async () => {
-    hears = async () => {
+  it('opens with a probe that is not answered', async () => {
+    trial = async () => {
       throw new Unanswered('no answer to the probe');
     };
-    await breaker.look();
-    assert.deepEqual(told, ['silent']);
-    assert.equal(breaker.mute, true);
+    await breaker.tryNow();
+    assert.deepEqual(changes, ['silent']);
+    assert.equal(breaker.unresponsive, true);
   });
 
-  it('looks that meet share one trial', async () => {
-    await Promise.all([breaker.look(), breaker.look(), breaker.look()]);
+  it('shares one trial between those who start it at the same time', async () => {
+    await Promise.all([breaker.tryNow(), breaker.tryNow(), breaker.tryNow()]);
     assert.equal(trials, 1);
   });
 
-  it('tries no more when it is stopped, whatever is said to it', async () => {
+  it('tries no more once it is stopped', async () => {
     breaker.unreachable(REFUSED);
     breaker.stop();
     mock.timers.tick(LONGEST_PERIOD_MS);
-    await rest();
+    await settled();
     assert.equal(trials, 0);
   });
 });

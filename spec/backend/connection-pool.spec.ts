@@ -5,8 +5,8 @@ import { SocketPoolQueue } from '../../src/backend/connection-pool.ts';
 
 type Step = 'come' | 'finish' | 'give up';
 
-describe('the line in front of the sockets', () => {
-  it('serves in order, never more at once than there are sockets, and loses nobody', () => {
+describe('the queue for sockets', () => {
+  it('serves in order, never more at once than there are sockets, and loses none', () => {
     const step = fc.constantFrom<Step>('come', 'come', 'finish', 'give up');
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 60 }), (sockets, steps) => {
@@ -22,7 +22,7 @@ describe('the line in front of the sockets', () => {
             lined.push(start);
             queue.take(start);
           } else if (what === 'give up') {
-            // Somebody in the middle of the line leaves; somebody who was served cannot.
+            // An exchange in the middle of the queue leaves; one that was served cannot.
             const [leaver] = lined.splice(Math.floor(lined.length / 2), 1);
             if (leaver !== undefined) assert.equal(queue.leave(leaver), true);
             if (served[0] !== undefined) assert.equal(queue.leave(served[0]), false);
@@ -30,7 +30,7 @@ describe('the line in front of the sockets', () => {
             queue.release();
           }
           assert.ok(served.length <= sockets);
-          assert.ok(lined.length === 0 || served.length === sockets, 'nobody waits beside a free socket');
+          assert.ok(lined.length === 0 || served.length === sockets, 'none waits beside a free socket');
         }
       }),
       { numRuns: 300 },

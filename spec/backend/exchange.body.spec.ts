@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BackendError, type BackendFailure } from '../../src/backend/types.ts';
-import { call, GET, LIMITS, withMerchant } from './call.ts';
+import { BackendError, type BackendFailure } from '../../src/backend/exchange.ts';
+import { answering, call, GET, LIMITS, withBackend } from './call.ts';
 import { answer } from './raw-backend.ts';
 
 const MIB = 1_048_576;
@@ -22,10 +22,10 @@ function failure(reason: BackendFailure): (thrown: unknown) => true {
 describe('the body of an answer', () => {
   it('arrives byte for byte: 5 MB of anything', async () => {
     const bytes = randomBytes(5_000_000);
-    await withMerchant(
+    await withBackend(
       (socket) => answer(socket, bytes),
-      async (hop) => {
-        const got = await call(hop, GET, { maxResponseBytes: bytes.length });
+      async (connection) => {
+        const got = await call(connection, GET, { maxResponseBytes: bytes.length });
         assert.ok(got.kind === 'answer');
         assert.ok(got.body.equals(bytes));
       },
@@ -34,17 +34,17 @@ describe('the body of an answer', () => {
 
   it('arrives byte for byte: CSV with its media type', async () => {
     const csv = 'city,price\r\n"Rome, centre",1.50\r\nKøbenhavn,2.00\r\n';
-    await withMerchant(
+    await withBackend(
       (socket) => answer(socket, csv, `${OK}content-type: text/csv; charset=utf-8`),
-      async (hop) => {
-        const { headers, body } = await hop.exchange(GET, LIMITS);
+      async (connection) => {
+        const { headers, body } = await connection.exchange(GET, LIMITS);
         assert.equal(headers['content-type'], 'text/csv; charset=utf-8');
         assert.equal(Buffer.concat(await body.toArray()).toString(), csv);
       },
     );
   });
 
-  it('holds the merchant back while the reader is slow, and loses nothing', async () => {
+  it('holds the backend back while the reader is slow, and loses nothing', async () => {
     const block = randomBytes(64 * 1_024);
     const blocks = 512;
     let sent = 0;
@@ -59,12 +59,12 @@ describe('the body of an answer', () => {
       socket.on('drain', more);
       more();
     };
-    await withMerchant(script, async (hop) => {
-      const { body } = await hop.exchange(GET, { timeoutMs: 10_000, maxResponseBytes: 64 * MIB });
-      // Nobody reads: the merchant gets stuck as soon as the buffers of both sides and of the
-      // kernel are full.
+    await withBackend(script, async (connection) => {
+      const { body } = await connection.exchange(GET, { timeoutMs: 10_000, maxResponseBytes: 64 * MIB });
+      // Without a reader the backend stops once the buffers of both sides and of the kernel are
+      // full.
       for (let before = -1; before !== sent; await pause(50)) before = sent;
-      assert.ok(sent < blocks / 2, `${sent} of ${blocks} blocks were taken from the merchant`);
+      assert.ok(sent < blocks / 2, `${sent} of ${blocks} blocks were taken from the backend`);
       assert.ok(body.readableLength <= 2 * 65_536, `${body.readableLength} bytes wait for the reader`);
       const hash = createHash('sha256');
       for await (const chunk of body) hash.update(chunk);
@@ -79,9 +79,9 @@ describe('the body of an answer', () => {
     socket.write(Buffer.alloc(32 * MIB));
   };
 
-  it('does not count the time in which a slow reader holds the merchant back', async () => {
-    await withMerchant(large, async (hop) => {
-      const { body } = await hop.exchange(GET, { timeoutMs: 1_500, maxResponseBytes: 32 * MIB });
+  it('does not count the time in which a slow reader holds the backend back', async () => {
+    await withBackend(large, async (connection) => {
+      const { body } = await connection.exchange(GET, { timeoutMs: 1_500, maxResponseBytes: 32 * MIB });
       await pause(3_000);
       let size = 0;
       for await (const chunk of body) size += chunk.length;
@@ -89,11 +89,15 @@ describe('the body of an answer', () => {
     });
   });
 
-  it('does not wait for ever for a reader who takes nothing', async () => {
-    await withMerchant(large, async (hop, backend) => {
-      const { body } = await hop.exchange(GET, { timeoutMs: 5_000, maxResponseBytes: 32 * MIB, readerHoldMs: 150 });
+  it('does not wait for ever for a reader that takes nothing', async () => {
+    await withBackend(large, async (connection, backend) => {
+      const { body } = await connection.exchange(GET, {
+        timeoutMs: 5_000,
+        maxResponseBytes: 32 * MIB,
+        readerHoldMs: 150,
+      });
       await backend.settledTo(0);
-      assert.equal(hop.inFlight(), 0);
+      assert.equal(connection.inFlight(), 0);
       await assert.rejects(body.toArray(), failure('timeout'));
     });
   });
@@ -104,27 +108,27 @@ describe('the body of an answer', () => {
     ['that would end with the connection', `${OK}connection: close\r\n\r\n`],
   ] as const) {
     it(`fails when a reset cuts a body ${rule}`, async () => {
-      let merchant: Socket | undefined;
+      let peer: Socket | undefined;
       const script = (socket: Socket): void => {
-        merchant = socket;
+        peer = socket;
         socket.write(`${head}hello`);
       };
-      await withMerchant(script, async (hop) => {
-        const { body } = await hop.exchange(GET, LIMITS);
+      await withBackend(script, async (connection) => {
+        const { body } = await connection.exchange(GET, LIMITS);
         const [first] = await once(body, 'data');
         assert.equal(first.toString(), 'hello');
-        merchant?.resetAndDestroy();
+        peer?.resetAndDestroy();
         await assert.rejects(once(body, 'end'), failure('transport'));
       });
     });
   }
 
-  it('tells of a failure that came before its reader, after the bytes that did arrive', async () => {
+  it('reports a failure that came before its reader, after the bytes that arrived', async () => {
     const script = (socket: Socket): void => {
       socket.end(`${OK}transfer-encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n`);
     };
-    await withMerchant(script, async (hop, backend) => {
-      const { body } = await hop.exchange(GET, LIMITS);
+    await withBackend(script, async (connection, backend) => {
+      const { body } = await connection.exchange(GET, LIMITS);
       await backend.settledTo(0);
       await pause(20);
       const seen: string[] = [];
@@ -142,26 +146,23 @@ describe('the body of an answer', () => {
     const script = (socket: Socket): void => {
       socket.write(`${OK}content-length: 900\r\n\r\nhello`);
     };
-    await withMerchant(script, async (hop, backend) => {
-      const { body } = await hop.exchange(GET, LIMITS);
+    await withBackend(script, async (connection, backend) => {
+      const { body } = await connection.exchange(GET, LIMITS);
       body.destroy();
-      assert.equal(hop.inFlight(), 0);
+      assert.equal(connection.inFlight(), 0);
       await backend.settledTo(0);
       assert.equal(body.errored, null);
     });
   });
 
   it('that came whole leaves its socket in the pool, read or not', async () => {
-    await withMerchant(
-      (socket) => answer(socket),
-      async (hop, backend) => {
-        const { body } = await hop.exchange(GET, LIMITS);
-        await pause(20);
-        body.destroy();
-        assert.equal(hop.inFlight(), 0);
-        assert.equal((await call(hop)).kind, 'answer');
-        assert.equal(backend.accepted(), 1);
-      },
-    );
+    await withBackend(answering, async (connection, backend) => {
+      const { body } = await connection.exchange(GET, LIMITS);
+      await pause(20);
+      body.destroy();
+      assert.equal(connection.inFlight(), 0);
+      assert.equal((await call(connection)).kind, 'answer');
+      assert.equal(backend.accepted(), 1);
+    });
   });
 });

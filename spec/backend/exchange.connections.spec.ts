@@ -2,13 +2,10 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { call, GET, POST, withMerchant } from './call.ts';
+import { answering, call, GET, lost, notSent, POST, silent, withBackend } from './call.ts';
 import { answer, type RawRequest, type Script } from './raw-backend.ts';
 
-/**
- * Answers the first request of the first connection, and does `then` to all others until one comes
- * on a later connection.
- */
+/** Answers all but later requests of the first connection, which `then` gets. */
 function firstAnswered(then: (socket: Socket, request: RawRequest) => void): Script {
   return (socket, request) => {
     if (request.connection > 1 || request.nth === 1) answer(socket, `connection ${request.connection}`);
@@ -17,38 +14,35 @@ function firstAnswered(then: (socket: Socket, request: RawRequest) => void): Scr
 }
 const reset = (socket: Socket): void => void socket.resetAndDestroy();
 
-describe('connections to the merchant', () => {
+describe('connections to the backend', () => {
   it('are reused: 500 calls in a row need no more than two, and leave no timer', async () => {
-    await withMerchant(
-      (socket) => answer(socket),
-      async (hop, backend) => {
-        for (let i = 0; i < 500; i += 1) assert.equal((await call(hop)).kind, 'answer');
-        assert.ok(backend.accepted() <= 2, `${backend.accepted()} connections`);
-        assert.equal(hop.inFlight(), 0);
-        const timers = process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout');
-        assert.ok(timers.length < 10, `${timers.length} timers`);
-      },
-    );
+    await withBackend(answering, async (connection, backend) => {
+      for (let i = 0; i < 500; i += 1) assert.equal((await call(connection)).kind, 'answer');
+      assert.ok(backend.accepted() <= 2, `${backend.accepted()} connections`);
+      assert.equal(connection.inFlight(), 0);
+      const timers = process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout');
+      assert.ok(timers.length < 10, `${timers.length} timers`);
+    });
   });
 
-  it('are opened anew when the merchant closes after every answer', async () => {
+  it('are opened anew when the backend closes after every answer', async () => {
     const script: Script = (socket) => {
       answer(socket, 'ok', 'HTTP/1.1 200 OK\r\nconnection: close');
       socket.end();
     };
-    await withMerchant(script, async (hop, backend) => {
-      for (let i = 0; i < 20; i += 1) assert.equal((await call(hop)).kind, 'answer');
+    await withBackend(script, async (connection, backend) => {
+      for (let i = 0; i < 20; i += 1) assert.equal((await call(connection)).kind, 'answer');
       await backend.settledTo(0);
       assert.equal(backend.accepted(), 20);
     });
   });
 
-  it('never outnumber the limit; who waits is served in turn', async () => {
+  it('never outnumber the limit; waiting calls are served in turn', async () => {
     const waiting: Socket[] = [];
-    await withMerchant(
+    await withBackend(
       (socket) => void waiting.push(socket),
-      async (hop, backend) => {
-        const calls = Array.from({ length: 6 }, () => call(hop));
+      async (connection, backend) => {
+        const calls = Array.from({ length: 6 }, () => call(connection));
         let served = 0;
         while (served < calls.length) {
           while (waiting.length === 0) await backend.nextRequest();
@@ -61,54 +55,54 @@ describe('connections to the merchant', () => {
         assert.ok((await Promise.all(calls)).every(({ kind }) => kind === 'answer'));
         assert.ok(backend.accepted() <= 2);
       },
-      2,
+      { maxSockets: 2 },
     );
   });
 
-  it('the wait in front of them counts against the deadline, and then nothing was written', async () => {
-    await withMerchant(
-      () => {},
-      async (hop, backend) => {
-        const first = call(hop, POST, { timeoutMs: 400 });
+  it('the wait for one counts against the deadline, and then nothing was written', async () => {
+    await withBackend(
+      silent,
+      async (connection, backend) => {
+        const first = call(connection, POST, { timeoutMs: 400 });
         await backend.nextRequest();
-        const second = await call(hop, POST, { timeoutMs: 100 });
-        assert.deepEqual(second, { kind: 'failed', at: 'head', reason: 'timeout', requestWritten: false });
+        const second = await call(connection, POST, { timeoutMs: 100 });
+        assert.deepEqual(second, notSent('timeout'));
         assert.equal((await first).kind, 'failed');
         assert.equal(backend.requests.length, 1);
-        assert.equal(hop.inFlight(), 0);
+        assert.equal(connection.inFlight(), 0);
       },
-      1,
+      { maxSockets: 1 },
     );
   });
 
-  it('that were reset while idle are replaced without the caller noticing', async () => {
-    let merchant: Socket | undefined;
+  it('that were reset while idle are replaced unseen by the caller', async () => {
+    let peer: Socket | undefined;
     const script: Script = (socket, request) => {
-      merchant = socket;
+      peer = socket;
       answer(socket, `connection ${request.connection}`);
     };
-    await withMerchant(script, async (hop, backend) => {
-      await call(hop, POST);
-      merchant?.resetAndDestroy();
+    await withBackend(script, async (connection, backend) => {
+      await call(connection, POST);
+      peer?.resetAndDestroy();
       await backend.settledTo(0);
       await pause(20);
-      const got = await call(hop, POST);
+      const got = await call(connection, POST);
       assert.equal(got.kind === 'answer' && got.body.toString(), 'connection 2');
     });
   });
 });
 
-describe('a reused connection that breaks under a request', () => {
+describe('a reused connection that breaks during a request', () => {
   for (const [rule, then] of [
     ['reset', reset],
     ['closed', (socket: Socket) => void socket.end()],
   ] as const) {
     it(`is tried once more for GET: ${rule}`, async () => {
-      await withMerchant(firstAnswered(then), async (hop, backend) => {
-        await call(hop);
+      await withBackend(firstAnswered(then), async (connection, backend) => {
+        await call(connection);
         // The library uses a socket again one turn of the event loop after its last answer.
         await new Promise(setImmediate);
-        const got = await call(hop);
+        const got = await call(connection);
         assert.equal(got.kind === 'answer' && got.body.toString(), 'connection 2');
         assert.equal(backend.requests.length, 3);
       });
@@ -121,11 +115,11 @@ describe('a reused connection that breaks under a request', () => {
     ['not after garbage', (socket: Socket) => void socket.end('garbage\r\n\r\n'), GET, 2],
   ] as const) {
     it(`is not tried again: ${rule}`, async () => {
-      await withMerchant(firstAnswered(then), async (hop, backend) => {
-        await call(hop);
+      await withBackend(firstAnswered(then), async (connection, backend) => {
+        await call(connection);
         await new Promise(setImmediate);
-        const got = await call(hop, request);
-        assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'transport', requestWritten: true });
+        const got = await call(connection, request);
+        assert.deepEqual(got, lost('transport'));
         assert.equal(backend.requests.length, sent);
       });
     });
@@ -136,11 +130,11 @@ describe('a reused connection that breaks under a request', () => {
       if (connection === 1 && nth === 1) answer(socket);
       else reset(socket);
     };
-    await withMerchant(script, async (hop, backend) => {
-      await call(hop);
+    await withBackend(script, async (connection, backend) => {
+      await call(connection);
       await new Promise(setImmediate);
-      const got = await call(hop);
-      assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'transport', requestWritten: true });
+      const got = await call(connection);
+      assert.deepEqual(got, lost('transport'));
       assert.deepEqual(
         backend.requests.map(({ connection, nth }) => `${connection}.${nth}`),
         ['1.1', '1.2', '2.1'],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { call, withMerchant } from './call.ts';
+import { call, withBackend } from './call.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 
@@ -23,8 +23,8 @@ describe('an answer on the wire', () => {
           }
           if (frame === 'close') socket.end();
         };
-        await withMerchant(script, async (hop) => {
-          const got = await call(hop);
+        await withBackend(script, async (connection) => {
+          const got = await call(connection);
           assert.ok(got.kind === 'answer', JSON.stringify(got));
           assert.ok(got.body.equals(whole));
         });
@@ -47,10 +47,10 @@ describe('an answer on the wire', () => {
           socket.write(head);
           socket.end(noise);
         };
-        await withMerchant(script, async (hop, backend) => {
-          const got = await call(hop);
+        await withBackend(script, async (connection, backend) => {
+          const got = await call(connection);
           assert.ok(got.kind === 'answer' || got.reason === 'transport', JSON.stringify(got));
-          assert.equal(hop.inFlight(), 0);
+          assert.equal(connection.inFlight(), 0);
           await backend.settledTo(0);
         });
       }),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { LookupFunction } from 'node:net';
 import { describe, it } from 'node:test';
-import { createExchange } from '../../src/backend/exchange.ts';
+import { createExchange } from '../../src/backend/backend-connection.ts';
+import { BackendError } from '../../src/backend/exchange.ts';
 import { allowedAddresses, isForbiddenAddress } from '../../src/backend/forbidden-addresses.ts';
-import { BackendError } from '../../src/backend/types.ts';
-import { call, POST } from './call.ts';
+import { call, notSent, POST } from './call.ts';
 import { answer, rawBackend } from './raw-backend.ts';
 
 const FORBIDDEN = [
@@ -20,10 +20,7 @@ const ALLOWED = [
   ...['::ffff:127.0.0.1', '::ffff:10.0.0.5', '64:ff9b::10.0.0.5'],
 ];
 
-/**
- * A resolver with these addresses for every name, in the order of its questions; the last is for
- * all that follow.
- */
+/** Resolves every name to these addresses, a list for each call; the last is for all later ones. */
 function resolver(...answers: readonly (readonly string[])[]): LookupFunction {
   let asked = 0;
   return (_name, options, callback) => {
@@ -35,7 +32,7 @@ function resolver(...answers: readonly (readonly string[])[]): LookupFunction {
   };
 }
 
-describe('an address of a merchant', () => {
+describe('an address of a backend', () => {
   for (const address of FORBIDDEN)
     it(`is never ${address}`, () => {
       assert.equal(isForbiddenAddress(address), true);
@@ -46,7 +43,7 @@ describe('an address of a merchant', () => {
     });
 });
 
-describe('a name of a merchant', () => {
+describe('a name of a backend', () => {
   const look = (answers: readonly string[], all: boolean): Promise<unknown> =>
     new Promise((resolve, reject) =>
       allowedAddresses(resolver(answers))('merchant.example', { all }, (error, found, family) =>
@@ -54,7 +51,7 @@ describe('a name of a merchant', () => {
       ),
     );
 
-  it('stands for its allowed addresses only', async () => {
+  it('resolves to its allowed addresses only', async () => {
     const answers = ['169.254.169.254', '127.0.0.1', 'fe80::1', '::1'];
     assert.deepEqual(await look(answers, true), [
       { address: '127.0.0.1', family: 4 },
@@ -68,15 +65,15 @@ describe('a name of a merchant', () => {
       for (const all of [true, false]) await assert.rejects(look(answers, all), { name: 'ForbiddenAddress' });
   });
 
-  it('that cannot be resolved fails as Node says it, whose resolver gives no list then', async () => {
+  it('that cannot be resolved fails with Node’s error, which comes without a list', async () => {
     const refused = new Promise((resolve, reject) =>
-      // Two dots: the system refuses it without asking anybody.
+      // Two dots: the system refuses it without a query.
       allowedAddresses()('no..merchant.example', {}, (error) => (error === null ? resolve(0) : reject(error))),
     );
     await assert.rejects(refused, { syscall: 'getaddrinfo' });
   });
 
-  it('that turns to metadata is called no more, and nothing was written: every method may be sent again', async () => {
+  it('that turns to metadata is called no more, and nothing is written: any method may be sent again', async () => {
     const backend = await rawBackend((socket) => {
       answer(socket, 'ok', 'HTTP/1.1 200 OK\r\nconnection: close');
       socket.end();
@@ -84,17 +81,16 @@ describe('a name of a merchant', () => {
     const { port } = new URL(backend.origin);
     for (const scheme of ['http', 'https']) {
       const resolve = resolver(scheme === 'http' ? ['127.0.0.1'] : ['::ffff:169.254.169.254'], ['169.254.169.254']);
-      const hop = createExchange({ origin: `${scheme}://merchant.example:${port}`, resolve });
+      const connection = createExchange({ origin: `${scheme}://merchant.example:${port}`, resolve });
       try {
-        if (scheme === 'http') assert.equal((await call(hop)).kind, 'answer');
-        const refused = { kind: 'failed', at: 'head', reason: 'unreachable', requestWritten: false };
-        assert.deepEqual(await call(hop, POST), refused);
-        await assert.rejects(hop.exchange(POST, { timeoutMs: 1_000, maxResponseBytes: 1 }), (error) => {
+        if (scheme === 'http') assert.equal((await call(connection)).kind, 'answer');
+        assert.deepEqual(await call(connection, POST), notSent('unreachable'));
+        await assert.rejects(connection.exchange(POST, { timeoutMs: 1_000, maxResponseBytes: 1 }), (error) => {
           assert.ok(error instanceof BackendError && error.cause instanceof Error);
           return error.cause.name === 'ForbiddenAddress';
         });
       } finally {
-        await hop.close();
+        await connection.close();
       }
     }
     assert.equal(backend.accepted(), 1);

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type BackendHeaderFacts, backendHeaders } from '../../src/backend/header-policy.ts';
-import { call, GET, POST, withMerchant } from './call.ts';
-import { answer } from './raw-backend.ts';
+import { answering, call, GET, POST, withBackend } from './call.ts';
 
 const FACTS: BackendHeaderFacts = { configured: {}, requestId: 'req_1', protocol: 'mcp', resourceId: 'market_report' };
 const ALWAYS = {
@@ -83,28 +82,25 @@ describe('headers to the backend', () => {
   for (const [rule, facts, added] of rows)
     it(rule, () => assert.deepEqual(backendHeaders({ ...FACTS, ...facts }), { ...ALWAYS, ...added }));
 
-  it('are all that the merchant receives, with a host and a length that are ours', async () => {
-    await withMerchant(
-      (socket) => answer(socket),
-      async (hop, backend) => {
-        const forged = { host: 'evil.test', 'content-length': '99' };
-        const headers = { ...backendHeaders({ ...FACTS, contentType: 'application/json' }), ...forged };
-        await call(hop, { ...POST, headers });
-        await call(hop, { ...GET, headers: backendHeaders(FACTS) });
-        await call(hop, { ...POST, body: undefined, headers: {} });
-        const host = `host: ${new URL(backend.origin).host}`;
-        const ours = [...Object.entries(ALWAYS)].map(([name, value]) => `${name}: ${value}`);
-        const seen = backend.requests.map(({ head }) => head.split('\r\n').sort());
-        const expected = [
-          ['POST /orders HTTP/1.1', 'connection: keep-alive', host, ...ours]
-            .concat('content-type: application/json', 'content-length: 7')
-            .sort(),
-          ['GET /reports/rome?year=2026 HTTP/1.1', 'connection: keep-alive', host, ...ours].sort(),
-          ['POST /orders HTTP/1.1', 'connection: keep-alive', host, 'content-length: 0'].sort(),
-        ];
-        assert.deepEqual(seen, expected);
-        assert.equal(backend.requests[0]?.body.toString(), '{"n":1}');
-      },
-    );
+  it('are all that the backend receives, with the gateway’s own host and length', async () => {
+    await withBackend(answering, async (connection, backend) => {
+      const forged = { host: 'evil.test', 'content-length': '99' };
+      const headers = { ...backendHeaders({ ...FACTS, contentType: 'application/json' }), ...forged };
+      await call(connection, { ...POST, headers });
+      await call(connection, { ...GET, headers: backendHeaders(FACTS) });
+      await call(connection, { ...POST, body: undefined, headers: {} });
+      const host = `host: ${new URL(backend.origin).host}`;
+      const ours = [...Object.entries(ALWAYS)].map(([name, value]) => `${name}: ${value}`);
+      const seen = backend.requests.map(({ head }) => head.split('\r\n').sort());
+      const expected = [
+        ['POST /orders HTTP/1.1', 'connection: keep-alive', host, ...ours]
+          .concat('content-type: application/json', 'content-length: 7')
+          .sort(),
+        ['GET /reports/rome?year=2026 HTTP/1.1', 'connection: keep-alive', host, ...ours].sort(),
+        ['POST /orders HTTP/1.1', 'connection: keep-alive', host, 'content-length: 0'].sort(),
+      ];
+      assert.deepEqual(seen, expected);
+      assert.equal(backend.requests[0]?.body.toString(), '{"n":1}');
+    });
   });
 });

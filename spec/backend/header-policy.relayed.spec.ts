@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, validateHeaderValue } from 'node:http';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import type { ReceivedHeaders } from '../../src/backend/exchange.ts';
 import { PAID_CACHE_CONTROL, relayedHeaders } from '../../src/backend/header-policy.ts';
-import type { ReceivedHeaders } from '../../src/backend/types.ts';
-import { GET, LIMITS, withMerchant } from './call.ts';
+import { GET, LIMITS, withBackend } from './call.ts';
 import { answer } from './raw-backend.ts';
 
 const RELAYED = [
@@ -53,18 +53,18 @@ describe('headers relayed to the agent', () => {
     relayed: IncomingHttpHeaders,
   ][] = [
     [
-      'caching of a free answer is the merchant’s',
+      'caching of a free answer is the backend’s',
       { 'cache-control': 'max-age=60' },
       { free: true },
       { 'cache-control': 'max-age=60' },
     ],
     [
-      'a paid answer is private, whatever the merchant says',
+      'a paid answer is private, whatever the backend says',
       { 'cache-control': 'public' },
       { free: false },
       { 'cache-control': PAID_CACHE_CONTROL },
     ],
-    ['a paid answer is private without a word', {}, { free: false }, { 'cache-control': 'private, no-store' }],
+    ['a paid answer is private by default', {}, { free: false }, { 'cache-control': 'private, no-store' }],
     [
       'a nominated field stays behind',
       { connection: 'close, ETag', etag: '"a"', link: '<b>' },
@@ -116,7 +116,7 @@ describe('headers relayed to the agent', () => {
   for (const [rule, received, about, relayed] of rows)
     it(rule, () => assert.deepEqual(relayedHeaders(received, about), relayed));
 
-  it('can always be written by Node, whatever the merchant sent', () => {
+  it('can always be written by Node, whatever the backend sent', () => {
     const name = fc.constantFrom(...RELAYED, ...NEVER, 'cache-control', 'content-length', '__proto__', 'constructor');
     const value = fc.oneof(fc.string({ unit: 'binary' }), fc.array(fc.string({ unit: 'binary' }), { maxLength: 3 }));
     const allowed = new Set([...RELAYED, 'cache-control', 'content-length']);
@@ -131,7 +131,7 @@ describe('headers relayed to the agent', () => {
     );
   });
 
-  it('hold for what really came over the wire', async () => {
+  it('hold for an answer over a connection', async () => {
     const head = [
       'HTTP/1.1 200 OK',
       'Content-Type: application/json',
@@ -145,10 +145,10 @@ describe('headers relayed to the agent', () => {
       'Link: <b>',
       'Cache-Control: public',
     ].join('\r\n');
-    await withMerchant(
+    await withBackend(
       (socket) => answer(socket, '{}', head),
-      async (hop) => {
-        const { headers, status, body } = await hop.exchange(GET, LIMITS);
+      async (connection) => {
+        const { headers, status, body } = await connection.exchange(GET, LIMITS);
         body.destroy();
         assert.deepEqual(relayedHeaders(headers, { free: false, status }), {
           'content-type': 'application/json',

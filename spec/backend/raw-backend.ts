@@ -1,7 +1,9 @@
+/** A backend of raw bytes, for the specs of the exchange and of the attacks on it. */
+
 import { EventEmitter, once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 
-/** One request as it stood on the wire. */
+/** One request as it was sent. */
 export interface RawRequest {
   /** Request line and header block, without the empty line. */
   readonly head: string;
@@ -12,10 +14,9 @@ export interface RawRequest {
   readonly nth: number;
 }
 
-/** Answers one request with whatever bytes it likes. */
+/** Answers one request with any bytes. */
 export type Script = (socket: Socket, request: RawRequest) => void;
 
-/** A merchant that speaks raw bytes, so that it can also break every rule. */
 export interface RawBackend {
   readonly origin: string;
   readonly requests: readonly RawRequest[];
@@ -27,7 +28,7 @@ export interface RawBackend {
   settledTo(count: number): Promise<void>;
   /** Resolves with the next request. */
   nextRequest(): Promise<RawRequest>;
-  /** Closes every open connection in order, and goes on accepting. */
+  /** Closes every open connection in order, and still accepts new ones. */
   closeAll(): void;
   close(): Promise<void>;
 }
@@ -41,7 +42,7 @@ export async function rawBackend(script: Script, port = 0): Promise<RawBackend> 
   const server = createServer((socket) => {
     accepted += 1;
     sockets.add(socket);
-    // The far side breaks connections on purpose.
+    // The tests break connections on purpose.
     socket.on('error', () => {});
     socket.once('close', () => {
       sockets.delete(socket);
@@ -100,10 +101,7 @@ function serve(socket: Socket, connection: number, deliver: (request: RawRequest
   });
 }
 
-/**
- * Writes a complete, well-formed answer, in one piece: two small writes would wait 40 ms for each
- * other.
- */
+/** Writes a well-formed answer in one piece: two small writes would wait 40 ms for each other. */
 export function answer(socket: Socket, body: string | Uint8Array = 'ok', head = 'HTTP/1.1 200 OK'): void {
   socket.cork();
   socket.write(`${head}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`);

@@ -3,44 +3,44 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { type WatchedBackend, watchBackend } from '../../src/backend/backend-connection.ts';
 import { SILENCES_TO_OPEN } from '../../src/backend/circuit-breaker.ts';
-import { type WatchedBackend, watchBackend } from '../../src/backend/exchange.ts';
-import type { BackendRequest, ExchangeLimits, HeldConnection } from '../../src/backend/types.ts';
-import { call, GET, type Got, POST } from './call.ts';
+import type { BackendRequest, ExchangeLimits, HeldConnection } from '../../src/backend/exchange.ts';
+import { answering, call, GET, type Got, lost, notSent, POST, silent } from './call.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
 describe('a connection that is held for a call', () => {
   let backend: RawBackend;
-  let merchant: WatchedBackend;
+  let watched: WatchedBackend;
   let script: Script;
-  const told: string[] = [];
+  const changes: string[] = [];
   beforeEach(async () => {
-    script = (socket) => answer(socket);
+    script = answering;
     backend = await rawBackend((socket, request) => script(socket, request));
-    told.length = 0;
+    changes.length = 0;
   });
   afterEach(async () => {
-    await merchant.abort();
+    await watched.abort();
     await backend.close();
   });
 
-  /** Watches over the merchant, whose state is known when this resolves. */
+  /** Watches the backend, whose state is known when this resolves. */
   const watch = async (
     options: { readonly maxSockets?: number; readonly probe?: string; readonly origin?: string } = {},
   ): Promise<void> => {
     const { probe, origin = backend.origin, ...rest } = options;
-    merchant = watchBackend({
+    watched = watchBackend({
       origin,
       ...rest,
       probe: probe === undefined ? undefined : { path: probe, headers: { authorization: 'configured' } },
-      onChange: (reach) => told.push(reach.reachable ? 'reachable' : reach.trouble),
+      onChange: (reach) => changes.push(reach.reachable ? 'reachable' : reach.trouble),
     });
     const opened = backend.accepted() + 1;
     while (origin === backend.origin && (backend.accepted() < opened || backend.open() > 0)) await pause(1);
   };
   const held = async (): Promise<HeldConnection> => {
-    const got = await merchant.reserve();
-    assert.ok(got !== undefined, JSON.stringify(merchant.facts()));
+    const got = await watched.reserve();
+    assert.ok(got !== undefined, JSON.stringify(watched.facts()));
     return got;
   };
   const send = (
@@ -48,7 +48,7 @@ describe('a connection that is held for a call', () => {
     request: BackendRequest = POST,
     limits?: Partial<ExchangeLimits>,
   ): Promise<Got> => call({ exchange }, request, limits);
-  /** A merchant that was there and is away; `back` brings him to the same address. */
+  /** Ends the backend; the result starts it again at the same address. */
   const away = async (): Promise<() => Promise<void>> => {
     const port = Number(new URL(backend.origin).port);
     await backend.close();
@@ -56,31 +56,30 @@ describe('a connection that is held for a call', () => {
       backend = await rawBackend((socket, request) => script(socket, request), port);
     };
   };
-  const hang: Script = () => {};
-  const silenced = async (): Promise<void> => {
-    script = hang;
+  const openBySilence = async (): Promise<void> => {
+    script = silent;
     for (let i = 0; i < SILENCES_TO_OPEN; i += 1)
       assert.equal((await send(await held(), POST, { timeoutMs: 50 })).kind, 'failed');
-    assert.equal(merchant.facts().state, 'open');
+    assert.equal(watched.facts().state, 'open');
   };
 
-  it('is open, brings nothing to the merchant, and is the one that the call travels on', async () => {
+  it('is open, sends nothing to the backend, and carries the call', async () => {
     await watch();
     const opened = backend.accepted();
     const one = await held();
     const other = await held();
     assert.deepEqual([backend.accepted() - opened, backend.open(), backend.requests.length], [2, 2, 0]);
-    assert.equal(merchant.facts().held, 2);
+    assert.equal(watched.facts().held, 2);
     assert.equal((await send(other)).kind, 'answer');
     assert.equal((await send(one)).kind, 'answer');
     assert.deepEqual(
       backend.requests.map(({ connection, nth }) => `${connection - opened}.${nth}`),
       ['2.1', '1.1'],
     );
-    assert.equal(merchant.facts().held, 0);
+    assert.equal(watched.facts().held, 0);
   });
 
-  it('is one that was used a moment ago, and a new one when that is longer ago, before the money moves or afterwards', async () => {
+  it('is one used a moment ago, or a new one if that is longer ago, before the money moves or after', async () => {
     await watch();
     const opened = backend.accepted();
     for (let i = 0; i < 3; i += 1) assert.equal((await send(await held())).kind, 'answer');
@@ -99,45 +98,45 @@ describe('a connection that is held for a call', () => {
     );
   });
 
-  it('that is given back unused is closed, and its place is free', async () => {
+  it('that is given back unused is closed, and its socket is free', async () => {
     await watch({ maxSockets: 2 });
     for (let i = 0; i < 5; i += 1) (await held()).release();
     await backend.settledTo(0);
-    assert.equal((await call(merchant)).kind, 'answer');
-    assert.equal(merchant.inFlight(), 0);
+    assert.equal((await call(watched)).kind, 'answer');
+    assert.equal(watched.inFlight(), 0);
   });
 
-  it('is not had of a merchant who is away; from then on nobody asks him but the trials', async () => {
+  it('is refused while the backend is away, to which only trials connect', async () => {
     await watch();
     const back = await away();
-    assert.equal(await merchant.reserve(), undefined);
-    assert.equal(await merchant.reserve(), undefined);
-    assert.deepEqual(merchant.facts().refused, { breaker: 1, connect: 1, sockets: 0 });
-    assert.deepEqual(told, ['refused']);
+    assert.equal(await watched.reserve(), undefined);
+    assert.equal(await watched.reserve(), undefined);
+    assert.deepEqual(watched.facts().refused, { breaker: 1, connect: 1, sockets: 0 });
+    assert.deepEqual(changes, ['refused']);
     await back();
     const since = performance.now();
-    while (merchant.facts().state !== 'closed') await pause(5);
+    while (watched.facts().state !== 'closed') await pause(5);
     assert.ok(performance.now() - since < 2_500, 'closed again within two seconds and a busy machine');
     assert.equal((await send(await held())).kind, 'answer');
-    assert.deepEqual(told, ['refused', 'reachable']);
+    assert.deepEqual(changes, ['refused', 'reachable']);
   });
 
-  it('is not had of a merchant who was not there when the watch began, which is told', async () => {
+  it('is refused of a backend that was away at start, which is reported', async () => {
     const back = await away();
-    merchant = watchBackend({
+    watched = watchBackend({
       origin: backend.origin,
       probe: undefined,
-      onChange: (reach) => told.push(reach.reachable ? 'reachable' : reach.trouble),
+      onChange: (reach) => changes.push(reach.reachable ? 'reachable' : reach.trouble),
     });
-    while (told.length === 0) await pause(1);
-    assert.deepEqual(told, ['refused']);
-    assert.equal(await merchant.reserve(), undefined);
+    while (changes.length === 0) await pause(1);
+    assert.deepEqual(changes, ['refused']);
+    assert.equal(await watched.reserve(), undefined);
     await back();
-    while (merchant.facts().state !== 'closed') await pause(5);
+    while (watched.facts().state !== 'closed') await pause(5);
     (await held()).release();
   });
 
-  it('is not had of a merchant who closes what he accepts, as soon as that is known', async (t) => {
+  it('is refused of a backend that closes what it accepts, as soon as that is known', async (t) => {
     const closing = createServer((socket) => socket.destroy());
     t.after(() => closing.close());
     closing.listen(0, '127.0.0.1');
@@ -145,13 +144,13 @@ describe('a connection that is held for a call', () => {
     const address = closing.address();
     assert.ok(address !== null && typeof address === 'object');
     await watch({ origin: `http://127.0.0.1:${address.port}` });
-    // How soon a close is seen is up to the machine; nothing but silences is ever seen of this one.
-    while (merchant.facts().state !== 'open') (await merchant.reserve())?.release();
-    assert.equal(await merchant.reserve(), undefined);
-    assert.deepEqual(told, ['silent']);
+    // How soon a close is seen depends on the machine; this backend only ever causes silences.
+    while (watched.facts().state !== 'open') (await watched.reserve())?.release();
+    assert.equal(await watched.reserve(), undefined);
+    assert.deepEqual(changes, ['silent']);
   });
 
-  it('is opened again when the merchant closes it, and then carries a POST', async () => {
+  it('is opened again when the backend closes it, and then carries a POST', async () => {
     await watch();
     const opened = backend.accepted();
     const one = await held();
@@ -161,7 +160,7 @@ describe('a connection that is held for a call', () => {
     assert.equal(backend.requests.length, 1);
   });
 
-  it('whose merchant dies and comes back is opened again until the deadline, whatever the method', async () => {
+  it('is opened again until the deadline when the backend restarts, for any method', async () => {
     await watch();
     const ones = [await held(), await held()];
     const back = await away();
@@ -172,52 +171,51 @@ describe('a connection that is held for a call', () => {
     assert.equal(backend.requests.length, 2);
   });
 
-  it('whose merchant stays away: nothing was written, which is certain at the deadline and not before', async () => {
+  it('of a backend that stays away fails at the deadline and not before, with nothing written', async () => {
     await watch();
     const one = await held();
     await away();
     const began = performance.now();
     const got = await send(one, POST, { timeoutMs: 400 });
-    assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'unreachable', requestWritten: false });
+    assert.deepEqual(got, notSent('unreachable'));
     assert.ok(performance.now() - began >= 390);
-    assert.equal(merchant.inFlight(), 0);
+    assert.equal(watched.inFlight(), 0);
   });
 
   for (const [request, sent] of [
     [POST, 1],
     [GET, 2],
   ] as const)
-    it(`that breaks with a ${request.method} on it: the request may have arrived, so it is sent ${sent === 1 ? 'no more' : 'once more'}`, async () => {
+    it(`that breaks during a ${request.method}, which may have arrived, sends it ${sent === 1 ? 'no more' : 'once more'}`, async () => {
       await watch();
       script = (socket) => void socket.resetAndDestroy();
       const got = await send(await held(), request);
-      assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'transport', requestWritten: true });
+      assert.deepEqual(got, lost('transport'));
       assert.equal(backend.requests.length, sent);
     });
 
-  it('whose merchant dies with a GET in his hands: he gets it once more when he is back', async () => {
+  it('sends a GET once more when the backend died with it and is back', async () => {
     await watch();
-    script = hang;
+    script = silent;
     const sent = send(await held(), GET, { timeoutMs: 10_000 });
     while (backend.requests.length === 0) await pause(1);
     const back = await away();
     await pause(120);
-    script = (socket) => answer(socket);
+    script = answering;
     await back();
     assert.equal((await sent).kind, 'answer');
-    assert.equal(backend.requests.length, 1, 'of the one who came back');
+    assert.equal(backend.requests.length, 1, 'of the new process');
   });
 
-  it('takes a place among the sockets, of which at most half are held', async () => {
+  it('takes one of the sockets, of which at most half are held', async () => {
     await watch({ maxSockets: 4 });
     const ones = [await held(), await held()];
-    assert.equal(await merchant.reserve(), undefined);
-    assert.deepEqual(merchant.facts().refused, { breaker: 0, connect: 0, sockets: 1 });
-    // Two of four are held and one is the trials': the last one is for everybody else, one at a
-    // time.
+    assert.equal(await watched.reserve(), undefined);
+    assert.deepEqual(watched.facts().refused, { breaker: 0, connect: 0, sockets: 1 });
+    // Two of four are held and one is for trials: free calls share the last one.
     const waiting: Socket[] = [];
     script = (socket) => void waiting.push(socket);
-    const free = [call(merchant), call(merchant)];
+    const free = [call(watched), call(watched)];
     while (waiting.length < 1) await pause(1);
     await pause(20);
     assert.equal(waiting.length, 1);
@@ -228,65 +226,65 @@ describe('a connection that is held for a call', () => {
     ones[1]?.release();
   });
 
-  it('is not had while all sockets are in use, and the wait for one is bounded', async () => {
+  it('is refused while all sockets are in use, after a bounded wait', async () => {
     await watch({ maxSockets: 2 });
-    script = hang;
-    const running = call(merchant, POST, { timeoutMs: 4_000 });
+    script = silent;
+    const running = call(watched, POST, { timeoutMs: 4_000 });
     while (backend.requests.length === 0) await pause(1);
-    assert.equal(await merchant.reserve(), undefined);
-    assert.deepEqual(merchant.facts().refused, { breaker: 0, connect: 0, sockets: 1 });
+    assert.equal(await watched.reserve(), undefined);
+    assert.deepEqual(watched.facts().refused, { breaker: 0, connect: 0, sockets: 1 });
     backend.closeAll();
     await running;
   });
 
-  describe('of a merchant who takes requests and does not answer', () => {
+  describe('of a backend that takes requests and does not answer', () => {
     it('is refused after the third in a row; then one at a time, until the first answer', async () => {
       await watch();
-      await silenced();
-      assert.equal(await merchant.reserve(), undefined);
-      while (merchant.facts().state !== 'probation') await pause(1);
+      await openBySilence();
+      assert.equal(await watched.reserve(), undefined);
+      while (watched.facts().state !== 'probation') await pause(1);
       const one = await held();
-      assert.equal(await merchant.reserve(), undefined, 'one at a time');
+      assert.equal(await watched.reserve(), undefined, 'one at a time');
       assert.equal((await send(one, POST, { timeoutMs: 50 })).kind, 'failed');
-      assert.equal(merchant.facts().state, 'open');
+      assert.equal(watched.facts().state, 'open');
       script = (socket) => answer(socket, 'late', 'HTTP/1.1 503 Service Unavailable');
-      while (merchant.facts().state !== 'probation') await pause(1);
+      while (watched.facts().state !== 'probation') await pause(1);
       assert.equal((await send(await held())).kind, 'answer');
-      assert.equal(merchant.facts().state, 'closed');
+      assert.equal(watched.facts().state, 'closed');
       for (const later of [await held(), await held()]) later.release();
     });
 
-    it('does not write what it has not written yet: a POST stays collectable', async () => {
+    it('does not write a request that is not written yet: a POST stays collectable', async () => {
       await watch();
       const settling = await held();
-      await silenced();
+      await openBySilence();
       const got = await send(settling, POST, { timeoutMs: 150 });
-      assert.deepEqual(got, { kind: 'failed', at: 'head', reason: 'unreachable', requestWritten: false });
+      assert.deepEqual(got, notSent('unreachable'));
       assert.equal(backend.requests.length, SILENCES_TO_OPEN);
     });
 
-    it('is had when only free calls were not answered: those are cheap to lose, for everybody', async () => {
+    it('is granted when only free calls were not answered, which any caller can cause', async () => {
       await watch();
-      script = hang;
+      script = silent;
       const { signal } = new AbortController();
-      for (let i = 0; i < 2 * SILENCES_TO_OPEN; i += 1) await call(merchant, GET, { timeoutMs: 20, signal });
-      assert.equal(merchant.facts().state, 'closed');
+      for (let i = 0; i < 2 * SILENCES_TO_OPEN; i += 1) await call(watched, GET, { timeoutMs: 20, signal });
+      assert.equal(watched.facts().state, 'closed');
       (await held()).release();
     });
   });
 
-  describe('of a merchant who may be asked', () => {
+  describe('of a backend with a probe', () => {
     const probes = (): number => backend.requests.filter(({ head }) => head.startsWith('GET /alive ')).length;
 
-    it('is refused when he does not answer, before anything was lost', async () => {
-      script = hang;
+    it('is refused when the probe is not answered, before anything is lost', async () => {
+      script = silent;
       await watch({ probe: '/alive' });
-      assert.equal(await merchant.reserve(), undefined);
-      assert.deepEqual(told, ['silent']);
+      assert.equal(await watched.reserve(), undefined);
+      assert.deepEqual(changes, ['silent']);
       assert.match(backend.requests[0]?.head ?? '', /^authorization: configured$/im);
     });
 
-    it('is had when he says anything, and he is not asked again while he is heard', async () => {
+    it('is granted after any answer, without a new probe while answers are fresh', async () => {
       script = (socket) => answer(socket, 'tired', 'HTTP/1.1 500 Internal Server Error');
       await watch({ probe: '/alive' });
       while (probes() < 1) await pause(1);
@@ -297,13 +295,13 @@ describe('a connection that is held for a call', () => {
       assert.equal(probes(), 2);
     });
 
-    it('is had again as soon as he answers the probe, without a sale on trust', async () => {
-      script = hang;
+    it('is granted again as soon as the probe is answered, without probation', async () => {
+      script = silent;
       await watch({ probe: '/alive' });
-      await merchant.reserve();
-      script = (socket) => answer(socket);
-      while (merchant.facts().state === 'open') await pause(5);
-      assert.equal(merchant.facts().state, 'closed');
+      await watched.reserve();
+      script = answering;
+      while (watched.facts().state === 'open') await pause(5);
+      assert.equal(watched.facts().state, 'closed');
       for (const one of [await held(), await held()]) one.release();
     });
   });

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { type BackendConnection, createExchange } from '../../src/backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../../src/backend/backend-connection.ts';
+import type { BackendAnswer, BackendError } from '../../src/backend/exchange.ts';
 import { FAIR_BYTES_A_MS, HOLD_GRACE_MS, SlowReader } from '../../src/backend/slow-readers.ts';
-import type { BackendAnswer, BackendError } from '../../src/backend/types.ts';
 
 /** More than the buffers of kernel and gateway take together. */
 const LARGE = Buffer.alloc(16 * 1_048_576);
@@ -14,7 +14,7 @@ const SOCKETS = 2;
 describe('answers that their readers hold back', () => {
   let server: Server;
   let origin: string;
-  let hop: BackendConnection;
+  let connection: BackendConnection;
   before(async () => {
     server = createServer((request, response) => {
       response.end(request.url === '/large' ? LARGE : '{}');
@@ -28,17 +28,17 @@ describe('answers that their readers hold back', () => {
     server.close();
   });
   beforeEach(() => {
-    hop = createExchange({ origin, maxSockets: SOCKETS });
+    connection = createExchange({ origin, maxSockets: SOCKETS });
   });
-  afterEach(() => hop.abort());
+  afterEach(() => connection.abort());
 
   const ask = (path: string, free: boolean): Promise<BackendAnswer> => {
     const limits = { timeoutMs: 5_000, maxResponseBytes: LARGE.length };
     const signal = free ? { signal: new AbortController().signal } : {};
-    return hop.exchange({ method: 'GET', path, headers: {}, body: undefined }, { ...limits, ...signal });
+    return connection.exchange({ method: 'GET', path, headers: {}, body: undefined }, { ...limits, ...signal });
   };
-  /** A large answer that nobody reads, and how it fails. */
-  const heldBack = async (
+  /** A large answer that is not read, and how it fails. */
+  const unread = async (
     free: boolean,
   ): Promise<{ readonly body: BackendAnswer['body']; readonly failed: () => string | undefined }> => {
     const { body } = await ask('/large', free);
@@ -46,13 +46,13 @@ describe('answers that their readers hold back', () => {
     body.once('error', (error: BackendError) => {
       reason = error.reason;
     });
-    // One piece, as a reader who begins and then stops.
+    // One piece, like a reader that begins and then stops.
     await once(body, 'readable');
     return { body, failed: () => reason };
   };
 
-  it('keep their sockets as long as nobody waits for one', async () => {
-    const held = [await heldBack(true), await heldBack(true)];
+  it('keep their sockets as long as no exchange waits for one', async () => {
+    const held = [await unread(true), await unread(true)];
     await new Promise((resolve) => setTimeout(resolve, 2 * HOLD_GRACE_MS));
     assert.deepEqual(
       held.map(({ failed }) => failed()),
@@ -60,8 +60,8 @@ describe('answers that their readers hold back', () => {
     );
   });
 
-  it('give them up to who waits, the one held back the longest first', async () => {
-    const held = [await heldBack(true), await heldBack(true)];
+  it('give them up to waiting exchanges, the one held back the longest first', async () => {
+    const held = [await unread(true), await unread(true)];
     const answer = await ask('/small', true);
     answer.body.resume();
     assert.deepEqual(
@@ -71,15 +71,15 @@ describe('answers that their readers hold back', () => {
   });
 
   it('keep them when they were paid for', async () => {
-    const paid = await heldBack(false);
-    const free = await heldBack(true);
+    const paid = await unread(false);
+    const free = await unread(true);
     (await ask('/small', true)).body.resume();
     assert.deepEqual([paid.failed(), free.failed()], [undefined, 'timeout']);
   });
 
-  it('are not given up when their reader goes on', async () => {
-    const reading = await heldBack(true);
-    const stopped = await heldBack(true);
+  it('are not given up when their reader continues', async () => {
+    const reading = await unread(true);
+    const stopped = await unread(true);
     let bytes = 0;
     reading.body.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
@@ -96,9 +96,9 @@ describe('answers that their readers hold back', () => {
 describe('how far behind a reader is', () => {
   const CASES: readonly (readonly [string, readonly (readonly [takesBytes: number, thenHoldsMs: number])[], number])[] =
     [
-      ['as long as he takes nothing', [[0, 100]], 100],
+      ['the whole time in which it takes nothing', [[0, 100]], 100],
       [
-        'nothing, when what he took is worth the time',
+        'nothing, when it took enough bytes for the time',
         [
           [0, 100],
           [100 * FAIR_BYTES_A_MS, 0],
@@ -113,9 +113,9 @@ describe('how far behind a reader is', () => {
         ],
         60,
       ],
-      ['no less for what he took long before', [[1_000_000 * FAIR_BYTES_A_MS, 70]], 70],
+      ['no less for bytes that it took long before', [[1_000_000 * FAIR_BYTES_A_MS, 70]], 70],
       [
-        'more with every drop that is too small',
+        'more with every piece that is too small',
         [
           [0, 100],
           [FAIR_BYTES_A_MS, 100],

@@ -4,7 +4,7 @@ import { Development } from './rendered.ts';
 
 const dev = new Development();
 
-describe('the way in', () => {
+describe('the access to a pod', () => {
   it('is a Service on a port name that only the gateway declares', () => {
     const [port] = dev.pick('Service', 'merchant-agents').spec?.ports ?? [];
     assert.equal(port?.targetPort, 'agent-http');
@@ -33,7 +33,7 @@ describe('the way in', () => {
     });
   });
 
-  it('lets agents in on 8402, monitoring on 8403 and nobody to the merchant, by number', () => {
+  it('admits agents on 8402, monitoring on 8403 and no client to the backend, by number', () => {
     assert.deepEqual(dev.pick('NetworkPolicy', 'merchant-agents').spec, {
       podSelector: { matchLabels: { 'agent-commerce.dev/injected': 'true' } },
       policyTypes: ['Ingress'],
@@ -47,7 +47,7 @@ describe('the way in', () => {
     });
   });
 
-  it('survives the emptying of a node', () => {
+  it('lets a node be drained one pod at a time', () => {
     assert.deepEqual(dev.pick('PodDisruptionBudget', 'merchant-agents').spec, {
       maxUnavailable: 1,
       unhealthyPodEvictionPolicy: 'AlwaysAllow',
@@ -55,7 +55,7 @@ describe('the way in', () => {
     });
   });
 
-  it('brings an account without a token', () => {
+  it('has an account without a token', () => {
     assert.equal(dev.pick('ServiceAccount', 'merchant-agents').automountServiceAccountToken, false);
   });
 });

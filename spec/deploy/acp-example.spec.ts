@@ -7,17 +7,14 @@ import { validatorOf } from '../../src/adapters/acp/validation/validator.ts';
 import type { Json, JsonObject } from '../../src/json/types.ts';
 import { terminate } from '../support/child.ts';
 import { freePorts } from '../support/ports.ts';
-import { readmeOf } from './readme-commands.ts';
+import { runReadme } from './readme-commands.ts';
 
 const EXAMPLE = 'deploy/examples/acp';
 const DEADLINE_MS = 120_000;
 
 describe('the example of a checkout', () => {
-  it('does what its README says', { timeout: DEADLINE_MS }, async () => {
-    const { code, said, errors, answering } = await readmeOf(EXAMPLE, ['8402', '8403', '3000']);
-    assert.equal(code, 0, `${said}\n${errors}`);
-    assert.deepEqual(answering, [], 'the last command closes the shop');
-    const wanted = [
+  it('does what its README states', { timeout: DEADLINE_MS }, async () => {
+    const printed = await runReadme(EXAMPLE, [
       'acp at /acp (checkout for 1 client)',
       '"adapters":[{"name":"acp","status":"pass"}]',
       '"supported_versions":["2026-04-17"]',
@@ -37,29 +34,23 @@ describe('the example of a checkout', () => {
       '"delivered":true',
       'idempotent-replayed: true',
       '"id":"ord_1"',
-    ];
-    let from = 0;
-    for (const text of wanted) {
-      const at = said.toLowerCase().indexOf(text.toLowerCase(), from);
-      assert.ok(at >= 0, `${text} is not in its place:\n${said.slice(from)}`);
-      from = at + 1;
-    }
-    assert.ok(!said.includes('ord_3'), 'no order was made twice');
+    ]);
+    assert.ok(!printed.includes('ord_3'), 'no order was made twice');
   });
 });
 
-describe('the sample merchant of the checkout', () => {
-  let merchant: ChildProcess;
+describe('the sample backend of the checkout', () => {
+  let backend: ChildProcess;
   let base: string;
 
   before(async () => {
     const [port = 0] = await freePorts(1);
     base = `http://127.0.0.1:${port}`;
-    merchant = spawn(process.execPath, [`${EXAMPLE}/merchant.mjs`], { env: { PORT: String(port) }, stdio: 'inherit' });
-    await once(merchant, 'spawn');
+    backend = spawn(process.execPath, [`${EXAMPLE}/merchant.mjs`], { env: { PORT: String(port) }, stdio: 'inherit' });
+    await once(backend, 'spawn');
     await untilAnswers(`${base}/orders`);
   });
-  after(() => terminate(merchant, 5_000));
+  after(() => terminate(backend, 5_000));
 
   async function call(path: string, body?: Json, key?: string): Promise<readonly [number, JsonObject]> {
     const headers = { 'content-type': 'application/json', ...(key === undefined ? {} : { 'idempotency-key': key }) };
@@ -79,36 +70,36 @@ describe('the sample merchant of the checkout', () => {
       ...{ line_items: ids.map((id) => ({ id })), currency: 'eur', capabilities: {} },
     });
     assert.equal(status, 201);
-    sound('CheckoutSession', session);
+    assertValid('CheckoutSession', session);
     return `/checkout_sessions/${String(session['id'])}`;
   };
 
-  it('speaks the documents of the protocol through a whole sale', async () => {
+  it('sends documents of the protocol from the first call to the order', async () => {
     const session = await opened('socks');
     for (const change of [{}, { line_items: [] }, { line_items: [{ id: 'car' }] }, { line_items: [{ id: 'scarf' }] }]) {
       const [status, updated] = await call(session, change);
       assert.equal(status, 200);
-      sound('CheckoutSession', updated);
+      assertValid('CheckoutSession', updated);
     }
     const [declined, declinedSession] = await call(`${session}/complete`, pay('tok_declined'));
-    sound('CheckoutSession', declinedSession);
+    assertValid('CheckoutSession', declinedSession);
     assert.deepEqual([declined, declinedSession['status']], [200, 'ready_for_payment']);
     const [, asking] = await call(`${session}/complete`, pay('tok_3ds'));
-    sound('CheckoutSession', asking);
+    assertValid('CheckoutSession', asking);
     assert.equal(asking['status'], 'authentication_required');
     const [refused, error] = await call(`${session}/complete`, pay('tok_3ds'));
-    sound('Error', error);
+    assertValid('Error', error);
     assert.deepEqual([refused, error['code']], [422, 'requires_3ds']);
     const outcome = { authentication_result: { outcome: 'attempt_acknowledged' } };
     const [paid, completed] = await call(`${session}/complete`, { ...pay('tok_3ds'), ...outcome });
-    sound('CheckoutSessionWithOrder', completed);
+    assertValid('CheckoutSessionWithOrder', completed);
     assert.deepEqual([paid, completed['status']], [200, 'completed']);
   });
 
-  it('cancels what is open, and refuses the rest with an Error', async () => {
+  it('cancels an open session, and refuses invalid calls with an Error', async () => {
     const session = await opened('socks');
     const [status, canceled] = await call(`${session}/cancel`, {});
-    sound('CheckoutSession', canceled);
+    assertValid('CheckoutSession', canceled);
     assert.deepEqual([status, canceled['status']], [200, 'canceled']);
     for (const [path, body, expected] of [
       [`${session}/cancel`, {}, 405],
@@ -118,12 +109,12 @@ describe('the sample merchant of the checkout', () => {
       ['/checkout_sessions', { line_items: 'socks' }, 400],
     ] as const) {
       const [refused, error] = await call(path, body);
-      sound('Error', error);
+      assertValid('Error', error);
       assert.equal(refused, expected, path);
     }
   });
 
-  it('answers a key once, also when the first answer was lost', async () => {
+  it('acts once for a key, also when the first answer was lost', async () => {
     const session = await opened('socks');
     for (const token of ['tok_reset', 'tok_reset', 'tok_reset'])
       await call(`${session}/complete`, pay(token), 'one-key').catch(() => undefined);
@@ -135,7 +126,7 @@ describe('the sample merchant of the checkout', () => {
   });
 });
 
-function sound(name: DocumentName, document: Json): void {
+function assertValid(name: DocumentName, document: Json): void {
   assert.equal(validatorOf('strict', name)(document), undefined, JSON.stringify(document));
 }
 
@@ -147,6 +138,6 @@ async function untilAnswers(url: string): Promise<void> {
       () => false,
     );
     if (answered) return;
-    assert.ok(Date.now() < deadline, 'the merchant answers');
+    assert.ok(Date.now() < deadline, 'the backend answers');
   }
 }

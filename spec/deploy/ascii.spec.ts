@@ -7,9 +7,7 @@ import { after, describe, it } from 'node:test';
 import { build } from 'rolldown';
 import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
 
-/**
- * Every place where a letter may stand: names, text, templates, patterns, comments that are kept.
- */
+/** Everything that may hold a letter: names, text, templates, patterns, kept comments. */
 const LETTERS = `
 /*! Licence of Jörg Größe … 🎉 */
 /** The names in {…}. */
@@ -35,7 +33,7 @@ describe('the text of the bundle', () => {
     return { path, text: readFileSync(path, 'utf8'), warnings };
   };
 
-  it('is ASCII, says what its source said, and keeps its licences', async () => {
+  it('is ASCII, does what its source does, and keeps its licences', async () => {
     const { path, text, warnings } = await built('letters', LETTERS);
     assert.doesNotMatch(text, /[^\0-\x7f]/);
     assert.deepEqual(warnings, []);
@@ -50,7 +48,7 @@ describe('the text of the bundle', () => {
     assert.doesNotMatch(readFileSync(join(dir, BUNDLE_NAME), 'utf8'), /[^\0-\x7f]/);
   });
 
-  it('keeps the letters of code whose spelling is its meaning, and the build says so', async () => {
+  it('keeps the letters of raw templates, and the build warns of them', async () => {
     const { path, warnings } = await built('raw', 'process.stdout.write(String.raw`–`);\n');
     assert.equal(spawnSync(process.execPath, [path], { encoding: 'utf8' }).stdout, '–');
     assert.match(warnings.join('\n'), /holds 1 characters beyond ASCII/);

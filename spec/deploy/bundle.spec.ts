@@ -29,7 +29,7 @@ function run(bundle: string, nodeFlags: readonly string[] = [], args: readonly s
   return { code: child.status, out: child.stdout, err: child.stderr };
 }
 
-/** Node started as if it were another release. */
+/** Flags that make Node report another version. */
 function pretending(version: string): readonly string[] {
   const script = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`;
   return ['--import', `data:text/javascript,${encodeURIComponent(script)}`];

@@ -33,7 +33,7 @@ describe('the image', () => {
   const rules: readonly { readonly rule: string; readonly of: () => unknown; readonly is: unknown }[] = [
     { rule: 'is built in two stages', of: () => more, is: [] },
     {
-      rule: 'names no base by itself: the caller pins both',
+      rule: 'has no base by default: the caller pins both',
       of: () => values(all, 'ARG'),
       is: ['NODE_IMAGE', 'RUNTIME_IMAGE'],
     },
@@ -48,13 +48,13 @@ describe('the image', () => {
       is: [`--from=build --chown=0:0 --chmod=0444 /src/dist/${BUNDLE_NAME} ./${BUNDLE_NAME}`],
     },
     { rule: 'adds nothing from the network', of: () => values(all, 'ADD'), is: [] },
-    { rule: 'runs nothing while it is put together', of: () => values(image, 'RUN'), is: [] },
-    { rule: 'runs as nobody in particular', of: () => values(image, 'USER'), is: ['65532:65532'] },
+    { rule: 'runs no command in its final stage', of: () => values(image, 'RUN'), is: [] },
+    { rule: 'runs as an unprivileged user', of: () => values(image, 'USER'), is: ['65532:65532'] },
     { rule: 'names its two ports', of: () => values(image, 'EXPOSE'), is: ['8402 8403'] },
     { rule: 'is stopped by the signal that drains', of: () => values(image, 'STOPSIGNAL'), is: ['SIGTERM'] },
-    { rule: 'serves unless told otherwise', of: () => execForm(image, 'CMD'), is: ['serve'] },
+    { rule: 'serves by default', of: () => execForm(image, 'CMD'), is: ['serve'] },
     {
-      rule: 'is the process itself, with no shell between it and the signal',
+      rule: 'starts the process itself, so that signals reach it without a shell',
       of: () => execForm(image, 'ENTRYPOINT'),
       is: [
         'node',
@@ -83,7 +83,7 @@ describe('the image', () => {
     assert.deepEqual(JSON.parse(bundle).slice(0, 2), ['node', 'node_modules/rolldown/bin/cli.mjs']);
   });
 
-  it('carries no secret in a layer', () => {
+  it('carries no secret', () => {
     for (const { name, value } of all) {
       if (['ENV', 'ARG', 'LABEL'].includes(name)) assert.doesNotMatch(value, /token|secret|password|key/i);
     }
@@ -137,7 +137,7 @@ describe('the gateway, built from what the image build copies', () => {
         encoding: 'utf8',
       },
     );
-    // The configuration is what is missing, not a module.
+    // Only the configuration is missing, no module.
     assert.equal(run.status, 78, run.stderr);
     assert.match(run.stderr, /absent\.yaml/);
   });

@@ -1,3 +1,5 @@
+/** Reads Dockerfiles and .dockerignore, for the specs of the image. */
+
 import { readFileSync } from 'node:fs';
 
 export interface Instruction {

@@ -34,7 +34,7 @@ deb http://security.example/debian-security bookworm-security main
       assert.equal(unstableSource(own), unstable);
     });
 
-  it('is not looked for where there is no mirror', () => {
+  it('is not fetched where there is no mirror', () => {
     assert.throws(() => unstableSource('deb cdrom:[Debian GNU/Linux 12.0.0]/ bookworm main'), /no source of Debian/);
     assert.throws(() => unstableSource('Types: deb\nURIs: http://mirror.example/debian\n'), /no source of Debian/);
   });

@@ -10,10 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 /** kustomize components with label targets, and native sidecars in the merge schema. */
 const LEAST_MINOR = 32;
-/**
- * `deb [options] uri suite components`, from a mirror: what an installation leaves of its disc is
- * none.
- */
+/** `deb [options] uri suite components` of a mirror; the disc of an installation is none. */
 const ONE_LINE_SOURCE = /^deb\s+(?:\[([^\]]*)\]\s+)?(https?:\S+)\s+\S+\s+(\S.*?)\s*$/;
 const CACHE = fileURLToPath(new URL('../../.cache/kubectl', import.meta.url));
 const UNPACKED = join(CACHE, 'root/usr/bin/kubectl');
@@ -23,9 +20,7 @@ const APT_TIMEOUT_MS = 180_000;
 const RENDER_TIMEOUT_MS = 30_000;
 const RENDER_MAX_BYTES = 8 * 1024 * 1024;
 
-/**
- * Minor version of a kubectl 1.x, or undefined when the program is absent or says something else.
- */
+/** Minor version of a kubectl 1.x, or undefined when the program is absent or another one. */
 function minorOf(program: string): number | undefined {
   const { status, stdout } = spawnSync(program, ['version', '--client', '-o', 'json'], {
     encoding: 'utf8',
@@ -106,10 +101,7 @@ function unpackFromUnstable(): void {
   for (const directory of ['lists', 'cache', archive]) rmSync(join(CACHE, directory), { recursive: true, force: true });
 }
 
-/**
- * Path of a kubectl that is new enough. Throws an Error of one line when there is none and none can
- * be had.
- */
+/** Path of a kubectl that is new enough. @throws Error when none is there or can be fetched */
 export function kubectl(): string {
   if (newEnough('kubectl')) return 'kubectl';
   if (existsSync(UNPACKED) && newEnough(UNPACKED)) return UNPACKED;
@@ -123,7 +115,7 @@ export function kubectl(): string {
   return UNPACKED;
 }
 
-/** The YAML stream of `kubectl kustomize directory`, offline. Throws with kustomize's own words. */
+/** The YAML stream of `kubectl kustomize directory`, offline. @throws kustomize's own message */
 export function kustomize(directory: string): string {
   const { status, stdout, stderr } = spawnSync(kubectl(), ['kustomize', directory], {
     encoding: 'utf8',

@@ -1,23 +1,21 @@
+/** The parts of Kubernetes objects that the deployment specs read. */
+
 import { parseAllDocuments } from 'yaml';
 
-/**
- * The parts of Kubernetes objects that the deployment specs speak about; everything else stays
- * unread.
- */
-export interface HttpGet {
+interface HttpGet {
   readonly path: string;
   readonly port: number | string;
   readonly scheme?: string;
 }
 
-export interface Probe {
+interface Probe {
   readonly httpGet?: HttpGet;
   readonly periodSeconds?: number;
   readonly timeoutSeconds?: number;
   readonly failureThreshold?: number;
 }
 
-export interface SecurityContext {
+interface SecurityContext {
   readonly runAsNonRoot?: boolean;
   readonly runAsUser?: number;
   readonly privileged?: boolean;
@@ -49,7 +47,7 @@ export interface Container {
   }[];
 }
 
-export interface Volume {
+interface Volume {
   readonly name: string;
   readonly configMap?: { readonly name: string };
   readonly secret?: { readonly secretName: string; readonly defaultMode?: number };

@@ -42,7 +42,7 @@ describe('the development overlay', () => {
     ]);
   });
 
-  it('rolls the pods when the configuration changes: generated names carry a hash and are referred to by it', () => {
+  it('rolls the pods when the configuration changes: generated names carry a hash, which pods mount', () => {
     for (const kind of ['ConfigMap', 'Secret']) {
       for (const { metadata } of dev.objects.filter((object) => object.kind === kind)) {
         assert.match(metadata.name, /-[0-9a-z]{10}$/);
@@ -54,12 +54,12 @@ describe('the development overlay', () => {
     }
   });
 
-  it('does not render before its secrets were made', () => {
+  it('does not render before its secrets exist', () => {
     assert.throws(() => renderDevelopment(false), /gateway\.env/);
   });
 });
 
-describe('what the pods are given', () => {
+describe('what the pods get', () => {
   it('is a configuration that the gateway starts with, given the variables and files of its container', () => {
     const root = mkdtempSync(join(tmpdir(), 'pod-'));
     try {
@@ -92,7 +92,7 @@ describe('what the pods are given', () => {
     }
   });
 
-  it('is every secret that the configuration asks for, and no other', () => {
+  it('is every secret that the configuration names, and no other', () => {
     const asked = [...config().matchAll(PLACEHOLDER)].map(([, name]) => name);
     assert.deepEqual(Object.keys(secrets('agent-commerce-gateway-secret')).sort(), asked.sort());
   });
@@ -105,7 +105,7 @@ describe('what the pods are given', () => {
     assert.notEqual(ADMIN_TOKEN, password);
   });
 
-  it('is a Redis that never forgets a payment by itself', () => {
+  it('is a Redis that never drops a payment', () => {
     const conf = dev.pick('ConfigMap', 'redis-config').data?.['redis.conf'] ?? '';
     for (const line of ['maxmemory-policy noeviction', 'appendonly yes', 'appendfsync everysec']) {
       assert.ok(conf.split('\n').includes(line), line);

@@ -65,16 +65,16 @@ describe('every pod', () => {
     }
   });
 
-  it('lets the gateway read its secret files without changing the group of the merchant volumes', () => {
-    const secret = dev.merchantPod.volumes?.find(({ name }) => name === 'agent-commerce-secret')?.secret;
+  it('lets the gateway read its secret files without changing the group of the backend’s volumes', () => {
+    const secret = dev.backendPod.volumes?.find(({ name }) => name === 'agent-commerce-secret')?.secret;
     assert.equal(secret?.defaultMode, 0o444);
-    const others = containersOf(dev.merchantPod).filter(({ name }) => name !== 'agent-commerce-gateway');
+    const others = containersOf(dev.backendPod).filter(({ name }) => name !== 'agent-commerce-gateway');
     assert.ok(
       others.every(({ volumeMounts = [] }) => volumeMounts.every(({ name }) => name !== 'agent-commerce-secret')),
     );
   });
 
-  it('takes no image by a moving name', () => {
+  it('takes no image by a tag that moves', () => {
     for (const { name, image } of dev.containers) {
       assert.match(image, /(:[\w.-]+|@sha256:[0-9a-f]{64})$/, name);
       assert.doesNotMatch(image, /:latest$/, name);

@@ -1,3 +1,5 @@
+/** The development overlay as kustomize renders it, for the specs of `deploy`. */
+
 import { ok } from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
@@ -14,9 +16,9 @@ const OVERLAY = 'overlays/dev';
 export const GATEWAY = 'agent-commerce-gateway';
 
 /**
- * Renders the development overlay from a copy of deploy/ of its own, so that secrets made for a
- * spec never lie in the working copy. `withSecrets` runs the script that a developer runs first;
- * secrets that a developer made are not copied.
+ * Renders the development overlay from a copy of deploy/, so that secrets made for a spec never are
+ * in the working copy. `withSecrets`: after the script that makes them; existing ones are not
+ * copied.
  */
 export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
   const copy = mkdtempSync(join(tmpdir(), 'deploy-'));
@@ -29,7 +31,7 @@ export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
   }
 }
 
-/** The development overlay as a cluster would get it, and the parts that the specs speak about. */
+/** The development overlay as a cluster would get it, and the parts that the specs read. */
 export class Development {
   readonly objects: readonly Manifest[] = renderDevelopment(true);
 
@@ -41,21 +43,21 @@ export class Development {
     return this.workloads.flatMap((workload) => containersOf(podOf(workload)));
   }
 
-  get merchantPod(): PodSpec {
+  get backendPod(): PodSpec {
     return podOf(this.pick('Deployment', 'market-shop'));
   }
 
-  /** Fails unless the merchant's pod has exactly one gateway. */
+  /** Fails unless the backend's pod has exactly one gateway. */
   get gateway(): Container {
-    const [gateway, ...more] = containersOf(this.merchantPod).filter(({ name }) => name === GATEWAY);
-    ok(gateway !== undefined && more.length === 0, 'one gateway in the merchant pod');
+    const [gateway, ...more] = containersOf(this.backendPod).filter(({ name }) => name === GATEWAY);
+    ok(gateway !== undefined && more.length === 0, 'one gateway in the pod of the backend');
     return gateway;
   }
 
-  get merchant(): Container {
-    const [merchant] = this.merchantPod.containers;
-    ok(merchant !== undefined);
-    return merchant;
+  get backend(): Container {
+    const [backend] = this.backendPod.containers;
+    ok(backend !== undefined);
+    return backend;
   }
 
   pick(kind: string, name: string): Manifest {

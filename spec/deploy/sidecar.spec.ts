@@ -12,11 +12,11 @@ const management = (path: string) => ({ path, port: 8403, scheme: 'HTTP' });
 describe('the sidecar', () => {
   const shape: readonly { readonly rule: string; readonly of: () => unknown; readonly is: unknown }[] = [
     {
-      rule: 'is a native sidecar, last to start before the merchant',
-      of: () => dev.merchantPod.initContainers?.at(-1)?.name,
+      rule: 'is a native sidecar, last to start before the backend',
+      of: () => dev.backendPod.initContainers?.at(-1)?.name,
       is: 'agent-commerce-gateway',
     },
-    { rule: 'outlives the merchant', of: () => dev.gateway.restartPolicy, is: 'Always' },
+    { rule: 'ends after the backend', of: () => dev.gateway.restartPolicy, is: 'Always' },
     { rule: 'serves', of: () => dev.gateway.args, is: ['serve'] },
     {
       rule: 'names its two ports',
@@ -27,7 +27,7 @@ describe('the sidecar', () => {
       ],
     },
     {
-      rule: 'gets a minute to start, and does not wait for the merchant',
+      rule: 'gets a minute to start, and does not wait for the backend',
       of: () => dev.gateway.startupProbe,
       is: { httpGet: management('/health'), periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 60 },
     },
@@ -43,13 +43,13 @@ describe('the sidecar', () => {
     },
     { rule: 'drains before it stops', of: () => dev.gateway.lifecycle?.preStop?.httpGet, is: management('/drain') },
     {
-      rule: 'holds the merchant back until the paid calls are done',
-      of: () => dev.merchant.lifecycle?.preStop?.httpGet,
+      rule: 'keeps the backend running until the paid calls are done',
+      of: () => dev.backend.lifecycle?.preStop?.httpGet,
       is: management('/drain'),
     },
     {
-      rule: 'has time for propagation, the longest call and the merchant',
-      of: () => dev.merchantPod.terminationGracePeriodSeconds,
+      rule: 'has time for propagation, the longest call and the backend',
+      of: () => dev.backendPod.terminationGracePeriodSeconds,
       is: 5 + 30 + 30,
     },
     {
@@ -80,13 +80,13 @@ describe('the sidecar', () => {
   ];
   for (const { rule, of, is } of shape) it(rule, () => assert.deepEqual(of(), is));
 
-  it('is the image of this release until an overlay says otherwise', () => {
+  it('is the image of this release unless an overlay names another one', () => {
     const patch = readFileSync(new URL('../../deploy/components/sidecar/sidecar.yaml', import.meta.url), 'utf8');
     const [workload] = manifests(patch);
     assert.equal(workload?.spec?.template?.spec.initContainers?.[0]?.image, `${GATEWAY}:${manifestOfPackage.version}`);
   });
 
-  it('is not drained by a restart of the merchant alone', () => {
-    assert.equal(dev.merchant.livenessProbe, undefined);
+  it('is not drained by a restart of the backend alone', () => {
+    assert.equal(dev.backend.livenessProbe, undefined);
   });
 });

@@ -91,11 +91,11 @@ describe('the merchant before the money', () => {
     );
     assert.deepEqual(await status(), [200, { name: 'http', status: 'warn', detail: 'adapter-degraded' }]);
     assert.deepEqual([await reachable(), await degraded()], [0, 1]);
-    assert.ok(logged('the merchant cannot be reached'));
+    assert.ok(logged('the backend cannot be reached'));
     await back();
     while ((await reachable()) !== 1) await pause(20);
     assert.deepEqual([await status(), await degraded()], [[200, { name: 'http', status: 'pass' }], 0]);
-    assert.ok(logged('the merchant can be reached'));
+    assert.ok(logged('the backend can be reached'));
   });
 
   for (const step of ['settling', 'settled'] as const)

@@ -28,7 +28,7 @@ export function stamp(): RequestHandler {
         `import { timed } from '../pipeline/middleware/timed.ts';`,
         `import { stamp } from '../pipeline/middleware/stamp.ts';\n`,
       ),
-      before(`    layer('challenge',`, `    layer('stamp', stamp()),\n`),
+      before(`    step('challenge',`, `    step('stamp', stamp()),\n`),
     ),
   },
 };

@@ -57,7 +57,12 @@ export async function openShop({ loop, checkouts, ...parts }: ShopParts): Promis
   );
   const draining = (): boolean => gateway.lifecycle.draining();
   const onRefused = refusalLog(log);
-  const agents = createListener({ app: gateway.agents, closing: draining, onRefused, door: gateway.loadShedder });
+  const agents = createListener({
+    app: gateway.agents,
+    closing: draining,
+    onRefused,
+    loadShedder: gateway.loadShedder,
+  });
   const management = createListener({ app: gateway.management, onRefused });
   const { port } = await agents.listen('127.0.0.1', 0);
   const managementPort = (await management.listen('127.0.0.1', 0)).port;

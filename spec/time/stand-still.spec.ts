@@ -4,18 +4,18 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readJsonBody } from '../../src/server/http/body.ts';
-import { type Counter, openCounter } from '../server/http/counter.ts';
+import { type BareListener, openBareListener } from '../server/http/bare-listener.ts';
 import { standStill } from '../support/stand-still.ts';
 
-/** How long the head of a request may take here, and between two looks at that, milliseconds. */
+/** How long the head of a request may take here, and between two checks of that, milliseconds. */
 const HEAD_MS = 300;
 const LOOK_MS = 50;
-/** Longer than what is called a standstill. */
+/** Longer than the least standstill. */
 const STOPPED_MS = 2_000;
 const HEAD = 'POST / HTTP/1.1\r\nhost: shop\r\ncontent-type: application/json\r\ncontent-length: 2\r\n';
 
-describe('a request whose clock runs out', () => {
-  let counter: Counter;
+describe('a request that is late', () => {
+  let listener: BareListener;
   let socket: Socket;
   let answer: string;
   beforeEach(async () => {
@@ -23,10 +23,10 @@ describe('a request whose clock runs out', () => {
       await readJsonBody(req, res);
       next();
     };
-    counter = await openCounter([read], { headersTimeout: HEAD_MS, connectionsCheckingInterval: LOOK_MS });
-    socket = connect(Number(new URL(counter.url).port), '127.0.0.1');
+    listener = await openBareListener([read], { headersTimeout: HEAD_MS, connectionsCheckingInterval: LOOK_MS });
+    socket = connect(Number(new URL(listener.url).port), '127.0.0.1');
     await once(socket, 'connect');
-    while ((await counter.connections()) === 0) await pause(1);
+    while ((await listener.connections()) === 0) await pause(1);
     answer = '';
     socket.setEncoding('latin1').on('data', (chunk: string) => {
       answer += chunk;
@@ -34,21 +34,21 @@ describe('a request whose clock runs out', () => {
   });
   afterEach(() => {
     socket.destroy();
-    counter.close();
+    listener.close();
   });
   const body = (): unknown => JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')));
 
-  it('while the process stood still: 503, and it may be sent again', async () => {
+  it('because the process stood still gets 503 and may be sent again', async () => {
     socket.write(`${HEAD}\r\n{}`);
     standStill(STOPPED_MS);
     await once(socket, 'end');
     assert.match(answer, /^HTTP\/1\.1 503 Service Unavailable\r\n/);
     assert.match(answer, /\r\nretry-after: 1\r\n/);
     const { code, retryable } = body() as Readonly<Record<string, unknown>>;
-    assert.deepEqual([code, retryable, counter.served], ['GATEWAY_BUSY', true, []]);
+    assert.deepEqual([code, retryable, listener.served], ['GATEWAY_BUSY', true, []]);
   });
 
-  it('by itself: 400', async () => {
+  it('by itself gets 400', async () => {
     socket.write(HEAD);
     await once(socket, 'end');
     assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/);

@@ -13,12 +13,12 @@ describe('an answer in time', () => {
     await assert.rejects(inTime(Promise.reject(new Error('refused')), DUE_MS, late), /refused/);
   });
 
-  it('is late when nothing arrives, and then what comes of it is awaited', async () => {
+  it('is late when nothing arrives, and then what `late` does counts', async () => {
     const never = new Promise<never>(() => undefined);
     const start = performance.now();
     assert.equal(await inTime(never, DUE_MS, late), 'late');
     const ms = performance.now() - start;
-    // How much later is up to the machine; that it is late at all is what was awaited above.
+    // How much later depends on the machine.
     assert.ok(ms >= DUE_MS - 2, `${ms} ms`);
     const refuse = (): never => {
       throw new Error('too late');
@@ -26,11 +26,11 @@ describe('an answer in time', () => {
     await assert.rejects(inTime(never, DUE_MS, refuse), /too late/);
   });
 
-  it('has the time again in which the process stood still, once', async () => {
+  it('gets the time of a standstill again, once', async () => {
     const answer = delay(3.5 * DUE_MS).then(() => 'answer');
-    const told = inTime(answer, DUE_MS, late);
+    const inTheEnd = inTime(answer, DUE_MS, late);
     standStill(3 * DUE_MS);
-    assert.equal(await told, 'answer');
+    assert.equal(await inTheEnd, 'answer');
     const slower = inTime(delay(6 * DUE_MS), DUE_MS, late);
     standStill(3 * DUE_MS);
     assert.equal(await slower, 'late');
@@ -43,7 +43,7 @@ describe('an answer in time', () => {
       setImmediate(callback);
       return undefined;
     });
-    // The clock stands: the timer fires before the time that it was set to.
+    // The clock does not move: the timer fires before the time that it was set to.
     const clock = mock.method(performance, 'now', () => 1_000);
     try {
       assert.equal(await inTime(new Promise<never>(() => undefined), DUE_MS, late), 'late');
@@ -54,7 +54,7 @@ describe('an answer in time', () => {
     assert.deepEqual(delays, [DUE_MS, 0]);
   });
 
-  it('a late refusal of what was given up is nobody’s unhandled rejection', async () => {
+  it('that is refused after it was given up leaves no unhandled rejection', async () => {
     const refused = delay(2 * DUE_MS).then(() => Promise.reject(new Error('unheard')));
     assert.equal(await inTime(refused, DUE_MS, late), 'late');
     await delay(3 * DUE_MS);

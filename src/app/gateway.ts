@@ -1,11 +1,13 @@
-import express, { type Express } from 'express';
+/**
+ * The wiring of one gateway: `createGateway` opens its services and puts them behind two Express
+ * apps. `agentsApp` and `purchase` show what a request passes, in its order.
+ */
+
+import type { Express, RequestHandler } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { USUAL_LIMITS } from '../config/sections/resources.ts';
-import { GatewayError } from '../errors.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
 import { openEventStream } from '../operator/api/stream.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
-import { createDeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { compileOffers } from '../payments/x402/wire/offers.ts';
 import { authorize } from '../pipeline/middleware/authorize.ts';
@@ -17,7 +19,6 @@ import { countUntilClosed, limitConcurrency, trackInFlight } from '../pipeline/m
 import { resolve } from '../pipeline/middleware/resolve.ts';
 import { timed } from '../pipeline/middleware/timed.ts';
 import { validate } from '../pipeline/middleware/validate.ts';
-import { createCollect } from '../pipeline/steps/collecting.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
 import { keepAccessRecord } from '../server/http/access-record.ts';
 import { checkFraming } from '../server/http/framing.ts';
@@ -38,13 +39,14 @@ import { watchOver } from '../telemetry/metrics/call-metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { openIngressGuards, plainExpress } from './ingress-guards.ts';
+import { openIngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
 import { mountAdapters } from './mount-adapters.ts';
 import { openAcp } from './open-acp.ts';
 import { openBackend } from './open-backend.ts';
 import { openMandates } from './open-mandates.ts';
-import { openBuyerTokens, openPayments } from './open-payments.ts';
+import { openBuyerTokens, openDeliveryRecorder, openPayments } from './open-payments.ts';
+import { noRoute, plainExpress } from './plain-express.ts';
 import { showProcessGauges } from './process-gauges.ts';
 import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
 import { openWriteQueues } from './write-queues.ts';
@@ -59,16 +61,16 @@ interface GatewayParts {
   /** Undefined when nothing has a price. */
   readonly rail: X402Rail | undefined;
   readonly log: Log;
-  /** Undefined: nobody collects traces. */
+  /** Undefined: no collector takes traces. */
   readonly tracing?: Tracing;
   /** What the event loop does; this process's own unless given. */
   readonly loop?: () => EventLoopLag;
 }
 
-/** The two apps, not yet listening, and the life they share. */
+/** The two apps, not yet listening, and the lifecycle that they share. */
 export interface Gateway {
   readonly agents: Express;
-  /** Stands before `agents`: what it answered does not come in. */
+  /** Stands before `agents`, which does not see what it answered. */
   readonly loadShedder: LoadShedder;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
@@ -76,10 +78,71 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/**
- * Wires everything. The order of the middleware that a call passes is the order of the lines below.
- */
+/** Wires a gateway. `drain`: what the pod's hook starts. */
 export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
+  const services = openServices(parts);
+  const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
+  return {
+    agents: agentsApp(parts, services),
+    loadShedder: loadShedding.loadShedder,
+    management: managementApp(monitor, metrics, drain, onFailure),
+    lifecycle,
+    close: () => closeServices(services),
+  };
+}
+
+/** The app for agents, operators and the public: a request passes it line by line. */
+function agentsApp({ config, store, log, tracing = PASSED_ON }: GatewayParts, services: Services): Express {
+  const { catalogue, lifecycle, monitor, mounts, watch, ingressGuards } = services;
+  const { checkouts, writeQueues, stream, budget, onFailure } = services;
+  const { server, merchant } = config;
+  const app = plainExpress();
+  app.use(identify(mounts));
+  app.use(keepAccessRecord(watch));
+  app.use(httpLog(log, tracing, checkouts?.shownPath));
+  app.use(countUntilClosed(lifecycle));
+  app.use(checkFraming(checkouts));
+  app.use(probes(monitor));
+  app.use(checkHost(server.allowedHosts));
+  // Before the check of the Origin: browsers send one when they load modules, and an operator uses
+  // any name of the pod.
+  app.use(belowPath(['/console'], consoleRoutes(server.adminTokens)));
+  app.use(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, mirroredHeaders(catalogue)));
+  app.use(refuseEncodedSlash(checkouts?.mountPath));
+  mountPublicRoutes(app, config, catalogue, () => monitor.adapterHealth());
+  const sources = { ...store, stream: stream.route, written: writeQueues.flush };
+  const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
+  app.use(belowPath(['/api/receipts', '/api/events'], operators));
+  mountAdapters(app, { config, catalogue, store, budget, ingressGuards, checkouts }, purchase(services));
+  app.use(noRoute);
+  app.use(errorHandler(onFailure));
+  return app;
+}
+
+/** What every call passes behind its adapter, in this order, each under the name it is timed as. */
+function purchase(services: Services): readonly RequestHandler[] {
+  const { catalogue, events, receipts, offers, payments, mandateService, ledger, backend, deliveries } = services;
+  const { lifecycle, loadShedding, ingressGuards } = services;
+  const step = timed(services.watch.layer);
+  return [
+    step('admit', limitConcurrency(lifecycle, loadShedding.slots)),
+    step('resolve', resolve(catalogue, events, payments?.collect)),
+    step('validate', validate(payments?.collect)),
+    step('challenge', challenge(offers, mandateService)),
+    ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
+    ...(mandateService === undefined
+      ? []
+      : [step('authorize', trackInFlight(lifecycle, authorize(offers, mandateService, ledger)))]),
+    ...(payments === undefined ? [] : [step('settle', payments.middleware.settle)]),
+    step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
+    step('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
+  ];
+}
+
+/** Everything that the middleware works with, open. */
+type Services = ReturnType<typeof openServices>;
+
+function openServices(parts: GatewayParts) {
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();
@@ -91,41 +154,20 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   const { events, receipts } = writeQueues;
   const housekeeping = startHousekeeping(store, log, metrics);
   const ingressGuards = openIngressGuards(config, log, metrics);
+  const { clientOf, exposed } = ingressGuards;
   const mandates = openMandates(config, store.mandates);
-  const { service: mandateService } = mandates ?? {};
-  const merchant = openBackend(config, log, metrics);
+  const mandateService = mandates?.service;
+  const backend = openBackend(config, log, metrics);
   const monitor = startMonitor({
     ...watched({ ...parts, trust: mandates?.trust }),
     gate: lifecycle,
-    bypassed: ingressGuards.bypassed,
-    backendReachable: merchant.reachable,
+    bypassed: exposed,
+    backendReachable: backend.reachable,
     onChange: healthLog(log),
   });
-  const keepAnswerMs = (config.x402?.keepAnswerSeconds ?? 0) * 1_000;
-  const deliveries = createDeliveryRecorder(ledger, keepAnswerMs, {
-    unwritten: (facts) => {
-      metrics.dropped('delivery', 1);
-      log.error(facts, 'a delivery is not written');
-    },
-    unmarked: (facts) => log.warn(facts, 'an answer leaves before the store has the mark that it may'),
-  });
-  const onFailure = failureLog(log);
-  // Headers of the resource itself went with it.
-  const removed = { ...USUAL_LIMITS, headers: config.backend.headers };
-  const payments = openPayments(parts, {
-    ledger,
-    removed,
-    offers,
-    events,
-    merchant,
-    deliveries,
-    tokens,
-    mandateService,
-    lifecycle,
-    clientOf: ingressGuards.clientOf,
-    log,
-    metrics,
-  });
+  const deliveries = openDeliveryRecorder(config, ledger, log, metrics);
+  const shared = { lifecycle, ledger, events, deliveries, backend, log, metrics };
+  const payments = openPayments({ ...shared, ...parts, catalogue, tokens, offers, mandateService, clientOf });
   const stream = openEventStream({
     feed: store.feed,
     gate: lifecycle,
@@ -144,7 +186,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   showProcessGauges(metrics, {
     lifecycle,
     monitor,
-    degraded: { bypass: ingressGuards.bypassed, backend: () => !merchant.reachable() },
+    degraded: { bypass: exposed, backend: () => !backend.reachable() },
     tracing,
     waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
     unreadable: () => store.unreadable?.() ?? {},
@@ -152,70 +194,28 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     loadShedding,
     budget,
   });
-
   const watch = watchOver(metrics.calls, tracing);
-  const shared = { store, writeQueues, ingressGuards, lifecycle, loadShedding, watch, onFailure, log, metrics };
-  const checkouts = openAcp(config, shared);
-  const agents = plainExpress(express());
-  agents.use(identify(mounts));
-  agents.use(keepAccessRecord(watch));
-  agents.use(httpLog(log, tracing, checkouts?.shownPath));
-  agents.use(countUntilClosed(lifecycle));
-  agents.use(checkFraming(checkouts));
-  agents.use(probes(monitor));
-  agents.use(checkHost(config.server.allowedHosts));
-  // Before the check of the Origin: browsers name it when they load modules, and an operator comes
-  // in by any name of the pod.
-  agents.use(belowPath(['/console'], consoleRoutes(config.server.adminTokens)));
-  agents.use(checkOrigin(config.server.allowedOrigins, config.merchant.publicBaseUrl, mirroredHeaders(catalogue)));
-  agents.use(refuseEncodedSlash(checkouts?.mountPath));
-  mountPublicRoutes(agents, config, catalogue, () => monitor.adapterHealth());
-  const sources = { ...store, stream: stream.route, written: writeQueues.flush };
-  const operators = operatorRoutes(config.server.adminTokens, sources, ingressGuards.guesses);
-  agents.use(belowPath(['/api/receipts', '/api/events'], operators));
-
-  const layer = timed(watch.layer);
-  const collect = payments && createCollect(payments.findEarlier, catalogue, events, removed);
-  const purchase = [
-    layer('admit', limitConcurrency(lifecycle, loadShedding.slots)),
-    layer('resolve', resolve(catalogue, events, collect)),
-    layer('validate', validate(collect)),
-    layer('challenge', challenge(offers, mandateService)),
-    ...(payments === undefined ? [] : [layer('verify', payments.middleware.verify)]),
-    ...(mandateService === undefined
-      ? []
-      : [layer('authorize', trackInFlight(lifecycle, authorize(offers, mandateService, ledger)))]),
-    ...(payments === undefined ? [] : [layer('settle', payments.middleware.settle)]),
-    layer('forward', trackInFlight(lifecycle, forward(merchant.exchange, deliveries))),
-    layer('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
-  ];
-  mountAdapters(agents, { config, catalogue, store, budget, ingressGuards, checkouts }, purchase);
-
-  agents.use(function noRoute() {
-    throw new GatewayError('NOT_FOUND');
-  });
-  agents.use(errorHandler(onFailure));
-
+  const onFailure = failureLog(log);
+  const checkouts = openAcp(config, { ...shared, store, receipts, ingressGuards, loadShedding, watch, onFailure });
   return {
-    agents,
-    loadShedder: loadShedding.loadShedder,
-    management: managementApp(monitor, metrics, drain, onFailure),
-    lifecycle,
-    async close() {
-      monitor.close();
-      stream.close();
-      ingressGuards.close();
-      loadShedding.close();
-      await payments?.stopReconciling(WRITE_DOWN_MS);
-      // Who is still silent has had the time of the drain; what it leaves behind is written down as
-      // undelivered.
-      await Promise.all([merchant.abort(), checkouts?.abort()]);
-      await lifecycle.idle(WRITE_DOWN_MS);
-      tokens?.close();
-      await payments?.releaseLeases();
-      await mandates?.close();
-      await writeQueues.close();
-      await housekeeping.stop();
-    },
+    ...{ ...shared, receipts, catalogue, mounts, offers, tokens, payments, mandates, mandateService, checkouts },
+    ...{ ingressGuards, loadShedding, budget, stream, monitor, watch, onFailure, writeQueues, housekeeping },
   };
+}
+
+async function closeServices(services: Services): Promise<void> {
+  const { lifecycle, payments, backend, checkouts } = services;
+  services.monitor.close();
+  services.stream.close();
+  services.ingressGuards.close();
+  services.loadShedding.close();
+  await payments?.stopReconciling(WRITE_DOWN_MS);
+  // A backend that is still silent has had the time of the drain; its calls end as undelivered.
+  await Promise.all([backend.abort(), checkouts?.abort()]);
+  await lifecycle.idle(WRITE_DOWN_MS);
+  services.tokens?.close();
+  await payments?.releaseLeases();
+  await services.mandates?.close();
+  await services.writeQueues.close();
+  await services.housekeeping.stop();
 }

@@ -1,3 +1,5 @@
+/** Keeps the store within its bounds in the background, and reports what was dropped. */
+
 import type { TrimmedReceipts } from '../receipts/receipt.ts';
 import type { Store } from '../store/port/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
@@ -7,24 +9,19 @@ import { inTime } from '../time/time.ts';
 /** Between two rounds, milliseconds. */
 const EVERY_MS = 60_000;
 /** Between two steps of one round, milliseconds: calls come first. */
-const BREATH_MS = 20;
-
+const PAUSE_MS = 20;
 /** Longest wait for the sizes of the lists, milliseconds. */
 const COUNT_DEADLINE_MS = 300;
 
-/** Keeps the store within its bounds, off the request path. */
 interface Housekeeping {
-  /**
-   * No further step; says what was dropped since the last line. Resolves when the step that runs is
-   * done.
-   */
+  /** Ends it and logs what was dropped since the last line. Resolves when no step runs. */
   stop(): Promise<void>;
 }
 
 /**
  * Drops receipts that are past their bounds and gives space back, in short steps once a minute.
- * What this process dropped is counted, and announced with one line a round: an operator must hear
- * that a book of limited length forgets, before he looks for what it forgot.
+ * What this process dropped is counted, and logged with one line a round, so that operators know
+ * of it before they look for a dropped receipt.
  */
 export function startHousekeeping(
   store: Pick<Store, 'tidy' | 'receipts'>,
@@ -32,7 +29,7 @@ export function startHousekeeping(
   metrics: Pick<Metrics, 'counter' | 'gauge'>,
   everyMs: number = EVERY_MS,
 ): Housekeeping {
-  let told: TrimmedReceipts = { length: 0, age: 0 };
+  let announced: TrimmedReceipts = { length: 0, age: 0 };
   let stopped = false;
   let failed = false;
   let timer: NodeJS.Timeout | undefined;
@@ -57,8 +54,8 @@ export function startHousekeeping(
 
   const announce = (): void => {
     const trimmed = store.receipts.trimmed();
-    const [length, age] = [trimmed.length - told.length, trimmed.age - told.age];
-    told = trimmed;
+    const [length, age] = [trimmed.length - announced.length, trimmed.age - announced.age];
+    announced = trimmed;
     if (length > 0)
       log.warn(
         { dropped: length },
@@ -68,10 +65,10 @@ export function startHousekeeping(
   };
   const round = async (): Promise<void> => {
     try {
-      while (!stopped && (await store.tidy())) await new Promise((resolve) => setTimeout(resolve, BREATH_MS));
+      while (!stopped && (await store.tidy())) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       failed = false;
     } catch (err) {
-      // A store that is away is worth one line, and the next round comes anyway.
+      // One line while the store is away: the next round tries again.
       if (!failed) log.warn({ err }, 'housekeeping waits for the store');
       failed = true;
     }

@@ -1,45 +1,34 @@
-import type { Express, RequestHandler } from 'express';
+/** Opens what bounds callers at the entrance: rate limits and counts of wrong tokens. */
+
+import type { RequestHandler } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import { countUnlessPaid, rateLimit } from '../pipeline/middleware/rate-limit.ts';
 import { type ClientOf, clientNetwork } from '../server/rate-limit/client-address.ts';
 import type { Guesses } from '../server/rate-limit/failed-attempts.ts';
 import { createTokenBuckets } from '../server/rate-limit/token-buckets.ts';
-import { type Exposure, watchBypass } from '../sidecar/bypass.ts';
+import { type Exposure, watchExposure } from '../sidecar/exposure.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
-/**
- * Express without what agents do not need: no banner, no computed ETags, no nested queries; paths
- * are what they say.
- */
-export function plainExpress(app: Express): Express {
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', false);
-  app.enable('strict routing');
-  app.enable('case sensitive routing');
-  return app;
-}
-
-/** What keeps strangers within bounds, before and beside the calls. */
+/** Limits before and beside the calls, and the watch over the exposed backend. */
 export interface IngressGuards {
   /** What every call passes before a byte of its body is read. */
   readonly entrance: readonly RequestHandler[];
-  /** A layer that delivers: what it delivers to those who pay is not counted. */
-  readonly unlessPaid: (layer: RequestHandler) => RequestHandler;
-  /** Who sends a request, for counting. */
+  /** Wraps the middleware that delivers, so that delivered paid calls are not counted. */
+  readonly unlessPaid: (deliver: RequestHandler) => RequestHandler;
+  /** Names the client that a request is counted for. */
   readonly clientOf: ClientOf;
-  /** Where wrong operator tokens are counted. */
+  /** Counts wrong operator tokens. */
   readonly guesses: Guesses;
-  /** Where wrong tokens of checkout clients are. */
+  /** Counts wrong tokens of checkout clients. */
   readonly checkoutGuesses: Guesses;
-  /** Whether the merchant can be called past the gateway. */
-  readonly bypassed: () => boolean;
+  /** Whether the backend can be called past the gateway. */
+  readonly exposed: () => boolean;
   close(): void;
 }
 
-/** Wires limits and watch, and shows at `/metrics` what they met. */
+/** Opens limits and watch, and shows at `/metrics` what they refuse and find. */
 export function openIngressGuards(
   config: Pick<GatewayConfig, 'backend' | 'limits' | 'server'>,
   log: Log,
@@ -52,10 +41,10 @@ export function openIngressGuards(
   const count = (what: keyof typeof limited) => (): void => {
     limited[what] += 1;
   };
-  const bypass = isLoopbackUrl(config.backend.origin)
-    ? watchBypass({ port: portOf(config.backend.origin), onChange: exposureLog(log) })
+  const watch = isLoopbackUrl(config.backend.origin)
+    ? watchExposure({ port: portOf(config.backend.origin), onChange: exposureLog(log) })
     : undefined;
-  const bypassed = (): boolean => bypass?.exposure() !== undefined;
+  const exposed = (): boolean => watch?.exposure() !== undefined;
 
   metrics.counter({
     name: 'acg_rate_limited_total',
@@ -65,17 +54,17 @@ export function openIngressGuards(
   });
   metrics.gauge({
     name: 'acg_merchant_exposed',
-    help: '1 while the merchant can be called past the gateway, without paying: make it listen on 127.0.0.1 only.',
-    read: () => (bypassed() ? 1 : 0),
+    help: '1 while the backend can be called past the gateway, without paying: make it listen on 127.0.0.1 only.',
+    read: () => (exposed() ? 1 : 0),
   });
   return {
     entrance: buckets === undefined ? [] : [rateLimit(buckets, clientOf, count('call'))],
-    unlessPaid: buckets === undefined ? (layer) => layer : countUnlessPaid,
+    unlessPaid: buckets === undefined ? (deliver) => deliver : countUnlessPaid,
     clientOf,
     guesses: { clientOf, onLimited: count('operator_token') },
     checkoutGuesses: { clientOf, onLimited: count('acp_token') },
-    bypassed,
-    close: () => bypass?.close(),
+    exposed,
+    close: () => watch?.close(),
   };
 }
 
@@ -86,11 +75,11 @@ function portOf(origin: string): number {
 
 function exposureLog(log: Log) {
   return (exposure: Exposure | undefined): void => {
-    if (exposure === undefined) log.info('the merchant can be called through the gateway only');
+    if (exposure === undefined) log.info('the backend can be called through the gateway only');
     else
       log.warn(
         exposure,
-        'the merchant can be called past the gateway, without paying: make it listen on 127.0.0.1 only',
+        'the backend can be called past the gateway, without paying: make it listen on 127.0.0.1 only',
       );
   };
 }

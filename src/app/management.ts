@@ -1,5 +1,6 @@
-import express, { type Express } from 'express';
-import { GatewayError } from '../errors.ts';
+/** The app of the second listener, for the pod and its operators: probes, metrics, the drain. */
+
+import type { Express } from 'express';
 import { errorHandler, type FailureListener } from '../pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { identify } from '../server/http/request-id.ts';
@@ -8,13 +9,13 @@ import { allowOnly } from '../server/http/target.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { plainExpress } from './ingress-guards.ts';
+import { noRoute, plainExpress } from './plain-express.ts';
 
 const DRAINED = JSON.stringify({ status: 'drained' });
 
 /**
- * The management listener (contract 8): probes, metrics and the pod's hooks. Never behind a
- * Service, so that a flood of agents can neither fail a probe nor reach a hook.
+ * The app of the management listener (contract 8). It stands behind no Service, so that a flood of
+ * agents can neither fail a probe nor reach the hook. `drain`: what `/drain` starts and waits for.
  */
 export function managementApp(
   monitor: Monitor,
@@ -22,7 +23,7 @@ export function managementApp(
   drain: () => Promise<void>,
   onFailure: FailureListener,
 ): Express {
-  const app = plainExpress(express());
+  const app = plainExpress();
   app.use(identify());
   app.use(checkFraming());
   app.use(probes(monitor));
@@ -33,16 +34,14 @@ export function managementApp(
     res.end(text);
   });
   app.all('/metrics', allowOnly('GET', 'HEAD'));
-  // Express would serve a HEAD with it, and whoever looks must not end the process.
+  // Express would serve a HEAD with it, and a look must not end the process.
   app.head('/drain', allowOnly('GET'));
   app.get('/drain', async function drainHook(_req, res) {
     await drain();
     sendJson(res, 200, DRAINED);
   });
   app.all('/drain', allowOnly('GET'));
-  app.use(function noRoute() {
-    throw new GatewayError('NOT_FOUND');
-  });
+  app.use(noRoute);
   app.use(errorHandler(onFailure));
   return app;
 }

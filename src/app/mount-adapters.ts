@@ -1,3 +1,5 @@
+/** Mounts the enabled adapters: HTTP, MCP and A2A before the purchase middleware, ACP alone. */
+
 import type { Express, RequestHandler } from 'express';
 import release from '../../package.json' with { type: 'json' };
 import { a2aAdapter } from '../adapters/a2a/adapter.ts';
@@ -29,32 +31,29 @@ interface AdapterParts {
   readonly checkouts: AcpService | undefined;
 }
 
-/**
- * Every enabled adapter before the middleware of a purchase. An adapter that is not enabled has no
- * path at all.
- */
+/** Mounts every enabled adapter; one that is not enabled has no path at all. */
 export function mountAdapters(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, store, budget, ingressGuards, checkouts } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
-  const mount = (channel: Channel, paths: string[], front: RequestHandler): void => {
-    agents.post(paths, [...ofChannel(channel, [...ingressGuards.entrance, front])], [...purchase]);
+  const mount = (channel: Channel, paths: string[], adapter: RequestHandler): void => {
+    agents.post(paths, [...ofChannel(channel, [...ingressGuards.entrance, adapter])], [...purchase]);
     agents.all(paths, allowOnly('POST'));
   };
   if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpAdapter());
   if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpAdapter({ catalogue, merchant, version, budget }));
   if (a2a.enabled) {
-    const front = a2aAdapter({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
+    const adapter = a2aAdapter({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
     // Clients join the mount and an empty path in either way.
-    mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], front);
+    mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], adapter);
     // Behind the mount: a router in which nothing matches would hold every call back for a turn of
     // the event loop.
     agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));
   }
-  // Not a purchase: neither offers nor proofs have a meaning there.
+  // No purchase middleware: neither offers nor proofs have a meaning there.
   if (checkouts !== undefined) {
-    agents.use(checkouts.front, checkouts.failures);
+    agents.use(checkouts.adapter, checkouts.failures);
     agents.get(DISCOVERY_PATH, published(checkouts.discovery, new Date(), DISCOVERY_MAX_AGE_S));
     agents.all(DISCOVERY_PATH, allowOnly('GET', 'HEAD'));
   }

@@ -1,3 +1,5 @@
+/** Opens the checkout service where ACP is enabled: its adapter, claims, backend and metrics. */
+
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import { acpAdapter, acpFailures } from '../adapters/acp/adapter.ts';
 import { createAdmission } from '../adapters/acp/admission.ts';
@@ -5,8 +7,8 @@ import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
 import { JUDGED_FIELDS } from '../adapters/acp/request.ts';
 import { withoutIds } from '../adapters/acp/routes.ts';
-import { createExchange } from '../backend/exchange.ts';
-import type { Exchange } from '../backend/types.ts';
+import { createExchange } from '../backend/backend-connection.ts';
+import type { Exchange } from '../backend/exchange.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
 import { createSessions } from '../checkouts/sessions.ts';
 import { type AcpSettings, longestTimeoutMs } from '../checkouts/settings.ts';
@@ -27,10 +29,11 @@ import { REAL_TIME } from '../time/time.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import type { WriteQueues } from './write-queues.ts';
 
-/** What of the gateway the checkouts share with its calls. */
+/** What checkouts share with the calls of the gateway. */
 interface AcpParts {
   readonly store: Pick<Store, 'checkouts'>;
-  readonly writeQueues: Pick<WriteQueues, 'events' | 'receipts'>;
+  readonly events: WriteQueues['events'];
+  readonly receipts: WriteQueues['receipts'];
   /** Every call passes its entrance first. */
   readonly ingressGuards: Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
@@ -41,50 +44,49 @@ interface AcpParts {
   readonly metrics: Metrics;
 }
 
-/** Everything about checkouts that a gateway has open. */
+/** The open checkouts of a gateway. */
 export interface AcpService extends FieldJudge {
-  /** Serves the mount and what lies below it, and hands on everything else. */
-  readonly front: RequestHandler;
-  /** Answers what was thrown there. */
+  /** Serves the mount and what lies below it, and passes on everything else. */
+  readonly adapter: RequestHandler;
+  /** Answers what is thrown there. */
   readonly failures: ErrorRequestHandler;
   readonly discovery: StaticDocument;
-  /** What of a raw path the log may have. */
+  /** The part of a raw path that the log may show. */
   readonly shownPath: (path: string) => string;
-  /** Ends what still runs at the merchant. */
+  /** Ends what still runs at the backend. */
   abort(): Promise<void>;
 }
 
-/** Opens the checkout service of a gateway that serves ACP. */
+/** Undefined where ACP is not enabled. */
 export function openAcp(
   { merchant, protocols: { acp } }: Pick<GatewayConfig, 'merchant' | 'protocols'>,
   parts: AcpParts,
 ): AcpService | undefined {
   if (!acp.enabled) return undefined;
   const { mountPath, discovery } = acp;
-  const hop = createExchange({ origin: acp.backend.origin, reuse: false });
+  const connection = createExchange({ origin: acp.backend.origin, reuse: false });
   return {
     mountPath,
     judgedFields: JUDGED_FIELDS,
-    front: frontOf(mountPath, acp, merchant.id, hop.exchange, parts),
+    adapter: openAdapter(acp, merchant.id, connection.exchange, parts),
     failures: acpFailures(mountPath, parts.onFailure),
     discovery: acpDiscovery({ publicBaseUrl: merchant.publicBaseUrl, mountPath, settings: discovery }),
     shownPath(path) {
       const below = belowMount(mountPath, path);
       return below === undefined ? path : `${mountPath}${withoutIds(below)}`;
     },
-    abort: () => hop.abort(),
+    abort: () => connection.abort(),
   };
 }
 
-function frontOf(
-  mountPath: string,
-  settings: AcpSettings,
+function openAdapter(
+  settings: AcpSettings & { readonly mountPath: string },
   deploymentId: string,
   exchange: Exchange,
   parts: AcpParts,
 ): RequestHandler {
-  const { store, writeQueues, ingressGuards, lifecycle, loadShedding, log, metrics } = parts;
-  const { backend, strictSemantics, authenticationErrors } = settings;
+  const { store, events, receipts, ingressGuards, lifecycle, loadShedding, log, metrics } = parts;
+  const { mountPath, backend, strictSemantics, authenticationErrors } = settings;
   const watch = watchCheckouts(metrics, log);
   const own = createSlots(settings.maxInFlight);
   const sessions = createSessions({
@@ -121,7 +123,15 @@ function frontOf(
       watch,
       time: REAL_TIME,
     }),
-    merchant: createBackendService({ exchange, backend, strictSemantics, authenticationErrors, ...writeQueues, watch }),
+    merchant: createBackendService({
+      exchange,
+      backend,
+      strictSemantics,
+      authenticationErrors,
+      events,
+      receipts,
+      watch,
+    }),
     entered: (step, res) => clocks[step](res),
   });
 }

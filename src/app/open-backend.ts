@@ -1,65 +1,65 @@
+/** Opens the backend behind its circuit breaker; shows its state in the log and at `/metrics`. */
+
+import { type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
 import type { ReachListener } from '../backend/circuit-breaker.ts';
-import { type WatchedBackend, watchBackend } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
-/** The way to the merchant's service, and whether it is known to be there. */
 export interface Backend extends WatchedBackend {
   /** False while calls are refused because no money may be taken for them. */
   readonly reachable: () => boolean;
 }
 
-/** `acg_backend_breaker`. */
+/** The values of `acg_backend_breaker`. */
 const BREAKER = { closed: 0, probation: 1, open: 2 } as const;
 
-/** Opens the way to the merchant, and shows its state in the log and at `/metrics`. */
-export function openBackend({ backend }: Pick<GatewayConfig, 'backend'>, log: Log, metrics: Metrics): Backend {
-  const { origin, headers, probePath } = backend;
-  const merchant = watchBackend({
+export function openBackend(config: Pick<GatewayConfig, 'backend'>, log: Log, metrics: Metrics): Backend {
+  const { origin, headers, probePath } = config.backend;
+  const backend = watchBackend({
     origin,
     probe: probePath === undefined ? undefined : { path: probePath, headers },
     onChange: reachLog(log),
   });
-  const reachable = (): boolean => merchant.facts().state !== 'open';
+  const reachable = (): boolean => backend.facts().state !== 'open';
   metrics.gauge({
     name: 'acg_backend_reachable',
-    help: '0 while the merchant cannot be reached and paid calls are refused before any money moves. Look at his service.',
+    help: '0 while the backend cannot be reached and paid calls are refused before any money moves. Look at the service itself.',
     read: () => (reachable() ? 1 : 0),
   });
   metrics.gauge({
     name: 'acg_backend_breaker',
-    help: '0 closed; 1 he takes connections again and one paid call at a time shows whether he answers; 2 open, nothing is sold.',
-    read: () => BREAKER[merchant.facts().state],
+    help: '0 closed; 1 the backend takes connections again and one paid call at a time shows whether it answers; 2 open, nothing is sold.',
+    read: () => BREAKER[backend.facts().state],
   });
   metrics.counter({
     name: 'acg_backend_breaker_opened_total',
-    help: 'How often the merchant went away. refused: no connection; silent: he took requests and answered none of them.',
+    help: 'How often the backend went away. refused: no connection; silent: it took requests and answered none of them.',
     label: 'trouble',
-    read: () => merchant.facts().opened,
+    read: () => backend.facts().opened,
   });
   metrics.counter({
     name: 'acg_backend_refused_total',
-    help: 'Paid calls that cost nothing because the merchant could not be reached: breaker, connect; sockets: all were in use.',
+    help: 'Paid calls that cost nothing because the backend could not be reached: breaker, connect; sockets: all were in use.',
     label: 'reason',
-    read: () => merchant.facts().refused,
+    read: () => backend.facts().refused,
   });
   metrics.gauge({
     name: 'acg_backend_held_connections',
-    help: 'Connections to the merchant that calls hold while their money moves; at most half of all there are.',
-    read: () => merchant.facts().held,
+    help: 'Connections to the backend that calls hold while their money moves; at most half of all there are.',
+    read: () => backend.facts().held,
   });
-  return { ...merchant, reachable };
+  return { ...backend, reachable };
 }
 
-/** One line for each change, so also one when the merchant is not there at start. */
+/** One line for each change, so also one when the backend is away at start. */
 function reachLog(log: Log): ReachListener {
   return (reach) => {
-    if (reach.reachable) log.info('the merchant can be reached');
+    if (reach.reachable) log.info('the backend can be reached');
     else
       log.warn(
         { trouble: reach.trouble, err: reach.cause },
-        'the merchant cannot be reached: paid calls are refused before any money moves',
+        'the backend cannot be reached: paid calls are refused before any money moves',
       );
   };
 }

@@ -1,3 +1,5 @@
+/** Opens the service that checks and uses mandates, where the configuration accepts them. */
+
 import type { GatewayConfig } from '../config/document/config.ts';
 import { createIssuedCheckouts } from '../mandates/ap2/checkout/checkout-mint.ts';
 import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
@@ -10,33 +12,32 @@ import type { MandateService } from '../mandates/mandate-service.ts';
 import type { MandateRegister } from '../mandates/register/register.ts';
 import { needsMandate } from '../payments/x402/wire/offer.ts';
 
-/** Everything about mandates that a gateway has open. */
-export interface OpenMandates {
+interface OpenMandates {
   readonly service: MandateService;
-  /** For the readiness. */
+  /** What readiness looks at. */
   readonly trust: IssuerTrust;
-  /** No more keys are fetched. */
+  /** Fetches no more keys. */
   close(): Promise<void>;
 }
 
-/** What a free resource of a shop without a currency is sold in (ISO 4217: no currency). */
+/** The currency of a free resource where the profile has no other one (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
 
-/** Opens the service that judges mandates; a gateway without it has no middleware for them. */
+/** Undefined where no mandates are accepted: the pipeline then has no middleware for them. */
 export function openMandates(
   { authorization, resources }: Pick<GatewayConfig, 'authorization' | 'resources'>,
   register: MandateRegister,
 ): OpenMandates | undefined {
   const { ap2 } = authorization;
-  if (ap2 !== undefined) return opened(ap2, register);
-  // The configuration refuses this; sold without a mandate, nobody would notice.
+  if (ap2 !== undefined) return openAp2(ap2, register);
+  // The configuration refuses this. Without the check a mistake would sell without mandates.
   if (resources.some(needsMandate)) throw new Error('a resource requires mandates, and none are accepted');
   return undefined;
 }
 
-function opened(ap2: Ap2Config, register: MandateRegister): OpenMandates {
+function openAp2(ap2: Ap2Config, register: MandateRegister): OpenMandates {
   const { profile, issuers } = ap2;
-  // The shop's own currency comes before those that the operator added.
+  // The merchant's own currency comes before those that the operator added.
   const freeCurrency = [...profile.exponents.keys()].find((currency) => currency !== NO_CURRENCY) ?? NO_CURRENCY;
   const { own, trusted } = checkoutKeysOf(ap2.checkout);
   const fetcher = createKeyFetcher();

@@ -1,11 +1,12 @@
+/** Opens the traces of a process: `acg serve` calls it before it wires the gateway. */
+
 import type { Log } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 
 /**
- * Traces for the collector that the standard variables of OpenTelemetry name, or none. What sends
- * them is loaded only then: it would cost start time and memory in every process that has no
- * collector. @throws ConfigError
+ * Traces for the collector that the standard variables of OpenTelemetry name, or none. The exporter
+ * is loaded only for a collector, because it costs start time and memory. @throws ConfigError
  */
 export async function openTracing(
   env: Readonly<Record<string, string | undefined>>,

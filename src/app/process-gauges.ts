@@ -1,3 +1,5 @@
+/** Shows at `/metrics` what a process knows of itself beside its calls. */
+
 import release from '../../package.json' with { type: 'json' };
 import type { EventStream } from '../operator/api/stream.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
@@ -7,32 +9,27 @@ import type { Monitor } from '../telemetry/health/monitor.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 
-/**
- * What a gateway shows of itself beside its calls; everything here is known already and only read.
- */
-interface ProcessGauges {
+/** Where the values are read. */
+interface ProcessFacts {
   readonly lifecycle: Pick<Lifecycle, 'draining'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
-  /**
-   * Why the first adapter warns: the merchant can be called past the gateway, or cannot be reached.
-   */
+  /** Why the first adapter warns: the backend can be called past the gateway, or not at all. */
   readonly degraded: Readonly<Record<'bypass' | 'backend', () => boolean>>;
   readonly tracing: Pick<Tracing, 'lost'>;
   /** Entries that wait for the store. */
   readonly waiting: Readonly<Record<'event' | 'receipt', () => number>>;
-  /** How often something that was sealed could not be opened, by what it was. */
+  /** How often something sealed could not be opened, by what it was. */
   readonly unreadable: () => Readonly<Record<string, number>>;
   readonly stream: Pick<EventStream, 'facts'>;
   readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'shed'>;
   readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
 }
 
-/** `acg_component_status`: what a check of `/ready` says. */
+/** The values of `acg_component_status`. */
 const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 
-/** Shows them at `/metrics`. */
-export function showProcessGauges({ gauge, counter }: Metrics, signs: ProcessGauges): void {
-  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, loadShedding, budget } = signs;
+export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFacts): void {
+  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, loadShedding, budget } = facts;
   const loadedAt = Date.now() / 1_000;
   gauge({
     name: 'acg_build_info',
@@ -42,7 +39,7 @@ export function showProcessGauges({ gauge, counter }: Metrics, signs: ProcessGau
   });
   gauge({
     name: 'acg_config_loaded_timestamp_seconds',
-    help: 'When this process read its configuration. Older than your last change: it still runs the one before.',
+    help: 'When this process read its configuration. If it is older than your last change, that change is not active.',
     read: () => loadedAt,
   });
   counter({
@@ -90,12 +87,12 @@ export function showProcessGauges({ gauge, counter }: Metrics, signs: ProcessGau
   });
   gauge({
     name: 'acg_calls_in_flight',
-    help: 'Calls that have a place. At limits.maxInFlight the next ones are refused.',
+    help: 'Calls that have a slot. At limits.maxInFlight the next ones are refused.',
     read: () => loadShedding.slots.inFlight(),
   });
   counter({
     name: 'acg_shed_total',
-    help: 'Calls refused before anything was read. overload: the process is behind; in_flight: no place. Add replicas.',
+    help: 'Calls refused before anything was read. overload: the process is behind; in_flight: no slot. Add replicas.',
     label: 'reason',
     read: () => ({ ...loadShedding.shed() }),
   });
@@ -121,7 +118,7 @@ export function showProcessGauges({ gauge, counter }: Metrics, signs: ProcessGau
   });
   gauge({
     name: 'acg_event_stream_silence_seconds',
-    help: 'Since the event stream last heard of the store; up to 5 in quiet times, 0 without readers.',
+    help: 'Since the event stream last read from the store; up to 5 in quiet times, 0 without readers.',
     read: () => stream.facts().silentMs / 1_000,
   });
 }

@@ -1,3 +1,5 @@
+/** Mounts what everyone may read: the list of resources, the discovery document, public keys. */
+
 import type { Express } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { KEY_SET_PATH, keySet, type PublicJwk, readSigningKey } from '../crypto/signing-key.ts';
@@ -9,7 +11,7 @@ import { staticDocument as staticBytes } from '../resources/static-document.ts';
 import { published, staticDocument } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
 
-/** What anyone may read: bytes made at start. */
+/** Mounts the public documents. Their bytes are made at start. */
 export function mountPublicRoutes(
   agents: Express,
   config: SigningSettings,
@@ -36,17 +38,14 @@ export function mountPublicRoutes(
 /** What the gateway signs with. */
 type SigningSettings = Pick<GatewayConfig, 'protocols' | 'authorization'>;
 
-/**
- * Every key that something of ours may be signed with, each under its own id: the agent card,
- * checkouts and receipts.
- */
+/** The keys of the agent card, of checkouts and of receipts, each under its own id. */
 function publicKeys({ protocols: { a2a }, authorization: { ap2 } }: SigningSettings): readonly PublicJwk[] {
   const card = a2a.enabled && a2a.signingKey !== undefined ? readSigningKey(a2a.signingKey) : undefined;
   const checkouts = ap2 === undefined ? [] : checkoutKeysOf(ap2.checkout).trusted;
   return card?.ok === true ? [card.key.publicJwk, ...checkouts] : checkouts;
 }
 
-/** The headers that MCP clients make of arguments: pages of allowed origins may send them. */
+/** The headers that MCP clients make of arguments; pages of allowed origins may send them. */
 export function mirroredHeaders({ listed }: Catalogue): readonly string[] {
   const headers = listed.flatMap(({ inputSchema }) => mirroredParameters(inputSchema).map(({ header }) => header));
   return [...new Set(headers)];

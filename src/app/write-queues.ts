@@ -1,3 +1,5 @@
+/** Opens the queues of entries that are written to the store off the request path. */
+
 import type { EventDraft } from '../events/event.ts';
 import type { Receipt } from '../receipts/receipt.ts';
 import type { Store } from '../store/port/store.ts';
@@ -5,10 +7,7 @@ import { createWriteBehind, type WriteBehind } from '../store/port/write-behind.
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
-/**
- * What waits for the store off the request path: events that no payment took along, and receipts of
- * free calls.
- */
+/** Events that no payment took along, and receipts of free calls. */
 export interface WriteQueues {
   readonly events: WriteBehind<EventDraft>;
   readonly receipts: WriteBehind<Receipt>;
@@ -23,8 +22,11 @@ export function openWriteQueues(
   log: Log,
   metrics: Metrics,
 ): WriteQueues {
-  const events = createWriteBehind<EventDraft>((batch, id) => feed.append(batch, id), lossless(log, metrics, 'event'));
-  const receipts = createWriteBehind<Receipt>((batch) => book.write(batch), lossless(log, metrics, 'receipt'));
+  const events = createWriteBehind<EventDraft>(
+    (batch, id) => feed.append(batch, id),
+    lossReports(log, metrics, 'event'),
+  );
+  const receipts = createWriteBehind<Receipt>((batch) => book.write(batch), lossReports(log, metrics, 'receipt'));
   return {
     events,
     receipts,
@@ -37,14 +39,11 @@ export function openWriteQueues(
   };
 }
 
-/** Losses in between are counted; a line for each would drown the log in what it reports. */
+/** Between two log lines losses are only counted: a line for each would fill the log. */
 const DROPS_A_LINE = 1_000;
 
-/**
- * A store that is away is worth one line, not one for each attempt; what is lost meanwhile is
- * counted and named.
- */
-function lossless(log: Log, metrics: Metrics, what: 'event' | 'receipt') {
+/** Logs once that entries wait for a store that is away; counts and logs those that are lost. */
+function lossReports(log: Log, metrics: Metrics, what: 'event' | 'receipt') {
   return {
     onError: (cause: unknown) => log.warn({ err: cause }, `${what}s wait for the store`),
     onDrop: (entries: number, inAll: number) => {

@@ -1,9 +1,11 @@
+/** One exchange with the backend as a state machine, from the queue for sockets to its end. */
+
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { type Connection, SocketUser } from './backend-socket.ts';
 import { type Health, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
-import { SlowReader, type SlowReaders } from './slow-readers.ts';
+import { Deadline } from './deadline.ts';
 import {
   type BackendAnswer,
   BackendError,
@@ -11,149 +13,44 @@ import {
   type BackendRequest,
   type ExchangeLimits,
   type ReceivedHeaders,
-} from './types.ts';
+} from './exchange.ts';
+import { SlowReader, type SlowReaders } from './slow-readers.ts';
 
-/**
- * How much of an answer waits here for a slow reader before the merchant is asked to wait, bytes.
- */
+/** How much of an answer waits for a slow reader before the backend is asked to wait, bytes. */
 const BODY_BUFFER_BYTES = 65_536;
-
-/** Where an answer's bytes come from. */
-interface BodySource {
-  /** The reader has room again. */
-  resume(): void;
-  /** The reader destroyed the body: nobody wants the rest. */
-  abandon(): void;
-}
-
-/**
- * The body of an answer, with backpressure. A failure that comes before anybody listens for errors
- * is kept until the body is read: the head is handed over asynchronously, and an answer may break
- * off before its reader exists.
- */
-class AnswerBody extends Readable {
-  readonly #source: BodySource;
-  #failure: BackendError | undefined;
-
-  constructor(source: BodySource) {
-    super({ highWaterMark: BODY_BUFFER_BYTES });
-    this.#source = source;
-  }
-
-  /** Takes a chunk. False: no more until `resume`. */
-  accept(chunk: Buffer): boolean {
-    return this.push(chunk);
-  }
-
-  complete(): void {
-    this.push(null);
-  }
-
-  fail(error: BackendError): void {
-    if (this.listenerCount('error') > 0) this.destroy(error);
-    else this.#failure = error;
-  }
-
-  override read(size?: number): unknown {
-    // Not null: a reader has come, this is not the stream filling its own buffer.
-    if (this.#failure !== undefined && this.readableFlowing !== null && this.readableLength === 0)
-      this.destroy(this.#failure);
-    return super.read(size);
-  }
-
-  override _read(): void {
-    this.#source.resume();
-  }
-
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    this.#source.abandon();
-    callback(error);
-  }
-}
-
-/** How long a reader may hold an answer back, all in all, milliseconds. */
+/** How long a reader may hold an answer back, in all, milliseconds. */
 const READER_HOLD_MS = 60_000;
+/** Between two attempts of an exchange on a held connection, milliseconds. */
+const CONNECT_AGAIN_MS = 50;
 
-/** What is left of each side's time, milliseconds. */
-interface Turns {
-  readonly merchant: number;
-  readonly reader: number;
-}
-
-/**
- * The deadline of an exchange, running from construction. It is the merchant's: while the reader
- * holds the answer back the clock stands still, so that an agent on a slow line cannot make a
- * merchant late whom it has paid. The reader has a clock of his own for that.
- */
-export class Deadline {
-  readonly #late: () => void;
-  readonly #left: { merchant: number; reader: number };
-  #turn: keyof Turns = 'merchant';
-  #since = performance.now();
-  #timer: NodeJS.Timeout;
-
-  /** `late` is called when either clock runs out. */
-  constructor(left: Turns, late: () => void) {
-    this.#late = late;
-    this.#left = { ...left };
-    this.#timer = setTimeout(late, left.merchant);
-  }
-
-  /** Whose clock runs. */
-  get turn(): keyof Turns {
-    return this.#turn;
-  }
-
-  /** Stops the clock that runs and starts that of the other side. */
-  handOver(): void {
-    clearTimeout(this.#timer);
-    const now = performance.now();
-    this.#left[this.#turn] -= now - this.#since;
-    this.#since = now;
-    this.#turn = this.#turn === 'merchant' ? 'reader' : 'merchant';
-    this.#timer = setTimeout(this.#late, Math.max(1, this.#left[this.#turn]));
-  }
-
-  /** Nobody is late any more. */
-  stop(): void {
-    clearTimeout(this.#timer);
-  }
-}
-
-/** How a connection ends under a request, as undici and the operating system say it. */
+/** How undici and the operating system call the end of a connection during a request. */
 const RESET_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 /** The request itself cannot be written as HTTP. */
 const UNWRITABLE_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH']);
-
 /** The gateway closed its own side. */
 const CLOSED_CODES: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
-/** Between two attempts of a hop that must connect before its deadline, milliseconds. */
-const CONNECT_AGAIN_MS = 50;
 
-/** What a hop needs from the exchange it belongs to. */
+/** What an exchange shares with the others of its backend. */
 export interface ExchangeDeps {
-  /** Who has a place there takes a connection of the pool. */
+  /** An exchange whose turn came there takes a connection of the pool. */
   readonly sockets: SocketPoolQueue;
   readonly pool: ConnectionPool;
-  /** Told what became of the request. */
+  /** Learns what became of the request. */
   readonly health: Health;
-  /**
-   * Whether a request that nothing is lost by should wait: the merchant takes connections and does
-   * not answer.
-   */
-  readonly mute: () => boolean;
-  /** Free calls only: what was paid for may be fetched as slowly as it takes. */
-  readonly heldBack: SlowReaders;
-  /** Puts the hop on its connection; answers come through the hop's handler methods. */
-  readonly send: (hop: BackendExchange, connection: Connection) => void;
-  /** The hop needs nothing any more. Called once. */
+  /** The backend takes connections and does not answer: requests that can wait should wait. */
+  readonly unresponsive: () => boolean;
+  /** For free calls only: a paid answer may be read as slowly as it takes. */
+  readonly slowReaders: SlowReaders;
+  /** Sends the request on a connection; the answer comes through the handler methods. */
+  readonly send: (exchange: BackendExchange, connection: Connection) => void;
+  /** The exchange needs nothing any more. Called once. */
   readonly ended: () => void;
 }
 
 /**
- * One exchange with the merchant, from its place in the queue to the last byte of the answer. It is
- * the handler of undici's dispatch; every end, whoever causes it, passes `#end` exactly once, which
- * gives back the timer, the listener and the socket.
+ * One exchange with the backend, from the queue for sockets to the last byte of the answer. It is
+ * the handler of undici's dispatch. Every end, whatever its cause, passes `#end` exactly once,
+ * which gives back the timer, the listener and the socket.
  */
 export class BackendExchange extends SocketUser implements Dispatcher.DispatchHandler {
   readonly request: BackendRequest;
@@ -166,9 +63,9 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #controller: Dispatcher.DispatchController | undefined;
   #body: AnswerBody | undefined;
   #received = 0;
-  /** The end of the body is told by the end of the connection only. */
+  /** Only the end of the connection marks the end of the body. */
   #delimitedByClose = false;
-  /** Whether any byte of the request may have reached the merchant, in any attempt. */
+  /** Whether any byte of the request may have reached the backend, in any attempt. */
   #written = false;
   #onReusedSocket = false;
   #answered = false;
@@ -176,13 +73,13 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #reader: SlowReader | undefined;
   #ended = false;
   #connection: Connection | undefined;
-  /** It came with a connection, which is opened again for it until the deadline. */
+  /** It has a held connection, which is opened again for it until the deadline. */
   readonly #isHeld: boolean;
   #again: NodeJS.Timeout | undefined;
   /** Why its connection could not be opened the last time. */
   #refusedWith: unknown;
 
-  /** `held`: a connection that was taken from the pool for this hop, in a place of its own. */
+  /** `held`: a connection taken from the pool for this exchange, which has its turn already. */
   constructor(request: BackendRequest, limits: ExchangeLimits, deps: ExchangeDeps, held?: Connection) {
     super();
     this.#connection = held;
@@ -191,25 +88,25 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.answer = this.#head.promise;
     this.#limits = limits;
     this.#deps = deps;
-    const left = { merchant: limits.timeoutMs, reader: limits.readerHoldMs ?? READER_HOLD_MS };
+    const left = { backend: limits.timeoutMs, reader: limits.readerHoldMs ?? READER_HOLD_MS };
     this.#deadline = new Deadline(left, this.#late);
     limits.signal?.addEventListener('abort', this.#abort);
   }
 
-  /** Gets in line for a socket, unless it came with one. Called once. */
+  /** Waits for a socket, unless it has a held one. Called once. */
   begin(): void {
     if (this.#isHeld) {
-      // The library does not look at a socket that was never used: what the merchant did to it
-      // meanwhile is read within a turn.
+      // The library does not look at a socket that was never used: what the backend did to it
+      // meanwhile is read within a turn of the event loop.
       setImmediate(this.#attempt);
       return;
     }
-    const { sockets, heldBack } = this.#deps;
+    const { sockets, slowReaders } = this.#deps;
     sockets.take(this.#start);
-    if (sockets.wanted) heldBack.relieve();
+    if (sockets.wanted) slowReaders.relieve();
   }
 
-  /** Ends the exchange. Whoever waits for the head, or reads the body, gets the BackendError. */
+  /** Ends the exchange: who waits for the head or reads the body gets the BackendError. */
   fail(reason: BackendFailure, cause?: unknown, status?: number): void {
     if (this.#ended) return;
     const error = new BackendError(reason, this.#written, cause, status);
@@ -221,7 +118,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
 
   readonly #abort = (): void => this.fail('aborted');
   readonly #late = (): void => {
-    if (this.#unanswered && this.#deadline.turn === 'merchant')
+    if (this.#unanswered && this.#deadline.running === 'backend')
       this.#deps.health.silent(new Unanswered('no answer in time'));
     if (this.#isHeld && !this.#written) this.fail('unreachable', this.#refusedWith);
     else this.fail('timeout');
@@ -232,8 +129,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   };
   readonly #attempt = (): void => {
     if (this.#ended) return;
-    // Nothing is lost yet: a request that is not written can be sent later, whatever its method.
-    if (this.#deps.mute()) this.#attemptAgain();
+    // A request that is not written yet can be sent later, whatever its method.
+    if (this.#deps.unresponsive()) this.#attemptAgain();
     else this.#send();
   };
 
@@ -246,8 +143,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   }
 
   /**
-   * Whether it is a paid request that the merchant may have and has not answered. Free ones are
-   * cheap to lose, so anyone could lose many.
+   * Whether it is a paid request that the backend may have and has not answered. Free ones do not
+   * count: any caller could make many of them end like that.
    */
   get #unanswered(): boolean {
     return this.#written && !this.#answered && this.#limits.signal === undefined;
@@ -258,8 +155,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#deadline.stop();
     clearTimeout(this.#again);
     this.#limits.signal?.removeEventListener('abort', this.#abort);
-    const { sockets, pool, heldBack, ended } = this.#deps;
-    if (this.#reader !== undefined) heldBack.release(this.#reader);
+    const { sockets, pool, slowReaders, ended } = this.#deps;
+    if (this.#reader !== undefined) slowReaders.release(this.#reader);
     if (!sockets.leave(this.#start)) {
       if (this.#connection !== undefined) pool.giveBack(this.#connection);
       sockets.release();
@@ -267,13 +164,13 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     ended();
   }
 
-  /** Called when a socket is ours, right before the request is written. */
+  /** Called when the exchange has a socket, right before the request is written. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // Throwing withdraws the request and, unlike an abort, leaves the connection intact.
     if (this.#ended) throw new Error('the exchange has already ended');
     this.#controller = controller;
     this.#written = true;
-    this.#onReusedSocket = this.wire?.begin() ?? false;
+    this.#onReusedSocket = this.socket?.begin() ?? false;
   }
 
   /** The first byte of an answer, before anything is parsed. */
@@ -304,7 +201,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
 
   onResponseEnd(): void {
     if (this.#ended) return;
-    if (this.#delimitedByClose && this.wire?.broken === true) {
+    if (this.#delimitedByClose && this.socket?.broken === true) {
       // The library takes a reset for the end of an answer that has no length. Half an answer must
       // not look whole.
       this.fail('transport');
@@ -335,8 +232,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   }
 
   /**
-   * The merchant may close an idle socket in the same moment we write to it, or die with what was
-   * paid for in his hands. Only a GET can be sent again then, once.
+   * The backend may close an idle socket while the request is written to it, or die during a paid
+   * request. Only a GET can be sent again then, once.
    */
   #mayTryAgain(code: string): boolean {
     const broken = this.#controller !== undefined && (this.#onReusedSocket || this.#isHeld) && !this.#answered;
@@ -346,10 +243,10 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #tryAgain(error: Error): void {
     this.#retried = true;
     this.#controller = undefined;
-    // On a new connection a broken exchange is no stale socket: he closes what he reads, or he has
-    // died and may come back.
+    // A new connection is no stale socket: the backend closes what it reads, or it died and may
+    // come back.
     if (!this.#onReusedSocket) this.#deps.health.silent(new Unanswered('no answer', error));
-    // Who is about to die still accepts: what is paid is sent when that is over.
+    // A backend that is about to end still accepts: a paid request is sent when that is over.
     if (this.#isHeld) this.#attemptAgain();
     else this.#send();
   }
@@ -357,17 +254,17 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   /** The reader has enough for now. */
   #pause(controller: Dispatcher.DispatchController): void {
     controller.pause();
-    if (this.#deadline.turn === 'reader') return;
+    if (this.#deadline.running === 'reader') return;
     this.#deadline.handOver();
     if (this.#limits.signal === undefined) return;
     this.#reader ??= new SlowReader(() => this.fail('timeout'));
-    this.#deps.heldBack.hold(this.#reader, this.#received);
+    this.#deps.slowReaders.hold(this.#reader, this.#received);
   }
 
   #resume(controller: Dispatcher.DispatchController): void {
     // A stream asks for more whenever it has room, held back or not.
-    if (this.#ended || this.#deadline.turn === 'merchant') return;
-    if (this.#reader !== undefined) this.#deps.heldBack.release(this.#reader);
+    if (this.#ended || this.#deadline.running === 'backend') return;
+    if (this.#reader !== undefined) this.#deps.slowReaders.release(this.#reader);
     this.#deadline.handOver();
     controller.resume();
   }
@@ -376,5 +273,58 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     if (this.#ended) return;
     this.#end();
     this.#controller?.abort(new BackendError('aborted', true));
+  }
+}
+
+/** Where an answer's bytes come from. */
+interface BodySource {
+  /** The reader has room again. */
+  resume(): void;
+  /** The reader destroyed the body and wants no more of it. */
+  abandon(): void;
+}
+
+/**
+ * The body of an answer, with backpressure. A failure that comes before there is a listener for
+ * errors is kept until the body is read: the head is handed over asynchronously, and an answer may
+ * break off before its reader exists.
+ */
+class AnswerBody extends Readable {
+  readonly #source: BodySource;
+  #failure: BackendError | undefined;
+
+  constructor(source: BodySource) {
+    super({ highWaterMark: BODY_BUFFER_BYTES });
+    this.#source = source;
+  }
+
+  /** Takes a chunk. False: no more until `resume`. */
+  accept(chunk: Buffer): boolean {
+    return this.push(chunk);
+  }
+
+  complete(): void {
+    this.push(null);
+  }
+
+  fail(error: BackendError): void {
+    if (this.listenerCount('error') > 0) this.destroy(error);
+    else this.#failure = error;
+  }
+
+  override read(size?: number): unknown {
+    // Not null: there is a reader, this is not the stream that fills its own buffer.
+    if (this.#failure !== undefined && this.readableFlowing !== null && this.readableLength === 0)
+      this.destroy(this.#failure);
+    return super.read(size);
+  }
+
+  override _read(): void {
+    this.#source.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#source.abandon();
+    callback(error);
   }
 }

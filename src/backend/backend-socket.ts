@@ -1,29 +1,22 @@
+/** One connection to the backend and its socket; the pool keeps them, exchanges use them. */
+
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type buildConnector, Client, type Dispatcher } from 'undici';
 import { allowedAddresses } from './forbidden-addresses.ts';
 
-/** How long a connection to the merchant may take, milliseconds (contract 3). */
+/** How long connecting to the backend may take, milliseconds (contract 3). */
 export const CONNECT_TIMEOUT_MS = 2_000;
 /** Largest header block of an answer, bytes of names and values. */
 const MAX_ANSWER_HEADER_BYTES = 16_384;
-/**
- * How long a socket is kept for reuse when the merchant gives no `Keep-Alive: timeout=` hint,
- * milliseconds.
- */
+/** How long an idle socket is kept if the backend sends no `Keep-Alive: timeout=`, milliseconds. */
 const IDLE_SOCKET_MS = 4_000;
-/**
- * A socket that was used longer ago carries nothing that is paid, milliseconds: less than any usual
- * merchant keeps one.
- */
+/** A socket used longer ago carries no paid call, milliseconds: backends usually keep it longer. */
 const STALE_MS = 1_000;
-/**
- * The library closes a socket on which nothing runs after this, milliseconds: longer than a
- * settlement, through which one is held.
- */
+/** undici closes an idle socket after this, milliseconds: a held one must outlast a settlement. */
 const HELD_SOCKET_MS = 70_000;
 
-/** Nobody accepted a connection in time. */
+/** No connection was accepted in time. */
 export class ConnectLate extends Error {
   constructor() {
     super('connect deadline passed');
@@ -31,7 +24,7 @@ export class ConnectLate extends Error {
   }
 }
 
-/** What an exchange may know of the socket it travels on. */
+/** The socket of one connection, and what undici does not tell an exchange of it. */
 export class BackendSocket {
   #socket: Socket | undefined;
   #exchanges = 0;
@@ -60,15 +53,13 @@ export class BackendSocket {
     });
   }
 
-  /**
-   * Counts an exchange that is about to be written. True when the socket served another one before.
-   */
+  /** Counts an exchange that is about to be written. True when the socket served one before. */
   begin(): boolean {
     this.#exchanges += 1;
     return this.#exchanges > 1;
   }
 
-  /** The socket is open, for all that is known in this turn of the event loop. */
+  /** The socket is open, as far as this turn of the event loop knows. */
   get live(): boolean {
     return this.#socket !== undefined && !this.#socket.destroyed && !this.#socket.readableEnded;
   }
@@ -84,7 +75,7 @@ export class BackendSocket {
     this.#socket = undefined;
   }
 
-  /** The socket ended by an error, not by the merchant closing it in order. */
+  /** The socket ended by an error, not because the backend closed it in order. */
   get broken(): boolean {
     return this.#socket?.errored != null;
   }
@@ -97,30 +88,25 @@ function openSocket({ hostname, port, protocol, servername }: buildConnector.Opt
   return connectTls({ ...address, ALPNProtocols: ['http/1.1'], ...(servername ? { servername } : {}) });
 }
 
-/**
- * Something the pool carries that wants to know its wire: the library tells neither reuse nor how a
- * socket ended.
- */
+/** A handler that needs its socket: the library tells neither reuse nor how a socket ended. */
 export abstract class SocketUser {
-  wire: BackendSocket | undefined;
+  socket: BackendSocket | undefined;
 }
 
 /** Thrown to withdraw a request before it is written. */
 const WITHDRAWN = new Error('withdrawn');
 
-/**
- * One connection of the pool: undici's client, telling its passengers which wire they travel on.
- */
+/** One connection of the pool: undici's client, which gives each handler its socket. */
 export class Connection extends Client {
-  readonly #wire: BackendSocket;
-  #idle: NodeJS.Timeout | undefined;
-  #restsSince = 0;
+  readonly #socket: BackendSocket;
+  #idleTimer: NodeJS.Timeout | undefined;
+  #idleSince = 0;
 
   /** `reuse`: false closes the socket behind each exchange. */
-  constructor(origin: string | URL, wire: BackendSocket = new BackendSocket(), reuse = true) {
+  constructor(origin: string | URL, socket: BackendSocket = new BackendSocket(), reuse = true) {
     super(origin, {
-      connect: (options, callback) => wire.open(options, callback),
-      // Time and size are bounded by the hop, in total and exactly; the library's timers measure
+      connect: (options, callback) => socket.open(options, callback),
+      // The exchange bounds time and size, in total and exactly; the library's timers measure
       // inactivity.
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -129,25 +115,24 @@ export class Connection extends Client {
       pipelining: reuse ? 1 : 0,
       allowH2: false,
     });
-    this.#wire = wire;
+    this.#socket = socket;
   }
 
   /** Whether its socket is open. */
   get live(): boolean {
-    return this.#wire.live;
+    return this.#socket.live;
   }
 
   /**
-   * Whether its socket was used, and so long ago that the merchant may be about to close it: a few
-   * seconds are usual, and a request that meets the end of a connection may or may not have
-   * arrived.
+   * Whether its socket was used so long ago that the backend may be closing it: a few seconds are
+   * usual, and whether a request arrived on a connection that ends is not known.
    */
   get stale(): boolean {
-    return this.#wire.used && performance.now() - this.#restsSince > STALE_MS;
+    return this.#socket.used && performance.now() - this.#idleSince > STALE_MS;
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof SocketUser) handler.wire = this.#wire;
+    if (handler instanceof SocketUser) handler.socket = this.#socket;
     return super.dispatch(options, handler);
   }
 
@@ -171,19 +156,19 @@ export class Connection extends Client {
     });
   }
 
-  /** Closes the socket: the next request travels on a new one. */
+  /** Closes the socket: the next request opens a new one. */
   drop(): void {
-    this.#wire.drop();
+    this.#socket.drop();
   }
 
-  /** Nothing needs it now: its socket is closed unless `busy` is called in time. */
-  rest(): void {
-    this.#restsSince = performance.now();
-    this.#idle = setTimeout(() => this.drop(), IDLE_SOCKET_MS);
-    this.#idle.unref();
+  /** Nothing needs it now: its socket is closed unless `inUse` is called in time. */
+  idle(): void {
+    this.#idleSince = performance.now();
+    this.#idleTimer = setTimeout(() => this.drop(), IDLE_SOCKET_MS);
+    this.#idleTimer.unref();
   }
 
-  busy(): void {
-    clearTimeout(this.#idle);
+  inUse(): void {
+    clearTimeout(this.#idleTimer);
   }
 }

@@ -1,67 +1,56 @@
+/** The circuit breaker of a backend and the trials that close it; exchanges report to it. */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Connection, ConnectLate } from './backend-socket.ts';
 
-/**
- * Exchanges in a row that a merchant who takes connections leaves without a byte of an answer,
- * until the breaker opens.
- */
+/** So many exchanges in a row without a byte of an answer open the breaker. */
 export const SILENCES_TO_OPEN = 3;
-/**
- * How long the breaker stays open at first, and at the longest, milliseconds; each trial that fails
- * doubles it.
- */
+/** How long the breaker stays open, milliseconds; failed trials double it up to the longest. */
 export const FIRST_PERIOD_MS = 250;
 export const LONGEST_PERIOD_MS = 2_000;
-/**
- * Shortest and longest part of a period that is waited, so that replicas do not try in step and
- * recovery is seen within the longest.
- */
+/** The part of a period that is waited is random, so that replicas do not try at the same time. */
 const JITTER = { from: 0.75, to: 0.95 } as const;
 
+/** How long a trial watches a new connection, milliseconds: it may be closed behind its accept. */
+const WATCHED_MS = 20;
+/** How long the backend may take to answer a probe, milliseconds. */
+const PROBE_TIMEOUT_MS = 1_000;
+
 /**
- * `closed`: the merchant is believed to answer. `open`: nothing is sold until a trial succeeds.
- * `probation`: he takes connections again, and nobody knows whether he answers: one sale at a time,
- * until the first answer or the next silence.
+ * `closed`: the backend is believed to answer. `open`: nothing is sold until a trial succeeds.
+ * `probation`: it takes connections again, and whether it answers is not known: one paid call at a
+ * time, until the first answer or the next silence.
  */
 export type BreakerState = 'closed' | 'probation' | 'open';
 
-/**
- * `refused`: no connection could be opened. `silent`: connections open, and nothing is answered on
- * them.
- */
+/** `refused`: no connection could be opened. `silent`: connections open, but bring no answer. */
 export type BackendTrouble = 'refused' | 'silent';
 
-/**
- * What a trial heard; it rejects when it could not even connect, or when what must answer did not.
- */
+/** What a trial found; it rejects when it could not connect, or when a probe was not answered. */
 export type Trial = () => Promise<'answered' | 'connected'>;
 
-/** Told when nothing may be sold for want of the merchant, and when something may again. */
+/** Called when paid calls must be refused because the backend is away, and when it is back. */
 export type ReachListener = (
   reach:
     | { readonly reachable: true }
     | { readonly reachable: false; readonly trouble: BackendTrouble; readonly cause: unknown },
 ) => void;
 
-/** What is told of exchanges with one merchant. */
+/** Takes reports of the exchanges with one backend. */
 export interface Health {
-  /** A head of an answer came, whatever it says. */
+  /** A head of an answer came, with any status. */
   answered(): void;
   /** No connection could be opened. */
   unreachable(cause: unknown): void;
-  /**
-   * A request was written, and its connection broke or its deadline passed without a byte of an
-   * answer.
-   */
+  /** A request was written, and its connection or its time ended without a byte of an answer. */
   silent(cause: unknown): void;
 }
 
 /**
- * The circuit breaker of one backend origin: it remembers refusals and silences, so that no money
- * is taken for calls that are known to fail. One refusal opens it, because a refused connection is
- * certain; a call that got no answer may have been unlucky, so it takes three in a row. Any answer
- * closes it, a 5xx too. While it is open a trial runs at the end of each period: never a call that
- * was paid.
+ * The circuit breaker of one backend origin: it counts refusals and silences, so that no money is
+ * taken for calls that are known to fail. One refusal opens it, because a refused connection is
+ * certain; one call without an answer may be an accident, so it takes three in a row. Any answer
+ * closes it, a 5xx too. While it is open a trial runs at the end of each period, never a paid call.
  */
 export class CircuitBreaker implements Health {
   readonly #trial: Trial;
@@ -71,7 +60,7 @@ export class CircuitBreaker implements Health {
   #trouble: BackendTrouble = 'refused';
   #silences = 0;
   #doublings = 0;
-  #heardAt = Number.NEGATIVE_INFINITY;
+  #answeredAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #stopped = false;
@@ -94,32 +83,29 @@ export class CircuitBreaker implements Health {
   }
 
   /** Milliseconds since an answer came. */
-  get quietMs(): number {
-    return performance.now() - this.#heardAt;
+  get sinceAnswerMs(): number {
+    return performance.now() - this.#answeredAt;
   }
 
-  /**
-   * Whether he takes connections and has not been heard since he was silent: a request would not
-   * come back for all we know.
-   */
-  get mute(): boolean {
+  /** Whether it opened for silence and no answer came since: a request would probably get none. */
+  get unresponsive(): boolean {
     return this.#state === 'open' && this.#trouble === 'silent';
   }
 
   answered(): void {
-    this.#heardAt = performance.now();
+    this.#answeredAt = performance.now();
     this.#silences = 0;
     this.#doublings = 0;
-    if (this.#state !== 'closed') this.#become('closed');
+    if (this.#state !== 'closed') this.#change('closed');
   }
 
   unreachable(cause: unknown): void {
-    // A connection that nobody accepts in time is a silence: the next one may be accepted.
+    // A connection that is not accepted in time is a silence: the next one may be accepted.
     if (cause instanceof ConnectLate) {
       this.silent(cause);
       return;
     }
-    // Whoever was silent is gone, and his successor begins anew.
+    // The silent process is gone, and the count begins anew for the one that follows.
     this.#silences = 0;
     this.#open('refused', cause);
   }
@@ -130,10 +116,10 @@ export class CircuitBreaker implements Health {
   }
 
   /**
-   * Tries the merchant now, or joins the trial that runs. Never rejects; `state` and `quietMs` say
+   * Runs a trial now, or joins the one that runs. Never rejects; `state` and `sinceAnswerMs` show
    * what it found.
    */
-  look(): Promise<void> {
+  tryNow(): Promise<void> {
     this.#running ??= this.#try().finally(() => {
       this.#running = undefined;
     });
@@ -148,10 +134,10 @@ export class CircuitBreaker implements Health {
 
   async #try(): Promise<void> {
     try {
-      const heard = await this.#trial();
-      if (heard === 'answered') this.answered();
-      // Behind a refusal an open connection is all that was missing.
-      else if (this.#state === 'open') this.#become(this.#trouble === 'refused' ? 'closed' : 'probation');
+      const found = await this.#trial();
+      if (found === 'answered') this.answered();
+      // After a refusal an open connection is all that was missing.
+      else if (this.#state === 'open') this.#change(this.#trouble === 'refused' ? 'closed' : 'probation');
     } catch (cause) {
       if (this.#stopped) return;
       const trouble = isSilence(cause) ? 'silent' : 'refused';
@@ -164,11 +150,11 @@ export class CircuitBreaker implements Health {
   }
 
   #open(trouble: BackendTrouble, cause: unknown): void {
-    // What fails while it is open began before, or carries no new money: the trials decide.
+    // What fails while it is open began before, or moves no new money: the trials decide.
     if (this.#state === 'open' || this.#stopped) return;
     this.#trouble = trouble;
     this.#opened[trouble] += 1;
-    this.#become('open', cause);
+    this.#change('open', cause);
     this.#wait();
   }
 
@@ -177,13 +163,13 @@ export class CircuitBreaker implements Health {
     this.#doublings += 1;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(
-      () => void this.look(),
+      () => void this.tryNow(),
       period * (JITTER.from + this.#random() * (JITTER.to - JITTER.from)),
     );
     this.#timer.unref();
   }
 
-  #become(state: BreakerState, cause?: unknown): void {
+  #change(state: BreakerState, cause?: unknown): void {
     const wasOpen = this.#state === 'open';
     this.#state = state;
     if (state === 'open') this.#onChange({ reachable: false, trouble: this.#trouble, cause });
@@ -194,12 +180,12 @@ export class CircuitBreaker implements Health {
   }
 }
 
-/** Somebody accepts connections, or may, and does not answer. */
+/** The backend accepts connections, or may, and does not answer. */
 function isSilence(cause: unknown): boolean {
   return cause instanceof ConnectLate || cause instanceof Unanswered;
 }
 
-/** What was asked on an open connection and got no answer; for the log. */
+/** What got no answer on an open connection; for the log. */
 export class Unanswered extends Error {
   constructor(what: string, cause?: unknown) {
     super(what, cause === undefined ? undefined : { cause });
@@ -207,18 +193,10 @@ export class Unanswered extends Error {
   }
 }
 
-/** Health of a merchant whose state nobody asks for. */
+/** For a backend whose state is not watched. */
 export const UNWATCHED: Health = { answered: () => {}, unreachable: () => {}, silent: () => {} };
 
-/**
- * How long a connection that opened is watched, milliseconds: one that is closed right behind its
- * accept is no way.
- */
-const WATCHED_MS = 20;
-/** How long the merchant may take to answer a probe, milliseconds. */
-const PROBE_TIMEOUT_MS = 1_000;
-
-/** What may be asked of a merchant at any time. */
+/** A GET that may be sent to the backend at any time. */
 export interface Probe {
   /** Begins with `/`. */
   readonly path: string;
@@ -227,9 +205,8 @@ export interface Probe {
 }
 
 /**
- * Tries whether the merchant is there: by a connection that opens, and, where he may be asked
- * something, by any answer to a GET. Nothing is kept of either, so that a trial never finds the
- * connection of the one before.
+ * Makes the trial of a backend: its connection opens, and any answer comes to its probe, if it has
+ * one. The connection is dropped, so that a trial never uses that of the one before.
  */
 export function createTrial(connection: Connection, host: string, probe: Probe | undefined): Trial {
   return async () => {
@@ -240,7 +217,7 @@ export function createTrial(connection: Connection, host: string, probe: Probe |
         if (!connection.live) throw new Unanswered('a new connection was closed at once');
         return 'connected';
       }
-      await asked(connection, host, probe);
+      await sendProbe(connection, host, probe);
       return 'answered';
     } finally {
       connection.drop();
@@ -248,7 +225,7 @@ export function createTrial(connection: Connection, host: string, probe: Probe |
   };
 }
 
-async function asked(connection: Connection, host: string, { path, headers }: Probe): Promise<void> {
+async function sendProbe(connection: Connection, host: string, { path, headers }: Probe): Promise<void> {
   try {
     const { body } = await connection.request({
       method: 'GET',
@@ -256,7 +233,7 @@ async function asked(connection: Connection, host: string, { path, headers }: Pr
       headers: { 'accept-encoding': 'identity', ...headers, host },
       signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
     });
-    // Nobody reads it; its connection ends with the trial.
+    // The body is not read; its connection ends with the trial.
     body.on('error', () => {}).destroy();
   } catch (cause) {
     throw new Unanswered('no answer to the probe', cause);

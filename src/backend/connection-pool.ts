@@ -1,23 +1,22 @@
+/** The queue for a backend's sockets and the pool of its connections; each exchange uses both. */
+
 import type { Connection } from './backend-socket.ts';
 
 /**
- * The line in front of the merchant's sockets, first come first served. Kept here and not in the
- * client library, because only an own queue lets a call leave the line the moment its deadline
- * passes, and be certain that nothing was written.
+ * The queue for the sockets of a backend, first come first served. It is not left to the client
+ * library, because a call must leave it as soon as its deadline passes, certain that nothing was
+ * written.
  */
 export class SocketPoolQueue {
   #free: number;
   readonly #waiting = new Set<() => void>();
 
-  /** `sockets`: how many exchanges may be with the merchant at once. */
+  /** `sockets`: how many exchanges may be with the backend at once. */
   constructor(sockets: number) {
     this.#free = sockets;
   }
 
-  /**
-   * Calls `start` when a socket may be used: at once, or in turn. Each started exchange calls
-   * `release` exactly once.
-   */
+  /** Calls `start`, now or in turn, when a socket may be used; `release` follows exactly once. */
   take(start: () => void): void {
     if (this.#free === 0) {
       this.#waiting.add(start);
@@ -27,15 +26,12 @@ export class SocketPoolQueue {
     start();
   }
 
-  /** Whether somebody stands in the line. */
+  /** Whether an exchange waits. */
   get wanted(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /**
-   * Leaves the line. False when `start` was already called: then it is `release` that has to
-   * follow.
-   */
+  /** Leaves the queue. False when `start` was called already: then `release` must follow. */
   leave(start: () => void): boolean {
     return this.#waiting.delete(start);
   }
@@ -52,15 +48,15 @@ export class SocketPoolQueue {
 }
 
 /**
- * The connections to one merchant. The one that was used last is used next, because its socket is
- * the likeliest to be open. Who takes one has a place in a `SocketQueue` of the same size, and
- * gives the connection back before the place.
+ * The connections to one backend. The one that was used last is used next, because its socket is
+ * the likeliest to be open. A taker has its turn in a `SocketPoolQueue` of the same size, and gives
+ * the connection back before it releases the turn.
  */
 export class ConnectionPool {
   readonly #most: number;
   readonly #create: () => Connection;
   readonly #all = new Set<Connection>();
-  readonly #resting: Connection[] = [];
+  readonly #idle: Connection[] = [];
 
   /** `most`: how many connections there may be, each with one socket. */
   constructor(most: number, create: () => Connection) {
@@ -70,19 +66,19 @@ export class ConnectionPool {
 
   /** A connection that is the caller's until it gives it back. Its socket may be closed. */
   take(): Connection {
-    // One whose last request was given up may still be connecting for it, or closing: the next
-    // request would wait for that.
-    const free = this.#resting.findLastIndex((connection) => connection.stats.size === 0);
-    const [rested] = free < 0 ? [] : this.#resting.splice(free, 1);
-    const taken = rested ?? this.#created() ?? this.#resting.pop();
-    if (taken === undefined) throw new Error('more connections were taken than there are places');
-    taken.busy();
+    // One whose last request was given up may still be connecting or closing for it, and the next
+    // request would wait.
+    const free = this.#idle.findLastIndex((connection) => connection.stats.size === 0);
+    const [idle] = free < 0 ? [] : this.#idle.splice(free, 1);
+    const taken = idle ?? this.#created() ?? this.#idle.pop();
+    if (taken === undefined) throw new Error('more connections were taken than there are sockets');
+    taken.inUse();
     return taken;
   }
 
   giveBack(connection: Connection): void {
-    connection.rest();
-    this.#resting.push(connection);
+    connection.idle();
+    this.#idle.push(connection);
   }
 
   /** Waits for what runs, and closes the sockets. */
@@ -103,7 +99,7 @@ export class ConnectionPool {
   }
 
   #emptied(): readonly Connection[] {
-    for (const resting of this.#resting) resting.busy();
+    for (const connection of this.#idle) connection.inUse();
     return [...this.#all];
   }
 }

@@ -1,10 +1,9 @@
+/** Keeps connections from addresses that no backend has: names are resolved at every connection. */
+
 import { lookup } from 'node:dns';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 
-/**
- * Networks that no merchant lives in: unspecified, link-local, multicast and beyond, and the
- * addresses of clouds' metadata.
- */
+/** Unspecified, link-local, multicast and beyond, and the metadata addresses of clouds. */
 const IPV4: readonly (readonly [network: string, prefix: number])[] = [
   ['0.0.0.0', 8],
   ['169.254.0.0', 16],
@@ -19,10 +18,7 @@ const IPV6: readonly (readonly [network: string, prefix: number])[] = [
   ['ff00::', 8],
   ['fd00:ec2::254', 128],
 ];
-/**
- * Where IPv4 addresses stand in IPv6 ones for a translating network (RFC 6052). Those in `::ffff:`
- * the list knows by itself.
- */
+/** The prefix of IPv4 addresses for a translating network (RFC 6052); BlockList knows `::ffff:`. */
 const TRANSLATED = { prefix: '64:ff9b::', bits: 96 };
 
 const forbidden = new BlockList();
@@ -32,16 +28,13 @@ for (const [network, prefix] of IPV4) {
 }
 for (const [network, prefix] of IPV6) forbidden.addSubnet(network, prefix, 'ipv6');
 
-/**
- * Whether no connection may go to an IP address, in whichever spelling, with or without the name of
- * its link.
- */
+/** Whether no connection may go to an IP address, in any spelling, with or without its link. */
 export function isForbiddenAddress(address: string): boolean {
   const [bare = ''] = address.split('%');
   return forbidden.check(bare, isIPv6(bare) ? 'ipv6' : 'ipv4');
 }
 
-/** A name that has forbidden addresses only. The message is for the log. */
+/** A name has forbidden addresses only. The message is for the log. */
 export class ForbiddenAddress extends Error {
   constructor(name: string) {
     super(`${name} has link-local, metadata, unspecified or multicast addresses only`);
@@ -51,12 +44,12 @@ export class ForbiddenAddress extends Error {
 
 /**
  * Resolves names for connections and leaves forbidden addresses out. The configuration is checked
- * once; what a name means is decided by others, anew at every connection.
+ * once, but what a name resolves to may change at every connection.
  */
 export function allowedAddresses(resolve: LookupFunction = lookup): LookupFunction {
   return function lookupAllowed(name, options, callback) {
     resolve(name, { ...options, all: true }, (error, found) => {
-      // Then there is nothing beside it, whatever the types say.
+      // With an error there are no addresses, whatever the types say.
       if (error !== null) {
         callback(error, []);
         return;

@@ -1,16 +1,12 @@
-import type { Channel } from '../events/event.ts';
-import { validTraceparent, validTracestate } from './trace-context.ts';
-import type { ReceivedHeaders } from './types.ts';
+/** Which headers go to the backend with a call, and which of its answer go on to the agent. */
 
-/**
- * What the merchant is told about a call. Nothing here is copied from the caller but a valid trace
- * context.
- */
+import type { Channel } from '../events/event.ts';
+import type { ReceivedHeaders } from './exchange.ts';
+import { validTraceparent, validTracestate } from './trace-context.ts';
+
+/** What the backend learns of a call. Of the caller's headers only a valid trace context passes. */
 export interface BackendHeaderFacts {
-  /**
-   * Header fields of the prepared request: those an operator configured, and the media type of the
-   * body.
-   */
+  /** Header fields of the prepared request: the configured ones, and the media type of the body. */
   readonly configured: Readonly<Record<string, string>>;
   /** Media type of the body, when `configured` does not hold it. */
   readonly contentType?: string;
@@ -27,10 +23,7 @@ export interface BackendHeaderFacts {
   readonly receiptId?: string;
 }
 
-/**
- * Fields that belong to one connection (RFC 9110 7.6.1) or to the exchange: no configuration can
- * set them.
- */
+/** Fields of one connection (RFC 9110 7.6.1) or of the exchange: no configuration can set them. */
 const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -47,10 +40,7 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/**
- * Fields whose presence tells the merchant something the gateway vouches for: only the gateway may
- * set them.
- */
+/** Fields that the backend may trust because only the gateway sets them. */
 const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'agent-commerce-client',
   'agent-commerce-payer',
@@ -63,10 +53,7 @@ const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/**
- * The whole header set of a backend request, lower-case names (contract 3, "headers to the
- * backend").
- */
+/** All headers of a backend request, lower-case names (contract 3, "headers to the backend"). */
 export function backendHeaders(facts: BackendHeaderFacts): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(facts.configured)) {
@@ -90,14 +77,11 @@ export function backendHeaders(facts: BackendHeaderFacts): Record<string, string
   return headers;
 }
 
-/**
- * What an agent may see of the merchant's header block. `list`: repeated fields are one list;
- * `single`: the first one counts.
- */
+/** The fields an agent may see. `list`: repeated ones are joined; `single`: the first is taken. */
 const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
   ['content-type', 'single'],
-  // A merchant that compresses although we ask for identity: unlabelled, the same bytes would be
-  // garbage to the agent.
+  // For a backend that compresses although identity was asked for: without the label the agent
+  // could not read the bytes.
   ['content-encoding', 'list'],
   ['content-language', 'list'],
   ['content-disposition', 'single'],
@@ -107,20 +91,20 @@ const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
   ['retry-after', 'single'],
 ]);
 
-/** A field value that Node will write: visible ASCII, obs-text, space and tab. */
+/** A field value that Node writes: visible ASCII, obs-text, space and tab. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const CONTENT_LENGTH = /^\d{1,15}$/;
 /** Answers without a body have no length either (RFC 9110 8.6). */
 const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
 
-/** A paid answer belongs to its buyer: no cache may serve it to anybody else. */
+/** A paid answer belongs to its buyer: no cache may serve it to another client. */
 export const PAID_CACHE_CONTROL = 'private, no-store';
 
 /**
  * The fields of a delivered answer that go on to the agent, lower-case names (contract 3, "headers
- * relayed to the agent"). `free`: whether the merchant decides about caching. `status`: of the
- * answer; without it a body is assumed. A declared length is passed on as it is: the exchange fails
- * the body when the bytes do not match it.
+ * relayed to the agent"). `free`: whether the backend decides about caching. `status`: of the
+ * answer; without it a body is assumed. A declared length is passed on as it is, because the
+ * exchange fails a body that does not match it.
  */
 export function relayedHeaders(
   received: ReceivedHeaders,
@@ -148,7 +132,7 @@ function fieldValue(received: ReceivedHeaders[string], kind: 'single' | 'list'):
   return value !== undefined && FIELD_VALUE.test(value) ? value : undefined;
 }
 
-/** Names that the merchant's Connection header declares to be about its own connection. */
+/** Names that the backend's Connection header declares to be about its own connection. */
 function nominatedFields(connection: ReceivedHeaders[string]): ReadonlySet<string> {
   if (connection === undefined) return NOTHING_NOMINATED;
   const lines = typeof connection === 'string' ? [connection] : connection;

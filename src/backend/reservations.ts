@@ -1,51 +1,37 @@
+/** Reserves a connection to the backend for a call before its money moves (contract 4.6). */
+
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import type { Connection } from './backend-socket.ts';
 import { type CircuitBreaker, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
+import type { Exchange, HeldConnection, ReserveBackend } from './exchange.ts';
 import type { SlowReaders } from './slow-readers.ts';
-import type { Exchange, HeldConnection, ReserveBackend } from './types.ts';
 
-/**
- * How long a call waits for a place among the sockets, milliseconds; connecting has a deadline of
- * its own.
- */
-const PLACE_WAIT_MS = 2_000;
-/**
- * How long a new connection is watched before it is believed, milliseconds: one that is closed
- * right behind its accept is no way.
- */
+/** How long a call waits for a socket, milliseconds; connecting has a deadline of its own. */
+const SOCKET_WAIT_MS = 2_000;
+/** How long a new connection is watched, milliseconds: it may be closed right after its accept. */
 const WATCHED_MS = 2;
-/**
- * Between the end of a held connection and its reopening, milliseconds: a merchant who closes at
- * once must not be called in a loop.
- */
+/** Before a held connection is reopened, milliseconds, in case the backend closes it at once. */
 const REOPEN_MS = 50;
-/**
- * An answer that is older proves nothing where the merchant can be asked without paying him,
- * milliseconds.
- */
-const HEARD_MS = 1_000;
+/** An older answer is no proof of health where a probe can bring a new one, milliseconds. */
+const FRESH_ANSWER_MS = 1_000;
 
 /**
- * Why a call got no connection. `breaker`: the merchant is known to be away. `connect`: it could
- * not be opened, or did not stay open. `sockets`: all are in use, or half of them are held already.
+ * Why a call got no connection. `breaker`: the backend is known to be away. `connect`: it could not
+ * be opened, or did not stay open. `sockets`: all are in use, or half of them are held already.
  */
 export type ReserveRefusal = 'breaker' | 'connect' | 'sockets';
 
-/** What reservations stand on. */
 interface ReservationParts {
   readonly sockets: SocketPoolQueue;
   readonly pool: ConnectionPool;
-  readonly heldBack: SlowReaders;
+  readonly slowReaders: SlowReaders;
   readonly breaker: CircuitBreaker;
-  /** Whether the merchant can be asked without paying him, so that a trial brings an answer. */
-  readonly asks: boolean;
+  /** Whether the backend has a probe, so that a trial brings an answer. */
+  readonly canProbe: boolean;
   /** Most connections that are held and not used yet. */
   readonly mostHeld: number;
-  /**
-   * Sends a request over a connection of the pool that has a place; both are given back at its end,
-   * which is told to `ended`.
-   */
+  /** Sends a request over a connection that has its turn; `ended` is called at the end. */
   readonly exchangeOver: (connection: Connection, ended: () => void) => Exchange;
 }
 
@@ -59,9 +45,9 @@ export interface Reservations {
 
 /**
  * Holds a connection for each call before its money moves: one that was used a moment ago, or a new
- * one. A merchant closes a used connection after a few idle seconds, which is less than a
- * settlement may take, so what became stale meanwhile is not used. One that ends is opened again,
- * so that the call finds it open.
+ * one. A backend closes a used connection after a few idle seconds, which is less than a settlement
+ * may take, so one that became stale meanwhile is not used. One that ends is opened again, so that
+ * the call finds it open.
  */
 export function createReservations(parts: ReservationParts): Reservations {
   const { sockets, pool, breaker } = parts;
@@ -71,10 +57,10 @@ export function createReservations(parts: ReservationParts): Reservations {
   let calls = 0;
 
   const isReachable = async (): Promise<boolean> => {
-    if (parts.asks && breaker.state === 'closed' && breaker.quietMs > HEARD_MS) await breaker.look();
+    if (parts.canProbe && breaker.state === 'closed' && breaker.sinceAnswerMs > FRESH_ANSWER_MS) await breaker.tryNow();
     return breaker.state === 'closed' || (breaker.state === 'probation' && calls === 0);
   };
-  const placed = (): Promise<boolean> =>
+  const socketTurn = (): Promise<boolean> =>
     new Promise((resolve) => {
       const start = (): void => {
         clearTimeout(timer);
@@ -82,9 +68,9 @@ export function createReservations(parts: ReservationParts): Reservations {
       };
       const timer = setTimeout(() => {
         if (sockets.leave(start)) resolve(false);
-      }, PLACE_WAIT_MS);
+      }, SOCKET_WAIT_MS);
       sockets.take(start);
-      if (sockets.wanted) parts.heldBack.relieve();
+      if (sockets.wanted) parts.slowReaders.relieve();
     });
   const giveBack = (connection: Connection): void => {
     pool.giveBack(connection);
@@ -92,7 +78,7 @@ export function createReservations(parts: ReservationParts): Reservations {
   };
   const opened = async (connection: Connection): Promise<boolean> => {
     if (connection.live && !connection.stale) {
-      // What the merchant did to it is read within a turn.
+      // What the backend did to it is read within a turn of the event loop.
       await turn();
       if (connection.live) return true;
     }
@@ -133,8 +119,7 @@ export function createReservations(parts: ReservationParts): Reservations {
       },
       release() {
         unhold();
-        // Perhaps never used, and then the library would not look whether it is still open before
-        // it writes.
+        // The library does not check whether a connection that was never used is still open.
         connection.drop();
         giveBack(connection);
         ended();
@@ -146,7 +131,7 @@ export function createReservations(parts: ReservationParts): Reservations {
     if (held >= parts.mostHeld) return 'sockets';
     held += 1;
     calls += 1;
-    const connection = (await placed()) ? pool.take() : undefined;
+    const connection = (await socketTurn()) ? pool.take() : undefined;
     if (connection !== undefined && (await opened(connection))) return hold(connection);
     held -= 1;
     calls -= 1;

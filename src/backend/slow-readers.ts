@@ -1,17 +1,13 @@
-/**
- * How far behind a reader may be whatever happens, milliseconds: a fast one holds its answer back
- * too, for a moment at a time.
- */
+/** Frees sockets that slow readers of free answers keep, when other exchanges wait for one. */
+
+/** How far behind a reader may always be, milliseconds: a fast one too holds back for moments. */
 export const HOLD_GRACE_MS = 250;
-/**
- * A reader who takes this much is not behind, bytes a millisecond: a slow line, and more than one
- * slow client is worth a socket.
- */
+/** A reader that takes this much is not behind, bytes a millisecond: the pace of a slow line. */
 export const FAIR_BYTES_A_MS = 256;
 
 /**
- * How far behind the reader of one answer is: the time he held it back, less the time that what he
- * took is worth.
+ * How far behind the reader of one answer is: the time that it held the answer back, less a credit
+ * for the bytes that it took.
  */
 export class SlowReader {
   readonly giveUp: () => void;
@@ -19,15 +15,14 @@ export class SlowReader {
   #taken = 0;
   #since: number | undefined;
 
-  /** `giveUp` ends the exchange, which gives its socket to the next in line. */
+  /** `giveUp` ends the exchange, which gives its socket to the next in the queue. */
   constructor(giveUp: () => void) {
     this.giveUp = giveUp;
   }
 
   /** The answer waits for its reader from `now` on, after so many bytes in all. */
   hold(received: number, now: number): void {
-    // Never less than nothing: what the kernel's buffers took at first must not be a credit for
-    // standing still later.
+    // Never below zero: what the kernel's buffers took at first must not be a credit for later.
     this.#behindMs = Math.max(0, this.#behindMs - (received - this.#taken) / FAIR_BYTES_A_MS);
     this.#taken = received;
     this.#since = now;
@@ -44,22 +39,22 @@ export class SlowReader {
 }
 
 /**
- * The answers that wait for their readers. A reader who takes nothing keeps a socket to the
- * merchant, and a few hundred of them would keep all: so when somebody waits for a socket, the
- * answer whose reader is furthest behind is given up. While nobody waits, a slow line may be as
- * slow as it likes.
+ * The answers that wait for their readers. A reader that takes nothing keeps a socket to the
+ * backend, and a few hundred of them would keep all: so when an exchange waits for a socket, the
+ * answer whose reader is furthest behind is given up. While none waits, a reader may be as slow as
+ * it likes.
  */
 export class SlowReaders {
   readonly #held = new Set<SlowReader>();
   readonly #wanted: () => boolean;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `wanted`: whether somebody waits for a socket. */
+  /** `wanted`: whether an exchange waits for a socket. */
   constructor(wanted: () => boolean) {
     this.#wanted = wanted;
   }
 
-  /** See `HeldBack`. */
+  /** The answer waits for its reader after so many bytes in all. */
   hold(answer: SlowReader, received: number): void {
     answer.hold(received, performance.now());
     this.#held.add(answer);
@@ -70,7 +65,7 @@ export class SlowReaders {
     if (this.#held.delete(answer)) answer.release(performance.now());
   }
 
-  /** Gives up as many as are waited for, now or as soon as one is too far behind. */
+  /** Gives up as many answers as exchanges wait, now or as soon as a reader is too far behind. */
   relieve(): void {
     while (this.#wanted()) {
       const now = performance.now();

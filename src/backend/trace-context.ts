@@ -1,14 +1,11 @@
 /**
- * W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/): what of a caller's trace may
- * reach the merchant.
+ * Checks trace headers by W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/): only
+ * valid ones go to the backend and into traces.
  */
 
 /** Section 3.2: version (not ff), trace id and parent id (neither all zero), flags. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-/**
- * Section 3.3.1.3: a simple key, or tenant@system; the value is printable ASCII without comma and
- * equals sign.
- */
+/** Section 3.3.1.3: a simple key or tenant@system; printable ASCII without comma and equals. */
 const TRACESTATE_MEMBER =
   /^(?:[a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 /** Section 3.3.1.1. */
@@ -20,10 +17,7 @@ export function validTraceparent(value: string): boolean {
   return TRACEPARENT.test(value);
 }
 
-/**
- * Members are separated by commas with optional white space; empty members are legal, repeated keys
- * are not.
- */
+/** Commas with optional space separate members; empty ones are legal, repeated keys are not. */
 export function validTracestate(value: string): boolean {
   if (value.length > TRACESTATE_LENGTH_MAX) return false;
   const members = value

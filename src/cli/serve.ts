@@ -187,7 +187,7 @@ async function open(
     app: gateway.agents,
     closing: () => gateway.lifecycle.draining(),
     onRefused,
-    door: gateway.loadShedder,
+    loadShedder: gateway.loadShedder,
     maxConnections: connectionsFor(config.limits.maxInFlight),
   });
   const management = createListener({ app: gateway.management, onRefused });

@@ -4,7 +4,7 @@
  */
 
 import type { Response } from 'express';
-import { type BackendAnswer, BackendError, type BackendRequest, type HeldConnection } from '../backend/types.ts';
+import { type BackendAnswer, BackendError, type BackendRequest, type HeldConnection } from '../backend/exchange.ts';
 import { ERRORS, type GatewayError } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { Journal } from '../events/journal.ts';

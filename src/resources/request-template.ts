@@ -1,4 +1,4 @@
-import type { BackendRequest } from '../backend/types.ts';
+import type { BackendRequest } from '../backend/exchange.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { instancePath } from './input-problems.ts';

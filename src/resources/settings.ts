@@ -1,4 +1,4 @@
-import type { BackendRequest } from '../backend/types.ts';
+import type { BackendRequest } from '../backend/exchange.ts';
 import type { Channel } from '../events/event.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';

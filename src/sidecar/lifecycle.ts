@@ -1,20 +1,16 @@
 /**
- * The life of the process in its pod (contract 3, shutdown): open, then draining (readiness fails,
- * new calls are still served while endpoints forget us), then closed (nothing new; what runs may
- * finish).
+ * The lifecycle of a process in its pod (contract 3, shutdown): open, then draining (readiness
+ * fails, new calls are still served until endpoints no longer list the pod), then closed (nothing
+ * new; running work may finish). The pipeline counts its work here, and `acg serve` drains it.
  */
+
 export interface Lifecycle {
   /** The settlement gate: whether a new call may start and money may start to move. */
   accepting(): boolean;
   draining(): boolean;
-  /**
-   * Told once, at the moment when the drain begins; at once when it has begun. Listeners do not
-   * throw.
-   */
+  /** Calls `listener` once when the drain begins, or now if it has begun. It must not throw. */
   onDraining(listener: () => void): void;
-  /**
-   * Counts a piece of work that must end before the process does; call the result when it ended.
-   */
+  /** Counts work that must end before the process does; the result notes its end. */
   begin(): () => void;
   /** Resolves when nothing runs, or after `atMostMs`. */
   idle(atMostMs: number): Promise<void>;
@@ -70,7 +66,7 @@ export function createLifecycle(): Lifecycle {
     drain({ propagationMs, finishMs, stopListening }) {
       drained ??= (async () => {
         state = 'draining';
-        for (const told of listeners) told();
+        for (const listener of listeners) listener();
         await new Promise((resolve) => setTimeout(resolve, propagationMs));
         state = 'closed';
         stopListening();

@@ -1,13 +1,10 @@
 /**
- * A map of bounded size that forgets the key nobody used for the longest time: what strangers may
- * make up keys for must not grow with their number.
+ * A map of bounded size that drops the key that was not used for the longest time: what callers may
+ * invent keys for must not grow with their number. Rate limits and caches use it.
  */
 export class RecentMap<V> {
   readonly #entries = new Map<string, V>();
-  /**
-   * One walk: whoever it comes to is forgotten, so it never leaves anybody behind, and never walks
-   * over the gaps of others.
-   */
+  /** One walk over the keys: it drops each one that it reaches, so it passes no gaps. */
   #oldest = this.#entries.keys();
   /** Uses since the walk began. */
   #uses = 0;
@@ -25,11 +22,11 @@ export class RecentMap<V> {
   use(key: string): V | undefined {
     const value = this.#entries.get(key);
     if (value === undefined) return undefined;
-    // A Map keeps the order of insertion: whoever was used last stands last.
+    // A Map keeps the order of insertion: the key that was used last is last.
     this.#entries.delete(key);
     this.#entries.set(key, value);
     this.#uses += 1;
-    if (this.#uses >= this.#maxKeys) this.#beginAnew();
+    if (this.#uses >= this.#maxKeys) this.#restartWalk();
     return value;
   }
 
@@ -41,11 +38,9 @@ export class RecentMap<V> {
     }
     this.#entries.set(key, value);
   }
-  /**
-   * A Map that is used makes itself new again and again, and a walk that stands still keeps all of
-   * its earlier selves alive.
-   */
-  #beginAnew(): void {
+
+  /** A used Map rebuilds its table, and a walk that does not move keeps all old tables alive. */
+  #restartWalk(): void {
     this.#oldest = this.#entries.keys();
     this.#uses = 0;
   }

@@ -1,12 +1,11 @@
+/** Detects that the process did not run for a while; the listener excuses what came late by it. */
+
 /** How often the process notes that it runs, milliseconds. */
 const BEAT_MS = 500;
-/**
- * A process that is this late did not run: it was stopped, or had no share of the processor,
- * milliseconds.
- */
+/** A process this late did not run: it was stopped or had no processor time, milliseconds. */
 const STOOD_STILL_MS = 1_000;
 
-/** Knows whether this process stood still: whoever waited for it then has not been slow. */
+/** Knows when this process stood still: a caller that waited for it then was not slow. */
 export class Standstill {
   readonly #timer: NodeJS.Timeout;
   #beatAt = performance.now();

@@ -1,3 +1,5 @@
+/** Waiting and the clock: what payments and checkouts use in place of timers of their own. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Whole milliseconds since the call came in. */
@@ -6,12 +8,12 @@ export function elapsedMs(call: { readonly startedAt: number }): number {
 }
 
 /**
- * The answer if it is there within `ms` milliseconds, else what `late` gives or throws.
+ * The answer if it comes within `ms` milliseconds, else what `late` returns or throws.
  *
- * A process that stood still (a burst of calls, a collection of garbage, no share of the processor)
- * finds its timers due before it has read what arrived, and what answers it may have stood still
- * with it. To call that late would refuse calls that nothing is wrong with: so the time in which
- * nothing ran is given again, up to `ms`, and the sockets are read before the answer is given up.
+ * In a process that stood still (a burst of calls, a garbage collection, no processor time) timers
+ * are due before it reads what arrived, and its peer may have stood still with it. To call that
+ * late would refuse sound calls: so the time in which nothing ran is given again, up to `ms`, and
+ * the sockets are read before the answer is given up.
  */
 export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L): Promise<T | L> {
   const start = performance.now();
@@ -23,8 +25,8 @@ export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L
       read = setImmediate(resolve);
     };
     timer = setTimeout(() => {
-      // A timer may be due up to a millisecond early by this clock: then nothing stood still, and a
-      // negative delay is a warning of Node's.
+      // A timer may be up to a millisecond early by this clock: then nothing stood still, and Node
+      // warns of a negative delay.
       const stoodStillMs = Math.max(0, performance.now() - start - ms);
       timer = setTimeout(giveUp, Math.min(stoodStillMs, ms));
     }, ms);
@@ -37,10 +39,7 @@ export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L
   }
 }
 
-/**
- * Waiting, in milliseconds, behind a door of its own: a simulation owns the time of everything that
- * works on payments and checkouts.
- */
+/** Time in milliseconds, as a port: a simulation replaces it for payments and checkouts. */
 export interface Time {
   /** Monotonic. */
   now(): number;

@@ -1,9 +1,11 @@
 /**
- * Example merchant: the five checkout operations of ACP 2026-04-17, in memory. It knows nothing of tokens, repetitions by agents or the
- * gateway, except that a POST with an Idempotency-Key it has seen gets the same answer again: that is all a merchant has to do.
+ * Example backend: the five checkout operations of ACP 2026-04-17, in memory. It knows nothing of
+ * tokens, repetitions by agents or the gateway, except that a POST with an Idempotency-Key it has
+ * seen gets the same answer again: that is all a backend has to do.
  *
- * The payment token decides what happens at complete: tok_declined, tok_3ds, or a misbehaviour (once a session, after the order was made):
- * tok_hang, tok_reset, tok_broken, tok_error. Any other token pays. ACP_MISBEHAVE=hang does the same for every token.
+ * The payment token decides what happens at complete: tok_declined, tok_3ds, or a misbehaviour
+ * (once a session, after the order was made): tok_hang, tok_reset, tok_broken, tok_error. Any other
+ * token pays. ACP_MISBEHAVE=hang does the same for every token.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -20,17 +22,17 @@ const TAX_PERCENT = 19;
 
 const sessions = new Map();
 const orders = [];
-/** Answers by Idempotency-Key. A real merchant keeps them for a day at least, beside the orders. */
+/** Answers by Idempotency-Key. A real backend keeps them for a day at least, beside the orders. */
 const answers = new Map();
 
 const MISBEHAVIOURS = {
   hang: () => {},
   reset: (response) => response.socket?.destroy(),
   broken: (response) => send(response, { status: 200, body: { id: 'no session at all' } }),
-  error: (response) => send(response, refuse(500, 'out_of_order', 'The till is on fire.')),
+  error: (response) => send(response, refuse(500, 'out_of_order', 'The payment service failed.')),
 };
 
-/** A problem that no session can tell of. The gateway passes on none of these words. */
+/** A problem that stands in no session. The gateway passes on none of these words. */
 function refuse(status, code, message, param) {
   const type = status < 500 ? 'invalid_request' : 'processing_error';
   return { status, body: { type, code, message, ...(param && { param }) } };
@@ -52,7 +54,7 @@ function lineItem({ id }) {
   };
 }
 
-/** A problem that the buyer or the agent can do something about: it stands in the session. */
+/** A problem that the buyer or the agent can solve: it stands in the session. */
 function problem(code, content, param) {
   return { type: 'error', code, content_type: 'plain', content, ...(param && { param }) };
 }
@@ -155,7 +157,7 @@ function answer(method, path, body) {
   return action === 'complete' ? complete(session, body) : cancel(session);
 }
 
-/** Kept as text: the session goes on changing. */
+/** Answers are kept as text, because their session changes later. */
 function answerOnce(key, method, path, body) {
   if (key === undefined) return answer(method, path, body);
   const kept = answers.get(key) ?? JSON.stringify(answer(method, path, body));
@@ -186,7 +188,5 @@ async function serve(request, response) {
 }
 
 createServer((request, response) => {
-  serve(request, response).catch(() =>
-    send(response, refuse(400, 'unreadable', 'This shop does not understand that.')),
-  );
+  serve(request, response).catch(() => send(response, refuse(400, 'unreadable', 'This request cannot be read.')));
 }).listen(PORT, '127.0.0.1');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { dial, exchange, listen } from '../../server/http/raw.ts';
+import { dial, exchange, received } from '../../server/http/raw.ts';
 import { createHead, refusalIn } from './raw.ts';
 import { askAcp, assertAcpError, CART, type CheckoutShop, openCheckoutShop } from './shop.ts';
 
@@ -79,7 +79,7 @@ describe('the body of a checkout call', () => {
 
   it('is not invited when it would be refused', async () => {
     const socket = await dial(open.shop.url);
-    const said = listen(socket);
+    const said = received(socket);
     socket.write(createHead([`Content-Length: ${MAX + 1}`, 'Expect: 100-continue']));
     await new Promise((resolve) => socket.once('close', resolve));
     assert.equal(refusalIn(said()).status, 413);

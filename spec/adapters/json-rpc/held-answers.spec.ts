@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { PassThrough, Readable } from 'node:stream';
 import { beforeEach, describe, it, mock } from 'node:test';
 import { MAX_BUFFERED_BYTES, UNRESERVED_BYTES, withContent } from '../../../src/adapters/json-rpc/answer-content.ts';
-import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/types.ts';
+import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/exchange.ts';
 import type { Relayed } from '../../../src/pipeline/call.ts';
 import { captureAnswer, readOn } from '../../../src/pipeline/steps/capture-answer.ts';
 import {

@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { after, before } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import express from 'express';
-import { plainExpress } from '../../../src/app/ingress-guards.ts';
+import { plainExpress } from '../../../src/app/plain-express.ts';
 import { GatewayError } from '../../../src/errors.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import { operatorRoutes } from '../../../src/operator/api/routes.ts';
@@ -64,7 +63,7 @@ export async function openBed(store: Store, options: BedOptions = {}): Promise<S
   const lifecycle = createLifecycle();
   const onTrouble = (cause: unknown): void => void troubles.push(cause);
   const stream = openEventStream({ feed: store.feed, gate: lifecycle, maxStreams, onTrouble });
-  const app = plainExpress(express());
+  const app = plainExpress();
   app.use(identify());
   app.use(operatorRoutes(adminTokens, { ...store, stream: stream.route, written: async () => undefined }));
   app.use(function noRoute() {

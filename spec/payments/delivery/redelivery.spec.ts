@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { type BackendConnection, createExchange } from '../../../src/backend/exchange.ts';
-import type { BackendRequest, HeldConnection } from '../../../src/backend/types.ts';
+import { type BackendConnection, createExchange } from '../../../src/backend/backend-connection.ts';
+import type { BackendRequest, HeldConnection } from '../../../src/backend/exchange.ts';
 import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { storedRequest } from '../../../src/payments/settlement/stored-purchase.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
-import { BackendError, type Exchange } from '../../../src/backend/types.ts';
+import { BackendError, type Exchange } from '../../../src/backend/exchange.ts';
 import type { DeliveryRecorder } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { annotationsOfFunded, type FundedCall } from '../../../src/pipeline/call.ts';
 import { forward } from '../../../src/pipeline/middleware/forward.ts';

@@ -6,7 +6,7 @@ import { GatewayError } from '../../../src/errors.ts';
 import { advanceCall, type Call } from '../../../src/pipeline/call.ts';
 import { countUnlessPaid, rateLimit } from '../../../src/pipeline/middleware/rate-limit.ts';
 import { createTokenBuckets } from '../../../src/server/rate-limit/token-buckets.ts';
-import { openCounter } from '../../server/http/counter.ts';
+import { openBareListener } from '../../server/http/bare-listener.ts';
 import { closeOf, dial, head } from '../../server/http/raw.ts';
 
 const BURST = 3;
@@ -57,7 +57,7 @@ describe('the token of a call', () => {
         return end(res);
       };
       const middleware = countUnlessPaid(deliverCall);
-      const counter = await openCounter([
+      const counter = await openBareListener([
         rateLimit(
           buckets,
           () => 'client',
@@ -83,7 +83,7 @@ describe('the token of a call', () => {
   it('is refused when none is left, with the time to come back, and the call goes no further', async () => {
     let limited = 0;
     const buckets = createTokenBuckets({ perSecond: 2, burst: 1 }, { now: () => 0 });
-    const counter = await openCounter([
+    const counter = await openBareListener([
       rateLimit(
         buckets,
         () => 'client',

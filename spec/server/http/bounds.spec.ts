@@ -7,19 +7,19 @@ import { GatewayError } from '../../../src/errors.ts';
 import { MAX_BODY_BYTES, readJsonBytes } from '../../../src/server/http/body.ts';
 import { sendJson } from '../../../src/server/http/respond.ts';
 import { connectionsFor, MAX_CONNECTIONS } from '../../../src/server/listener/listen.ts';
-import { type Counter, openCounter } from './counter.ts';
-import { closeOf, dial, exchange, head, invoke, listen } from './raw.ts';
+import { type BareListener, openBareListener } from './bare-listener.ts';
+import { closeOf, dial, exchange, head, invoke, received, statusOf } from './raw.ts';
 
-/** How soon the 413 must be there after the byte too many, and what may be read beyond the cap. */
+/** How soon the 413 follows the byte too many, and how much may be read beyond the cap. */
 const ANSWER_WITHIN_MS = 100;
 const READ_AHEAD_BYTES = 65_536;
 
 describe('bounds of a connection', () => {
-  let counter: Counter;
+  let listener: BareListener;
   /** Bytes that came in, by the id of the request. */
   const taken = new Map<string, () => number>();
   before(async () => {
-    counter = await openCounter([
+    listener = await openBareListener([
       async function read(req, res, next) {
         taken.set(String(req.headers['x-request-id']), () => req.socket.bytesRead);
         if (req.url === '/nowhere') throw new GatewayError('NOT_FOUND');
@@ -28,7 +28,7 @@ describe('bounds of a connection', () => {
       },
     ]);
   });
-  after(() => counter.close());
+  after(() => listener.close());
 
   it('100 headers are read, 101 are refused', async () => {
     for (const [count, status] of [
@@ -36,7 +36,7 @@ describe('bounds of a connection', () => {
       [101, 400],
     ] as const) {
       const lines = Array.from({ length: count - 2 }, (_, index) => `X-${index}: 1`);
-      const answer = await exchange(counter.url, [
+      const answer = await exchange(listener.url, [
         head(['GET / HTTP/1.1', 'Host: shop', 'Connection: close', ...lines]),
       ]);
       assert.equal(statusOf(answer), status, `${count} headers`);
@@ -50,8 +50,8 @@ describe('bounds of a connection', () => {
       const frame = head([...lines, 'X-Large: ']).length;
       return head([...lines, `X-Large: ${'a'.repeat(bytes - frame)}`]);
     };
-    assert.equal(statusOf(await exchange(counter.url, [sized(32_700)])), 200);
-    const over = await exchange(counter.url, [sized(32_900)]);
+    assert.equal(statusOf(await exchange(listener.url, [sized(32_700)])), 200);
+    const over = await exchange(listener.url, [sized(32_900)]);
     assert.equal(statusOf(over), 400);
     assert.match(over, /"reason":"headers_too_large"/);
     assert.match(over, /"message":"The head of this request is too large\."/);
@@ -63,19 +63,19 @@ describe('bounds of a connection', () => {
   ] as const)
     it(`413 within ${ANSWER_WITHIN_MS} ms of the first byte too many, ${framing}, with no more read than 64 KiB`, async () => {
       const id = `over-${framing}`;
-      const socket = await dial(counter.url);
-      const said = listen(socket);
+      const socket = await dial(listener.url);
+      const text = received(socket);
       socket.write(invoke('any', [`X-Request-Id: ${id}`, ...headers]));
       if (framing === 'chunked') {
         socket.write(chunk(Buffer.alloc(MAX_BODY_BYTES, 0x20)));
         while ((taken.get(id)?.() ?? 0) <= MAX_BODY_BYTES) await new Promise((resolve) => setImmediate(resolve));
-        assert.equal(said(), '', 'the cap itself is accepted');
+        assert.equal(text(), '', 'the cap itself is accepted');
       }
       const at = performance.now();
       socket.write(chunk(Buffer.alloc(1, 0x20)));
-      while (said() === '') await once(socket, 'data');
+      while (text() === '') await once(socket, 'data');
       const waited = performance.now() - at;
-      assert.equal(statusOf(said()), 413);
+      assert.equal(statusOf(text()), 413);
       assert.ok(waited < ANSWER_WITHIN_MS, `${waited} ms`);
       await pour(socket, chunk);
       assert.ok(
@@ -85,18 +85,18 @@ describe('bounds of a connection', () => {
       await closeOf(socket);
     });
 
-  it('an upload that nobody asked for is not read on, however much of it comes', async () => {
-    const socket = await dial(counter.url);
-    const said = listen(socket);
+  it('an upload to an unknown route is not read, however much of it comes', async () => {
+    const socket = await dial(listener.url);
+    const text = received(socket);
     socket.write(head(['POST /nowhere HTTP/1.1', 'Host: shop', 'X-Request-Id: unread', 'Transfer-Encoding: chunked']));
     await pour(socket, chunkOf);
-    assert.equal(statusOf(said()), 404);
+    assert.equal(statusOf(text()), 404);
     assert.ok((taken.get('unread')?.() ?? 0) <= READ_AHEAD_BYTES + 1_024, `${taken.get('unread')?.()} bytes were read`);
     await closeOf(socket);
   });
 
-  it('connections up to the bound are served, one more is closed unanswered, and a free place is taken again', async () => {
-    const small = await openCounter([], { maxConnections: 2 });
+  it('connections up to the bound are served, one more is closed unanswered, and a free one is used again', async () => {
+    const small = await openBareListener([], { maxConnections: 2 });
     try {
       const ask = head(['GET / HTTP/1.1', 'Host: shop']);
       const inside = [await dial(small.url), await dial(small.url)] as const;
@@ -115,10 +115,10 @@ describe('bounds of a connection', () => {
     }
   });
 
-  it('who asks and never reads is cut after a silence, who is only slow is not', async () => {
+  it('a client that never reads is cut after a silence, one that is only slow is not', async () => {
     const SILENT_MS = 1_000;
     const large = '0'.repeat(1_048_576);
-    const counter = await openCounter(
+    const listener = await openBareListener(
       [
         async function answer(req, res, next) {
           if (req.url === '/late') await delay(SILENT_MS / 2);
@@ -129,19 +129,19 @@ describe('bounds of a connection', () => {
       { silentMs: SILENT_MS },
     );
     try {
-      const late = await exchange(counter.url, [head(['GET /late HTTP/1.1', 'Host: shop', 'Connection: close'])]);
+      const late = await exchange(listener.url, [head(['GET /late HTTP/1.1', 'Host: shop', 'Connection: close'])]);
       assert.equal(statusOf(late), 200);
-      const deaf = await dial(counter.url);
-      // Not read, a mebibyte is more than the buffers of two kernels hold many times over.
-      deaf.write(head(['GET /large HTTP/1.1', 'Host: shop']).repeat(20));
+      const silent = await dial(listener.url);
+      // Unread, 20 MiB are far more than the buffers of two kernels hold.
+      silent.write(head(['GET /large HTTP/1.1', 'Host: shop']).repeat(20));
       const deadline = performance.now() + 10 * SILENT_MS;
-      while ((await counter.connections()) > 0) {
+      while ((await listener.connections()) > 0) {
         assert.ok(performance.now() < deadline, 'the connection is kept');
         await delay(SILENT_MS / 10);
       }
-      deaf.destroy();
+      silent.destroy();
     } finally {
-      counter.close();
+      listener.close();
     }
   });
 
@@ -151,7 +151,7 @@ describe('bounds of a connection', () => {
   });
 });
 
-/** Goes on uploading: that fills the buffers of the two kernels, and nothing of ours. */
+/** Uploads on: that fills the buffers of the two kernels, and none of the gateway. */
 async function pour(socket: Socket, chunk: (bytes: Buffer) => Buffer): Promise<void> {
   for (let sent = 0; sent < 4 * 1_024 * 1_024 && !socket.destroyed; sent += 65_536) {
     socket.write(chunk(Buffer.alloc(65_536, 0x20)));
@@ -161,8 +161,4 @@ async function pour(socket: Socket, chunk: (bytes: Buffer) => Buffer): Promise<v
 
 function chunkOf(bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
-}
-
-function statusOf(answer: string): number {
-  return Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { SINGLE_FIELDS } from '../../../src/server/http/framing.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
-import { exchange, head, invoke } from './raw.ts';
+import { envelopeOf, exchange, head, invoke } from './raw.ts';
 
 const CHUNKED = 'Transfer-Encoding: chunked';
 const LENGTH = 'Content-Length: 2';
@@ -13,10 +13,7 @@ const get = (...lines: readonly string[]): string => start('GET /api/resources H
 const old = (version: string, ...lines: readonly string[]): string =>
   start(`POST /api/resources/cities/invoke HTTP/${version}`, 'Content-Type: application/json', ...lines);
 
-/**
- * What Node's parser lets pass and two readers could read differently: the bytes, and
- * `details.reason`.
- */
+/** Bytes that Node's parser passes and two readers could read differently, and `details.reason`. */
 const REFUSED: Readonly<Record<string, readonly [bytes: string, reason: string]>> = {
   'a transfer coding before chunked': [
     `${invoke('cities', ['Transfer-Encoding: gzip, chunked'])}${CHUNKS}`,
@@ -28,7 +25,7 @@ const REFUSED: Readonly<Record<string, readonly [bytes: string, reason: string]>
   'a version 0.9': [`${old('0.9', LENGTH)}{}`, 'http_version'],
   'no version at all': ['GET /api/resources\r\n\r\n', 'http_version'],
   'a Trailer header': [`${invoke('cities', [CHUNKED, 'Trailer: X-A'])}${CHUNKS}`, 'trailers'],
-  'trailers that nobody announced': [`${invoke('cities', [CHUNKED])}2\r\n{}\r\n0\r\nX-A: 1\r\n\r\n`, 'trailers'],
+  'trailers that were not announced': [`${invoke('cities', [CHUNKED])}2\r\n{}\r\n0\r\nX-A: 1\r\n\r\n`, 'trailers'],
   'GET with a declared body': [`${get(LENGTH)}{}`, 'unexpected_body'],
   'GET with a chunked body': [`${get(CHUNKED)}${CHUNKS}`, 'unexpected_body'],
   'HEAD with a body': [`${start('HEAD /health HTTP/1.1', LENGTH)}{}`, ''],
@@ -70,7 +67,7 @@ describe('requests that two parsers could read differently', () => {
 
   for (const method of ['GET', 'POST', 'OPTIONS'])
     for (const target of ['http://shop', 'http://shop?/health', 'http://[shop/', 'other://shop', 'other://'])
-      it(`${method} ${target} has a path too, at which nothing is`, async () => {
+      it(`${method} ${target} has a path, at which nothing is served`, async () => {
         const bytes = head([`${method} ${target} HTTP/1.1`, 'Host: shop', 'X-Request-Id: mine', CLOSE]);
         const answer = await exchange(seller.shop.url, [bytes]);
         assert.match(answer, /^HTTP\/1\.1 404 [\s\S]*x-request-id: mine[\s\S]*"code":"NOT_FOUND"/i);
@@ -118,10 +115,10 @@ describe('requests that two parsers could read differently', () => {
     assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*x-request-id: req_/i);
   });
 
-  it('what is pipelined behind a last answer is not done: nobody would hear of it', async () => {
+  it('what is pipelined behind a last answer is not served: it could not be answered', async () => {
     const call = `${invoke('free_echo', [LENGTH, CLOSE])}{}`;
     const LAST: Readonly<Record<string, string>> = {
-      'of a route that is none': `${start('POST /nowhere HTTP/1.1', LENGTH)}{}`,
+      'of an unknown route': `${start('POST /nowhere HTTP/1.1', LENGTH)}{}`,
       'of an unknown type': `${start('POST /api/resources/cities/invoke HTTP/1.1', 'Content-Type: text/plain', LENGTH)}{}`,
       'of a body where none may be': `${get(LENGTH)}{}`,
       'of trailers': `${invoke('cities', [CHUNKED])}2\r\n{}\r\n0\r\nX-A: 1\r\n\r\n`,
@@ -140,8 +137,3 @@ describe('requests that two parsers could read differently', () => {
     assert.deepEqual(envelopeOf(answer), { code: 'INPUT_INVALID', reason: 'unexpected_body' });
   });
 });
-
-function envelopeOf(answer: string): object {
-  const { code, details } = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as { code: string; details: object };
-  return { code, ...details };
-}

@@ -1,24 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkHost, checkOrigin } from '../../../src/server/http/origin.ts';
-import { type Counter, openCounter } from './counter.ts';
+import { type BareListener, openBareListener } from './bare-listener.ts';
 import { exchange, head } from './raw.ts';
 
 const get = (url: string, lines: readonly string[], target = '/'): Promise<string> =>
   exchange(url, [head([`GET ${target} HTTP/1.1`, ...lines, 'Connection: close'])]);
 
 describe('origins of browsers', () => {
-  let counter: Counter;
+  let listener: BareListener;
   before(async () => {
     const listed = ['https://console.example', 'https://dashboard.example:8443', 'http://[::1]:5173'];
-    counter = await openCounter([checkOrigin(listed, 'https://shop.example/base')]);
+    listener = await openBareListener([checkOrigin(listed, 'https://shop.example/base')]);
   });
-  after(() => counter.close());
+  after(() => listener.close());
 
-  /**
-   * Attack O5: what is compared is the serialised origin as a whole. `named`: the origin gets CORS
-   * headers.
-   */
+  /** Attack O5: the serialised origin is compared as a whole. `named`: it gets CORS headers. */
   const ORIGINS: readonly (readonly [origin: string, verdict: 'named' | 'own' | 'refused'])[] = [
     ['https://console.example', 'named'],
     ['HTTPS://Console.Example', 'named'],
@@ -43,7 +40,7 @@ describe('origins of browsers', () => {
   ];
   for (const [origin, verdict] of ORIGINS)
     it(`"${origin}" is ${verdict}`, async () => {
-      const answer = await get(counter.url, ['Host: shop', `Origin: ${origin}`]);
+      const answer = await get(listener.url, ['Host: shop', `Origin: ${origin}`]);
       const allowed = /access-control-allow-origin: (.*)/i.exec(answer)?.[1];
       assert.match(answer, verdict === 'refused' ? /^HTTP\/1\.1 403 / : /^HTTP\/1\.1 200 /);
       assert.equal(allowed, verdict === 'named' ? origin : undefined);
@@ -51,7 +48,7 @@ describe('origins of browsers', () => {
     });
 
   it('two origins are refused, also when both are listed', async () => {
-    const answer = await get(counter.url, [
+    const answer = await get(listener.url, [
       'Host: shop',
       'Origin: https://console.example',
       'Origin: https://console.example',
@@ -60,16 +57,18 @@ describe('origins of browsers', () => {
   });
 
   it('without an origin there are no CORS headers', async () => {
-    assert.doesNotMatch(await get(counter.url, ['Host: shop']), /access-control/i);
+    assert.doesNotMatch(await get(listener.url, ['Host: shop']), /access-control/i);
   });
 });
 
 describe('the host list', () => {
-  let counter: Counter;
+  let listener: BareListener;
   before(async () => {
-    counter = await openCounter([checkHost(['Shop.example', 'shop.example:8402', '127.0.0.1:8402', '[::1]:8402'])]);
+    listener = await openBareListener([
+      checkHost(['Shop.example', 'shop.example:8402', '127.0.0.1:8402', '[::1]:8402']),
+    ]);
   });
-  after(() => counter.close());
+  after(() => listener.close());
 
   const HOSTS: readonly (readonly [host: string, served: boolean])[] = [
     ['shop.example', true],
@@ -92,7 +91,7 @@ describe('the host list', () => {
   ];
   for (const [host, served] of HOSTS)
     it(`"${host}" is ${served ? 'served' : 'refused'}`, async () => {
-      const answer = await get(counter.url, [`Host: ${host}`]);
+      const answer = await get(listener.url, [`Host: ${host}`]);
       assert.match(answer, served ? /^HTTP\/1\.1 200 / : /^HTTP\/1\.1 403 [\s\S]*"code":"FORBIDDEN"/);
     });
 
@@ -103,10 +102,10 @@ describe('the host list', () => {
       ['http://shop.example/', 'evil.test', 403],
       ['gopher://evil.test/', 'shop.example', 403],
     ] as const)
-      assert.match(await get(counter.url, [`Host: ${host}`], target), new RegExp(`^HTTP/1\\.1 ${status} `), target);
+      assert.match(await get(listener.url, [`Host: ${host}`], target), new RegExp(`^HTTP/1\\.1 ${status} `), target);
   });
 
   it('HTTP/1.0 without Host is no listed host', async () => {
-    assert.match(await exchange(counter.url, ['GET / HTTP/1.0\r\n\r\n']), /^HTTP\/1\.1 403 /);
+    assert.match(await exchange(listener.url, ['GET / HTTP/1.0\r\n\r\n']), /^HTTP\/1\.1 403 /);
   });
 });

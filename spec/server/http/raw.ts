@@ -1,3 +1,5 @@
+/** Raw bytes to a listener and what comes back, for the specs of HTTP. */
+
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
@@ -10,8 +12,8 @@ export async function dial(url: string): Promise<Socket> {
   return socket;
 }
 
-/** What a connection has said so far, from now on. */
-export function listen(socket: Socket): () => string {
+/** What a connection has sent, from now on. */
+export function received(socket: Socket): () => string {
   let text = '';
   socket.on('data', (chunk: Buffer) => {
     text += chunk.toString('latin1');
@@ -19,9 +21,7 @@ export function listen(socket: Socket): () => string {
   return () => text;
 }
 
-/**
- * The end of a connection, in order or not: who still writes when it is cut hears of a broken pipe.
- */
+/** Resolves at the end of a connection, in order or not: a writer may get a broken pipe. */
 export function closeOf(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     if (socket.closed) resolve();
@@ -29,13 +29,21 @@ export function closeOf(socket: Socket): Promise<void> {
   });
 }
 
-/** Everything that is said to these bytes until the connection ends. */
+/** Everything that answers these bytes until the connection ends. */
 export async function exchange(url: string, chunks: readonly (string | Buffer)[]): Promise<string> {
   const socket = await dial(url);
-  const said = listen(socket);
+  const text = received(socket);
   for (const chunk of chunks) socket.write(chunk);
   await closeOf(socket);
-  return said();
+  return text();
+}
+
+/** The status of the first answer. */
+export const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
+/** Code and details of an error envelope. */
+export function envelopeOf(answer: string): Readonly<Record<string, unknown>> {
+  const { code, details } = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as { code: string; details: object };
+  return { code, ...details };
 }
 
 /** The head of a request. */
@@ -44,20 +52,17 @@ export const head = (lines: readonly string[]): string => `${lines.join('\r\n')}
 export const invoke = (id: string, lines: readonly string[]): string =>
   head([`POST /api/resources/${id}/invoke HTTP/1.1`, 'Host: shop', 'Content-Type: application/json', ...lines]);
 
-/**
- * Writes 1 KiB chunks until the peer stops it; resolves with the bytes written and the first
- * answer.
- */
+/** Writes 1 KiB chunks until the peer stops it; resolves with the bytes written and the answer. */
 export async function pourUntilAnswered(
   socket: Socket,
 ): Promise<{ readonly written: number; readonly answer: string }> {
   const chunk = Buffer.alloc(1_024, 0x20);
   let written = 0;
-  const said = listen(socket);
-  while (said() === '' && written < 4 * 1024 * 1024 && !socket.destroyed) {
+  const text = received(socket);
+  while (text() === '' && written < 4 * 1024 * 1024 && !socket.destroyed) {
     socket.write(`400\r\n${chunk.toString('latin1')}\r\n`);
     written += chunk.length;
     await new Promise((resolve) => setImmediate(resolve));
   }
-  return { written, answer: said() };
+  return { written, answer: text() };
 }

@@ -18,7 +18,7 @@ describe('the path of a request target', () => {
   ] as const;
   for (const [target, path] of rows) it(`of ${target} is ${path}`, () => assert.equal(rawPath(target), path));
 
-  it('lies below a mount with a slash behind it, or is the mount', () => {
+  it('is below a mount when a slash follows it, or is the mount', () => {
     assert.equal(belowMount('/acp', '/acp'), '');
     assert.equal(belowMount('/acp', '/acp/'), '/');
     assert.equal(belowMount('/acp', '/acp/x/y'), '/x/y');
@@ -46,6 +46,6 @@ describe('the beginnings of request ids', () => {
     };
     for (const [path, prefix] of Object.entries(rows)) assert.equal(prefixes.get(path), prefix, path);
   });
-  it('are nobody’s below a mount that is not enabled', () =>
+  it('are not those of a channel that is not enabled', () =>
     assert.equal(idPrefixes({ acp: { enabled: false, mountPath: '/acp' } }).get('/acp/x'), undefined));
 });

@@ -2,17 +2,14 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
-import { openCounter } from './counter.ts';
+import { openBareListener } from './bare-listener.ts';
 import { closeOf, dial, exchange, head } from './raw.ts';
 
 const CALL = head(['GET /call HTTP/1.1', 'Host: shop']);
 const HEALTH = head(['GET /health HTTP/1.1', 'Host: shop', 'Connection: close']);
 const PATIENCE_MS = 60_000;
 
-/**
- * A CONNECT as a whole, one whose body is still to come, and bytes that no parser reads: in each
- * case nobody watches the connection any more.
- */
+/** Bytes behind which Node no longer watches the connection. */
 const UNWATCHED = {
   CONNECT: head(['CONNECT a:443 HTTP/1.1', 'Host: a:443']),
   'CONNECT with half a body': `${head(['CONNECT a:443 HTTP/1.1', 'Host: a:443', 'Content-Length: 4'])}ab`,
@@ -21,12 +18,12 @@ const UNWATCHED = {
 
 describe('a tunnel that is not opened', () => {
   for (const [what, bytes] of Object.entries(UNWATCHED).slice(0, 2))
-    it(`${what} behind running calls ends them: none of them counts as running for ever`, {
+    it(`${what} behind running calls ends them: none counts as running for ever`, {
       timeout: PATIENCE_MS,
     }, async () => {
       const calls = new EventEmitter();
       let running = 0;
-      const counter = await openCounter([
+      const listener = await openBareListener([
         function hold(_req, res) {
           running += 1;
           res.once('close', () => {
@@ -36,31 +33,31 @@ describe('a tunnel that is not opened', () => {
           if (running === 3) calls.emit('begun');
         },
       ]);
-      const socket = await dial(counter.url);
+      const socket = await dial(listener.url);
       const [begun, over] = [once(calls, 'begun'), once(calls, 'over')];
       socket.write(CALL.repeat(3));
       await begun;
       socket.write(bytes);
       await over;
       await closeOf(socket);
-      counter.close();
+      listener.close();
     });
 
   for (const [what, bytes] of Object.entries(UNWATCHED))
-    it(`${what}: the connection is given back, although its caller does not close`, {
+    it(`${what}: the connection ends, although its caller does not close it`, {
       timeout: PATIENCE_MS,
     }, async () => {
-      const counter = await openCounter([], { maxConnections: 1 });
-      const { hostname, port } = new URL(counter.url);
+      const listener = await openBareListener([], { maxConnections: 1 });
+      const { hostname, port } = new URL(listener.url);
       const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
       socket.on('error', () => undefined).resume();
       socket.write(bytes);
       await once(socket, 'end');
-      // The only place of this listener is free again once somebody else is answered.
+      // Another connection is answered once the only one of this listener is free again.
       let answer = '';
-      while (answer === '') answer = await exchange(counter.url, [HEALTH]);
+      while (answer === '') answer = await exchange(listener.url, [HEALTH]);
       assert.match(answer, /^HTTP\/1\.1 200 /);
       socket.destroy();
-      counter.close();
+      listener.close();
     });
 });

@@ -6,21 +6,18 @@ import { after, before, describe, it } from 'node:test';
 import { type Chain, startChain } from '../../support/chain.ts';
 import { openShop, type Shop } from '../../support/shop.ts';
 
-const ROOM_BYTES = 1_048_576;
+const BUDGET_BYTES = 1_048_576;
 const LARGE = 'x'.repeat(600_000);
 
-/**
- * A merchant whose large answers stop half-way until they are let go; anything else is answered at
- * once.
- */
-interface SlowMerchant {
+/** A backend whose large answers stop half-way until released; others are answered at once. */
+interface SlowBackend {
   readonly server: Server;
   readonly url: string;
-  /** The next large answer that was begun; the result sends the rest. */
+  /** Resolves when a large answer began; the result sends its rest. */
   begun(): Promise<() => void>;
 }
 
-async function startSlowMerchant(): Promise<SlowMerchant> {
+async function startSlowBackend(): Promise<SlowBackend> {
   const begun: (() => void)[] = [];
   const arrivals: ((finish: () => void) => void)[] = [];
   const server = createServer((request, response: ServerResponse) => {
@@ -50,17 +47,17 @@ async function startSlowMerchant(): Promise<SlowMerchant> {
 
 describe('large answers inside messages', () => {
   let chain: Chain;
-  let merchant: SlowMerchant;
+  let backend: SlowBackend;
   let shop: Shop;
   before(async () => {
-    [chain, merchant] = await Promise.all([startChain(), startSlowMerchant()]);
-    const overrides = { protocols: { mcp: { enabled: true } }, limits: { maxBufferedBytes: ROOM_BYTES } };
-    shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
+    [chain, backend] = await Promise.all([startChain(), startSlowBackend()]);
+    const overrides = { protocols: { mcp: { enabled: true } }, limits: { maxBufferedBytes: BUDGET_BYTES } };
+    shop = await openShop({ chain, merchantUrl: backend.url, facilitator: { mode: 'local' }, overrides });
   });
   after(async () => {
     await shop.close();
-    merchant.server.closeAllConnections();
-    merchant.server.close();
+    backend.server.closeAllConnections();
+    backend.server.close();
     await chain.stop();
   });
 
@@ -79,33 +76,33 @@ describe('large answers inside messages', () => {
     return { retryAfter: response.headers.get('retry-after'), result };
   };
 
-  it('wait for room, and the next one gets it when the first is sent; small ones need none', async () => {
+  it('wait for memory, and the next one gets it when the first is sent; small ones need none', async () => {
     const first = call('free_bytes');
-    const finishFirst = await merchant.begun();
+    const finishFirst = await backend.begun();
     const second = call('free_bytes');
-    const finishSecond = await merchant.begun();
+    const finishSecond = await backend.begun();
     finishSecond();
     assert.equal((await call('cities')).result.isError, undefined);
     finishFirst();
     assert.deepEqual([(await first).result.isError, (await second).result.isError], [undefined, undefined]);
   });
 
-  it('are refused when none comes, with the time to come back', async () => {
+  it('are refused when none is free in time, with retry-after', async () => {
     const first = call('free_bytes');
-    const finishFirst = await merchant.begun();
+    const finishFirst = await backend.begun();
     const { retryAfter, result } = await call('free_bytes');
     assert.deepEqual([result.isError, result.structuredContent?.code, retryAfter], [true, 'GATEWAY_BUSY', '1']);
     finishFirst();
     assert.equal((await first).result.isError, undefined);
-    await merchant.begun();
+    await backend.begun();
   });
 
-  it('give their room back when their caller leaves', async () => {
+  it('give their memory back when their caller leaves', async () => {
     const leaving = new AbortController();
     const first = call('free_bytes', leaving.signal).catch(() => undefined);
-    await merchant.begun();
+    await backend.begun();
     const second = call('free_bytes');
-    const finishSecond = await merchant.begun();
+    const finishSecond = await backend.begun();
     leaving.abort();
     await first;
     finishSecond();
@@ -114,9 +111,9 @@ describe('large answers inside messages', () => {
 
   it('over plain HTTP are streamed, and need none', async () => {
     const first = call('free_bytes');
-    const finishFirst = await merchant.begun();
+    const finishFirst = await backend.begun();
     const streamed = shop.invoke('free_bytes');
-    const finishStreamed = await merchant.begun();
+    const finishStreamed = await backend.begun();
     finishStreamed();
     assert.equal((await (await streamed).text()).length, LARGE.length);
     finishFirst();

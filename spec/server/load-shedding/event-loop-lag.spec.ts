@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Turns } from '../../../src/server/load-shedding/event-loop-lag.ts';
 
 describe('the turns of the event loop', () => {
-  it('last from the first call after a pause to where the turn ends', async () => {
+  it('are measured from the first call after a pause to the end of the turn', async () => {
     let now = 100;
     const turns = new Turns(() => now);
     turns.came();
@@ -15,7 +15,7 @@ describe('the turns of the event loop', () => {
     assert.equal(turns.take(), 10);
   });
 
-  it('follow each other without a gap while calls come, and the mean of them is told', async () => {
+  it('follow each other without a gap while calls come; their mean is taken', async () => {
     let now = 0;
     const turns = new Turns(() => now);
     turns.came();
@@ -38,7 +38,7 @@ describe('the turns of the event loop', () => {
     assert.equal(turns.take(), 0);
   });
 
-  it('count for nothing where nobody comes', async () => {
+  it('do not count without calls', async () => {
     let now = 0;
     const turns = new Turns(() => now);
     turns.came();

@@ -1,90 +1,67 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
-import { createLoadShedder, createShedding, type ShedReason } from '../../../src/server/load-shedding/load-shedder.ts';
+import { createLoadShedder, createShedding, type Shedding } from '../../../src/server/load-shedding/load-shedder.ts';
 
 const LIMIT = 20;
 
-/** What happens when a call comes, and what was told of it. */
-function shed(scene: { readonly overloaded: boolean; readonly inFlight: number; readonly free?: boolean }): {
-  readonly reason: ShedReason | undefined;
-  readonly counted: readonly boolean[];
-  readonly seen: number;
-} {
-  const counted: boolean[] = [];
-  let seen = 0;
-  const shedding = createShedding({
-    places: { free: () => scene.free ?? true, inFlight: () => scene.inFlight },
-    pressure: { overloaded: scene.overloaded, limit: LIMIT, came: (refused) => void counted.push(refused) },
-    turns: {
-      came: () => {
-        seen += 1;
-      },
-    },
-  });
-  return { reason: shedding(), counted, seen };
-}
-
-describe('a call', () => {
-  it('comes in while the process is not overloaded, whatever is in flight', () => {
-    assert.deepEqual(shed({ overloaded: false, inFlight: LIMIT + 1 }), { reason: undefined, counted: [], seen: 1 });
-  });
-
-  it('comes in below the limit of an overload', () => {
-    assert.deepEqual(shed({ overloaded: true, inFlight: LIMIT - 1 }), { reason: undefined, counted: [false], seen: 1 });
-  });
-
-  it('is refused at the limit, and counted', () => {
-    assert.deepEqual(shed({ overloaded: true, inFlight: LIMIT }), { reason: 'overload', counted: [true], seen: 1 });
-  });
-
-  it('is refused for want of a place, overloaded or not', () => {
-    assert.equal(shed({ overloaded: false, inFlight: 0, free: false }).reason, 'in_flight');
-    assert.equal(shed({ overloaded: true, inFlight: 0, free: false }).reason, 'in_flight');
-  });
-
-  it('is refused for the overload where both hold: that is what the caller can do something about', () => {
-    assert.equal(shed({ overloaded: true, inFlight: LIMIT, free: false }).reason, 'overload');
-  });
+describe('the decision about a call', () => {
+  for (const [title, overloaded, inFlight, free, reason, counted] of [
+    ['admits it while the process is not overloaded, whatever is in flight', false, LIMIT + 1, true, undefined, []],
+    ['admits it below the limit of an overload', true, LIMIT - 1, true, undefined, [false]],
+    ['refuses it at the limit, and counts that', true, LIMIT, true, 'overload', [true]],
+    ['refuses it without a free slot', false, 0, false, 'in_flight', []],
+    ['refuses it without a free slot in an overload', true, 0, false, 'in_flight', [false]],
+    ['names the overload where both hold', true, LIMIT, false, 'overload', [true]],
+  ] as const)
+    it(title, () => {
+      const cameWith: boolean[] = [];
+      let turns = 0;
+      const came = (): void => {
+        turns += 1;
+      };
+      const shedding = createShedding({
+        slots: { free: () => free, inFlight: () => inFlight },
+        overload: { overloaded, limit: LIMIT, came: (refused) => void cameWith.push(refused) },
+        turns: { came },
+      });
+      assert.equal(shedding(), reason);
+      assert.deepEqual([cameWith, turns], [counted, 1]);
+    });
 });
 
-const MOUNTS = new Map([
-  ['/mcp', 'mcp'],
-  ['/acp/checkout_sessions', 'acp'],
-]);
-
-/** Whether the door asks if this request may come in. */
-function asked(method: string, url: string): boolean {
-  let questions = 0;
-  const door = createLoadShedder({
-    shedding: () => {
-      questions += 1;
-      return undefined;
-    },
-    mounts: MOUNTS,
-    draining: () => false,
-    onShed: () => assert.fail('nothing is shed here'),
-  });
-  assert.equal(door({ method, url, headers: {} } as IncomingMessage, {} as ServerResponse), false);
-  return questions === 1;
-}
-
-describe('the door', () => {
-  it('lets every question in', () => assert.equal(asked('GET', '/ready'), false));
-  it('asks about a call', () => assert.equal(asked('POST', '/api/resources/a/invoke'), true));
-  it('asks about a message', () => assert.equal(asked('POST', '/mcp?x=1'), true));
-
-  it('does not ask about a checkout: its front does, once it knows who calls', () =>
-    assert.equal(asked('POST', '/acp/checkout_sessions?x=1'), false));
-
-  it('leaves it to a front to say that there is no place, in the words of its protocol', () => {
-    const door = createLoadShedder({
-      shedding: () => 'in_flight',
-      mounts: MOUNTS,
+describe('the load shedder', () => {
+  /** Whether it decides about this request, which it lets pass. */
+  const decides = (method: string, url: string, shedding: Shedding = () => undefined): boolean => {
+    let decisions = 0;
+    const loadShedder = createLoadShedder({
+      shedding: () => {
+        decisions += 1;
+        return shedding();
+      },
+      mounts: new Map([
+        ['/mcp', 'mcp'],
+        ['/acp/checkout_sessions', 'acp'],
+      ]),
       draining: () => false,
-      onShed: () => assert.fail('the layer behind the front refuses'),
+      onShed: () => assert.fail('nothing is shed here'),
     });
-    const request = { method: 'POST', url: '/mcp', headers: {} } as IncomingMessage;
-    assert.equal(door(request, {} as ServerResponse), false);
+    assert.equal(loadShedder({ method, url, headers: {} } as IncomingMessage, {} as ServerResponse), false);
+    return decisions === 1;
+  };
+
+  for (const [title, method, url, decided] of [
+    ['lets every GET pass', 'GET', '/ready', false],
+    ['decides about a call', 'POST', '/api/resources/a/invoke', true],
+    ['decides about a message', 'POST', '/mcp?x=1', true],
+    ['leaves a checkout to its adapter, which first checks the caller', 'POST', '/acp/checkout_sessions?x=1', false],
+  ] as const)
+    it(title, () => assert.equal(decides(method, url), decided));
+
+  it('lets a message pass without a free slot: it is refused in the format of its protocol', () => {
+    assert.equal(
+      decides('POST', '/mcp', () => 'in_flight'),
+      true,
+    );
   });
 });

@@ -11,27 +11,27 @@ const parts = {
   onShed: () => undefined,
 };
 
-describe('a doorway, asked by a front that answers in its own words', () => {
-  it('refuses beyond the cap of that front, and beyond that of all calls', () => {
-    const doorway = openLoadShedder({ ...parts, maxInFlight: 1 });
+describe('a load shedder, for an adapter that answers itself', () => {
+  it('refuses beyond the cap of that adapter, and beyond that of all calls', () => {
+    const opened = openLoadShedder({ ...parts, maxInFlight: 1 });
     try {
       const cap = createSlots(1);
-      const shedding = doorway.sheddingFor(cap);
+      const shedding = opened.sheddingFor(cap);
       assert.equal(shedding(), undefined);
-      const leaveFront = cap.take()();
+      const leaveAdapter = cap.take()();
       assert.equal(shedding(), 'in_flight');
-      leaveFront();
-      const leave = doorway.slots.take()();
+      leaveAdapter();
+      const leave = opened.slots.take()();
       assert.equal(shedding(), 'in_flight');
       leave();
       assert.equal(shedding(), undefined);
-      assert.deepEqual(doorway.shed(), { overload: 0, in_flight: 2 }, 'refusals are counted, and nothing else');
+      assert.deepEqual(opened.shed(), { overload: 0, in_flight: 2 }, 'only refusals are counted');
     } finally {
-      doorway.close();
+      opened.close();
     }
   });
 
-  it('refuses while the event loop cannot keep up with what is in flight', async () => {
+  it('refuses while the event loop is too slow for what is in flight', async () => {
     const { promise: judged, resolve } = Promise.withResolvers<void>();
     let looks = 0;
     const loop = () => {
@@ -39,15 +39,15 @@ describe('a doorway, asked by a front that answers in its own words', () => {
       if (looks > 1) resolve();
       return { turnMs: 50, busy: 1 };
     };
-    const doorway = openLoadShedder({ ...parts, loop });
+    const opened = openLoadShedder({ ...parts, loop });
     try {
       await judged;
-      for (let taken = 0; taken < FIRST_LIMIT; taken += 1) doorway.slots.take()();
-      const shedding = doorway.sheddingFor(createSlots(1));
+      for (let taken = 0; taken < FIRST_LIMIT; taken += 1) opened.slots.take()();
+      const shedding = opened.sheddingFor(createSlots(1));
       assert.equal(shedding(), 'overload');
-      assert.equal(doorway.shed().overload, 1);
+      assert.equal(opened.shed().overload, 1);
     } finally {
-      doorway.close();
+      opened.close();
     }
   });
 });

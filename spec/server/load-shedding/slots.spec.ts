@@ -2,23 +2,23 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createSlots } from '../../../src/server/load-shedding/slots.ts';
 
-describe('places', () => {
+describe('slots', () => {
   it('are free up to the last one', () => {
-    const places = createSlots(2);
-    places.take()();
-    assert.equal(places.free(), true);
-    places.take()();
-    assert.deepEqual([places.free(), places.inFlight()], [false, 2]);
+    const slots = createSlots(2);
+    slots.take()();
+    assert.equal(slots.free(), true);
+    slots.take()();
+    assert.deepEqual([slots.free(), slots.inFlight()], [false, 2]);
   });
 
-  it('are given back once everything that holds them has ended', () => {
-    const places = createSlots(1);
-    const hold = places.take();
+  it('are given back once all holds on them have ended', () => {
+    const slots = createSlots(1);
+    const hold = slots.take();
     const connection = hold();
     const work = hold();
     connection();
-    assert.equal(places.free(), false);
+    assert.equal(slots.free(), false);
     work();
-    assert.deepEqual([places.free(), places.inFlight()], [true, 0]);
+    assert.deepEqual([slots.free(), slots.inFlight()], [true, 0]);
   });
 });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { countFailedAttempts, MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 
-describe('wrong tries', () => {
-  it(`${MAX_FAILED_ATTEMPTS} within a minute are heard, the next one must wait for the first to be a minute old`, () => {
+describe('failed attempts', () => {
+  it(`count up to ${MAX_FAILED_ATTEMPTS} a minute; the next one must wait until the first is a minute old`, () => {
     let now = 5_000;
     const { note } = countFailedAttempts({ now: () => now });
     for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) {
@@ -11,12 +11,12 @@ describe('wrong tries', () => {
       now += 1_000;
     }
     assert.equal(note('a'), 50);
-    assert.equal(note('b'), undefined, 'another client is not meant');
+    assert.equal(note('b'), undefined, 'another client has its own count');
     now += 49_999;
-    assert.equal(note('a'), 1, 'what was not heard is no try, and waiting helps');
+    assert.equal(note('a'), 1, 'a refused attempt does not count');
     now += 1;
     assert.equal(note('a'), undefined);
-    assert.equal(note('a'), 1, 'the second try is still too young');
+    assert.equal(note('a'), 1, 'the second attempt is less than a minute old');
     now += 60_000;
     for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) assert.equal(note('a'), undefined);
     assert.equal(note('a'), 60);

@@ -55,13 +55,13 @@ describe('the rate limit of a client', () => {
       }
     });
 
-  it('tells what is left before it is spent', async () => {
+  it('shows what is left before it is spent', async () => {
     const first = await invoke('cities', as('203.0.113.20'));
     assert.deepEqual([first.headers['ratelimit'], first.status], [`"ip";r=${BURST - 1};t=1`, 200]);
     assert.equal(first.headers['retry-after'], undefined);
   });
 
-  it('a paid call that is delivered gets its token back, over every front', async () => {
+  it('a paid call that is delivered gets its token back, over every adapter', async () => {
     const proofs = await Promise.all(Array.from({ length: 9 }, (_, index) => seller.proof('echo', { index })));
     const headers = as('203.0.113.30');
     for (const [index, proof] of proofs.entries()) {
@@ -105,7 +105,7 @@ describe('the rate limit of a client', () => {
     assert.equal((await seller.shop.operator('/api/events')).status, 200);
   });
 
-  it('metrics tell how many were refused', async () => {
+  it('metrics count the refused calls', async () => {
     const headers = as('203.0.113.45');
     const counted = async (): Promise<number> => {
       const text = await (await fetch(`${seller.shop.managementUrl}/metrics`)).text();
@@ -116,14 +116,14 @@ describe('the rate limit of a client', () => {
     assert.equal((await counted()) - before, answers.filter(({ status }) => status === 429).length);
   });
 
-  it('one network of IPv6 is one client, and the next one is not', async () => {
+  it('one network of IPv6 is one client, and the next network is another', async () => {
     const [one, same, other] = ['2001:db8:0:1::1', '2001:db8:0:ff::2', '2001:db8:0:100::1'].map(as);
     await Promise.all(Array.from({ length: 9 }, () => invoke('cities', one ?? {})));
     assert.ok(leftOf(await invoke('cities', same ?? {})) < BURST - 5);
     assert.equal(leftOf(await invoke('cities', other ?? {})), BURST - 1);
   });
 
-  it('a refused call reads nothing of its body and reaches nobody', async () => {
+  it('a refused call is not read and does not reach the backend', async () => {
     const headers = as('203.0.113.50');
     await Promise.all(Array.from({ length: BURST + 5 }, () => invoke('cities', headers)));
     seller.merchant.forget();
@@ -135,7 +135,7 @@ describe('the rate limit of a client', () => {
 });
 
 describe('without a rate limit', () => {
-  it('nobody is counted and no header tells of it', async () => {
+  it('no call is counted and no header names a limit', async () => {
     const seller = await openSeller();
     try {
       const answers = await Promise.all(Array.from({ length: 300 }, () => seller.shop.invoke('cities')));

@@ -1,4 +1,4 @@
-import type { ReceivedHeaders } from '../../backend/types.ts';
+import type { ReceivedHeaders } from '../../backend/exchange.ts';
 import { ACP_VERSION, type Operation } from '../../checkouts/operations.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';

@@ -1,4 +1,3 @@
-import { validTraceparent, validTracestate } from '../../backend/trace-context.ts';
 import {
   type BackendAnswer,
   BackendError,
@@ -6,7 +5,8 @@ import {
   type BackendRequest,
   type Exchange,
   type ReceivedHeaders,
-} from '../../backend/types.ts';
+} from '../../backend/exchange.ts';
+import { validTraceparent, validTracestate } from '../../backend/trace-context.ts';
 import {
   ACP_VERSION,
   MAX_DOCUMENT_BYTES,

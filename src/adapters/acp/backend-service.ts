@@ -1,4 +1,4 @@
-import type { Exchange } from '../../backend/types.ts';
+import type { Exchange } from '../../backend/exchange.ts';
 import type { AttemptEnd, ReadBack } from '../../checkouts/idempotency.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';

@@ -1,6 +1,6 @@
 import type { Response } from 'express';
+import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
-import { type BackendAnswer, BackendError } from '../../backend/types.ts';
 import { encodePaymentResponse } from '../../payments/x402/wire/header-codec.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';

@@ -1,4 +1,4 @@
-import { type BackendAnswer, BackendError } from '../../backend/types.ts';
+import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import type { Json } from '../../json/types.ts';
 import type { Relayed } from '../../pipeline/call.ts';
 import { isEncoded, isJsonType } from '../../server/http/headers.ts';

@@ -1,4 +1,4 @@
-import type { BackendRequest } from '../../backend/types.ts';
+import type { BackendRequest } from '../../backend/exchange.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings, IdempotencySettings } from '../../checkouts/settings.ts';
 import type { JsonObject } from '../../json/types.ts';

@@ -3,8 +3,14 @@
  * request to the backend and the answer is kept.
  */
 
+import {
+  type BackendAnswer,
+  BackendError,
+  type BackendFailure,
+  classify,
+  type Exchange,
+} from '../../backend/exchange.ts';
 import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
-import { type BackendAnswer, BackendError, type BackendFailure, classify, type Exchange } from '../../backend/types.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { Journal } from '../../events/journal.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';

@@ -3,7 +3,7 @@
  * the call into one that collects it.
  */
 
-import type { BackendRequest } from '../../backend/types.ts';
+import type { BackendRequest } from '../../backend/exchange.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
@@ -51,7 +51,7 @@ const METHODS: readonly BackendRequest['method'][] = ['GET', 'POST', 'PUT', 'DEL
 export type FindEarlier = (call: Unserved) => Promise<EarlierPurchase | undefined>;
 
 /** What replay keys and addresses of resources are made of. */
-export interface EarlierScope {
+interface EarlierScope {
   readonly chainId: number;
   readonly asset: string;
   readonly publicBaseUrl: string;

@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import type { ReserveBackend } from '../../backend/types.ts';
+import type { ReserveBackend } from '../../backend/exchange.ts';
 import type { Journal } from '../../events/journal.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import { fencingToken, type PaymentLedger, type PaymentRecord, type PaymentState } from '../ledger/ledger.ts';

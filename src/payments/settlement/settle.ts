@@ -5,7 +5,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import type { HeldConnection } from '../../backend/types.ts';
+import type { HeldConnection } from '../../backend/exchange.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import { fencingToken, type PaymentLedger, type PaymentRecord } from '../ledger/ledger.ts';
 import type { Refusal } from '../ledger/refusals.ts';

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { BackendRequest } from '../../backend/types.ts';
+import type { BackendRequest } from '../../backend/exchange.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
 import type { PaymentPayload, PaymentRequirements, Proof } from '../x402/wire/types.ts';

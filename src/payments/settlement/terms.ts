@@ -1,7 +1,7 @@
 /** The terms of a purchase: what the first reservation of an authorization fixes for good. */
 
 import { createHash } from 'node:crypto';
-import type { BackendRequest } from '../../backend/types.ts';
+import type { BackendRequest } from '../../backend/exchange.ts';
 import type { Channel } from '../../events/event.ts';
 import { canonicalJson } from '../../json/canonical.ts';
 import type { JsonObject } from '../../json/types.ts';

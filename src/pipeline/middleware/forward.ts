@@ -1,8 +1,8 @@
 /** Sends the prepared request of a funded call to the backend and classifies its answer. */
 
 import type { RequestHandler, Response } from 'express';
+import { BackendError, type BackendRequest, classify, type Exchange } from '../../backend/exchange.ts';
 import { backendHeaders } from '../../backend/header-policy.ts';
-import { BackendError, type BackendRequest, classify, type Exchange } from '../../backend/types.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import { backendIdempotencyKey } from '../../payments/settlement/terms.ts';
 import { passed } from '../../payments/steps.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { RequestHandler, Response } from 'express';
-import type { ReserveBackend } from '../../backend/types.ts';
+import type { ReserveBackend } from '../../backend/exchange.ts';
 import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';

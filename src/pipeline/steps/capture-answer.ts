@@ -1,8 +1,8 @@
 /** Copies a paid answer while it is relayed, so that the record can keep it for its buyer. */
 
 import { Readable } from 'node:stream';
+import type { BackendAnswer } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
-import type { BackendAnswer } from '../../backend/types.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../../payments/ledger/ledger.ts';
 
 interface CapturedAnswer {

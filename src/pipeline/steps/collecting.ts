@@ -4,7 +4,7 @@
  */
 
 import type { Response } from 'express';
-import type { BackendRequest } from '../../backend/types.ts';
+import type { BackendRequest } from '../../backend/exchange.ts';
 import type { GatewayError } from '../../errors.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
 import type { FindEarlier } from '../../payments/settlement/earlier-purchase.ts';

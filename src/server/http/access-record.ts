@@ -1,12 +1,11 @@
+/** The access record: what a request became, kept for the log line, the metrics and the trace. */
+
 import type { Readable } from 'node:stream';
 import type { Request, RequestHandler, Response } from 'express';
 import type { ErrorCode } from '../../errors.ts';
 import type { Channel } from '../../events/event.ts';
 
-/**
- * The codes of ACP's Error document that the gateway answers (acp 13.4). A bug is an INTERNAL_ERROR
- * on every channel.
- */
+/** The codes of ACP's Error document that the gateway sends (acp 13.4); a bug is INTERNAL_ERROR. */
 type CheckoutCode =
   | 'not_found'
   | 'method_not_allowed'
@@ -32,7 +31,7 @@ type CheckoutCode =
   | 'service_unavailable';
 
 /**
- * What became of a request, in words from closed lists: `delivered`, `replayed` (delivered before),
+ * What became of a request, from closed lists: `delivered`, `replayed` (delivered before),
  * `payment_required`, `client_gone` (the caller left first), an error code of contract 1.2, that of
  * an ACP error, or the code of a JSON-RPC error.
  */
@@ -45,110 +44,86 @@ export type Outcome =
   | CheckoutCode
   | `${number}`;
 
-/**
- * What is known of a request for those who tell of it when it is over. Written by whoever learns
- * it.
- */
 export interface AccessRecord {
   /** When it came in, milliseconds of the monotonic clock. */
   readonly openedAt: number;
   /** The adapter that it was sent to. */
   channel: Channel | undefined;
-  /** The operation of a checkout, once its caller is known: such a call has no resource. */
+  /** The operation of a checkout call, which has no resource; noted once its caller is known. */
   operation: string | undefined;
-  /**
-   * What the gateway set out to answer. Absent while nothing is said, and for answers that are no
-   * call's.
-   */
+  /** What the gateway began to answer. Absent before that, and for answers that are no call's. */
   outcome: Outcome | undefined;
-  /**
-   * Why a mandate was refused, one of the closed list of reasons (ap2 8). Absent for every other
-   * outcome.
-   */
+  /** Why a mandate was refused, from the closed list of ap2 8; absent for other outcomes. */
   reason: string | undefined;
-  /** The merchant's answer, once it is on its way out: whether it got there is known at the end. */
+  /** The backend's answer, once it is relayed: whether it arrives is known at the end. */
   relaying: Readable | undefined;
-  /**
-   * The clock of the middleware that has the call, and since when, milliseconds of the monotonic
-   * clock.
-   */
-  layer: LayerClock | undefined;
-  layerSince: number;
+  /** The clock of the timed step that has the call, and since when, milliseconds as above. */
+  step: StepClock | undefined;
+  stepSince: number;
 }
 
-/** Takes the time that calls spent in one layer, milliseconds. */
-interface LayerClock {
+/** Takes the time that calls spend in one timed step, milliseconds. */
+interface StepClock {
   took(ms: number): void;
 }
 
-/**
- * Opens the account of each request. `closed` hears of it once its answer is out or its caller
- * gone.
- */
+/** Opens the record of each request. `closed`: its answer is out, or its caller is gone. */
 export function keepAccessRecord(watch: { opened(): void; closed(req: Request, res: Response): void }): RequestHandler {
-  return function keepAccountLayer(req, res, next) {
-    const account: AccessRecord = {
+  return function keepAccessRecord(req, res, next) {
+    const accessRecord: AccessRecord = {
       openedAt: performance.now(),
       channel: undefined,
       operation: undefined,
       outcome: undefined,
       reason: undefined,
       relaying: undefined,
-      layer: undefined,
-      layerSince: 0,
+      step: undefined,
+      stepSince: 0,
     };
-    (res.locals as { account?: AccessRecord }).account = account;
+    (res.locals as { accessRecord?: AccessRecord }).accessRecord = accessRecord;
     watch.opened();
     res.once('close', () => watch.closed(req, res));
     next();
   };
 }
 
-/**
- * The account of the request that this response answers; only the listener for agents keeps any.
- */
+/** The record of the request that this response answers; only the agents' listener keeps any. */
 export function accessRecordOf(res: { readonly locals?: object }): AccessRecord | undefined {
-  return (res.locals as { account?: AccessRecord } | undefined)?.account;
+  return (res.locals as { accessRecord?: AccessRecord } | undefined)?.accessRecord;
 }
 
-/**
- * Notes what is being answered. The last word counts: an answer of the merchant that breaks off
- * becomes a failure.
- */
+/** Notes what is answered. The last note counts: a relayed answer that breaks off is a failure. */
 export function noteOutcome(res: Response, outcome: Outcome, relaying?: Readable): void {
-  const account = accessRecordOf(res);
-  if (account === undefined) return;
-  account.outcome = outcome;
-  account.relaying = relaying;
+  const record = accessRecordOf(res);
+  if (record === undefined) return;
+  record.outcome = outcome;
+  record.relaying = relaying;
 }
 
 /** Notes why a mandate was refused; the refusal itself is the outcome. */
 export function noteReason(res: Response, reason: string): void {
-  const account = accessRecordOf(res);
-  if (account !== undefined) account.reason = reason;
+  const record = accessRecordOf(res);
+  if (record !== undefined) record.reason = reason;
 }
 
-/** Notes that a request belongs to this channel, whatever comes of it. */
+/** Notes that a request belongs to this channel. */
 export function noteChannel(res: Response, channel: Channel): void {
-  const account = accessRecordOf(res);
-  if (account !== undefined) account.channel = channel;
+  const record = accessRecordOf(res);
+  if (record !== undefined) record.channel = channel;
 }
 
-/** Notes which operation of a checkout was asked for by somebody who may. */
+/** Notes the operation of a checkout call whose caller is known. */
 export function noteOperation(res: Response, operation: string): void {
-  const account = accessRecordOf(res);
-  if (account !== undefined) account.operation = operation;
+  const record = accessRecordOf(res);
+  if (record !== undefined) record.operation = operation;
 }
 
-/**
- * The handlers of an adapter: whatever comes of a request there belongs to this channel, also what
- * the first of them refuses.
- */
+/** The handlers of an adapter, after a note of its channel, which refused requests have as well. */
 export function ofChannel(channel: Channel, handlers: readonly RequestHandler[]): readonly RequestHandler[] {
   const [first, ...others] = handlers;
   if (first === undefined) return [];
   return [
-    function ofChannelLayer(req, res, next) {
+    function noteChannelFirst(req, res, next) {
       noteChannel(res, channel);
       return first(req, res, next);
     },

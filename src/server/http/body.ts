@@ -1,3 +1,5 @@
+/** Reads the bodies of requests for the adapters: strict JSON, bounded, with its original bytes. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
@@ -9,10 +11,10 @@ import { isEncoded, isJsonType, readHeader } from './headers.ts';
 export const MAX_BODY_BYTES = 262_144;
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i;
-/** The same test by which Node leaves the go-ahead to us. */
+/** The test by which Node leaves `100 Continue` to the server. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
-/** A body as it came, and the strict JSON in it. */
+/** A body as it came, and the JSON in it. */
 interface JsonBody {
   readonly bytes: Uint8Array;
   readonly value: Json;
@@ -20,8 +22,8 @@ interface JsonBody {
 
 /**
  * Reads a JSON body without a body parser: the type is checked before a byte is read, bytes are
- * counted on the wire, the 413 goes out with the first byte too many, and the original bytes are
- * kept for the merchant. An empty body is `{}`.
+ * counted as they arrive, the 413 goes out with the first byte too many, and the original bytes are
+ * kept for the backend. An empty body is `{}`.
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
  */
 export async function readJsonBody(req: IncomingMessage, res: ServerResponse): Promise<JsonBody> {
@@ -36,13 +38,12 @@ export async function readJsonBody(req: IncomingMessage, res: ServerResponse): P
 }
 
 /**
- * The bytes of a JSON body, not parsed: for adapters whose protocol has words of its own for JSON
- * that is none.
+ * The bytes of a JSON body, not parsed: for adapters whose protocol has its own error for invalid
+ * JSON.
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INPUT_INVALID
  */
 export async function readJsonBytes(req: IncomingMessage, res: ServerResponse): Promise<Uint8Array> {
-  const mustBeEmpty = !hasJsonType(req);
-  return readBytes(req, res, mustBeEmpty);
+  return readBytes(req, res, !hasJsonType(req));
 }
 
 /** False when there is no content type at all, which is right for an empty body only. */
@@ -62,7 +63,7 @@ function tooLarge(): GatewayError {
 }
 
 /**
- * The bytes of a body whose type is judged already. `mustBeEmpty`: it has no type.
+ * The bytes of a body whose type is checked already. `mustBeEmpty`: it has no type.
  * @throws GatewayError PAYLOAD_TOO_LARGE, INPUT_INVALID, and UNSUPPORTED_MEDIA_TYPE where it must
  * be empty and is not
  */
@@ -95,14 +96,14 @@ export function readBytes(req: IncomingMessage, res: ServerResponse, mustBeEmpty
       reject(trailers);
     });
     req.once('error', (cause) =>
-      // What the connection itself has to say of it is not the caller's fault.
+      // An error of the connection's own is not the caller's fault.
       reject(
         cause instanceof GatewayError
           ? cause
           : new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause }),
       ),
     );
-    // Only now: a caller that waits for 100 Continue is not invited to send what would be refused.
+    // Last, so that a caller that waits for it does not send what would be refused.
     if (CONTINUE.test(req.headers.expect ?? '')) res.writeContinue();
   });
 }

@@ -1,12 +1,14 @@
+/** Refuses requests that two HTTP parsers could read differently, before anything else is read. */
+
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { belowMount, rawPath } from './target.ts';
 
 /**
- * Fields that mean one thing or nothing: sent twice, two readers could each take another one for
- * valid, also when both say the same. Headers of the payment and of the adapters have rules of
- * their own (contract 3 and 4), X-Request-Id is replaced.
+ * Fields that may come only once: of two, each reader could take another one as valid. Headers of
+ * the payment and of the adapters have rules of their own (contract 3 and 4), and X-Request-Id is
+ * replaced.
  */
 export const SINGLE_FIELDS: readonly string[] = [
   'authorization',
@@ -16,25 +18,19 @@ export const SINGLE_FIELDS: readonly string[] = [
   'content-length',
   'last-event-id',
 ];
-/** Each has a bit of its own. */
+/** Each field has a bit, in the sets below. */
 const SINGLE_BITS = SINGLE_FIELDS.map((field, index) => ({ field, bit: 1 << index }));
-/** The same by their length. */
+/** The same by the length of the name. */
 const SINGLE_BY_LENGTH: readonly (readonly { readonly field: string; readonly bit: number }[] | undefined)[] =
   Array.from({ length: Math.max(...SINGLE_FIELDS.map(({ length }) => length)) + 1 }, (_, length) => {
     const ofLength = SINGLE_BITS.filter(({ field }) => field.length === length);
     return ofLength.length === 0 ? undefined : ofLength;
   });
 
-/**
- * An adapter that refuses some of them itself, in the words of its protocol, for all that comes to
- * its mount or below it.
- */
+/** An adapter that refuses some repeated fields itself, in its protocol, at its mount and below. */
 export interface FieldJudge {
   readonly mountPath: string;
-  /**
-   * Which it never reads as one value when they come twice. What a request is for and where it ends
-   * is not for an adapter to judge.
-   */
+  /** Never fields that say where a request goes or ends: two parsers could disagree there. */
   readonly judgedFields: readonly ('authorization' | 'content-type')[];
 }
 
@@ -48,12 +44,12 @@ interface FramingFault {
 /**
  * Refuses requests whose beginning, end or meaning two HTTP parsers could read differently, beyond
  * what Node's strict parser refuses by itself: security of the framing, RFC 9112. Their connection
- * ends with the answer. `Upgrade` is ignored, not refused. `judge`: a adapter that its own fields
- * are left to.
+ * ends with the answer. `Upgrade` is ignored, not refused. `judge`: an adapter that checks its own
+ * fields.
  */
 export function checkFraming(judge?: FieldJudge): RequestHandler {
   const left = bitsOf(judge?.judgedFields ?? []);
-  return function checkFramingLayer(req, res, next) {
+  return function checkFraming(req, res, next) {
     const judged = judge !== undefined && belowMount(judge.mountPath, rawPath(req.url)) !== undefined;
     const fault = framingFault(req, judged ? left : 0);
     if (fault === undefined) {
@@ -73,7 +69,7 @@ function bitsOf(fields: readonly string[]): number {
   return SINGLE_BITS.reduce((bits, { field, bit }) => (fields.includes(field) ? bits | bit : bits), 0);
 }
 
-/** `left`: the bits of fields that may be repeated here. */
+/** `left`: the bits of fields that are left to an adapter. */
 function framingFault(req: IncomingMessage, left: number): FramingFault | undefined {
   const { httpVersion, headers, method } = req;
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
@@ -94,10 +90,7 @@ function framingFault(req: IncomingMessage, left: number): FramingFault | undefi
 
 const TRAILERS: FramingFault = { reason: 'trailers', message: 'Trailers are not read.' };
 
-/**
- * What stands behind the last chunk, announced or not: a reader in front may have taken it for
- * headers.
- */
+/** Refuses trailers, announced or not: a proxy before the gateway may have read them as headers. */
 export function trailersRefused(req: IncomingMessage): GatewayError | undefined {
   if (req.rawTrailers.length === 0) return undefined;
   const { reason, message } = TRAILERS;

@@ -1,10 +1,9 @@
+/** Reads single headers and bearer tokens, for adapters, operators and the body reader. */
+
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/**
- * Whether a `content-encoding` says that the bytes are something else than the media type has it.
- * `identity` is none (RFC 9110, 8.4).
- */
+/** Whether a `content-encoding` changes the bytes; `identity` does not (RFC 9110, 8.4). */
 export function isEncoded(contentEncoding: string | readonly string[] | undefined): boolean {
   return contentEncoding !== undefined && String(contentEncoding).toLowerCase() !== 'identity';
 }
@@ -16,22 +15,22 @@ export function isJsonType(mediaType: string): boolean {
   return JSON_TYPE.test(mediaType);
 }
 
-/** A bearer token that is accepted, and whose it is. */
+/** A bearer token that is accepted, and its owner. */
 interface KnownToken<Owner> {
   readonly token: string;
   readonly owner: Owner;
 }
 
 /**
- * Whose token it is; undefined for none and for an unknown one. Tokens are compared as digests, in
- * constant time, with every known one.
+ * Finds the owner of a token; undefined for none and for an unknown one. Tokens are compared as
+ * digests, in constant time, with every known one.
  */
 export function ownersOf<Owner>(known: readonly KnownToken<Owner>[]): (token: string | undefined) => Owner | undefined {
   const digests = known.map(({ token, owner }) => ({ expected: digest(token), owner }));
   return function ownerOf(token) {
     const presented = digest(token ?? '');
     let found: Owner | undefined;
-    // No early exit: the time must not tell which of the tokens came close.
+    // No early exit: the time must not show which token matched.
     for (const { expected, owner } of digests) found = timingSafeEqual(presented, expected) ? owner : found;
     return token === undefined ? undefined : found;
   };
@@ -41,10 +40,7 @@ function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/**
- * A header as the caller sent it. Node joins most repeated headers with a comma, which must not
- * pass for one value.
- */
+/** A header as it was sent. Node joins most repeated ones with a comma, which is not one value. */
 export type HeaderReading =
   | { readonly kind: 'absent' }
   | { readonly kind: 'single'; readonly value: string }
@@ -64,7 +60,7 @@ export function readHeader(req: IncomingMessage, name: string): HeaderReading {
   return value === undefined ? { kind: 'absent' } : { kind: 'single', value };
 }
 
-/** The value when the header came exactly once. */
+/** The value of a header that came exactly once. */
 export function singleHeader(req: IncomingMessage, name: string): string | undefined {
   const reading = readHeader(req, name);
   return reading.kind === 'single' ? reading.value : undefined;

@@ -1,3 +1,5 @@
+/** Checks which hosts are served and which pages of browsers may call, before any route. */
+
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { readHeader, singleHeader } from './headers.ts';
@@ -15,11 +17,10 @@ const EXPOSED =
   'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt';
 
 /**
- * Browsers only from listed origins, compared exactly (contract 3, CORS). A request without an
- * Origin is an agent's and gets no CORS headers, nor does a page of the gateway's own public
- * origin, which needs none; any other Origin is refused, so that a page cannot drive a gateway it
- * was not given, whatever name it has in DNS. `moreHeaders`: request headers that pages may send
- * besides.
+ * Admits browsers from listed origins only, compared exactly (contract 3, CORS). A request without
+ * an Origin is an agent's and gets no CORS headers, nor does a page of the gateway's own public
+ * origin, which needs none. Any other Origin is refused, so that a page cannot use a gateway that
+ * did not list it, under any name in DNS. `moreHeaders`: request headers that pages may also send.
  */
 export function checkOrigin(
   allowedOrigins: readonly string[],
@@ -33,7 +34,7 @@ export function checkOrigin(
     'access-control-allow-headers': [PREFLIGHT['access-control-allow-headers'], ...moreHeaders].join(', '),
   };
   const isOwn = (origin: string): boolean => origin.toLowerCase() === own && !allowed.has(own);
-  return function checkOriginLayer(req, res, next) {
+  return function checkOrigin(req, res, next) {
     const origin = readHeader(req, 'origin');
     if (allowed.size > 0) res.setHeader('vary', 'Origin');
     if (origin.kind === 'absent' || (origin.kind === 'single' && isOwn(origin.value))) {
@@ -53,12 +54,12 @@ export function checkOrigin(
 }
 
 /**
- * Only requests for listed hosts, compared with their port as they are written, when a list is
- * configured; probes are mounted before this layer.
+ * Admits listed hosts only, compared as they are written, with their port. Undefined: every host.
+ * Probes come before it.
  */
 export function checkHost(allowedHosts: readonly string[] | undefined): RequestHandler {
   const allowed = allowedHosts === undefined ? undefined : new Set(allowedHosts.map((host) => host.toLowerCase()));
-  return function checkHostLayer(req, _res, next) {
+  return function checkHost(req, _res, next) {
     if (allowed !== undefined) {
       const host = singleHeader(req, 'host');
       const target = targetHost(req.originalUrl) ?? host;

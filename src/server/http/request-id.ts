@@ -1,3 +1,5 @@
+/** Gives requests their ids: the first middleware of both listeners. */
+
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler, Response } from 'express';
@@ -8,18 +10,12 @@ import { belowMount, rawPath } from './target.ts';
 /** What a caller's X-Request-Id may be (specification 8). */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
 
-/**
- * How an id begins that we made, by the raw path it was asked on (contract 3, "requestId minted by
- * other channels").
- */
+/** How a new id begins, by raw path (contract 3, "requestId minted by other channels"). */
 export interface IdPrefixes {
   get(path: string): string | undefined;
 }
 
-/**
- * The adapter whose routes lie below its mount, and which answers all that comes there itself. The
- * others have one path each.
- */
+/** The adapter that answers everything at and below its mount; the others have one path each. */
 export const ADAPTER_WITH_ROUTES = 'acp';
 
 /** The channel's name on the mounts of its adapter, `req` everywhere else. */
@@ -29,28 +25,23 @@ export function idPrefixes(
   const prefixes = new Map<string, string>();
   for (const [channel, { enabled, mountPath }] of Object.entries(protocols))
     if (enabled && mountPath !== undefined) prefixes.set(mountPath, channel).set(`${mountPath}/`, channel);
-  const { [ADAPTER_WITH_ROUTES]: front } = protocols;
-  const above = front?.enabled === true ? front.mountPath : undefined;
+  const { [ADAPTER_WITH_ROUTES]: adapter } = protocols;
+  const above = adapter?.enabled === true ? adapter.mountPath : undefined;
   if (above === undefined) return prefixes;
   return {
     get: (path) => (belowMount(above, path) === undefined ? prefixes.get(path) : ADAPTER_WITH_ROUTES),
   };
 }
 
-/**
- * The caller's id when it came once and is legal, else a fresh one: never an echo of anything else.
- */
+/** The caller's id if it came once and is legal, else a new one: no other text is ever echoed. */
 export function requestIdFor(req: IncomingMessage, prefix: string): string {
   const given = readHeader(req, 'x-request-id');
   return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `${prefix}_${randomUUID()}`;
 }
 
-/**
- * Gives every request its ids before anything can fail, and returns the one that its caller may
- * know on every status.
- */
+/** Gives every request its ids before anything can fail; every answer names its request id. */
 export function identify(prefixes: IdPrefixes = new Map<string, string>()): RequestHandler {
-  return function identifyLayer(req, res, next) {
+  return function identify(req, res, next) {
     const requestId = requestIdFor(req, prefixes.get(rawPath(req.url)) ?? 'req');
     Object.assign(res.locals, { requestId, callId: newCallId() } satisfies CallIds);
     res.setHeader('x-request-id', requestId);
@@ -58,13 +49,13 @@ export function identify(prefixes: IdPrefixes = new Map<string, string>()): Requ
   };
 }
 
-/** What a request is called: by its caller, or for him, and by the gateway itself. */
+/** The id that the caller chose or was given, and the gateway's own. */
 export interface CallIds {
   readonly requestId: string;
   readonly callId: string;
 }
 
-/** Both names of the request that this response answers. */
+/** Both ids of the request that this response answers. */
 export function idsOf(res: Response): CallIds {
   return { requestId: requestIdOf(res), callId: callIdOf(res) };
 }
@@ -74,10 +65,7 @@ export function requestIdOf(res: Response): string {
   return given(res).requestId ?? `req_${randomUUID()}`;
 }
 
-/**
- * The gateway's own name for the call that this response answers; no caller chooses it, and none is
- * told it.
- */
+/** The gateway's own id of the call that this response answers; callers never see it. */
 export function callIdOf(res: Response): string {
   return given(res).callId ?? newCallId();
 }

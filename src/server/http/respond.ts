@@ -1,3 +1,5 @@
+/** Sends whole answers: JSON, the error envelope, documents made at start. */
+
 import type { RequestHandler, Response } from 'express';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import type { StaticDocument } from '../../resources/resource.ts';
@@ -5,17 +7,14 @@ import { noteOutcome } from './access-record.ts';
 
 const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;
 
-/**
- * Sends serialised JSON with its length; a HEAD gets the head alone. Does nothing when the caller
- * is gone.
- */
+/** Sends JSON text with its length; a HEAD gets the head alone, a closed connection nothing. */
 export function sendJson(res: Response, status: number, body: string | Uint8Array): void {
   sendText(res, status, JSON_HEAD, body);
 }
 
 /**
- * Sends a body that is there as a whole, with its length. Text of ASCII alone goes out in one piece
- * with the head, at half the price of UTF-8: in both encodings it is the same bytes.
+ * Sends a whole body with its length. Pure ASCII is written as latin1, which is the same bytes and
+ * costs half: it goes out in one piece with the head.
  */
 export function sendText(
   res: Response,
@@ -31,10 +30,7 @@ export function sendText(
   else res.end(body);
 }
 
-/**
- * Sends the one error envelope (contract 1.1). After a head went out the only honest answer is a
- * broken connection.
- */
+/** Sends the error envelope (contract 1.1). Behind a head it breaks the connection instead. */
 export function sendError(res: Response, error: GatewayError, requestId: string, resourceId?: string): void {
   noteOutcome(res, error.code);
   if (res.headersSent) {
@@ -46,10 +42,7 @@ export function sendError(res: Response, error: GatewayError, requestId: string,
   sendJson(res, error.status, JSON.stringify(errorEnvelope(error, requestId, resourceId)));
 }
 
-/**
- * Serves bytes made before the first request, with a strong ETag and 304. `mediaType`: JSON unless
- * given.
- */
+/** Serves bytes with a strong ETag and 304. `mediaType`: JSON unless given. */
 export function staticDocument(document: () => StaticDocument, mediaType?: string): RequestHandler {
   const head = mediaType === undefined ? JSON_HEAD : { 'content-type': mediaType };
   return function staticDocumentHandler(req, res) {
@@ -74,13 +67,10 @@ function matches(ifNoneMatch: string | undefined, etag: string): boolean {
   });
 }
 
-/** How long readers may go by a document, seconds (contract 7.2). */
+/** How long readers may use a copy of a document, seconds (contract 7.2). */
 const MAX_AGE_S = 300;
 
-/**
- * Serves a document that strangers read and keep: bytes made at start, to be asked for again after
- * `maxAgeS`, five minutes unless given.
- */
+/** Serves a public document that readers may keep for `maxAgeS`, five minutes unless given. */
 export function published(
   { bytes, etag }: StaticDocument,
   startedAt: Date,

@@ -1,3 +1,5 @@
+/** Ends connections in order: after last answers, unread bodies, invalid bytes and CONNECT. */
+
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -6,16 +8,10 @@ import { errorEnvelope, GatewayError } from '../../errors.ts';
 import type { Standstill } from '../../time/stand-still.ts';
 import { hasBody } from '../http/framing.ts';
 
-/**
- * How long a connection may stay open behind its last answer, for the rest of an upload or a caller
- * who does not close, milliseconds.
- */
+/** How long a connection outlasts its last answer, for an upload or a late close, milliseconds. */
 const LINGER_MS = 1_000;
 
-/**
- * Node's clock of a whole request, and the one between two looks at it, milliseconds: a standstill
- * within them may be why it ran out.
- */
+/** Node's timeout of a request with its interval of checks, milliseconds: both may be delayed. */
 const REQUEST_MS = 32_000;
 
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
@@ -26,14 +22,14 @@ const REASONS: Readonly<Record<string, string>> = {
   [TIMED_OUT]: 'request_timeout',
 };
 
-/** Told of requests that never became one. */
+/** Called for bytes that never became a request. */
 export type RefusalListener = (refusal: GatewayError, requestId: string) => void;
 
 /**
- * Makes every answer of an app leave its connection in order: `Connection: close` while the process
- * drains, and when the request's body was not read to its end, because its rest would be taken for
- * the next request. Decided when the head is written, and only for the last answer of a connection:
- * what was asked behind another call is answered too.
+ * Makes answers end their connections in order: with `Connection: close` while the process drains,
+ * and when the request's body was not read to its end, because its rest would be taken for the next
+ * request. It is decided when the head of the last answer of a connection is written, so pipelined
+ * requests are answered too.
  */
 export function leaveInOrder(app: Express, connections: Connections, closing: () => boolean): void {
   const { writeHead } = http.ServerResponse.prototype;
@@ -53,22 +49,22 @@ function bodyUnread(req: http.IncomingMessage): boolean {
 }
 
 /**
- * Reads no more, and gives the answer a moment to arrive: Node would destroy the socket with the
- * last byte, and a socket that is closed over unread bytes takes back what it has sent.
+ * Reads no more, and gives the answer time to arrive: Node would destroy the socket with the last
+ * byte, and closing a socket with unread bytes discards what it has sent.
  */
 function abandon(res: http.ServerResponse): void {
   const { req } = res;
   const { socket } = req;
-  // Node drains what nobody has begun to read.
+  // Node drains a request whose reading was not begun.
   req.read(0);
   req.pause();
-  // The request alone would let its own buffer fill first.
+  // Pausing the request alone would first fill its own buffer.
   socket.pause();
   socket.destroySoon = () => socket.end();
   res.once('finish', () => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
 
-/** What is going on on each connection, so that a fault of its bytes reaches the right answer. */
+/** The running answers of each connection, so that a fault of its bytes reaches the right one. */
 export class Connections {
   readonly #running = new WeakMap<Duplex, Set<http.ServerResponse>>();
   readonly #faulty = new WeakSet<Duplex>();
@@ -82,9 +78,8 @@ export class Connections {
   }
 
   /**
-   * Notes a request that is to be answered. False: the last answer of its connection is said
-   * already, and what stands behind it must not be done (RFC 9112, 9.6), because nobody would hear
-   * of it.
+   * Notes a request that is to be answered. False: the last answer of its connection is out, and a
+   * request behind it must not be served (RFC 9112, 9.6), because its answer could not be sent.
    */
   began(req: http.IncomingMessage, res: http.ServerResponse): boolean {
     if (this.#ending.has(req.socket)) return false;
@@ -108,15 +103,16 @@ export class Connections {
   }
 
   /**
-   * Bytes that no parser can read. Behind running answers they spoil nothing: those are finished,
-   * and the connection ends. A request whose own body is broken is told so by its reader, under its
-   * own id. Only where nothing runs is there something to say here.
+   * Handles bytes that the parser cannot read. Answers that run are finished, and the connection
+   * ends. A request whose own body is broken gets its error from the body reader, under its own id.
+   * Only a connection without running answers is answered here.
    */
   fault(error: NodeJS.ErrnoException, socket: Duplex): void {
     const running = [...(this.#running.get(socket) ?? [])];
-    // Node finds its timers due before it has read what came in time: that is our delay, and the
-    // same request may succeed.
-    const late = error.code === TIMED_OUT && this.#standstill.within(REQUEST_MS) ? stoodStill(error) : undefined;
+    // After a standstill Node's timers end before it reads what came in time: the delay is the
+    // gateway's, and the same request may succeed.
+    const late =
+      error.code === TIMED_OUT && this.#standstill.within(REQUEST_MS) ? requestDuringStandstill(error) : undefined;
     if (running.length === 0) {
       if (late === undefined) this.refuse(socket, REASONS[error.code ?? ''] ?? 'malformed_request', error);
       else this.#answer(socket, late);
@@ -134,9 +130,9 @@ export class Connections {
   }
 
   /**
-   * A CONNECT. Node has let go of its connection: nobody hears its errors, of which an unheard one
-   * ends the process, and answers that are on their way there are told neither of room for more nor
-   * that the caller left. So they end here, or they would count as running for ever.
+   * Handles a CONNECT. Node has detached its connection: an error without a listener would end the
+   * process, and running answers learn neither of room for more nor that the caller left. So they
+   * end here, or they would count as running for ever.
    */
   tunnel({ socket }: http.IncomingMessage, tunnel: Duplex): void {
     for (const end of [socket, tunnel]) end.on('error', () => socket.destroy());
@@ -166,7 +162,7 @@ export class Connections {
   /** Writes the one envelope on the bare socket, and ends it. */
   #answer(socket: Duplex, refusal: GatewayError): void {
     const requestId = `req_${randomUUID()}`;
-    // The rest of it may be on its way already, and what was refused must not be done.
+    // The rest of the request may still come, and what was refused must not be served.
     this.#ending.add(socket);
     this.#onRefused(refusal, requestId);
     const body = JSON.stringify(errorEnvelope(refusal, requestId));
@@ -180,13 +176,13 @@ export class Connections {
       'connection: close',
     ];
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-    // Nobody else watches over a connection whose parser gave up or was taken away.
+    // Node no longer watches a connection whose parser failed or was detached.
     const lingers = setTimeout(() => socket.destroy(), LINGER_MS).unref();
     socket.once('close', () => clearTimeout(lingers));
   }
 }
 
-function stoodStill(cause: Error): GatewayError {
+function requestDuringStandstill(cause: Error): GatewayError {
   return new GatewayError('GATEWAY_BUSY', {
     message: 'The gateway stood still while this request came in. Send it again.',
     headers: { 'retry-after': '1' },

@@ -1,3 +1,5 @@
+/** The listeners of a process: HTTP servers with their limits, in front of the Express apps. */
+
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Express, Request } from 'express';
@@ -13,27 +15,20 @@ const LIMITS = {
   requestTimeout: 30_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 2_000,
-  // Node's own refusal of a request without Host has no envelope; `checkFraming` refuses it with
-  // one.
+  // Node's own refusal of a request without Host has no envelope; that of `checkFraming` has one.
   requireHostHeader: false,
 } as const;
 const MAX_HEADERS = 100;
 /**
- * A connection on which no byte moves in either direction for so long is closed, milliseconds: who
- * asks and never reads would keep it for ever. Longer than the longest call may be silent: its
- * verification, settlement and merchant have deadlines of 5, 60 and 120 s.
+ * A connection on which no byte moves for so long is closed, milliseconds: a client that never
+ * reads would keep it for ever. Longer than a call may be silent: its verification, settlement and
+ * backend have deadlines of 5, 60 and 120 s.
  */
 export const SILENT_MS = 300_000;
-/**
- * Most open connections of a listener: further ones are closed unanswered, so that idle ones cannot
- * eat the memory of running calls.
- */
+/** Most connections of a listener: further ones are closed to keep memory for running calls. */
 export const MAX_CONNECTIONS = 4_096;
 
-/**
- * Connections of a listener that serves so many calls at a time: whoever is served keeps one, and
- * callers between two calls another.
- */
+/** Connections for so many calls at a time: one for each, and one for each caller between calls. */
 export function connectionsFor(maxInFlight: number): number {
   return Math.max(MAX_CONNECTIONS, 2 * maxInFlight);
 }
@@ -44,44 +39,40 @@ export interface Listener {
   listen(host: string, port: number): Promise<AddressInfo>;
   /** Stops accepting and closes idle connections; running requests finish. */
   stop(): void;
-  /** Stops, and ends whatever is still open. */
+  /** Stops, and ends what is still open. */
   destroy(): void;
 }
 
-/** What a listener is made of. */
 export interface ListenerParts {
   readonly app: Express;
-  /** Asked when a head is written: whether the connection is to end with this answer. */
+  /** Whether connections end with their answer; read when a head is written. */
   readonly closing?: () => boolean;
   readonly onRefused: RefusalListener;
-  /** Answers what is not let in, before Express sees it. */
-  readonly door?: LoadShedder;
+  /** Answers what is refused before Express sees it. */
+  readonly loadShedder?: LoadShedder;
   readonly maxConnections?: number;
   readonly silentMs?: number;
-  /**
-   * How long the head of a request may take, and how often that is looked at, milliseconds; 10,000
-   * and 2,000 unless given.
-   */
+  /** How long the head of a request may take, and how often that is checked, milliseconds. */
   readonly headersTimeout?: number;
   readonly connectionsCheckingInterval?: number;
 }
 
 /**
- * An HTTP server for an Express app. Requests and responses are born with Express's own prototypes,
- * so that Express need not change them for every request, which is what makes it slow.
+ * Creates the HTTP server of an Express app. Its requests and responses are created with Express's
+ * own prototypes: Express would otherwise change those of every request, which is slow.
  */
 export function createListener(parts: ListenerParts): Listener {
-  const { app, closing = () => false, onRefused, door = () => false } = parts;
+  const { app, closing = () => false, onRefused, loadShedder = () => false } = parts;
   const standstill = new Standstill();
   const connections = new Connections(onRefused, standstill);
   leaveInOrder(app, connections, closing);
   const answer: http.RequestListener = (req, res) => {
-    routable(req);
-    // An answer that no other one is before is out at once: to note it would be a tenth of what the
-    // refusal costs.
+    useOriginForm(req);
+    // An answer with no other before it is out at once: noting it would be a tenth of the cost of
+    // a refusal.
     const first = res.socket?.writable === true;
-    if (first && door(req, res)) return;
-    if (connections.began(req, res) && (first || !door(req, res))) app(req, res);
+    if (first && loadShedder(req, res)) return;
+    if (connections.began(req, res) && (first || !loadShedder(req, res))) app(req, res);
   };
   const server = http.createServer(
     {
@@ -90,8 +81,8 @@ export function createListener(parts: ListenerParts): Listener {
       ...(parts.connectionsCheckingInterval === undefined
         ? {}
         : { connectionsCheckingInterval: parts.connectionsCheckingInterval }),
-      IncomingMessage: bornAs<typeof http.IncomingMessage>(http.IncomingMessage, app.request),
-      ServerResponse: bornAs<typeof http.ServerResponse>(http.ServerResponse, app.response),
+      IncomingMessage: withPrototype<typeof http.IncomingMessage>(http.IncomingMessage, app.request),
+      ServerResponse: withPrototype<typeof http.ServerResponse>(http.ServerResponse, app.response),
     },
     answer,
   );
@@ -126,11 +117,11 @@ export function createListener(parts: ListenerParts): Listener {
 }
 
 /**
- * Gives the target the one form that Express reads like everybody else. Of a target that names an
- * origin it finds no path where that origin is none that it knows, and then answers with a page of
- * its own, before any layer. The target as it was sent is `originalUrl`.
+ * Gives the target the origin form. Where Express cannot parse the origin of an absolute one, it
+ * finds no path and answers with a page of its own, before any middleware. The target as it was
+ * sent is `originalUrl`.
  */
-function routable(req: http.IncomingMessage & Pick<Partial<Request>, 'originalUrl'>): void {
+function useOriginForm(req: http.IncomingMessage & Pick<Partial<Request>, 'originalUrl'>): void {
   const { url = '/' } = req;
   const target = originForm(url);
   if (target === url) return;
@@ -138,15 +129,12 @@ function routable(req: http.IncomingMessage & Pick<Partial<Request>, 'originalUr
   req.url = target;
 }
 
-/**
- * A class whose instances have `prototype` from birth; Express sets the same one later, which then
- * changes nothing.
- */
-function bornAs<C extends new (...given: never[]) => object>(Base: C, prototype: object): C {
-  function Born(...given: unknown[]): object {
-    return Reflect.construct(Base, given, Born);
+/** A class whose instances have `prototype`, so that it changes nothing when Express sets it. */
+function withPrototype<C extends new (...given: never[]) => object>(Base: C, prototype: object): C {
+  function Derived(...given: unknown[]): object {
+    return Reflect.construct(Base, given, Derived);
   }
-  Born.prototype = prototype;
-  Object.setPrototypeOf(Born, Base);
-  return Born as unknown as C;
+  Derived.prototype = prototype;
+  Object.setPrototypeOf(Derived, Base);
+  return Derived as unknown as C;
 }

@@ -1,10 +1,12 @@
+/** Measures how long turns of the event loop are; the overload detector reads it. */
+
 import { performance } from 'node:perf_hooks';
 
 /**
  * Measures the turns of the event loop in which calls come in. All requests of a turn were waiting
- * when it began, so its length is how long one waits before anything is done for it; a call that is
- * worked on in eight turns waits eight times. One `setImmediate` marks where such a turn ends;
- * turns in which nobody comes cost nothing and count for nothing.
+ * when it began, so its length is how long one waits before its work begins; a call that takes
+ * eight turns waits eight times. One `setImmediate` marks the end of such a turn; turns without
+ * calls cost nothing and do not count.
  */
 export class Turns {
   readonly #now: () => number;
@@ -27,10 +29,7 @@ export class Turns {
     setImmediate(this.#next);
   }
 
-  /**
-   * The mean length of those that ended since it was last asked, milliseconds; 0 when there was
-   * none.
-   */
+  /** The mean length of those that ended since the last call, milliseconds; 0 if there was none. */
   take(): number {
     const mean = this.#count === 0 ? 0 : this.#ms / this.#count;
     this.#ms = 0;
@@ -42,8 +41,8 @@ export class Turns {
     const now = this.#now();
     this.#ms += now - this.#began;
     this.#count += 1;
-    // The next turn is seen from its beginning, and not from the first call in it: what runs before
-    // delays calls as well.
+    // The next turn is measured from its beginning, not from its first call: work before the call
+    // delays it as well.
     this.#open = this.#came;
     if (!this.#came) return;
     this.#came = false;

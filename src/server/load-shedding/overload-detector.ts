@@ -1,49 +1,46 @@
+/** Detects overload from the turns of the event loop, and sets the limit on calls in flight. */
+
 import type { EventLoopLag } from './event-loop-lag.ts';
 
 /** How often the event loop is judged, milliseconds. */
 export const JUDGE_MS = 25;
-/** A loop whose turns are longer than this has more to do than it can, milliseconds. */
+/** Longer turns are an overload, milliseconds. */
 export const OVERLOAD_TURN_MS = 20;
 /**
- * The limit on calls in flight that an overload begins with, unless more are in flight already: a
- * burst of less, such as the copies of one proof that arrive together, is none.
+ * The limit on calls in flight that an overload begins with, unless more are in flight. A smaller
+ * burst, such as the copies of one proof that arrive together, is not shed.
  */
 export const FIRST_LIMIT = 128;
-/** So few calls cannot be what delays the loop: the limit is never lower. */
+/** The limit is never lower: so few calls cannot be what delays the loop. */
 export const HARMLESS_IN_FLIGHT = 16;
-/** The length of a turn that the limit is led to, milliseconds. */
+/** The length of a turn that the limit aims at, milliseconds. */
 export const TARGET_TURN_MS = 4;
 /** The least and the most that one judgement multiplies the limit by. */
 export const LOWER = 0.25;
 export const RAISE = 1.05;
-/**
- * How long an overload lasts at least, and between two looks at whether it is over, milliseconds.
- */
+/** How long an overload lasts at least, and between two checks whether it is over, milliseconds. */
 export const CALM_MS = 1_000;
-/** It is over when no more than this share of the calls that came had to be shed, */
+/** It is over when at most this share of the calls was shed, */
 export const CALM_SHARE = 0.02;
-/**
- * or when the loop had nothing to do for the rest of the time: then it was bursts that were shed,
- * which it could have served.
- */
+/** or when the loop was busy for at most this share: then it could have served what was shed. */
 export const CALM_BUSY = 0.75;
 
 /**
- * Whether the process is overloaded, with hysteresis, and how many calls may be in flight while it
- * is. It begins with a long turn: that alone refuses nobody, for the limit it begins with is above
- * what is in flight. Its end cannot be read from the turns, because shedding is what keeps them
- * short.
+ * Decides whether the process is overloaded, with hysteresis, and how many calls may be in flight
+ * while it is. An overload begins with a long turn. That alone refuses no call, because the first
+ * limit is not below what is in flight. Its end cannot be read from the turns, because shedding
+ * keeps them short.
  *
- * The limit follows the length of the turns, as long as calls meet it: down where turns are too
- * long, up step by step where they are short. So it need not be known what a call costs, nor how
- * long merchants take: with a slow one the limit finds its place in the hundreds, with a fast one
- * and payments at twenty.
+ * The limit follows the length of the turns as long as calls reach it: down where turns are too
+ * long, up step by step where they are short. So neither the cost of a call nor the time of the
+ * backend must be known: with a slow backend the limit settles in the hundreds, with a fast one and
+ * payments at twenty.
  */
 export class OverloadDetector {
   #overloaded = false;
   #limit = FIRST_LIMIT;
-  /** Whether a call met the limit since the last judgement. */
-  #bound = false;
+  /** Whether a call was shed since the last judgement. */
+  #reached = false;
   #came = 0;
   #shed = 0;
   #busyMs = 0;
@@ -64,7 +61,7 @@ export class OverloadDetector {
     this.#came += 1;
     if (!shed) return;
     this.#shed += 1;
-    this.#bound = true;
+    this.#reached = true;
   }
 
   /**
@@ -81,18 +78,18 @@ export class OverloadDetector {
       this.#begin(now);
       return;
     }
-    this.#lead(turnMs);
+    this.#adjust(turnMs);
     const lasted = now - this.#since;
     if (lasted < CALM_MS) return;
     this.#overloaded = this.#shed > this.#came * CALM_SHARE && this.#busyMs > lasted * CALM_BUSY;
     this.#begin(now);
   }
 
-  #lead(turnMs: number): void {
-    // Where nobody met it, it is not the calls it let in that make the turns long; and raised, it
-    // would be none when the next wave comes.
-    if (!this.#bound) return;
-    this.#bound = false;
+  #adjust(turnMs: number): void {
+    // A limit that no call reached does not make the turns long or short; and one that was raised
+    // meanwhile would not hold against the next burst.
+    if (!this.#reached) return;
+    this.#reached = false;
     const factor = turnMs === 0 ? RAISE : Math.min(RAISE, Math.max(LOWER, TARGET_TURN_MS / turnMs));
     this.#limit = Math.max(HARMLESS_IN_FLIGHT, this.#limit * factor);
   }

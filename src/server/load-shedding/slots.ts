@@ -1,17 +1,13 @@
-/** Gives a place back once everything that holds it has ended. */
+/** The slots of a process or of an adapter: how many calls may be in flight. */
+
+/** Adds a hold on a slot; the result lets go of it, and the last one to do so frees the slot. */
 export type Hold = () => () => void;
 
-/**
- * The slots of calls in flight: one count that the load shedder, which only looks, and the
- * middleware that admits share.
- */
+/** One count of calls in flight, which the load shedder reads and `limitConcurrency` changes. */
 export interface Slots {
-  /** Whether one more call may come in. */
+  /** Whether one more call may be admitted. */
   free(): boolean;
-  /**
-   * Takes a place, whether one is free or not. It is given back when every hold on it was let go;
-   * the first one must be taken at once.
-   */
+  /** Takes a slot, free or not, until all holds on it end; the first hold must be added at once. */
   take(): Hold;
   inFlight(): number;
 }

@@ -1,32 +1,34 @@
+/** Names the client of a request for rate limits: its network, seen through trusted proxies. */
+
 import type { IncomingMessage } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** Names the client of a request, for counting. */
+/** Names the client that a request is counted for. */
 export type ClientOf = (req: IncomingMessage) => string;
 
 /** Of an IPv6 address, 16 bits each. */
 const GROUPS = 8;
-/** Of requests whose connection is gone. */
-const NOBODY = '-';
-/** An address with the port that some proxies write behind it. */
+/** The client of requests whose connection is gone. */
+const UNKNOWN = '-';
+/** An address, with the port that some proxies add. */
 const WITH_PORT = /^(?:([^:[\]]+)|\[([^[\]]+)\])(?::\d{1,5})?$/;
 
 /**
- * The client's network: an IPv4 address, or the first 56 bits of an IPv6 address, because that is
- * what one household or server has. `trustProxy`: how many proxies in front are believed to have
- * appended the address they were called from to X-Forwarded-For, each its own. An entry that is
- * none ends the walk at the nearest hop that is known.
+ * The client's network: an IPv4 address, or the first 56 bits of an IPv6 address, which one
+ * household or server has. `trustProxy`: how many proxies before the gateway are trusted to append
+ * the address that called them to X-Forwarded-For. An entry that is no address ends the walk at the
+ * one before.
  */
 export function clientNetwork(trustProxy: number): ClientOf {
   return function clientOf(req) {
-    const peer = networkOf(req.socket.remoteAddress ?? '') ?? NOBODY;
+    const peer = networkOf(req.socket.remoteAddress ?? '') ?? UNKNOWN;
     return trustProxy === 0 ? peer : forwardedFor(req.headers['x-forwarded-for'], trustProxy, peer);
   };
 }
 
 /**
- * The same with IPv4 addresses by the 256 that one lease has: who causes costs to others must not
- * do so from each of them.
+ * The same with IPv4 addresses in groups of 256, which one subscriber may hold: a client that
+ * causes costs for others must not count once for each of its addresses.
  */
 export function wideNetwork(clientOf: ClientOf): ClientOf {
   return function wideNetworkOf(req) {
@@ -35,14 +37,11 @@ export function wideNetwork(clientOf: ClientOf): ClientOf {
   };
 }
 
-/**
- * Walks the list from its end, which the nearest proxy wrote; what callers put in front is never
- * looked at.
- */
-function forwardedFor(field: string | string[] | undefined, hops: number, peer: string): string {
+/** Walks the list from its end, written by the nearest proxy; the caller's entries are not read. */
+function forwardedFor(field: string | string[] | undefined, proxies: number, peer: string): string {
   let client = peer;
   let rest = Array.isArray(field) ? field.join(',') : field;
-  for (let hop = 0; hop < hops && rest !== undefined; hop += 1) {
+  for (let seen = 0; seen < proxies && rest !== undefined; seen += 1) {
     const comma = rest.lastIndexOf(',');
     const entry = rest.slice(comma + 1).trim();
     const bare = WITH_PORT.exec(entry);
@@ -54,7 +53,7 @@ function forwardedFor(field: string | string[] | undefined, hops: number, peer: 
   return client;
 }
 
-/** Undefined for what is no address. An IPv4 address in IPv6 clothes is an IPv4 address. */
+/** Undefined for what is no address. An IPv4-mapped IPv6 address is an IPv4 address. */
 export function networkOf(address: string): string | undefined {
   if (isIPv4(address)) return address;
   if (!isIPv6(address)) return undefined;

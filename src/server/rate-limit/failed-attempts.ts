@@ -1,29 +1,25 @@
+/** Bounds the guessing of bearer tokens, for operators and checkout clients. */
+
 import { RecentMap } from '../../time/recent-map.ts';
 import type { ClientOf } from './client-address.ts';
 import { MAX_CLIENTS } from './token-buckets.ts';
 
-/**
- * Wrong tokens that one client may send within any minute: room for mistakes, far too few for a
- * guess.
- */
+/** Wrong tokens that a client may send in any minute: enough for mistakes, too few for guessing. */
 export const MAX_FAILED_ATTEMPTS = 10;
 const WINDOW_MS = 60_000;
 
-/** Counts wrong tries of each client, in the memory of this process. */
+/** Counts the wrong tokens of each client, in the memory of this process. */
 interface FailedAttempts {
-  /**
-   * Notes one; the result is undefined, or how many seconds the client must wait, because there
-   * were too many already.
-   */
+  /** Notes one. After too many the result is how many seconds the client must wait. */
   note(client: string): number | undefined;
 }
 
-/** Who guesses tokens, and how often. */
+/** How wrong tokens of one kind are counted. */
 export interface Guesses {
   /** Default: the address of the connection. */
   readonly clientOf?: ClientOf;
   readonly wrongTries?: FailedAttempts;
-  /** Told of each guess that was not heard. */
+  /** Called for each wrong token beyond the limit. */
   readonly onLimited?: () => void;
 }
 
@@ -35,17 +31,14 @@ export function countFailedAttempts({
   maxClients?: number;
   now?: () => number;
 } = {}): FailedAttempts {
-  /**
-   * When the tries were that were heard, oldest first: what was not heard is no try, so waiting
-   * always helps.
-   */
-  const heard = new RecentMap<number[]>(maxClients);
+  /** The times of counted attempts, oldest first. Refused ones do not count, so waiting helps. */
+  const counted = new RecentMap<number[]>(maxClients);
   return {
     note(client) {
       const at = now();
-      const tries = heard.use(client);
+      const tries = counted.use(client);
       if (tries === undefined) {
-        heard.add(client, [at]);
+        counted.add(client, [at]);
         return undefined;
       }
       const oldest = tries[tries.length - MAX_FAILED_ATTEMPTS];

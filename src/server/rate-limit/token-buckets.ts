@@ -1,22 +1,24 @@
+/** Token buckets, one for each client: the rate limit of calls. */
+
 import { RecentMap } from '../../time/recent-map.ts';
 
-/** Most clients that are remembered at the same time; about 1 MB. */
+/** Most clients that are remembered at a time; about 1 MB. */
 export const MAX_CLIENTS = 10_000;
 
-/** How fast one client may go. */
+/** How many calls a client may make. */
 export interface Rate {
   /** Tokens that come back, per second. */
   readonly perSecond: number;
-  /** Tokens of a client who was not here for a while. */
+  /** Tokens of a client that made no calls for a while. */
   readonly burst: number;
 }
 
-/** What one client has left. Times in whole seconds, rounded up. */
+/** What a client has left. Times in whole seconds, rounded up. */
 export interface Allowance {
   readonly granted: boolean;
   /** Whole tokens left. */
   readonly left: number;
-  /** Until the next token is there, at least 1; only where none was granted. */
+  /** Until the next token is there, at least 1; meaningful where none was granted. */
   readonly retryAfterS: number;
   /** Until all are back. */
   readonly fullAfterS: number;
@@ -27,7 +29,7 @@ export interface TokenBuckets {
   readonly rate: Rate;
   /** Takes a token, when there is one. */
   take(client: string): Allowance;
-  /** Puts the token of a call back that is not to count after all. */
+  /** Gives back the token of a call that does not count after all. */
   giveBack(client: string): void;
 }
 

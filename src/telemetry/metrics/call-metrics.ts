@@ -84,7 +84,7 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
       const channel = account?.channel;
       if (account === undefined || channel === undefined) return;
       const now = performance.now();
-      account.layer?.took(now - account.layerSince);
+      account.step?.took(now - account.stepSince);
       whole(channel).took(now - account.openedAt);
       const outcome = outcomeOf(res);
       if (outcome === 'INTERNAL_ERROR') bugs.inc();
@@ -94,11 +94,11 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
 }
 
 function enter(account: AccessRecord, clock: Duration, front: Duration, now: number): void {
-  const { layer, layerSince, openedAt } = account;
-  if (layer === undefined) front.took(now - openedAt);
-  else layer.took(now - layerSince);
-  account.layer = clock;
-  account.layerSince = now;
+  const { step, stepSince, openedAt } = account;
+  if (step === undefined) front.took(now - openedAt);
+  else step.took(now - stepSince);
+  account.step = clock;
+  account.stepSince = now;
 }
 
 /** Everybody who is told of requests, as one. */

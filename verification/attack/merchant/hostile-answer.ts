@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { BackendFailure } from '../../../src/backend/types.ts';
+import type { BackendFailure } from '../../../src/backend/exchange.ts';
 import type { Deed } from './stage.ts';
 
 /** Stands wherever nothing may be passed on from. */

@@ -1,4 +1,4 @@
-import { type BackendAnswer, BackendError } from '../../../src/backend/types.ts';
+import { type BackendAnswer, BackendError } from '../../../src/backend/exchange.ts';
 import type { ErrorDetails } from '../../../src/errors.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
 import type { Relayed, ResponseWriter } from '../../../src/pipeline/call.ts';

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
-import type { Exchange, ReserveBackend } from '../../../src/backend/types.ts';
+import type { Exchange, ReserveBackend } from '../../../src/backend/exchange.ts';
 import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';

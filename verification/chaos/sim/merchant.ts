@@ -1,5 +1,10 @@
 import { Readable } from 'node:stream';
-import { BackendError, type BackendRequest, type Exchange, type ReserveBackend } from '../../../src/backend/types.ts';
+import {
+  BackendError,
+  type BackendRequest,
+  type Exchange,
+  type ReserveBackend,
+} from '../../../src/backend/exchange.ts';
 import type { Fate } from './fate.ts';
 import type { Process } from './process.ts';
 

@@ -1,4 +1,6 @@
-/** Example merchant: knows nothing of agents or payments. On loopback, so that the gateway is the only door. */
+/**
+ * Example backend: knows nothing of agents or payments. On loopback only the gateway reaches it.
+ */
 import { createServer, get } from 'node:http';
 
 const PORT = 3000;
@@ -23,7 +25,7 @@ function serve() {
   });
 }
 
-/** `merchant.mjs ready`: exit code 0 when the merchant answers. */
+/** `merchant.mjs ready`: exit code 0 when the backend answers. */
 function ready() {
   const request = get({ host: '127.0.0.1', port: PORT, path: '/healthz', agent: false }, (response) => {
     response.resume();

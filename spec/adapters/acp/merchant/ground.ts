@@ -5,7 +5,7 @@ import {
   type InvalidDocument,
 } from '../../../../src/adapters/acp/backend-service.ts';
 import type { CheckoutCall, Visit } from '../../../../src/adapters/acp/call.ts';
-import { type BackendConnection, createExchange } from '../../../../src/backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../../../../src/backend/backend-connection.ts';
 import type { FinalAnswer } from '../../../../src/checkouts/idempotency.ts';
 import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../../src/checkouts/operations.ts';
 import type { AcpBackend } from '../../../../src/checkouts/settings.ts';

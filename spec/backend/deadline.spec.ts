@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { Deadline } from '../../src/backend/backend-exchange.ts';
+import { Deadline } from '../../src/backend/deadline.ts';
 
 describe('the deadline of an exchange', () => {
   let now = 0;
@@ -16,7 +16,7 @@ describe('the deadline of an exchange', () => {
     mock.restoreAll();
   });
   const begin = () =>
-    new Deadline({ merchant: 1_000, reader: 300 }, () => {
+    new Deadline({ backend: 1_000, reader: 300 }, () => {
       late += 1;
     });
   const pass = (ms: number): number => {
@@ -25,23 +25,23 @@ describe('the deadline of an exchange', () => {
     return late;
   };
 
-  it('is the merchant’s from the start', () => {
-    assert.equal(begin().turn, 'merchant');
+  it('is the backend’s from the start', () => {
+    assert.equal(begin().running, 'backend');
     assert.deepEqual([pass(999), pass(1)], [0, 1]);
   });
 
-  it('stands still for the merchant while the reader holds the answer back', () => {
+  it('stands still for the backend while the reader holds the answer back', () => {
     const deadline = begin();
     pass(600);
     deadline.handOver();
-    assert.equal(deadline.turn, 'reader');
+    assert.equal(deadline.running, 'reader');
     pass(299);
     deadline.handOver();
-    assert.equal(deadline.turn, 'merchant');
+    assert.equal(deadline.running, 'backend');
     assert.deepEqual([pass(399), pass(1)], [0, 1]);
   });
 
-  it('counts all that the reader held back together', () => {
+  it('adds up the times that the reader holds the answer back', () => {
     const deadline = begin();
     for (const heldMs of [100, 150]) {
       deadline.handOver();
@@ -53,16 +53,16 @@ describe('the deadline of an exchange', () => {
     assert.deepEqual([pass(49), pass(1)], [0, 1]);
   });
 
-  it('lets a side whose time is up begin, and ends it at once', () => {
+  it('ends a side at once whose time is over when it begins', () => {
     const deadline = begin();
-    // The event loop was late: the timer has not run, and the time is over all the same.
+    // The event loop was late: the time is over, but the timer has not run.
     now += 1_500;
     deadline.handOver();
     deadline.handOver();
     assert.deepEqual([late, pass(1)], [0, 1]);
   });
 
-  it('is nobody’s once it was stopped', () => {
+  it('calls nothing once it is stopped', () => {
     const deadline = begin();
     deadline.handOver();
     deadline.stop();

@@ -1,3 +1,5 @@
+/** Watches whether the backend can be called past the gateway; the wiring reports the result. */
+
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
@@ -8,35 +10,32 @@ const CONNECT_MS = 300;
 /** Most addresses of the pod that are tried in one look. */
 const MAX_ADDRESSES = 16;
 
-/** Where the merchant's service was reached although only the gateway should be able to. */
+/** Where the backend was reached although only the gateway should be able to. */
 export interface Exposure {
   readonly address: string;
   readonly port: number;
 }
 
-/** The watch over the way round the gateway. */
-export interface BypassWatch {
-  /**
-   * What the last look found; undefined when the merchant can be reached through the gateway only.
-   */
+interface ExposureWatch {
+  /** What the last look found; undefined when only the gateway reaches the backend. */
   exposure(): Exposure | undefined;
   close(): void;
 }
 
 /**
- * A merchant on loopback that listens on every address can be called past the gateway by anyone who
- * reaches the pod, without paying. So the gateway itself tries, at start and every minute, to reach
- * the merchant's port on the pod's own addresses. `onChange` hears when that begins to succeed, and
- * with undefined when it no longer does.
+ * A backend on loopback that listens on every address can be called past the gateway, without
+ * paying, from wherever the pod can be reached. So the gateway itself tries, at start and every
+ * minute, to reach the backend's port on the pod's own addresses. `onChange` is called when that
+ * begins to succeed, and with undefined when it no longer does.
  */
-export function watchBypass(options: {
-  /** The merchant's. */
+export function watchExposure(options: {
+  /** The backend's. */
   readonly port: number;
   readonly onChange: (exposure: Exposure | undefined) => void;
-  /** Asked before each look; default: every address of the pod that is not loopback. */
+  /** Called before each look; default: every address of the pod that is not loopback. */
   readonly addresses?: () => readonly string[];
   readonly everyMs?: number;
-}): BypassWatch {
+}): ExposureWatch {
   const { port, onChange, addresses = podAddresses, everyMs = LOOK_EVERY_MS } = options;
   let found: Exposure | undefined;
   let closed = false;
@@ -51,7 +50,7 @@ export function watchBypass(options: {
     if ((before === undefined) !== (found === undefined)) onChange(found);
   };
   void look();
-  // A look is bounded by its connections, so the next one never meets it.
+  // A look is bounded by its connections, so it has ended when the next one begins.
   const timer = setInterval(() => void look(), everyMs);
   timer.unref();
   return {
@@ -63,7 +62,7 @@ export function watchBypass(options: {
   };
 }
 
-/** Whether somebody accepts a connection there. Nothing is sent. */
+/** Whether a connection is accepted there. Nothing is sent. */
 function reaches(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: CONNECT_MS });

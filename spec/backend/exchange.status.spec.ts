@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { classify } from '../../src/backend/types.ts';
+import { classify } from '../../src/backend/exchange.ts';
 
-describe('what a status of the merchant means', () => {
+describe('what a status of the backend means', () => {
   for (const [statuses, relayStatuses, kind] of [
     [[200, 201, 202, 204, 206, 299], [], 'deliver'],
     [[300, 301, 302, 303, 304, 307, 308, 399], [302, 304], 'redirect'],

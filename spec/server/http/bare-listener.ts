@@ -1,33 +1,31 @@
+/** A listener like the gateway's with only the middleware of a test behind it. */
+
 import { promisify } from 'node:util';
-import express, { type RequestHandler } from 'express';
-import { plainExpress } from '../../../src/app/ingress-guards.ts';
+import type { RequestHandler } from 'express';
+import { plainExpress } from '../../../src/app/plain-express.ts';
 import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../../../src/server/http/framing.ts';
 import { identify } from '../../../src/server/http/request-id.ts';
 import { sendJson } from '../../../src/server/http/respond.ts';
 import { createListener, type ListenerParts } from '../../../src/server/listener/listen.ts';
 
-/** A listener like the gateway's, with nothing behind it but what a test puts there. */
-export interface Counter {
+export interface BareListener {
   readonly url: string;
-  /** Requests that got past every layer. */
+  /** Requests that passed all middleware. */
   readonly served: readonly string[];
   /** Connections that are open now. */
   connections(): Promise<number>;
   close(): void;
 }
 
-/**
- * Opens one on loopback. `layers` stand behind the framing check; what passes them is answered 200
- * `{}`.
- */
-export async function openCounter(
-  layers: readonly RequestHandler[],
+/** Opens one on loopback. `middleware` follows `checkFraming`; what passes it is answered 200. */
+export async function openBareListener(
+  middleware: readonly RequestHandler[],
   bounds: Pick<ListenerParts, 'maxConnections' | 'silentMs' | 'headersTimeout' | 'connectionsCheckingInterval'> = {},
-): Promise<Counter> {
+): Promise<BareListener> {
   const served: string[] = [];
-  const app = plainExpress(express());
-  app.use(identify(), checkFraming(), ...layers);
+  const app = plainExpress();
+  app.use(identify(), checkFraming(), ...middleware);
   app.use(function serve(req, res) {
     served.push(`${req.method} ${req.url}`);
     sendJson(res, 200, '{}');
