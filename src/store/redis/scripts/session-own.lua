@@ -1,4 +1,5 @@
--- KEYS: the owner of a session. The first one stays, whoever asks later; the twin of `ownSession` in owner-record.ts.
+-- Notes the owner of a session; the first one stays. The twin of `ownSession` in sessions.ts.
+-- KEYS: the owner of a session.
 local now = clock()
 local found = read_hash(KEYS[1])
 

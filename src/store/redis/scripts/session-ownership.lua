@@ -1,4 +1,5 @@
--- KEYS: the owner of a session. The twin of `ownershipOf` in owner-record.ts.
+-- Whether a session belongs to a client; the twin of `ownershipOf` in sessions.ts.
+-- KEYS: the owner of a session.
 local now = clock()
 local found = read_hash(KEYS[1])
 
