@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { listsOf } from '../../src/receipts/lists.ts';
 import {
+  listsOf,
   type Receipt,
   type ReceiptBook,
   type ReceiptPayment,

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import type { Store, StoreLimits } from '../../src/store/port/store.ts';
+import type { StoreLimits } from '../../src/store/port/settings.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { recordIn, terms } from '../payments/ledger/samples.ts';
 
 /** Small enough to be filled by a test. */
