@@ -1,9 +1,36 @@
+/** Serves the operators' console: one page and its files, bytes made at start. */
+
 import { readFileSync } from 'node:fs';
 import { type RequestHandler, Router } from 'express';
 import type { StaticDocument } from '../../resources/resource.ts';
 import { staticText } from '../../resources/static-document.ts';
 import { staticDocument } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
+
+/**
+ * The page may load these files and ask its own gateway. No script or style in the markup, nothing
+ * of another origin, no form that is sent, no frame around it, and no text that becomes markup.
+ */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+const HEADERS = {
+  'content-security-policy': POLICY,
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
 
 /** A file of the console as it is served. */
 interface ConsoleFile {
@@ -15,10 +42,7 @@ interface ConsoleFile {
 const STYLE = 'text/css; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
 
-/**
- * Everything that is served; what is not listed here is not reachable. One call a file, in the
- * spelling that the bundle inlines.
- */
+/** All files that are served. One call a file, in the spelling that the bundle inlines. */
 export const CONSOLE_FILES: readonly ConsoleFile[] = [
   page('text/html; charset=utf-8', readFileSync(new URL('./console.html', import.meta.url), 'utf8')),
   file('base.css', STYLE, readFileSync(new URL('./base.css', import.meta.url), 'utf8')),
@@ -49,44 +73,10 @@ export const CONSOLE_FILES: readonly ConsoleFile[] = [
   file('words.js', SCRIPT, readFileSync(new URL('./words.js', import.meta.url), 'utf8')),
 ];
 
-function page(mediaType: string, text: string): ConsoleFile {
-  return { path: '/console', mediaType, document: staticText(text) };
-}
-
-function file(name: string, mediaType: string, text: string): ConsoleFile {
-  return { path: `/console/${name}`, mediaType, document: staticText(text) };
-}
-
 /**
- * What the page may do: load these files, and ask the gateway it came from. No script or style in
- * the markup, nothing of another origin, no form that is sent, no frame around it, and no text that
- * becomes markup.
- */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
-
-const HEADERS = {
-  'content-security-policy': POLICY,
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-} as const;
-
-/**
- * The operators' console: a page at `/console` and its files below it, bytes made at start. It
- * holds nothing secret and needs no token; what it shows it reads from the operator routes. Without
- * a configured token those are closed, and there is no console.
+ * The page at `/console` and its files below it. They hold no secret and need no token: the page
+ * reads what it shows from the operator routes. Without a configured token those are closed, and
+ * there is no console.
  */
 export function consoleRoutes(adminTokens: readonly string[]): Router {
   const router = Router({ strict: true, caseSensitive: true });
@@ -103,3 +93,11 @@ const guarded: RequestHandler = function guardedPage(_req, res, next) {
   for (const [name, value] of Object.entries(HEADERS)) res.setHeader(name, value);
   next();
 };
+
+function page(mediaType: string, text: string): ConsoleFile {
+  return { path: '/console', mediaType, document: staticText(text) };
+}
+
+function file(name: string, mediaType: string, text: string): ConsoleFile {
+  return { path: `/console/${name}`, mediaType, document: staticText(text) };
+}
