@@ -41,7 +41,7 @@ describe('the operators’ console', () => {
     const checks = await desk.page.locator('#checks li').allInnerTexts();
     assert.deepEqual(
       checks.map((text) => text.replace(/\s+/g, ' ')),
-      ['✓ Gateway ready', '✓ Store sqlite ready', '✓ Front http ready', '✓ Payments x402 ready'],
+      ['✓ Gateway ready', '✓ Store sqlite ready', '✓ Adapter http ready', '✓ Payments x402 ready'],
     );
   });
 

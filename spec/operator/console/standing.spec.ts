@@ -52,7 +52,7 @@ describe('what the console says of now', () => {
     assert.deepEqual(await checks(), [
       '? Gateway unknown',
       '? Store sqlite unknown',
-      '? Front http unknown',
+      '? Adapter http unknown',
       '? Payments x402 unknown',
     ]);
     const { faint } = await page.evaluate(faintTexts, LEAST_CONTRAST);

@@ -52,7 +52,6 @@ export const CONSOLE_FILES: readonly ConsoleFile[] = [
   file('sign-in.css', STYLE, readFileSync(new URL('./sign-in.css', import.meta.url), 'utf8')),
   file('dialogs.css', STYLE, readFileSync(new URL('./dialogs.css', import.meta.url), 'utf8')),
   file('icon.svg', 'image/svg+xml', readFileSync(new URL('./icon.svg', import.meta.url), 'utf8')),
-  file('books.js', SCRIPT, readFileSync(new URL('./books.js', import.meta.url), 'utf8')),
   file('calls-view.js', SCRIPT, readFileSync(new URL('./calls-view.js', import.meta.url), 'utf8')),
   file('calls.js', SCRIPT, readFileSync(new URL('./calls.js', import.meta.url), 'utf8')),
   file('console.js', SCRIPT, readFileSync(new URL('./console.js', import.meta.url), 'utf8')),
@@ -60,17 +59,18 @@ export const CONSOLE_FILES: readonly ConsoleFile[] = [
   file('dom.js', SCRIPT, readFileSync(new URL('./dom.js', import.meta.url), 'utf8')),
   file('feed.js', SCRIPT, readFileSync(new URL('./feed.js', import.meta.url), 'utf8')),
   file('figures-view.js', SCRIPT, readFileSync(new URL('./figures-view.js', import.meta.url), 'utf8')),
+  file('format.js', SCRIPT, readFileSync(new URL('./format.js', import.meta.url), 'utf8')),
   file('gateway.js', SCRIPT, readFileSync(new URL('./gateway.js', import.meta.url), 'utf8')),
   file('money.js', SCRIPT, readFileSync(new URL('./money.js', import.meta.url), 'utf8')),
   file('owed-view.js', SCRIPT, readFileSync(new URL('./owed-view.js', import.meta.url), 'utf8')),
   file('owed.js', SCRIPT, readFileSync(new URL('./owed.js', import.meta.url), 'utf8')),
   file('readiness-view.js', SCRIPT, readFileSync(new URL('./readiness-view.js', import.meta.url), 'utf8')),
+  file('receipts.js', SCRIPT, readFileSync(new URL('./receipts.js', import.meta.url), 'utf8')),
   file('refund-view.js', SCRIPT, readFileSync(new URL('./refund-view.js', import.meta.url), 'utf8')),
   file('revenue-view.js', SCRIPT, readFileSync(new URL('./revenue-view.js', import.meta.url), 'utf8')),
+  file('revenue.js', SCRIPT, readFileSync(new URL('./revenue.js', import.meta.url), 'utf8')),
   file('session.js', SCRIPT, readFileSync(new URL('./session.js', import.meta.url), 'utf8')),
-  file('takings.js', SCRIPT, readFileSync(new URL('./takings.js', import.meta.url), 'utf8')),
   file('watch.js', SCRIPT, readFileSync(new URL('./watch.js', import.meta.url), 'utf8')),
-  file('words.js', SCRIPT, readFileSync(new URL('./words.js', import.meta.url), 'utf8')),
 ];
 
 /**
