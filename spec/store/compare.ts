@@ -6,7 +6,7 @@ import { type Answer, type Call, callOf, newSubject, payIdOf, type Subject, send
 import type { Command } from './commands.ts';
 import type { Three, ThreeStores } from './three.ts';
 
-/** Steps between two looks at the work list, which holds the records of all sequences. */
+/** Steps between two reads of the work list, which holds the records of all sequences. */
 const LOOK_EVERY = 8;
 /**
  * Times are this coarse where clocks differ, milliseconds: far less than a long lease, far more

@@ -32,7 +32,7 @@ export function receiptContract(name: string, open: OpenStore): void {
   };
   const id = (age: number) => receiptId(1_800_000_000_000 - age);
 
-  describe(`${name}: the book of receipts`, () => {
+  describe(`${name}: receipts`, () => {
     const { store, reserved } = opened(open);
     const found = async (query: Partial<ReceiptQuery>) =>
       (await store().receipts.page({ limit: 50, ...query })).receipts.map((one) => one.id);
@@ -196,7 +196,7 @@ export function receiptContract(name: string, open: OpenStore): void {
       await store.close();
     });
 
-    it('keeps books and lists equal to what the receipts themselves say, whatever is written', () =>
+    it('keeps lists equal to the receipts themselves, whatever is written', () =>
       empty(async (receipts) => {
         const shown = new Map<string, Receipt>();
         const ids = Array.from({ length: 12 }, (_, i) => id(700 - i));

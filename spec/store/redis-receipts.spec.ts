@@ -79,7 +79,7 @@ describe('the book of receipts in Redis', () => {
         assert.deepEqual(await found({ requestId: 'old' }), [owed, done]);
         assert.deepEqual(await found({}), [owed, done]);
       }
-      // What cannot be read stays: nothing says that it was delivered.
+      // A damaged receipt counts as owed.
       assert.deepEqual(await again.receipts.counts(), { done: 1, owed: 2, uncertain: 0 });
       assert.equal(await bed.redis.exists(`{acg:${merchantId}}:rcpt:ids`), 0);
       const late = receiptId(4_000);
@@ -92,7 +92,7 @@ describe('the book of receipts in Redis', () => {
       await again.close();
     }));
 
-  it('shows the whole book while some of it is on no list yet', () =>
+  it('shows all receipts while some are on no list yet', () =>
     withStore(async ({ receipts }, merchantId) => {
       const [old, fresh] = [receiptId(1_000), receiptId(2_000)];
       await receipts.write([receipt(fresh, 'fresh')]);

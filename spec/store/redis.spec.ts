@@ -12,7 +12,7 @@ import { AT, claimOf, useOf } from '../mandates/register/register-map.ts';
 import { event, holder, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
 import { leastRights, OPTIONAL_RIGHTS } from './least-rights.ts';
-import { LEASE_MS } from './opened.ts';
+import { done, LEASE_MS } from './opened.ts';
 import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
 
 const HOUR_MS = 3_600_000;
@@ -59,9 +59,8 @@ describe('what lies in Redis', () => {
       assert.deepEqual([now.dueAt, await score()], [wanted(now), wanted(now)]);
     };
     await due((now) => now.leaseUntil);
-    const settling = await ledger.advance(move(record, 'settling', { leaseMs: 5_000, againMs: 300 }));
+    const held = done(await ledger.advance(move(record, 'settling', { leaseMs: 5_000, againMs: 300 })));
     await due((now) => now.leaseUntil + 300);
-    const held = settling.kind === 'done' ? settling.record : assert.fail(settling.kind);
     assert.equal(await ledger.renew(held, 7_000), true);
     await due((now) => now.leaseUntil);
     assert.notEqual((await ledger.read(record.payId))?.leaseUntil, held.leaseUntil);
@@ -71,14 +70,14 @@ describe('what lies in Redis', () => {
     await due(() => 0);
   });
 
-  it('a record that time took away leaves the work list when somebody asks for it', async () => {
+  it('an expired record leaves the work list with the next command', async () => {
     const record = await bed.reserved();
     await bed.redis.del(`${TAG}pay:${record.payId}`);
     assert.deepEqual(await bed.store.ledger.advance(move(record, 'settling')), { kind: 'lost' });
     assert.equal(await bed.redis.zscore(`${TAG}open`, record.payId), null);
   });
 
-  it('work whose record time took away leaves the list when it is met, and hides no other', async () => {
+  it('an expired record leaves the work list when it is due, and hides no other', async () => {
     const [gone, damaged, due] = [await bed.reserved(), await bed.reserved(), await bed.reserved()];
     for (const record of [gone, damaged, due]) await bed.store.ledger.note({ ...holder(record), leaseMs: 0 });
     await bed.redis.del(`${TAG}pay:${gone.payId}`);
@@ -121,7 +120,7 @@ describe('what lies in Redis', () => {
     assert.notEqual(await bed.redis.zscore(`${TAG}open`, 'overdue'), null);
   });
 
-  it('leases are measured by the clock of Redis, whatever the clock of the pod says', async (t) => {
+  it('leases are measured by the clock of Redis, whatever the clock of the pod shows', async (t) => {
     t.mock.method(Date, 'now', () => 0);
     const record = await bed.reserved(terms(randomUUID(), { validBefore: 2_000_000_000 }));
     const [seconds] = await bed.redis.time();
@@ -232,7 +231,7 @@ describe('the rights of the gateway in Redis', () => {
       assert.deepEqual(await store.check(), { status: 'ok' });
     });
 
-  it('a server that does not tell how it is set up is not called weak for that', async (t) => {
+  it('a server that does not show its settings is not called weak for that', async (t) => {
     const secretive = await startRedis({
       args: ['--appendonly', 'no', '--user', 'default', 'on', 'nopass', ...leastRights('shop'), '-info'],
     });

@@ -7,8 +7,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { createDurations } from '../../../src/telemetry/metrics/durations.ts';
 import { paymentMetrics, undeliveredCause } from '../../../src/telemetry/metrics/payment-metrics.ts';
 import { event, LEASE_MS, move, receipt, TRANSACTION, terms } from '../../payments/ledger/samples.ts';
-import { done } from '../../store/contract-ledger.ts';
-import { LIMITS } from '../../store/opened.ts';
+import { done, LIMITS } from '../../store/opened.ts';
 import { seriesIn } from '../scrape.ts';
 
 const failed = (reason?: string): EventDraft => ({
