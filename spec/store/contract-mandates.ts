@@ -63,7 +63,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       );
     });
 
-    it('refuse for each reason there is', async () => {
+    it('refuse for each reason', async () => {
       const { ledger } = store();
       const rows = [
         ['open_mandate_spent', undefined],
@@ -78,7 +78,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('refuse a mandate that is none, before anything is written', async () => {
+    it('refuse an invalid mandate, before anything is written', async () => {
       const { ledger } = store();
       for (const mandate of ['', 'eyJ', '{}', mandateText({ ...claimOf(), once: [] })]) {
         const wanted = terms(randomUUID(), { mandate });
@@ -149,7 +149,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('keep what a receipt tells of it to their end', async () => {
+    it('keep the mandate in the record to their end', async () => {
       const { ledger } = store();
       const claim = claimOf();
       const record = await settled(ledger, recordIn(await reserveWith(ledger, claim)));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import type { Advanced, PaymentRecord, Reservation } from '../../src/payments/ledger/ledger.ts';
+import type { ReceiptPage } from '../../src/receipts/receipt.ts';
 import type { StoreLimits } from '../../src/store/port/settings.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { recordIn, terms } from '../payments/ledger/samples.ts';
@@ -47,4 +48,9 @@ export function granted(answer: Reservation): PaymentRecord {
 /** The record after a write that was done. */
 export function done(answer: Advanced): PaymentRecord {
   return answer.kind === 'done' ? answer.record : assert.fail(answer.kind);
+}
+
+/** The ids of a page of receipts. */
+export function idsIn({ receipts }: ReceiptPage): readonly string[] {
+  return receipts.map(({ id }) => id);
 }

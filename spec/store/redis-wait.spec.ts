@@ -147,8 +147,8 @@ describe('a primary with two replicas', () => {
         await assert.rejects(one.checkouts.finish(holdOf(running), answer), StoreError);
         await assert.rejects(one.checkouts.own(owning), StoreError);
       }
-      // An answer without a write needs no replica, nor does an end after which the backend is
-      // called again.
+      // What writes nothing needs no replica, nor does an end after which the merchant is asked
+      // again.
       assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(done)), { kind: 'done' });
       assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(claim)), { kind: 'in_flight' });
       assert.equal(await store.checkouts.finish(holdOf(claim, 2), answer), false);

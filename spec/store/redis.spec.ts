@@ -164,10 +164,7 @@ describe('the rights of the gateway in Redis', () => {
       limits: { ...REDIS_LIMITS, receiptsMaxLength: 1, receiptsMaxAgeMs: HOUR_MS },
     });
     const { ledger, feed, receipts, tasks, mandates, secrets } = own;
-    const take = async () => {
-      const answer = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
-      return recordIn(answer);
-    };
+    const take = async () => recordIn(await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
     const first = await take();
     assert.deepEqual(await ledger.discard(holder(first), []), { kind: 'gone' });
     for (const record of [await take(), await take()]) {
@@ -203,14 +200,14 @@ describe('the rights of the gateway in Redis', () => {
     await guarded.stop();
   });
 
-  for (const [args, rights, said] of [
+  for (const [args, rights, warning] of [
     [['--appendfsync', 'everysec'], OPTIONAL_RIGHTS, /^appendfsync everysec: a power cut forgets .* the last second/],
     [['--appendfsync', 'no'], OPTIONAL_RIGHTS, /^appendfsync no: a power cut forgets .* half a minute/],
     [['--appendfsync', 'everysec'], [], /^appendfsync cannot be read \(CONFIG GET is not allowed\)/],
     [['--appendfsync', 'always'], OPTIONAL_RIGHTS, undefined],
     [['--appendonly', 'no'], OPTIONAL_RIGHTS, undefined],
   ] as const)
-    it(`${args.join(' ')}${rights.length === 0 ? ' that CONFIG GET does not tell' : ''}: the log says ${said ?? 'nothing of it'}`, async (t) => {
+    it(`${args.join(' ')}${rights.length === 0 ? ' that CONFIG GET does not show' : ''}: the log has ${warning ?? 'no line'}`, async (t) => {
       const server = await startRedis({
         args: [...args, '--user', 'default', 'on', 'nopass', ...leastRights('shop'), ...rights],
       });
@@ -218,9 +215,9 @@ describe('the rights of the gateway in Redis', () => {
       const redis = new Redis({ path: server.socketPath, enableReadyCheck: false });
       t.after(() => redis.disconnect());
       const found = await costs(redis, redisKeys('shop'));
-      assert.equal(found.length, said === undefined ? 0 : 1);
-      if (said === undefined) return;
-      assert.match(found[0] ?? '', said);
+      assert.equal(found.length, warning === undefined ? 0 : 1);
+      if (warning === undefined) return;
+      assert.match(found[0] ?? '', warning);
       const lines: string[] = [];
       const warn = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`);
       const log = { info: () => undefined, warn };

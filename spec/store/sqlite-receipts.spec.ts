@@ -7,6 +7,7 @@ import { receiptId } from '../../src/receipts/receipt.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { MIGRATIONS } from '../../src/store/sqlite/schema.ts';
 import { receipt } from '../payments/ledger/samples.ts';
+import { idsIn } from './opened.ts';
 import { temporaryDirectory } from './temporary.ts';
 
 const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 100 };
@@ -39,8 +40,7 @@ describe('the book of receipts in SQLite', () => {
       [damaged, 'no JSON'],
     ]);
     const store = openSqliteStore({ path, limits: LIMITS });
-    const found = async (query: object) =>
-      (await store.receipts.page({ limit: 5, ...query })).receipts.map(({ id }) => id);
+    const found = async (query: object) => idsIn(await store.receipts.page({ limit: 5, ...query }));
     assert.deepEqual(await found({ delivered: false }), [owed]);
     assert.deepEqual(await found({ requestId: 'old' }), [owed, done]);
     assert.deepEqual(await found({}), [owed, done]);
@@ -84,10 +84,7 @@ describe('the book of receipts in SQLite', () => {
     await store.receipts.write([receipt(owed, 'aged')]);
     assert.equal(await store.tidy(), false);
     const page = await store.receipts.page({ limit: 5 });
-    assert.deepEqual(
-      page.receipts.map(({ id }) => id),
-      [recent, owed],
-    );
+    assert.deepEqual(idsIn(page), [recent, owed]);
     assert.deepEqual(store.receipts.trimmed(), { length: 0, age: 1 });
     await store.close();
   });

@@ -5,7 +5,7 @@ import { owed, RUNNING_MS, refundFacts } from '../../../src/operator/console/owe
 import { createReceipts, MAX_RECEIPTS } from '../../../src/operator/console/receipts.js';
 import { revenueOf } from '../../../src/operator/console/revenue.js';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import { oldReceipt } from './trade.ts';
+import { oldReceipt } from './sample-calls.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = Date.now();
@@ -19,13 +19,13 @@ function paid(number: number, change: Partial<Receipt> & { readonly amount?: str
 
 const sold = { delivered: true, deliveredAt: '2026-01-01T10:00:00.000Z' };
 
-describe('revenueOf', () => {
+describe('sums of receipts', () => {
   const shown = (receipts: readonly ReturnType<typeof paid>[]) =>
     revenueOf(receipts).resources.map(({ resourceId, network, revenue, deliveries, open }) =>
       [resourceId, network, inDigits(revenue), deliveries, inDigits(open)].join(' '),
     );
 
-  it('are summed exactly by resource, currency and network, delivered and undelivered apart', () => {
+  it('are exact by resource, currency and network, delivered and undelivered apart', () => {
     const receipts = [
       paid(1, { ...sold, amount: '0.1' }),
       paid(2, { ...sold, amount: '0.2', deliveredAt: '2026-01-01T12:00:00.000Z' }),
@@ -45,12 +45,12 @@ describe('revenueOf', () => {
     );
   });
 
-  it('count what is no amount apart', () => {
+  it('count invalid amounts apart', () => {
     const [row] = revenueOf([paid(1, { ...sold, amount: 'much' }), paid(2, sold)]).resources;
     assert.deepEqual([row && inDigits(row.revenue), row?.deliveries, row?.unreadable], ['0.02', 2, 1]);
   });
 
-  it('leave out what nothing could tell whether it was paid; it stays in the list of what is open', () => {
+  it('leave out payments of status unknown, which stay in the list of the undelivered', () => {
     const unknown = paid(2, { amount: '5', resourceId: 'report' });
     const book = createReceipts();
     book.add([paid(1, { ...sold, amount: '0.1' }), { ...unknown, payment: { ...unknown.payment, status: 'unknown' } }]);
@@ -145,8 +145,8 @@ describe('what is owed', () => {
   });
 });
 
-describe('the book of receipts on the page', () => {
-  it('replaces what has changed and notices when nothing did', () => {
+describe('the receipts of the page', () => {
+  it('are replaced when they have changed, and only then have a new version', () => {
     const book = createReceipts();
     const receipt = oldReceipt(1);
     book.add([receipt]);
@@ -157,7 +157,7 @@ describe('the book of receipts on the page', () => {
     assert.deepEqual([book.size(), book.all()[0]?.delivered, book.version() > before], [1, true, true]);
   });
 
-  it(`keeps ${MAX_RECEIPTS}; in a full book the oldest make room`, () => {
+  it(`are ${MAX_RECEIPTS} at most; above it the oldest are dropped`, () => {
     const book = createReceipts();
     const template = oldReceipt(0);
     const receipt = (number: number) => ({ ...template, id: `receipt_${String(number).padStart(12, '0')}` });

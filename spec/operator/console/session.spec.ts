@@ -5,7 +5,7 @@ import { createSession, UNDELIVERED_EVERY_MS } from '../../../src/operator/conso
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
-import { buy, event, oldReceipt } from './trade.ts';
+import { buy, event, oldReceipt } from './sample-calls.ts';
 
 describe('what the console learns of a gateway', () => {
   let seller: Seller;
@@ -63,7 +63,7 @@ describe('what the console learns of a gateway', () => {
     assert.equal(session.hasGap(), false);
   });
 
-  it('more than it follows is told as a gap', async () => {
+  it('more than it follows is a gap', async () => {
     const session = openSession();
     await session.look();
     await seller.shop.store.receipts.write(

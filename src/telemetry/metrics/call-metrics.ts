@@ -72,18 +72,18 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
     watch(step) {
       const clock = steps(step);
       return function entered(res) {
-        const record = accessRecordOf(res);
-        if (record !== undefined) enter(record, clock, front, performance.now());
+        const account = accessRecordOf(res);
+        if (account !== undefined) enter(account, clock, front, performance.now());
       };
     },
     closed(res) {
       inFlight -= 1;
-      const record = accessRecordOf(res);
-      const channel = record?.channel;
-      if (record === undefined || channel === undefined) return;
+      const account = accessRecordOf(res);
+      const channel = account?.channel;
+      if (account === undefined || channel === undefined) return;
       const now = performance.now();
-      record.layer?.took(now - record.layerSince);
-      whole(channel).took(now - record.openedAt);
+      account.layer?.took(now - account.layerSince);
+      whole(channel).took(now - account.openedAt);
       const outcome = outcomeOf(res);
       if (outcome === 'INTERNAL_ERROR') bugs.inc();
       if (outcome !== undefined) counted(resourceIn(res) ?? '', channel, outcome);
@@ -91,12 +91,12 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
   };
 }
 
-function enter(record: AccessRecord, clock: Duration, front: Duration, now: number): void {
-  const { layer, layerSince, openedAt } = record;
+function enter(account: AccessRecord, clock: Duration, front: Duration, now: number): void {
+  const { layer, layerSince, openedAt } = account;
   if (layer === undefined) front.took(now - openedAt);
   else layer.took(now - layerSince);
-  record.layer = clock;
-  record.layerSince = now;
+  account.layer = clock;
+  account.layerSince = now;
 }
 
 /** Metrics and traces of requests, as one. */

@@ -1,5 +1,4 @@
--- Notes the owner of a session; the first one stays. The twin of `ownSession` in sessions.ts.
--- KEYS: the owner of a session.
+-- KEYS: the owner of a session. The first one stays, whoever asks later; the twin of `ownSession` in owner-record.ts.
 local now = clock()
 local found = read_hash(KEYS[1])
 

@@ -1,5 +1,4 @@
--- Whether a session belongs to a client; the twin of `ownershipOf` in sessions.ts.
--- KEYS: the owner of a session.
+-- KEYS: the owner of a session. The twin of `ownershipOf` in owner-record.ts.
 local now = clock()
 local found = read_hash(KEYS[1])
 
