@@ -3,7 +3,7 @@ import type { Evidence, PaymentState } from '../../src/payments/ledger/ledger.ts
 import { TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
 import { type DrawnClaim, drawnClaims } from './claims.ts';
 
-/** Times without waiting, milliseconds: a bug, none, over at the next step, longer than any test. */
+/** Times, milliseconds: a bug, none, over at the next step, longer than any test. */
 export const SPAN = { wrong: -1, none: 0, short: 1, long: 600_000 } as const;
 /** How much later the next step is, milliseconds: a short lease and a short pause are over then. */
 export const STEP_MS = 2;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import type { Advance, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { event, holder, move, receipt, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { type LossyStore, lossyStore } from './lossy-store.ts';
 import { done, LEASE_MS } from './opened.ts';
@@ -40,36 +40,36 @@ async function inState(to: 'reserved' | 'settling' | 'settled'): Promise<Payment
 
 type Sent = (record: PaymentRecord) => () => Promise<unknown>;
 
+const advance =
+  (commandFor: (record: PaymentRecord) => Advance): Sent =>
+  (record) => {
+    const command = commandFor(record);
+    return () => over.store.ledger.advance(command);
+  };
+
 /** Each makes one command with its tokens, which is then sent twice. */
 const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' | 'settled', sent: Sent])[] = [
   [
     'a change of state with its events',
     'reserved',
-    (record) => {
-      const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
-      return () => over.store.ledger.advance(command);
-    },
+    advance((record) => move(record, 'settling', { events: [event('payment.verified', record.requestId)] })),
   ],
   [
     'a settlement with receipt, event and a kept answer',
     'settling',
-    (record) => {
-      const command = move(record, 'settled', {
+    advance((record) =>
+      move(record, 'settled', {
         facts: { transaction: TRANSACTION, evidence: 'logs' },
         receipt: receipt(record.receiptId, record.requestId),
         events: [event('payment.settled', record.requestId)],
         keeping: { answer: ANSWER, forMs: LEASE_MS },
-      });
-      return () => over.store.ledger.advance(command);
-    },
+      }),
+    ),
   ],
   [
     'a delivery that failed',
     'settled',
-    (record) => {
-      const command = move(record, 'undelivered', { facts: { reason: 'timeout' } });
-      return () => over.store.ledger.advance(command);
-    },
+    advance((record) => move(record, 'undelivered', { facts: { reason: 'timeout' } })),
   ],
   [
     'a note with facts, events and a kept answer',

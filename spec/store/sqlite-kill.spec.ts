@@ -39,7 +39,7 @@ describe('the embedded store under kill -9', () => {
   });
 });
 
-/** Kills a process that makes payments after `lines` acknowledged writes; reads its output to the end. */
+/** Kills a process that pays after `lines` acknowledged writes; reads its output to the end. */
 async function liveAndDie(path: string, life: string, lines: number, acknowledged: Map<string, Stage>): Promise<void> {
   const child = spawn(process.execPath, [PURCHASES, path, life, `${CALLERS}`], {
     stdio: ['ignore', 'pipe', 'inherit'],

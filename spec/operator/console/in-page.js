@@ -32,7 +32,7 @@ export function heard() {
 }
 
 /**
- * Tries the ways in which text becomes code, in order of boldness; gives what each of them ended with.
+ * Tries the ways in which text becomes code; returns the result of each.
  *
  * @returns {readonly string[]}
  */

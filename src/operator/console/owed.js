@@ -3,8 +3,11 @@
  *
  * @typedef {import('./receipts.js').PaidReceipt} PaidReceipt
  * @typedef {'refundDue' | 'collectable' | 'expired' | 'unknown'} Standing
- * @typedef {{ readonly receipt: PaidReceipt, readonly standing: Standing, readonly until: number }} Owed
- *   `until`: milliseconds.
+ * @typedef {{
+ *   readonly receipt: PaidReceipt,
+ *   readonly standing: Standing,
+ *   readonly until: number,
+ * }} Owed `until`: milliseconds.
  */
 
 /** How long a buyer may collect a delivery, milliseconds (contract 4.3). */

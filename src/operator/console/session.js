@@ -77,7 +77,7 @@ export function createSession(gateway) {
     for (const receipt of found) if (!isUndelivered(receipt)) undelivered.forget(receipt.id);
   };
 
-  /** Undelivered receipts may be of any age: all are read, and each that left the list once more. */
+  /** Undelivered receipts may be of any age: all are read, and those that left the list again. */
   const readUndelivered = async () => {
     const wait = deliverySeen && undelivered.size() > 0 ? UNDELIVERED_SOON_MS : UNDELIVERED_EVERY_MS;
     if (undeliveredAt !== 0 && Date.now() - undeliveredAt < wait) return;
