@@ -16,7 +16,7 @@ function journal() {
 }
 
 describe('the journal of a call', () => {
-  it('keeps events until somebody takes or flushes them', () => {
+  it('keeps events until they are taken or flushed', () => {
     const { sent, journal: pages } = journal();
     pages.record('resource.requested');
     assert.deepEqual(sent, []);
@@ -32,7 +32,7 @@ describe('the journal of a call', () => {
     ]);
   });
 
-  it('says in each event which call it belongs to, where that is known', () => {
+  it('has in each event the call id, if it is known', () => {
     const sent: EventDraft[] = [];
     const sink = { push: (event: EventDraft) => void sent.push(event), withdraw: () => [] };
     const pages = openJournal({ ...CALL, callId: 'call_1' }, sink);

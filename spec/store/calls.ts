@@ -22,7 +22,7 @@ import { event, keptAnswer, receipt, sha256, TRANSACTION, terms } from '../payme
 import { drawnClaim } from './claims.ts';
 import type { Command, Writer } from './commands.ts';
 
-/** The two authorizations of one sequence, which nobody has used before. */
+/** The two authorizations of one sequence, not used before. */
 export interface Subject {
   readonly requestId: string;
   readonly offered: readonly [PaymentTerms, PaymentTerms];
@@ -97,8 +97,8 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
     facts: factsOf(command, to),
     ...(keeping === undefined ? {} : { keeping: { answer: keptAnswer(keeping.text), forMs: keeping.forMs } }),
   };
-  const told = receipt(subject.receiptId, requestId, { backendStatus: command.serial });
-  const carried = command.receipt ? { receipt: told } : {};
+  const written = receipt(subject.receiptId, requestId, { backendStatus: command.serial });
+  const carried = command.receipt ? { receipt: written } : {};
   if (command.kind === 'note')
     return { kind: 'note', command: { ...writing, ...carried, ...(command.events ? { events } : {}) } };
   const dropped = command.dropReceipt ? { dropReceipt: subject.receiptId } : {};

@@ -7,7 +7,7 @@ const SHORT_S = 0.001;
 const LONG_S = 3_600;
 const MAX_UNITS = String(Number.MAX_SAFE_INTEGER);
 
-/** A claim before it is known whose it is: the ids are few, so that claims meet. */
+/** A claim before its family is known: the ids are few, so that claims share some. */
 export interface DrawnClaim {
   readonly mandate: number;
   readonly checkout: number;

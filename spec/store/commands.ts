@@ -3,21 +3,12 @@ import type { Evidence, PaymentState } from '../../src/payments/ledger/ledger.ts
 import { TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
 import { type DrawnClaim, drawnClaims } from './claims.ts';
 
-/**
- * Times that need no waiting: one that is a bug of the caller, none, one that is over at the next
- * step, one that no test lives to see end. Milliseconds.
- */
+/** Times, milliseconds: a bug, none, over at the next step, longer than any test. */
 export const SPAN = { wrong: -1, none: 0, short: 1, long: 600_000 } as const;
-/**
- * How much later the next step is, milliseconds: a short lease with a short pause behind it is over
- * then.
- */
+/** How much later the next step is, milliseconds: a short lease and a short pause are over then. */
 export const STEP_MS = 2;
 
-/**
- * Who writes, seen from the record: its owner, the owner before, somebody without any right,
- * somebody from the future.
- */
+/** Who writes: the owner of the record, the owner before, another attempt, or a later fence. */
 export type Writer = 'owner' | 'former' | 'stranger' | 'later';
 
 interface Sent {
@@ -96,9 +87,9 @@ const sent = {
 };
 const held = {
   ...sent,
-  // Mostly who may, so that sequences get somewhere.
+  // Mostly the owner, so that sequences advance.
   writer: fc.constantFrom<Writer>('owner', 'owner', 'owner', 'owner', 'owner', 'former', 'stranger', 'later'),
-  // Few enough to meet again: then a new command carries the token of an old one.
+  // Few enough that a new command sometimes has the token of an old one.
   step: fc.nat(29).map((n) => `step-${n}`),
 };
 const written = {
@@ -188,7 +179,7 @@ const life: fc.Arbitrary<Command[]> = fc
         step: `life-${i}`,
         reason: common.reason ?? 'because',
       } as const;
-      // Now and then somebody else goes on, if the lease allows it.
+      // Sometimes another attempt goes on, if the lease allows it.
       const heir: Command = { ...first, payment, otherBind: false, owner: 'eve', leaseMs: common.leaseMs };
       return common.serial % 3 === 0 ? [heir, own] : [own];
     }),

@@ -6,7 +6,7 @@ import { type Answer, type Call, callOf, newSubject, payIdOf, type Subject, send
 import type { Command } from './commands.ts';
 import type { Three, ThreeStores } from './three.ts';
 
-/** Steps between two looks at the work list, which holds the records of all sequences. */
+/** Steps between two reads of the work list, which holds the records of all sequences. */
 const LOOK_EVERY = 8;
 /**
  * Times are this coarse where clocks differ, milliseconds: far less than a long lease, far more
@@ -14,7 +14,7 @@ const LOOK_EVERY = 8;
  */
 const COARSE_MS = 200_000;
 
-/** One sequence on its way. */
+/** One sequence. */
 interface Lane {
   readonly subject: Subject;
   readonly left: Command[];
@@ -31,7 +31,7 @@ interface Sending {
   readonly repeated: boolean;
 }
 
-type Told = { readonly answer: Answer } | { readonly thrown: string };
+type Answered = { readonly answer: Answer } | { readonly thrown: string };
 
 /**
  * Runs sequences side by side over the three stores and compares after every step: answers,
@@ -51,16 +51,16 @@ export async function compare(
     const sendings = lanes.map(nextSending).filter((sending) => sending !== undefined);
     if (sendings.length === 0) break;
     calls += sendings.length;
-    const told = await stores.onAll(({ ledger }) =>
-      Promise.all(sendings.map(({ call }) => toldBy(send(ledger, call)))),
+    const answered = await stores.onAll(({ ledger }) =>
+      Promise.all(sendings.map(({ call }) => outcomeOf(send(ledger, call)))),
     );
     await stores.step();
     const found = await stores.onAll(({ ledger }) => Promise.all(sendings.map(({ payId }) => look(ledger, payId))));
     for (const [i, sending] of sendings.entries()) {
       const what = `${sending.call.kind}${sending.repeated ? ' again' : ''}`;
-      same(stores, at(told, i), what);
+      same(stores, at(answered, i), what);
       same(stores, at(found, i), `the record after ${what}`);
-      see(reached, sending, told.table[i], found.table[i]);
+      see(reached, sending, answered.table[i], found.table[i]);
     }
     if (step % LOOK_EVERY === 0) await compareDue(stores, reached);
   }
@@ -80,8 +80,8 @@ function nextSending(lane: Lane): Sending | undefined {
   return { lane, call, payId: payIdOf(call), repeated: false };
 }
 
-/** Errors of the caller and of the contents are answers; all else ends the test. */
-async function toldBy(asked: Promise<Answer>): Promise<Told> {
+/** Errors of the caller and of the contents are answers; all others end the test. */
+async function outcomeOf(asked: Promise<Answer>): Promise<Answered> {
   try {
     return { answer: await asked };
   } catch (thrown) {
@@ -120,14 +120,14 @@ function ids(records: readonly PaymentRecord[]): readonly string[] {
   return records.map(({ payId }) => payId);
 }
 
-/** What each request left behind, in order. */
+/** Events by request, in order, and receipts. */
 async function trails({ feed, receipts }: Store) {
   const { events } = await feed.page({ limit: 50_000 });
-  const told = (await receipts.page({ limit: 50_000 })).receipts;
+  const answered = (await receipts.page({ limit: 50_000 })).receipts;
   const plain = events.map(({ id: _position, ...event }) => event);
   return {
     events: Object.fromEntries(Map.groupBy(plain, ({ requestId }) => requestId)),
-    receipts: told,
+    receipts: answered,
   };
 }
 
@@ -162,11 +162,11 @@ function at<T>({ table, redis, sqlite }: Three<readonly T[]>, i: number): Three<
 }
 
 /** Notes what a step has shown, and what the record is now. */
-function see(reached: Set<string>, sending: Sending, told: Told | undefined, found: Found | undefined): void {
+function see(reached: Set<string>, sending: Sending, answered: Answered | undefined, found: Found | undefined): void {
   const { lane, call, payId, repeated } = sending;
   const before = lane.records.get(payId);
   const { record, kept } = found ?? {};
-  reached.add(`${call.kind}: ${label(told, before, record, repeated)}`);
+  reached.add(`${call.kind}: ${label(answered, before, record, repeated)}`);
   if (record === undefined) lane.records.delete(payId);
   else lane.records.set(payId, record);
   if (kept !== undefined) reached.add('a kept answer');
@@ -184,17 +184,17 @@ function see(reached: Set<string>, sending: Sending, told: Told | undefined, fou
 }
 
 function label(
-  told: Told | undefined,
+  answered: Answered | undefined,
   before: PaymentRecord | undefined,
   record: PaymentRecord | undefined,
   repeated: boolean,
 ): string {
-  if (told === undefined) return 'nothing';
-  if ('thrown' in told) return told.thrown;
-  if (typeof told.answer === 'boolean') return String(told.answer);
-  const { kind } = told.answer;
+  if (answered === undefined) return 'nothing';
+  if ('thrown' in answered) return answered.thrown;
+  if (typeof answered.answer === 'boolean') return String(answered.answer);
+  const { kind } = answered.answer;
   if (kind === 'done') return repeated ? 'done before' : 'done';
-  if (kind === 'mandate') return told.answer.reason;
+  if (kind === 'mandate') return answered.answer.reason;
   if (kind !== 'granted' || before === undefined) return kind;
   return before.fence === record?.fence ? 'granted again' : 'granted after take-over';
 }

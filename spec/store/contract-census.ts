@@ -3,12 +3,9 @@ import { describe, it } from 'node:test';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
 import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN } from '../../src/payments/ledger/payment-receipt.ts';
 import { holder, keptAnswer, move } from '../payments/ledger/samples.ts';
-import { done } from './contract-ledger.ts';
-import { clockPast, type OpenStore, opened } from './opened.ts';
+import { clockPast, done, type OpenStore, opened } from './opened.ts';
 
-/**
- * What every engine owes who watches over the shop: how many payments stand open, and in which way.
- */
+/** The census: how many payments stand open, and how. */
 export function censusContract(name: string, open: OpenStore): void {
   describe(`${name}: the census`, () => {
     const { store, reserved } = opened(open);
@@ -18,11 +15,11 @@ export function censusContract(name: string, open: OpenStore): void {
       return record;
     };
 
-    it('counts nothing where nothing is open', async () => {
+    it('counts nothing in an empty store', async () => {
       assert.deepEqual(await store().census(), { open: 0, uncertain: 0, undelivered: 0 });
     });
 
-    it('counts what is open, what is uncertain as soon as its lease is over, and what is paid and not delivered', async () => {
+    it('counts open payments, uncertain ones as soon as their lease is over, and undelivered ones', async () => {
       await through();
       await through('settling');
       await through('settling', 'settled');
@@ -39,7 +36,7 @@ export function censusContract(name: string, open: OpenStore): void {
       assert.deepEqual({ uncertain, undelivered }, { uncertain: 1, undelivered: 2 });
     });
 
-    it('leaves out of the undelivered whose answer is kept, until it has to be fetched again', async () => {
+    it('does not count one as undelivered while its answer is kept, until it has to be fetched again', async () => {
       const undelivered = async (): Promise<number> => (await store().census()).undelivered;
       const before = await undelivered();
       const facts = { reason: ANSWER_KEPT };

@@ -5,10 +5,9 @@ import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import type { PaymentLedger, PaymentRecord, PaymentTerms, Reservation } from '../../src/payments/ledger/ledger.ts';
 import { AT, claimOf, mandateText, useOf } from '../mandates/register/register-map.ts';
 import { event, holder, move, recordIn, terms } from '../payments/ledger/samples.ts';
-import { done } from './contract-ledger.ts';
-import { clockPast, LEASE_MS, type OpenStore, opened } from './opened.ts';
+import { clockPast, done, LEASE_MS, type OpenStore, opened } from './opened.ts';
 
-/** Who asks at once, and how many of them a budget or a mandate is for. */
+/** Callers at once, and how many of them a budget allows. */
 export const CALLERS = 200;
 export const BUDGET = 100;
 
@@ -28,7 +27,7 @@ export function mandateContract(name: string, open: OpenStore): void {
   describe(`${name}: payments with mandates`, () => {
     const { store } = opened(open);
 
-    it('keep the mandate with the record, and need it once: whoever comes back with the payment needs none', async () => {
+    it('keep the mandate with the record, and need it once: a repeated payment needs none', async () => {
       const { ledger } = store();
       const claim = claimOf();
       const wanted = terms(randomUUID(), { mandate: mandateText(claim) });
@@ -64,7 +63,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       );
     });
 
-    it('refuse for each reason there is', async () => {
+    it('refuse for each reason', async () => {
       const { ledger } = store();
       const rows = [
         ['open_mandate_spent', undefined],
@@ -79,7 +78,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('refuse a mandate that is none, before anything is written', async () => {
+    it('refuse an invalid mandate, before anything is written', async () => {
       const { ledger } = store();
       for (const mandate of ['', 'eyJ', '{}', mandateText({ ...claimOf(), once: [] })]) {
         const wanted = terms(randomUUID(), { mandate });
@@ -99,7 +98,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       assert.equal(refused(await reserveWith(ledger, claim)), 'replayed');
       assert.equal((await ledger.discard(held, [])).kind, 'gone');
       const second = recordIn(await reserveWith(ledger, claim));
-      // What comes late or twice takes nothing from who has it now.
+      // A late or repeated end takes nothing from the present holder.
       assert.equal((await ledger.discard(held, [])).kind, 'gone');
       assert.equal(refused(await reserveWith(ledger, claim)), 'replayed');
       const refusal = move(done(await ledger.advance(move(second, 'settling'))), 'refused');
@@ -150,7 +149,7 @@ export function mandateContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('keep what a receipt tells of it to their end', async () => {
+    it('keep the mandate in the record to their end', async () => {
       const { ledger } = store();
       const claim = claimOf();
       const record = await settled(ledger, recordIn(await reserveWith(ledger, claim)));

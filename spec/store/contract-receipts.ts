@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { listsOf } from '../../src/receipts/lists.ts';
 import {
+  listsOf,
   type Receipt,
   type ReceiptBook,
   type ReceiptPayment,
@@ -11,7 +11,7 @@ import {
 } from '../../src/receipts/receipt.ts';
 import { TRIMMED_AT_ONCE } from '../../src/store/port/store.ts';
 import { holder, move, PAYMENT, receipt, sha256, TRANSACTION } from '../payments/ledger/samples.ts';
-import { LEASE_MS, LIMITS, type OpenStore, opened } from './opened.ts';
+import { idsIn, LEASE_MS, LIMITS, type OpenStore, opened } from './opened.ts';
 
 const DELIVERED = { delivered: true } as const;
 
@@ -32,7 +32,7 @@ export function receiptContract(name: string, open: OpenStore): void {
   };
   const id = (age: number) => receiptId(1_800_000_000_000 - age);
 
-  describe(`${name}: the book of receipts`, () => {
+  describe(`${name}: receipts`, () => {
     const { store, reserved } = opened(open);
     const found = async (query: Partial<ReceiptQuery>) =>
       (await store().receipts.page({ limit: 50, ...query })).receipts.map((one) => one.id);
@@ -154,10 +154,7 @@ export function receiptContract(name: string, open: OpenStore): void {
         for (const one of ids.toReversed()) await receipts.write([receipt(one, 'cap', DELIVERED)]);
         for (const one of ids.slice(-5)) await receipts.write([receipt(one, 'again', DELIVERED)]);
         const page = await receipts.page({ limit: 100 });
-        assert.deepEqual(
-          page.receipts.map((one) => one.id),
-          ids.slice(-LIMITS.receiptsMaxLength).reverse(),
-        );
+        assert.deepEqual(idsIn(page), ids.slice(-LIMITS.receiptsMaxLength).reverse());
         assert.equal(page.receipts.filter((one) => one.requestId === 'again').length, 5);
         assert.deepEqual(receipts.trimmed(), { length: 15, age: 0 });
         const range = (await receipts.trimmedRange()) ?? assert.fail();
@@ -173,10 +170,7 @@ export function receiptContract(name: string, open: OpenStore): void {
         await receipts.write(owed.map((one) => receipt(one, 'owed')));
         for (const one of done) await receipts.write([receipt(one, 'done', DELIVERED)]);
         const page = await receipts.page({ limit: 500, delivered: false });
-        assert.deepEqual(
-          page.receipts.map((one) => one.id),
-          owed.toReversed(),
-        );
+        assert.deepEqual(idsIn(page), owed.toReversed());
         assert.deepEqual(await receipts.counts(), { done: LIMITS.receiptsMaxLength, owed: owed.length, uncertain: 0 });
         const [first] = owed;
         await receipts.write([receipt(first ?? assert.fail(), 'owed', DELIVERED)]);
@@ -196,7 +190,7 @@ export function receiptContract(name: string, open: OpenStore): void {
       await store.close();
     });
 
-    it('keeps books and lists equal to what the receipts themselves say, whatever is written', () =>
+    it('keeps lists equal to the receipts themselves, whatever is written', () =>
       empty(async (receipts) => {
         const shown = new Map<string, Receipt>();
         const ids = Array.from({ length: 12 }, (_, i) => id(700 - i));

@@ -6,7 +6,7 @@ import { StoreError } from '../../src/store/port/store.ts';
 import { event } from '../payments/ledger/samples.ts';
 import { LIMITS, type OpenStore, opened } from './opened.ts';
 
-/** Soon enough to be told, not asked in turns, milliseconds. */
+/** Faster than a poll, milliseconds. */
 const PROMPT_MS = 500;
 /** The position of no ring. */
 const NEVER = 'evt_9999999999999999-9999999999';
@@ -57,7 +57,7 @@ export function tailContract(name: string, open: OpenStore): void {
       assert.deepEqual(await feed.after(NEVER, 10), { entries: [], standing: 'ahead' });
     });
 
-    it('is told as dropped only to who stands before what is left', async () => {
+    it('is dropped only for a position before the entries that are left', async () => {
       const { feed } = store();
       const first = await feed.newest();
       for (let i = 0; i < 9; i += 1) await feed.append(drafts(100, `ring-${i}`));

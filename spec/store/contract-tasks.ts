@@ -8,17 +8,15 @@ import { clockOf, clockPast, type OpenStore, opened } from './opened.ts';
 const LONG_MS = 600_000;
 /** Long enough for two commands, short enough to be waited for, milliseconds. */
 const BRIEF_MS = 1_000;
-/** What names cannot be. */
 const ODD = ['', '\ud800', 'a b', 'a\0', 'a\n', 'n'.repeat(257), 'n'.repeat(100_000)];
 const ODD_SPANS = [-1, 0.5, Number.NaN];
 
-/** Which payment has a task that waits for one. */
 export function taskContract(name: string, open: OpenStore): void {
   describe(`${name}: tasks that wait for a payment`, () => {
     const { store } = opened(open);
     const tasks = () => store().tasks;
 
-    it('belong to nobody until they are claimed, and then to the first claimant, as often as he asks', async () => {
+    it('have no holder until they are claimed, and then the first claimant, however often it claims', async () => {
       const task = randomUUID();
       assert.equal(await tasks().holder(task), undefined);
       for (const attempt of ['one', 'two', 'two']) {
@@ -28,7 +26,7 @@ export function taskContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('go to one of fifty who claim them at once', async () => {
+    it('go to one of fifty claimants at once', async () => {
       const task = randomUUID();
       const claimants = Array.from({ length: 50 }, (_, i) => `buyer-${i}`);
       const claims = await Promise.all(claimants.map((claimant) => tasks().claim(task, claimant, 'attempt', LONG_MS)));
@@ -71,7 +69,7 @@ export function taskContract(name: string, open: OpenStore): void {
       assert.equal(await tasks().holder(task), undefined, 'an end makes no claim');
     });
 
-    it('can be declined while no payment has them, and then are nobody else’s', async () => {
+    it('can be declined while no payment has them, and then cannot be claimed', async () => {
       const task = randomUUID();
       for (const _ of ['once', 'twice']) assert.equal(await tasks().decline(task, LONG_MS), true);
       assert.equal(await tasks().holder(task), DECLINED);

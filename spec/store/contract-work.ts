@@ -2,13 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type KeptAnswer, MAX_KEPT_BYTES, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { holder, keptAnswer, move, terms } from '../payments/ledger/samples.ts';
-import { done } from './contract-ledger.ts';
-import { clockPast, LEASE_MS, type OpenStore, opened } from './opened.ts';
+import { clockPast, done, LEASE_MS, type OpenStore, opened } from './opened.ts';
 
-/**
- * What the ledger owes who comes back: leases that are renewed, answers that are kept, the list of
- * what is due.
- */
+/** Renewed leases, kept answers, and the list of due work. */
 export function workContract(name: string, open: OpenStore): void {
   describe(`${name}: renewing a lease`, () => {
     const { store, reserved } = opened(open);
@@ -32,7 +28,7 @@ export function workContract(name: string, open: OpenStore): void {
       assert.partialDeepStrictEqual(await ledger.advance(command), { kind: 'done', record: { step: command.step } });
     });
 
-    it('is refused when it was given up, is over, is of somebody else or of no record, and changes nothing', async () => {
+    it('is refused when it was given up, is over, is of another attempt or of no record, and changes nothing', async () => {
       const { ledger } = store();
       const given = done(await ledger.note({ ...holder(await reserved()), leaseMs: 0 }));
       const over = done(await ledger.note({ ...holder(await reserved()), leaseMs: 1 }));

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { sealedStore } from '../../src/store/open.ts';
@@ -8,17 +6,15 @@ import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { storeContract } from './contract.ts';
 import { LIMITS } from './opened.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 let redis: TestRedis;
-const directory = mkdtempSync(join(tmpdir(), 'acg-store-'));
+const directory = temporaryDirectory();
 
 before(async () => {
   redis = await startRedis();
 });
-after(async () => {
-  await redis.stop();
-  rmSync(directory, { recursive: true, force: true });
-});
+after(() => redis.stop());
 
 storeContract('redis', (merchantId = 'shop') => openRedisStore({ url: redis.url, merchantId, limits: LIMITS }));
 storeContract('sqlite file', async (merchantId = 'shop') =>

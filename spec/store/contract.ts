@@ -12,7 +12,7 @@ import { taskContract } from './contract-tasks.ts';
 import { workContract } from './contract-work.ts';
 import { type OpenStore, opened } from './opened.ts';
 
-/** What every engine owes its callers: the same suite runs against each. */
+/** The contract of a store: the same suite runs against every engine. */
 export function storeContract(name: string, open: OpenStore): void {
   ledgerContract(name, open);
   workContract(name, open);

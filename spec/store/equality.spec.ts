@@ -12,7 +12,7 @@ import { type ThreeServers, threeServers } from './three.ts';
  */
 const SIDE_BY_SIDE = 200;
 const ROUNDS = 20;
-/** A failure is made smaller until then, milliseconds; what was found by then is told. */
+/** How long a failure is made smaller, milliseconds. */
 const LONGEST_MS = 90_000;
 /** Also on a machine that is too busy for all rounds in that time. */
 const LEAST_SEQUENCES = 500;

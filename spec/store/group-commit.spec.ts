@@ -1,24 +1,22 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import { StoreError } from '../../src/store/port/store.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { MAX_GROUP } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { event, terms } from '../payments/ledger/samples.ts';
+import { temporaryDirectory } from './temporary.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'acg-group-'));
+const directory = temporaryDirectory();
 let files = 0;
 
-after(() => rmSync(directory, { recursive: true, force: true }));
-
-/** A database with a table of the test's own, and what can be written to it. */
+/** A database with a table of the test's own. */
 function bed() {
   files += 1;
   const path = join(directory, `${files}.db`);
@@ -93,7 +91,7 @@ describe('a commit in SQLite', () => {
     const sockets = [1, 2, 3].map(() => connect(`${path}.sock`));
     while (accepted.length < sockets.length) await once(server, 'connection');
     const before = commits();
-    // All of them lie in the kernel before the server is asked to read the first.
+    // The kernel has all of them before the server reads the first.
     for (const socket of sockets) socket.write('go');
     const answers = await Promise.all(sockets.map(async (socket) => String((await once(socket, 'data'))[0])));
     assert.deepEqual(answers, ['x at 7', 'x at 7', 'x at 7']);
@@ -171,13 +169,13 @@ describe('a work in a shared commit', () => {
     database.close();
   });
 
-  it('is not answered as done when somebody else holds the file; all wait for it together', async () => {
+  it('is not answered as done when another process holds the file; all wait for it together', async () => {
     const { path, database, write, written } = bed();
     const other = new DatabaseSync(path);
     other.exec('BEGIN IMMEDIATE');
     const began = performance.now();
     const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => write('a')));
-    // One patience of half a second, not eight.
+    // One wait of half a second, not eight.
     assert.ok(performance.now() - began < 2_000);
     for (const outcome of outcomes) assert.ok(reason(outcome) instanceof StoreError);
     other.close();

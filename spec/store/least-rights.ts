@@ -3,18 +3,15 @@ import { readFileSync } from 'node:fs';
 
 const DOCUMENT = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
 
-/**
- * What the document tells operators to allow: nothing outside the hash tag of the merchant, no
- * command that a gateway does not send.
- */
+/** The rights of the document: only keys of the merchant, only commands that a gateway sends. */
 export function leastRights(merchantId: string): readonly string[] {
   return rightsIn('acl').map((right) => right.replace('MERCHANT', merchantId));
 }
 
-/** In a cluster the client asks who has which slot. */
+/** In a cluster the client asks for the nodes of the slots. */
 export const CLUSTER_RIGHTS: readonly string[] = rightsIn('acl-cluster');
 
-/** What a gateway can do without, and asks for all the same. */
+/** Rights that a gateway uses if it has them. */
 export const OPTIONAL_RIGHTS: readonly string[] = rightsIn('acl-optional');
 
 /** The rights of one block of the document. */

@@ -6,13 +6,10 @@ import { type RedisLine, startLine } from '../support/redis-proxy.ts';
 import { until } from '../support/redis-replicas.ts';
 import { REDIS_LIMITS, type RedisBed } from './redis-bed.ts';
 
-/** Another store of the bed's shop, over a line that can lose replies. */
+/** Another store of the bed's merchant, over a line that can lose replies. */
 export interface LossyStore {
   readonly store: Store;
-  /**
-   * Sends a command that arrives and whose reply does not; resolves when the store is connected
-   * again.
-   */
+  /** Sends a command and loses its reply; resolves when the store is connected again. */
   lost(send: () => Promise<unknown>): Promise<void>;
 }
 

@@ -18,7 +18,7 @@ const ENDS = [
   ...['commit', 'release'],
 ];
 
-/** `call` names one of few calls, so that names meet too. */
+/** `call` is one of few names, so that some are repeated. */
 interface Asked {
   readonly kind: 'reserve' | 'commit' | 'release';
   readonly call: number;

@@ -1,26 +1,22 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { race } from './racers.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 const MAIN = fileURLToPath(import.meta.resolve('./mandates-main.ts'));
 /** Claims of each of the two processes. */
 const EACH = 100;
-const directory = mkdtempSync(join(tmpdir(), 'acg-mandates-'));
+const directory = temporaryDirectory();
 
 let redis: TestRedis;
 before(async () => {
   redis = await startRedis();
 });
-after(async () => {
-  await redis.stop();
-  rmSync(directory, { recursive: true, force: true });
-});
+after(() => redis.stop());
 
 describe('two processes that claim at once', () => {
   for (const engine of ['redis', 'sqlite'] as const)

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { PaymentRecord, PaymentState } from '../../src/payments/ledger/ledger.ts';
 import { isFinal, TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
 import { receiptId } from '../../src/receipts/receipt.ts';
@@ -11,6 +9,7 @@ import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/schema.ts';
 import { holder, keptAnswer, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { checkoutClaim, nextOf } from './checkout-samples.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 const NOW = 1_800_000_000_000;
 const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
@@ -18,17 +17,12 @@ const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
 const STATES = (Object.keys(TRANSITIONS) as PaymentState[]).filter(
   (state) => state !== 'withdrawn' && state !== 'unresolved',
 );
-/**
- * What was released, by its digest: a step that changes afterwards would leave two kinds of files
- * behind.
- */
+/** Digests of released steps: a step that changes later would leave two kinds of files. */
 const RELEASED = ['165cbf827cef650b7e6a67115e4ae6e0bf2b783d898eca7b11f3f7a4294dfa10'];
 const RECEIPT = receiptId(NOW);
-const directory = mkdtempSync(join(tmpdir(), 'acg-migration-'));
+const directory = temporaryDirectory();
 
-after(() => rmSync(directory, { recursive: true, force: true }));
-
-/** A record as version 1 wrote it: nothing said when it was due, or how its end was known. */
+/** A record as version 1 wrote it: without `dueAt` and `evidence`. */
 function oldRecord(state: PaymentState) {
   const paid = !['reserved', 'settling', 'refused'].includes(state);
   return {

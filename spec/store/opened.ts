@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
-import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import type { Store, StoreLimits } from '../../src/store/port/store.ts';
+import type { Advanced, PaymentRecord, Reservation } from '../../src/payments/ledger/ledger.ts';
+import type { ReceiptPage } from '../../src/receipts/receipt.ts';
+import type { StoreLimits } from '../../src/store/port/settings.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { recordIn, terms } from '../payments/ledger/samples.ts';
 
 /** Small enough to be filled by a test. */
@@ -22,8 +24,7 @@ export function opened(open: OpenStore) {
   after(() => opening?.close());
   const store = (): Store => opening ?? assert.fail('not open');
   const reserved = async (): Promise<PaymentRecord> => {
-    const answer = await store().ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
-    return answer.kind === 'granted' ? answer.record : assert.fail(answer.kind);
+    return granted(await store().ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
   };
   return { store, reserved };
 }
@@ -37,4 +38,19 @@ export async function clockOf({ ledger }: Store): Promise<number> {
 /** Resolves when the store's own clock is past `time`, milliseconds. */
 export async function clockPast(store: () => Store, time: number): Promise<void> {
   while ((await clockOf(store())) <= time);
+}
+
+/** The record of a reservation that was granted. */
+export function granted(answer: Reservation): PaymentRecord {
+  return answer.kind === 'granted' ? answer.record : assert.fail(answer.kind);
+}
+
+/** The record after a write that was done. */
+export function done(answer: Advanced): PaymentRecord {
+  return answer.kind === 'done' ? answer.record : assert.fail(answer.kind);
+}
+
+/** The ids of a page of receipts. */
+export function idsIn({ receipts }: ReceiptPage): readonly string[] {
+  return receipts.map(({ id }) => id);
 }

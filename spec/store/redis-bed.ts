@@ -7,7 +7,7 @@ import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { terms } from '../payments/ledger/samples.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { LEASE_MS } from './opened.ts';
+import { granted, LEASE_MS } from './opened.ts';
 
 export const REDIS_LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 100 };
 
@@ -50,8 +50,7 @@ export function redisBed(): RedisBed {
       return ready().store;
     },
     async reserved(wanted = terms()) {
-      const answer = await ready().store.ledger.reserve({ terms: wanted, owner: randomUUID(), leaseMs: LEASE_MS });
-      return answer.kind === 'granted' ? answer.record : assert.fail(answer.kind);
+      return granted(await ready().store.ledger.reserve({ terms: wanted, owner: randomUUID(), leaseMs: LEASE_MS }));
     },
   };
 }

@@ -25,7 +25,7 @@ after(() => cluster.stop());
 const open = (merchantId: string = randomUUID()) =>
   openRedisStore({ cluster: { nodes: cluster.nodes }, merchantId, limits: LIMITS });
 
-// Each group of it is another merchant, so they lie on different nodes.
+// Each group is another merchant, so the groups use different nodes.
 storeContract('redis cluster', open);
 
 interface Member {
@@ -47,7 +47,7 @@ describe('a cluster', () => {
     return owners[0]?.member ?? assert.fail();
   }
 
-  /** The ports that the nodes tell of each other. */
+  /** The ports that the nodes name for each other. */
   async function namedPorts(): Promise<readonly number[]> {
     const tables = await Promise.all(members().map(({ admin }) => admin.call('CLUSTER', 'SLOTS')));
     return tables.flatMap((slots) => (slots as [number, number, [string, number]][]).map(([, , [, port]]) => port));
@@ -119,14 +119,13 @@ describe('a cluster', () => {
     const store = await openRedisStore({ cluster: { nodes }, merchantId, limits: LIMITS });
     t.after(() => store.close());
     const lost = line.loseReply();
-    // Without a number, so the store could not tell a second one.
+    // Without a number, so the store cannot recognise a repetition.
     await assert.rejects(store.feed.append([event('resource.requested', 'r')]), StoreError);
     await lost;
     await until(async () => (await store.check()).status === 'ok', 'the store does not reconnect');
     assert.equal((await store.feed.page({ limit: 10 })).events.length, 1);
     await admin.config('SET', 'cluster-announce-port', '0');
-    // The others hear of it with the next ping; until then they would send the next test to a line
-    // that is gone.
+    // The other nodes learn of it with the next ping; until then they redirect to the closed line.
     await until(async () => (await namedPorts()).every((named) => named !== line.port), 'the line is still named');
   });
 
@@ -143,7 +142,7 @@ describe('a cluster', () => {
     }
   });
 
-  it('needs the same rights as one server, and those to ask who has which slot', async (t) => {
+  it('needs the same rights as one server, and those to ask for the nodes of the slots', async (t) => {
     const merchantId = randomUUID();
     const rights = [...leastRights(merchantId), ...CLUSTER_RIGHTS];
     for (const { admin } of members()) await admin.call('ACL', 'SETUSER', 'gateway', 'on', '>secret', ...rights);

@@ -61,7 +61,7 @@ describe('the epoch of a register in Redis', () => {
     const start = await redisNow();
     const store = await open(t);
     const { born, openFrom } = await epoch();
-    // A second before: clocks differ a little, and other signers tell whole seconds.
+    // A second before: clocks differ a little, and other signers use whole seconds.
     assert.ok(born >= start - 1_000 && born <= (await redisNow()) - 1_000 && openFrom === 0, `${born} ${openFrom}`);
     for (const use of Object.values(WAYS)) {
       assert.equal(await use(store, old()), 'reserved');
@@ -109,7 +109,7 @@ describe('the epoch of a register in Redis', () => {
     });
   }
 
-  it('is that of a loss for whoever has seen it before, also when a gateway that started meanwhile began it anew', async (t) => {
+  it('is that of a loss for a gateway that has seen it before, also when another one began it anew meanwhile', async (t) => {
     const store = await open(t);
     await flush();
     const starting = await open(t);
@@ -155,7 +155,7 @@ describe('the epoch of a register in Redis', () => {
     const start = performance.now();
     await server.kill();
     await server.restart();
-    await until(async () => losses().length > 0, 'nobody noticed');
+    await until(async () => losses().length > 0, 'the loss is not logged');
     const age = (performance.now() - start) / 1_000;
     assert.equal(await WAYS.free(store, { ...used, age }), 'replayed');
     assert.equal(await WAYS.paid(store, old()), 'open_mandate_spent');

@@ -24,10 +24,7 @@ async function refusedPromptly(answer: Promise<unknown>): Promise<StoreError> {
   return error;
 }
 
-/**
- * There is no event for it: the store reconnects on its own, and `check` is how anybody learns of
- * that.
- */
+/** The store reconnects on its own, without an event: only `check` shows it. */
 async function recovered(one: Store): Promise<void> {
   for (const deadline = Date.now() + 60_000; (await one.check()).status !== 'ok'; await delay(20))
     assert.ok(Date.now() < deadline, 'did not recover');
@@ -113,7 +110,7 @@ describe('when Redis fails', () => {
     ['maxmemory-policy', 'allkeys-lru', /noeviction/],
     ['appendonly', 'no', /appendonly/],
   ] as const)
-    it(`a server with ${name} ${value} is degraded, and the log says so at the start`, async (t) => {
+    it(`a server with ${name} ${value} is degraded, and that is logged at the start`, async (t) => {
       const log: object[] = [];
       // What it costs that the file is written once a second is another line.
       const warn = (fields: object) => void ('weak' in fields && log.push(fields));

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import type { Advance, PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { event, holder, move, receipt, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { type LossyStore, lossyStore } from './lossy-store.ts';
-import { LEASE_MS } from './opened.ts';
+import { done, LEASE_MS } from './opened.ts';
 import { redisBed } from './redis-bed.ts';
 
 const TAG = '{acg:shop}:';
@@ -13,7 +13,7 @@ const ANSWER = { status: 200, headers: { 'content-type': 'text/plain' }, body: B
 const bed = redisBed();
 let over: LossyStore;
 
-/** Everything that a command may touch, as it lies there. */
+/** All data that a command may change. */
 async function everything(payId: string): Promise<unknown> {
   const { redis } = bed;
   return {
@@ -30,49 +30,46 @@ async function everything(payId: string): Promise<unknown> {
   };
 }
 
-/** Brings a record of the bed into a state. */
+/** A new record in this state. */
 async function inState(to: 'reserved' | 'settling' | 'settled'): Promise<PaymentRecord> {
   let record = await bed.reserved();
   const path = to === 'settled' ? (['settling', 'settled'] as const) : to === 'settling' ? (['settling'] as const) : [];
-  for (const state of path) {
-    const answer = await bed.store.ledger.advance(move(record, state));
-    record = answer.kind === 'done' ? answer.record : assert.fail(answer.kind);
-  }
+  for (const state of path) record = done(await bed.store.ledger.advance(move(record, state)));
   return record;
 }
 
 type Sent = (record: PaymentRecord) => () => Promise<unknown>;
+
+const advance =
+  (commandFor: (record: PaymentRecord) => Advance): Sent =>
+  (record) => {
+    const command = commandFor(record);
+    return () => over.store.ledger.advance(command);
+  };
 
 /** Each makes one command with its tokens, which is then sent twice. */
 const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' | 'settled', sent: Sent])[] = [
   [
     'a change of state with its events',
     'reserved',
-    (record) => {
-      const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
-      return () => over.store.ledger.advance(command);
-    },
+    advance((record) => move(record, 'settling', { events: [event('payment.verified', record.requestId)] })),
   ],
   [
     'a settlement with receipt, event and a kept answer',
     'settling',
-    (record) => {
-      const command = move(record, 'settled', {
+    advance((record) =>
+      move(record, 'settled', {
         facts: { transaction: TRANSACTION, evidence: 'logs' },
         receipt: receipt(record.receiptId, record.requestId),
         events: [event('payment.settled', record.requestId)],
         keeping: { answer: ANSWER, forMs: LEASE_MS },
-      });
-      return () => over.store.ledger.advance(command);
-    },
+      }),
+    ),
   ],
   [
     'a delivery that failed',
     'settled',
-    (record) => {
-      const command = move(record, 'undelivered', { facts: { reason: 'timeout' } });
-      return () => over.store.ledger.advance(command);
-    },
+    advance((record) => move(record, 'undelivered', { facts: { reason: 'timeout' } })),
   ],
   [
     'a note with facts, events and a kept answer',
@@ -126,13 +123,12 @@ describe('a command whose answer is lost, sent again', () => {
       const once = await everything(record.payId);
       const answer = await send();
       assert.deepEqual(await everything(record.payId), once);
-      // To its sender the repeated one is the one that was done.
       if (answer !== undefined && answer !== true)
         assert.match((answer as { readonly kind: string }).kind, /^(done|gone)$/);
       assert.notDeepEqual(once, before, 'the first one has to have arrived');
     });
 
-  it('gives a first reservation to who asked for it', async () => {
+  it('grants a first reservation to the same attempt', async () => {
     const wanted = { terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS };
     await over.lost(() => over.store.ledger.reserve(wanted));
     const again = await over.store.ledger.reserve(wanted);

@@ -7,7 +7,7 @@ import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { AT, claimOf, mandateText, useOf } from '../mandates/register/register-map.ts';
 import { holder, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import { lossyStore } from './lossy-store.ts';
-import { LEASE_MS } from './opened.ts';
+import { done, LEASE_MS } from './opened.ts';
 import { redisBed } from './redis-bed.ts';
 
 const AP2 = '{acg:shop}:ap2:';
@@ -16,10 +16,8 @@ const KEYS = ['once', 'open', 'open:ends', 'held', 'held:ends'].map((name) => AP
 const bed = redisBed();
 const reserved = (claim: MandateClaim): Promise<PaymentRecord> =>
   bed.reserved(terms(randomUUID(), { mandate: mandateText(claim) }));
-const settling = async (claim: MandateClaim): Promise<PaymentRecord> => {
-  const answer = await bed.store.ledger.advance(move(await reserved(claim), 'settling'));
-  return answer.kind === 'done' ? answer.record : assert.fail(answer.kind);
-};
+const settling = async (claim: MandateClaim): Promise<PaymentRecord> =>
+  done(await bed.store.ledger.advance(move(await reserved(claim), 'settling')));
 const monthly = (id: string) => [
   useOf(id, { units: '9007199254740991', budgetUnits: '9007199254740991', periodStart: AT - 60 }),
 ];

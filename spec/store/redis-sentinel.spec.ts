@@ -14,16 +14,16 @@ import { LEASE_MS, LIMITS } from './opened.ts';
  * The sentinels need about 2 s, the client at most one pause more; the rest is for a busy machine.
  */
 const GAP_LIMIT_MS = 15_000;
-/** The position of no ring: whoever follows from there is answered at once. */
+/** The position of no ring: a tail answers it at once. */
 const NEVER = 'evt_9999999999999999-0';
 /** How long payments run into a primary whose replicas are cut off before it dies, milliseconds. */
 const SPLIT_MS = 400;
-/** Settlements that are told as begun before that. */
+/** Settlements that are acknowledged as begun before that. */
 const ENOUGH = 5;
 
 let group: ReplicatedRedis;
 let sentinels: Sentinels;
-/** One waits for replicas, the other does not: what it loses is what waiting is for. */
+/** One waits for replicas; the other does not, and loses settlements: the positive control. */
 let stores: { readonly waiting: Store; readonly hasty: Store };
 /** Follows the events since before the first failover. */
 let tail: EventTail;
@@ -87,7 +87,7 @@ describe('a primary that sentinels watch', () => {
     await group?.stop();
   });
 
-  it('kill -9 while its replicas are behind: writes flow again by themselves, no settlement that was told as begun is lost', async (t) => {
+  it('kill -9 while its replicas are behind: writes go on by themselves, no acknowledged settlement is lost', async (t) => {
     const [waiting, hasty] = [begin(stores.waiting), begin(stores.hasty)];
     await until(async () => waiting.acknowledged.length >= ENOUGH, 'nothing is settled');
     group.cutOff();
@@ -107,7 +107,7 @@ describe('a primary that sentinels watch', () => {
     );
   });
 
-  it('who follows the events hears of those that the new primary gets', async () => {
+  it('a tail gets the events of the new primary', async () => {
     const { feed } = stores.hasty;
     await until(async () => (await stores.hasty.check()).status === 'ok', 'the store does not recover');
     await until(async () => (await tail.read(NEVER, 1)).standing === 'ahead', 'the tail does not recover');
@@ -126,12 +126,12 @@ describe('a primary that sentinels watch', () => {
     assert.equal((await ledger.note({ ...holder(record), leaseMs: 0 })).kind, 'done');
   });
 
-  it('a primary that hangs without closing a connection is left too', async (t) => {
+  it('a primary that hangs with open connections is left too', async (t) => {
     const port = await sentinels.primaryPort();
     const { server } = group.replicas.find((member) => member.port === port) ?? assert.fail('no new primary');
     process.kill(server.pid, 'SIGSTOP');
     const since = performance.now();
-    // The last server has no replica left, so only who does not wait for one goes on.
+    // The last server has no replica left, so only the store that does not wait goes on.
     const hasty = begin(stores.hasty);
     t.diagnostic(`writes flowed again after ${await gapOf(hasty, 0, since)} ms`);
     await hasty.stop();

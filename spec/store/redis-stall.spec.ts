@@ -4,10 +4,7 @@ import { move } from '../payments/ledger/samples.ts';
 import { standStill } from '../support/stand-still.ts';
 import { redisBed } from './redis-bed.ts';
 
-/**
- * Longer than a command, a look at the store and a wait of the tail beside it may take,
- * milliseconds.
- */
+/** Longer than a command or a health check may take, milliseconds. */
 const STALL_MS = 800;
 
 const bed = redisBed();

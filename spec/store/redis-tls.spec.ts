@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import type { RedisSettings } from '../../src/store/port/settings.ts';
@@ -14,11 +13,12 @@ import { until } from '../support/redis-replicas.ts';
 import { leastRights } from './least-rights.ts';
 import { LEASE_MS } from './opened.ts';
 import { REDIS_LIMITS } from './redis-bed.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 const PASSWORD = 'correct-horse-battery';
 const authority = createAuthority('a private authority');
 const stranger = createAuthority('another one');
-const directory = mkdtempSync(join(tmpdir(), 'acg-tls-'));
+const directory = temporaryDirectory();
 
 let server: TestRedis;
 let port: number;
@@ -41,15 +41,12 @@ before(async () => {
     ],
   });
 });
-after(async () => {
-  await server?.stop();
-  rmSync(directory, { recursive: true, force: true });
-});
+after(() => server?.stop());
 
 const LOGIN = { username: 'gateway', password: PASSWORD };
 const TRUST = { ca: authority.certificate };
 
-/** A store and what it told the log, every property of every error included. */
+/** A store and its log, with every property of every error. */
 async function opened(t: TestContext, settings: RedisSettings) {
   const log: string[] = [];
   const line = (fields: object, message: string) => {
@@ -100,7 +97,7 @@ describe('Redis over TLS, as a user with the least rights', () => {
     tail.close();
     assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);
     assert.deepEqual(await store.check(), { status: 'ok' });
-    // That CONFIG GET is none of the least rights is told; nothing else is.
+    // Only that CONFIG GET is not among the least rights is logged.
     const other = log.filter((line) => !line.includes('CONFIG GET is not allowed'));
     assert.deepEqual(other, []);
   });
@@ -115,53 +112,43 @@ describe('Redis over TLS, as a user with the least rights', () => {
     assert.deepEqual(await (await opened(t, settings)).store.check(), { status: 'ok' });
   });
 
-  const url = () => `rediss://127.0.0.1:${port}`;
-  const refused: readonly (readonly [name: string, settings: () => RedisSettings, told: RegExp])[] = [
+  const tlsServer = (more: Partial<RedisSettings> = {}) => ({ url: `rediss://127.0.0.1:${port}`, tls: TRUST, ...more });
+  const nodes = () => [{ host: '127.0.0.1', port }];
+  const wrong = `${PASSWORD}-not`;
+  const refused: readonly (readonly [name: string, settings: () => RedisSettings, cause: RegExp])[] = [
     [
       'an authority that did not sign the certificate',
-      () => ({ url: url(), ...LOGIN, tls: { ca: stranger.certificate } }),
+      () => tlsServer({ ...LOGIN, tls: { ca: stranger.certificate } }),
       /certificate/,
     ],
-    ['no authority named', () => ({ url: url(), ...LOGIN }), /certificate/],
+    ['no authority named', () => ({ url: tlsServer().url, ...LOGIN }), /certificate/],
     [
       'another name than that of the certificate',
-      () => ({ url: url(), ...LOGIN, tls: { ...TRUST, servername: 'redis.example' } }),
+      () => tlsServer({ ...LOGIN, tls: { ...TRUST, servername: 'redis.example' } }),
       /altnames/,
     ],
     ['plain text on a TLS port', () => ({ url: `redis://127.0.0.1:${port}`, ...LOGIN }), /storage\.redis\.tls/],
     [
       'TLS on a plain port',
-      () => ({ url: `rediss://127.0.0.1:${plainPort}`, ...LOGIN, tls: TRUST }),
+      () => ({ ...tlsServer(LOGIN), url: `rediss://127.0.0.1:${plainPort}` }),
       /may not speak TLS/,
     ],
-    [
-      'TLS to a port where nobody listens',
-      () => ({ url: 'rediss://127.0.0.1:1', ...LOGIN, tls: TRUST }),
-      /ECONNREFUSED/,
-    ],
-    [
-      'a wrong password',
-      () => ({ url: url(), username: 'gateway', password: `${PASSWORD}-not`, tls: TRUST }),
-      /WRONGPASS/,
-    ],
+    ['TLS to a closed port', () => ({ ...tlsServer(LOGIN), url: 'rediss://127.0.0.1:1' }), /ECONNREFUSED/],
+    ['a wrong password', () => tlsServer({ username: 'gateway', password: wrong }), /WRONGPASS/],
     [
       'a wrong password in the URL',
-      () => ({ url: `rediss://gateway:${PASSWORD}-not@127.0.0.1:${port}`, tls: TRUST }),
+      () => ({ ...tlsServer(), url: `rediss://gateway:${wrong}@127.0.0.1:${port}` }),
       /WRONGPASS/,
     ],
-    ['no password', () => ({ url: url(), tls: TRUST }), /NOAUTH/],
-    [
-      'a cluster that is none',
-      () => ({ cluster: { nodes: [{ host: '127.0.0.1', port }] }, ...LOGIN, tls: TRUST }),
-      /./,
-    ],
+    ['no password', () => tlsServer(), /NOAUTH/],
+    ['a cluster that is none', () => ({ cluster: { nodes: nodes() }, ...LOGIN, tls: TRUST }), /./],
     [
       'sentinels that are none',
-      () => ({ sentinel: { name: 'shop', nodes: [{ host: '127.0.0.1', port }], ...LOGIN }, ...LOGIN, tls: TRUST }),
+      () => ({ sentinel: { name: 'shop', nodes: nodes(), ...LOGIN }, ...LOGIN, tls: TRUST }),
       /./,
     ],
   ];
-  for (const [name, settings, told] of refused)
+  for (const [name, settings, reason] of refused)
     it(`${name}: unreachable, with one clear line and no password`, async (t) => {
       const { store, log } = await opened(t, settings());
       const health = await store.check();
@@ -171,8 +158,8 @@ describe('Redis over TLS, as a user with the least rights', () => {
         (thrown: unknown) => thrown,
       );
       assert.ok(error instanceof StoreError);
-      await until(async () => log.length > 0, 'the log says nothing');
-      assert.match(log[0] ?? '', told);
+      await until(async () => log.length > 0, 'nothing is logged');
+      assert.match(log[0] ?? '', reason);
       assert.match(log[0] ?? '', /^redis is not reachable/);
       const { cause } = error;
       assert.ok(cause instanceof Error);

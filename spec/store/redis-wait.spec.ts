@@ -8,7 +8,7 @@ import { claimOf } from '../mandates/register/register-map.ts';
 import { event, holder, move, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
 import { checkoutClaim, holdOf, nextOf } from './checkout-samples.ts';
-import { LEASE_MS, LIMITS } from './opened.ts';
+import { done, granted, LEASE_MS, LIMITS } from './opened.ts';
 
 let group: ReplicatedRedis;
 let store: Store;
@@ -24,7 +24,7 @@ const open = (replicas = 2, log: string[] = []): Promise<Store> => {
   });
 };
 
-/** A store of one test, closed whatever becomes of it. */
+/** A store of one test. */
 async function own(t: TestContext, replicas?: number, log?: string[]): Promise<Store> {
   const opened = await open(replicas, log);
   t.after(() => opened.close());
@@ -32,13 +32,11 @@ async function own(t: TestContext, replicas?: number, log?: string[]): Promise<S
 }
 
 async function reserved(one: Store = store): Promise<PaymentRecord> {
-  const answer = await one.ledger.reserve({ terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS });
-  return answer.kind === 'granted' ? answer.record : assert.fail(answer.kind);
+  return granted(await one.ledger.reserve({ terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS }));
 }
 
 async function settling(): Promise<PaymentRecord> {
-  const answer = await store.ledger.advance(move(await reserved(), 'settling'));
-  return answer.kind === 'done' ? answer.record : assert.fail(answer.kind);
+  return done(await store.ledger.advance(move(await reserved(), 'settling')));
 }
 
 async function whileCutOff<T>(work: () => Promise<T>): Promise<T> {
@@ -60,13 +58,12 @@ describe('a primary with two replicas', () => {
     await group?.stop();
   });
 
-  it('a settlement is on a replica when it is told as begun, and as done', async () => {
+  it('a settlement is on a replica when the store answers that it is begun, and that it is done', async () => {
     const begun = await settling();
     const held = async () =>
       Promise.all(group.replicas.map(({ admin }) => admin.hget(`{acg:shop}:pay:${begun.payId}`, 'state')));
     assert.ok((await held()).includes('settling'));
-    const done = move(begun, 'settled', { facts: { transaction: TRANSACTION, evidence: 'logs' } });
-    assert.equal((await store.ledger.advance(done)).kind, 'done');
+    done(await store.ledger.advance(move(begun, 'settled', { facts: { transaction: TRANSACTION, evidence: 'logs' } })));
     assert.ok((await held()).includes('settled'));
   });
 
@@ -75,8 +72,7 @@ describe('a primary with two replicas', () => {
     const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
     await whileCutOff(async () => {
       await assert.rejects(store.ledger.advance(command), StoreError);
-      // The same step again changes nothing, and has to wait all the same; also over a connection
-      // that has written nothing yet.
+      // The same step again changes nothing and waits too, also on a connection without a write.
       await assert.rejects(store.ledger.advance(command), StoreError);
       const fresh = await own(t);
       await assert.rejects(fresh.ledger.advance(command), StoreError);
@@ -85,7 +81,7 @@ describe('a primary with two replicas', () => {
     assert.equal((await store.feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
   });
 
-  it('and is not taken over by one who could then send it', async () => {
+  it('and no attempt takes it over, which could then send it', async () => {
     const [begun, waiting] = [await settling(), await reserved()];
     for (const record of [begun, waiting]) await store.ledger.note({ ...holder(record), leaseMs: 0 });
     const again = (record: PaymentRecord) => ({ terms: record, owner: randomUUID(), leaseMs: LEASE_MS });
@@ -93,7 +89,7 @@ describe('a primary with two replicas', () => {
     await whileCutOff(async () => {
       await assert.rejects(store.ledger.reserve(taking), StoreError);
       await assert.rejects(store.ledger.reserve(taking), StoreError);
-      // Nothing was sent for this one, and nothing will be before it is `settling`.
+      // Nothing is sent for this one before it is `settling`.
       assert.equal((await store.ledger.reserve(again(waiting))).kind, 'granted');
     });
     assert.partialDeepStrictEqual(await store.ledger.reserve(taking), { kind: 'granted', record: { fence: 2 } });
@@ -116,7 +112,7 @@ describe('a primary with two replicas', () => {
     });
   });
 
-  it('with one replica configured nothing waits: its loss would stop the sales', async (t) => {
+  it('with one replica configured nothing waits: its loss would stop all payments', async (t) => {
     const one = await own(t, 1);
     await whileCutOff(async () => {
       assert.equal((await one.ledger.advance(move(await reserved(one), 'settling'))).kind, 'done');
@@ -127,8 +123,7 @@ describe('a primary with two replicas', () => {
     const [call, claim] = [randomUUID(), claimOf()];
     await whileCutOff(async () => {
       await assert.rejects(store.mandates.reserve(call, claim), StoreError);
-      // It stands there already, and has to wait all the same; also over a connection that has
-      // written nothing yet.
+      // It is written already and waits too, also on a connection without a write.
       await assert.rejects(store.mandates.reserve(call, claim), StoreError);
       const fresh = await own(t);
       await assert.rejects(fresh.mandates.reserve(call, claim), StoreError);
@@ -165,7 +160,7 @@ describe('a primary with two replicas', () => {
     assert.equal(await store.checkouts.ownership(owning), 'own');
   });
 
-  it('a primary that has forgotten the scripts is taught them, and the write still waits', async () => {
+  it('a primary without the scripts gets them, and the write still waits', async () => {
     const record = await reserved();
     await group.primary.admin.script('FLUSH');
     const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
@@ -178,7 +173,7 @@ describe('a primary with two replicas', () => {
     });
   });
 
-  it('fewer replicas than configured are degraded, and told once at the start', async (t) => {
+  it('fewer replicas than configured are degraded, and logged once at the start', async (t) => {
     const log: string[] = [];
     const three = await own(t, 3, log);
     assert.partialDeepStrictEqual(await three.check(), { status: 'degraded', cause: '2 of 3 replicas are online' });

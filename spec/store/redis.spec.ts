@@ -12,7 +12,7 @@ import { AT, claimOf, useOf } from '../mandates/register/register-map.ts';
 import { event, holder, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
 import { leastRights, OPTIONAL_RIGHTS } from './least-rights.ts';
-import { LEASE_MS } from './opened.ts';
+import { done, LEASE_MS } from './opened.ts';
 import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
 
 const HOUR_MS = 3_600_000;
@@ -59,9 +59,8 @@ describe('what lies in Redis', () => {
       assert.deepEqual([now.dueAt, await score()], [wanted(now), wanted(now)]);
     };
     await due((now) => now.leaseUntil);
-    const settling = await ledger.advance(move(record, 'settling', { leaseMs: 5_000, againMs: 300 }));
+    const held = done(await ledger.advance(move(record, 'settling', { leaseMs: 5_000, againMs: 300 })));
     await due((now) => now.leaseUntil + 300);
-    const held = settling.kind === 'done' ? settling.record : assert.fail(settling.kind);
     assert.equal(await ledger.renew(held, 7_000), true);
     await due((now) => now.leaseUntil);
     assert.notEqual((await ledger.read(record.payId))?.leaseUntil, held.leaseUntil);
@@ -71,14 +70,14 @@ describe('what lies in Redis', () => {
     await due(() => 0);
   });
 
-  it('a record that time took away leaves the work list when somebody asks for it', async () => {
+  it('an expired record leaves the work list with the next command', async () => {
     const record = await bed.reserved();
     await bed.redis.del(`${TAG}pay:${record.payId}`);
     assert.deepEqual(await bed.store.ledger.advance(move(record, 'settling')), { kind: 'lost' });
     assert.equal(await bed.redis.zscore(`${TAG}open`, record.payId), null);
   });
 
-  it('work whose record time took away leaves the list when it is met, and hides no other', async () => {
+  it('an expired record leaves the work list when it is due, and hides no other', async () => {
     const [gone, damaged, due] = [await bed.reserved(), await bed.reserved(), await bed.reserved()];
     for (const record of [gone, damaged, due]) await bed.store.ledger.note({ ...holder(record), leaseMs: 0 });
     await bed.redis.del(`${TAG}pay:${gone.payId}`);
@@ -121,7 +120,7 @@ describe('what lies in Redis', () => {
     assert.notEqual(await bed.redis.zscore(`${TAG}open`, 'overdue'), null);
   });
 
-  it('leases are measured by the clock of Redis, whatever the clock of the pod says', async (t) => {
+  it('leases are measured by the clock of Redis, whatever the clock of the pod shows', async (t) => {
     t.mock.method(Date, 'now', () => 0);
     const record = await bed.reserved(terms(randomUUID(), { validBefore: 2_000_000_000 }));
     const [seconds] = await bed.redis.time();
@@ -165,10 +164,7 @@ describe('the rights of the gateway in Redis', () => {
       limits: { ...REDIS_LIMITS, receiptsMaxLength: 1, receiptsMaxAgeMs: HOUR_MS },
     });
     const { ledger, feed, receipts, tasks, mandates, secrets } = own;
-    const take = async () => {
-      const answer = await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS });
-      return recordIn(answer);
-    };
+    const take = async () => recordIn(await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
     const first = await take();
     assert.deepEqual(await ledger.discard(holder(first), []), { kind: 'gone' });
     for (const record of [await take(), await take()]) {
@@ -204,14 +200,14 @@ describe('the rights of the gateway in Redis', () => {
     await guarded.stop();
   });
 
-  for (const [args, rights, said] of [
+  for (const [args, rights, warning] of [
     [['--appendfsync', 'everysec'], OPTIONAL_RIGHTS, /^appendfsync everysec: a power cut forgets .* the last second/],
     [['--appendfsync', 'no'], OPTIONAL_RIGHTS, /^appendfsync no: a power cut forgets .* half a minute/],
     [['--appendfsync', 'everysec'], [], /^appendfsync cannot be read \(CONFIG GET is not allowed\)/],
     [['--appendfsync', 'always'], OPTIONAL_RIGHTS, undefined],
     [['--appendonly', 'no'], OPTIONAL_RIGHTS, undefined],
   ] as const)
-    it(`${args.join(' ')}${rights.length === 0 ? ' that CONFIG GET does not tell' : ''}: the log says ${said ?? 'nothing of it'}`, async (t) => {
+    it(`${args.join(' ')}${rights.length === 0 ? ' that CONFIG GET does not show' : ''}: the log has ${warning ?? 'no line'}`, async (t) => {
       const server = await startRedis({
         args: [...args, '--user', 'default', 'on', 'nopass', ...leastRights('shop'), ...rights],
       });
@@ -219,9 +215,9 @@ describe('the rights of the gateway in Redis', () => {
       const redis = new Redis({ path: server.socketPath, enableReadyCheck: false });
       t.after(() => redis.disconnect());
       const found = await costs(redis, redisKeys('shop'));
-      assert.equal(found.length, said === undefined ? 0 : 1);
-      if (said === undefined) return;
-      assert.match(found[0] ?? '', said);
+      assert.equal(found.length, warning === undefined ? 0 : 1);
+      if (warning === undefined) return;
+      assert.match(found[0] ?? '', warning);
       const lines: string[] = [];
       const warn = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`);
       const log = { info: () => undefined, warn };
@@ -232,7 +228,7 @@ describe('the rights of the gateway in Redis', () => {
       assert.deepEqual(await store.check(), { status: 'ok' });
     });
 
-  it('a server that does not tell how it is set up is not called weak for that', async (t) => {
+  it('a server that does not show its settings is not called weak for that', async (t) => {
     const secretive = await startRedis({
       args: ['--appendonly', 'no', '--user', 'default', 'on', 'nopass', ...leastRights('shop'), '-info'],
     });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, beforeEach, describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
@@ -11,10 +10,11 @@ import { MIGRATIONS } from '../../src/store/sqlite/schema.ts';
 import { claimOf, useOf } from '../mandates/register/register-map.ts';
 import { event } from '../payments/ledger/samples.ts';
 import { refused, reserveWith } from './contract-mandates.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 const NOW = 1_800_000_000_000;
 const LIMITS = { eventsMaxLength: 10, receiptsMaxLength: 10 };
-const directory = mkdtempSync(join(tmpdir(), 'acg-epoch-'));
+const directory = temporaryDirectory();
 let files = 0;
 let path: string;
 
@@ -22,7 +22,6 @@ beforeEach(() => {
   files += 1;
   path = join(directory, `${files}.db`);
 });
-after(() => rmSync(directory, { recursive: true, force: true }));
 
 const open = (now = NOW): Store => openSqliteStore({ path, limits: LIMITS, now: () => now });
 const used = async ({ ledger }: Store, claim: MandateClaim) => refused(await reserveWith(ledger, claim));
@@ -92,7 +91,7 @@ describe('the epoch of a register in SQLite', () => {
       await store.close();
     });
 
-  it('begins with the release in a file of the last one that nobody used', async () => {
+  it('begins with the release in an unused file of the last one', async () => {
     releasedFile('');
     const store = open();
     assert.equal(await used(store, aged(3_600)), 'replayed');

@@ -1,30 +1,27 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { EventType } from '../../src/events/event.ts';
+import type { EventQuery, EventType } from '../../src/events/event.ts';
 import { readStoredMandate } from '../../src/mandates/stored-mandate.ts';
-import type { Receipt } from '../../src/receipts/receipt.ts';
+import type { Receipt, ReceiptQuery } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { leash } from '../support/leash.ts';
-import { CARRIED, type Stage, WAY } from './sales.ts';
+import { CARRIED, type Stage, WAY } from './purchases.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 const KILLS = 12;
 const CALLERS = 16;
 /** Acknowledged writes that a life may see before it is killed, at most. */
 const LONGEST_LIFE = 400;
 const LIMITS = { eventsMaxLength: 1_000_000, receiptsMaxLength: 1_000_000 };
-const SALES = fileURLToPath(import.meta.resolve('./sales-main.ts'));
-const directory = mkdtempSync(join(tmpdir(), 'acg-kill-'));
-
-after(() => rmSync(directory, { recursive: true, force: true }));
+const PURCHASES = fileURLToPath(import.meta.resolve('./purchases-main.ts'));
+const directory = temporaryDirectory();
 
 describe('the embedded store under kill -9', () => {
   it(`keeps all it acknowledged, and nothing by halves, over ${KILLS} lives of one file`, async () => {
@@ -36,18 +33,17 @@ describe('the embedded store under kill -9', () => {
       await check(store, path, acknowledged);
       await store.close();
     }
-    // What was cut off between two states is the point of it all.
+    // The kills hit payments in every state.
     const reached = new Set(acknowledged.values());
     assert.deepEqual(reached, new Set(WAY));
   });
 });
 
-/**
- * Kills a process that sells, after `lines` acknowledged writes. What it had printed by then is
- * read to the end.
- */
+/** Kills a process that pays after `lines` acknowledged writes; reads its output to the end. */
 async function liveAndDie(path: string, life: string, lines: number, acknowledged: Map<string, Stage>): Promise<void> {
-  const child = spawn(process.execPath, [SALES, path, life, `${CALLERS}`], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [PURCHASES, path, life, `${CALLERS}`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   leash(child);
   const ending = new Promise<NodeJS.Signals | null>((resolve) =>
     child.once('exit', (_code, signal) => resolve(signal)),
@@ -100,8 +96,7 @@ async function check(store: Store, path: string, acknowledged: ReadonlyMap<strin
     if (receipt === undefined) assert.equal(found, undefined);
     else assert.partialDeepStrictEqual(found, { id: record.receiptId, ...receipt });
   }
-  // What is spent and pending of the mandate that all were made under is its payments, each in its
-  // own state.
+  // The spent and pending units of the shared mandate are those of the payments.
   const paid = stages.filter((stage) => WAY.indexOf(stage) >= WAY.indexOf('settled')).length;
   const { spent, pending, uses, puses } = JSON.parse(String(state));
   const open = stages.length - paid;
@@ -111,16 +106,16 @@ async function check(store: Store, path: string, acknowledged: ReadonlyMap<strin
 /** All events by request, oldest first, and all receipts. */
 async function trails({ feed, receipts }: Store) {
   const events = new Map<string, EventType[]>();
-  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
-    const page = await feed.page({ limit: 500, ...(cursor === undefined ? {} : { cursor }) });
-    for (const { requestId, type } of page.events) events.set(requestId, [type, ...(events.get(requestId) ?? [])]);
-    cursor = page.nextCursor;
-  }
   const found = new Map<string, Receipt>();
-  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
-    const page = await receipts.page({ limit: 500, ...(cursor === undefined ? {} : { cursor }) });
+  for (let query: EventQuery | undefined = { limit: 500 }; query !== undefined; ) {
+    const page = await feed.page(query);
+    for (const { requestId, type } of page.events) events.set(requestId, [type, ...(events.get(requestId) ?? [])]);
+    query = page.nextCursor === undefined ? undefined : { limit: 500, cursor: page.nextCursor };
+  }
+  for (let query: ReceiptQuery | undefined = { limit: 500 }; query !== undefined; ) {
+    const page = await receipts.page(query);
     for (const receipt of page.receipts) found.set(receipt.requestId, receipt);
-    cursor = page.nextCursor;
+    query = page.nextCursor === undefined ? undefined : { limit: 500, cursor: page.nextCursor };
   }
   return { events, receipts: found };
 }

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { receiptId } from '../../src/receipts/receipt.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { MIGRATIONS } from '../../src/store/sqlite/schema.ts';
 import { receipt } from '../payments/ledger/samples.ts';
+import { idsIn } from './opened.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 100 };
 /** The schema before receipts stood on lists. */
 const BEFORE_LISTS = MIGRATIONS.findIndex((step) => step.includes('receipts_delivered'));
 const DAY_MS = 86_400_000;
 const NOW = 1_800_000_000_000;
-const directory = mkdtempSync(join(tmpdir(), 'acg-sqlite-receipts-'));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryDirectory();
 
 /** A file as an earlier release left it, with these receipts. */
 function oldFile(name: string, receipts: readonly (readonly [id: string, json: string])[]): string {
@@ -32,7 +32,7 @@ function oldFile(name: string, receipts: readonly (readonly [id: string, json: s
 }
 
 describe('the book of receipts in SQLite', () => {
-  it('puts what an earlier release wrote on its lists, what cannot be read on that of the owed', async () => {
+  it('puts receipts of an earlier release on their lists, and damaged ones on that of the owed', async () => {
     const [owed, done, damaged] = [receiptId(3_000), receiptId(2_000), receiptId(1_000)];
     const path = oldFile('lists.db', [
       [owed, JSON.stringify(receipt(owed, 'old'))],
@@ -40,8 +40,7 @@ describe('the book of receipts in SQLite', () => {
       [damaged, 'no JSON'],
     ]);
     const store = openSqliteStore({ path, limits: LIMITS });
-    const found = async (query: object) =>
-      (await store.receipts.page({ limit: 5, ...query })).receipts.map(({ id }) => id);
+    const found = async (query: object) => idsIn(await store.receipts.page({ limit: 5, ...query }));
     assert.deepEqual(await found({ delivered: false }), [owed]);
     assert.deepEqual(await found({ requestId: 'old' }), [owed, done]);
     assert.deepEqual(await found({}), [owed, done]);
@@ -49,7 +48,7 @@ describe('the book of receipts in SQLite', () => {
     await store.close();
   });
 
-  it('answers each filter from an index, without sorting and without a look at the rest', async () => {
+  it('answers each filter from an index alone, without sorting', async () => {
     const path = join(directory, 'plans.db');
     const store = openSqliteStore({ path, limits: LIMITS });
     await store.close();
@@ -85,10 +84,7 @@ describe('the book of receipts in SQLite', () => {
     await store.receipts.write([receipt(owed, 'aged')]);
     assert.equal(await store.tidy(), false);
     const page = await store.receipts.page({ limit: 5 });
-    assert.deepEqual(
-      page.receipts.map(({ id }) => id),
-      [recent, owed],
-    );
+    assert.deepEqual(idsIn(page), [recent, owed]);
     assert.deepEqual(store.receipts.trimmed(), { length: 0, age: 1 });
     await store.close();
   });

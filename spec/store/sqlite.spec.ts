@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import { RECORD_RETENTION_MS } from '../../src/payments/ledger/transitions.ts';
 import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { event, holder, keptAnswer, move, receipt, recordIn, sha256, terms } from '../payments/ledger/samples.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 const LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 100 };
 const NOW = 1_800_000_000_000;
-const directory = mkdtempSync(join(tmpdir(), 'acg-sqlite-'));
+const directory = temporaryDirectory();
 let files = 0;
-
-after(() => rmSync(directory, { recursive: true, force: true }));
 
 function file(): string {
   files += 1;
@@ -140,7 +138,7 @@ describe('the embedded store', () => {
     await store.close();
   });
 
-  it('is unwritable while somebody else holds the file, and callers get a StoreError', async () => {
+  it('is unwritable while another process holds the file, and callers get a StoreError', async () => {
     const path = file();
     const store = open(path);
     const other = new DatabaseSync(path);

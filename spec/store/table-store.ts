@@ -16,8 +16,7 @@ import {
   reserve,
 } from '../../src/payments/ledger/table.ts';
 import { DECLINED, type TaskClaims } from '../../src/payments/settlement/task-claims.ts';
-import { listsOf, type ReceiptList } from '../../src/receipts/lists.ts';
-import type { Receipt } from '../../src/receipts/receipt.ts';
+import { listsOf, type Receipt, type ReceiptList } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { tableClaims } from '../checkouts/table-claims.ts';
 import { mapRegister, mapRows } from '../mandates/register/register-map.ts';

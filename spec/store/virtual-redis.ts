@@ -7,8 +7,8 @@ const CLOCK = "redis.call('TIME')";
 const [SECONDS, MICROSECONDS] = ['virtual:s', 'virtual:us'];
 
 /**
- * A Redis whose scripts read the time from keys, so that it is what a test says, to the
- * millisecond. Keys still expire in real time.
+ * A Redis whose scripts read the time from keys, which a test sets, to the millisecond. Keys still
+ * expire in real time.
  */
 export interface VirtualRedis {
   readonly client: RedisClient;

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { after, before } from 'node:test';
 import { eventually } from '../support/books.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { scrape } from './scrape.ts';
 
-/** What the line of a request says of a call. */
-export interface Line {
+/** The log line of a call. */
+interface Line {
   readonly requestId: string;
   readonly level: number;
   readonly channel?: string;
@@ -13,51 +14,45 @@ export interface Line {
   readonly traceId?: string;
 }
 
-/** What they buy. */
+/** A paid resource, and its input. */
 export const TOOL = 'market_report';
 export const INPUT = { city: 'Berlin' };
 
-/** A shop on every front, calls to it whose request ids are known, and what it says of them. */
-export interface WatchedShop {
-  readonly seller: Seller;
-  /** Over HTTP; with a proof it carries a key too. */
-  invoke(id: string, resource: string, input: object, proof?: string): Promise<Response>;
-  /** A message to any path. */
-  post(path: string, id: string, body: string): Promise<Response>;
-  proof(): Promise<string>;
-  /** The log line of a request, as soon as it is there. */
-  lineOf(requestId: string): Promise<Line>;
-  /** The value of `acg_calls_total` for these labels. */
-  countOf(resource: string, channel: string, outcome: string): Promise<number>;
-}
-
-export async function openWatchedShop(): Promise<WatchedShop> {
-  const seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
-  const { shop } = seller;
+/** A gateway with all adapters for the tests of a suite, and calls whose request ids are known. */
+export function watchedGateway() {
+  let seller: Seller;
+  before(async () => {
+    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
+  });
+  after(() => seller.close());
   return {
-    seller,
-    invoke: (id, resource, input, proof) =>
-      shop.invoke(resource, input, {
+    seller: () => seller,
+    /** Over HTTP; with a proof it carries a key too. */
+    invoke: (id: string, resource: string, input: object, proof?: string): Promise<Response> =>
+      seller.shop.invoke(resource, input, {
         'x-request-id': id,
         ...(proof === undefined ? {} : { 'payment-signature': proof, 'idempotency-key': 'a-key-of-the-buyer' }),
       }),
-    post: (path, id, body) =>
-      fetch(`${shop.url}${path}`, {
+    /** A message to any path. */
+    post: (path: string, id: string, body: string): Promise<Response> =>
+      fetch(`${seller.shop.url}${path}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'x-request-id': id },
         body,
       }),
-    proof: () => seller.proof(TOOL, INPUT),
-    lineOf: (id) =>
+    proof: (): Promise<string> => seller.proof(TOOL, INPUT),
+    /** The log line of a request, as soon as it is there. */
+    lineOf: (id: string): Promise<Line> =>
       eventually(
         async () =>
-          shop.logLines
+          seller.shop.logLines
             .map((line) => JSON.parse(line) as Line & { readonly path?: string })
             .find((line) => line.requestId === id && line.path !== undefined),
         `the line of ${id}`,
       ),
-    countOf: async (resource, channel, outcome) =>
-      (await scrape(shop.managementUrl)).get(
+    /** The value of `acg_calls_total` for these labels. */
+    countOf: async (resource: string, channel: string, outcome: string): Promise<number> =>
+      (await scrape(seller.shop.managementUrl)).get(
         `acg_calls_total{resource="${resource}",channel="${channel}",outcome="${outcome}"}`,
       ) ?? 0,
   };

@@ -18,7 +18,7 @@ describe('/metrics', () => {
   after(() => seller.close());
 
   it('counts what was paid and not delivered, and shows it as open', async () => {
-    // The first to ask: open payments are counted once in five seconds.
+    // The first scrape: open payments are counted once in five seconds.
     const input = { failures: 1 };
     const proof = await seller.proof('flaky_post', input);
     const send = (): Promise<Response> => seller.shop.invoke('flaky_post', input, { 'payment-signature': proof });
@@ -45,7 +45,7 @@ describe('/metrics', () => {
     assert.equal(await unitsOf('market_report'), Number((await seller.income()) - income));
   });
 
-  it('does not count a buyer who hangs up against the merchant who answered', async () => {
+  it('does not count a buyer that hangs up against the backend that answered', async () => {
     const before = undelivered(await scrape(seller.shop.managementUrl));
     const { shop, merchant } = seller;
     const headers = { 'content-type': 'application/json', 'payment-signature': await seller.proof('held') };
@@ -68,7 +68,7 @@ describe('/metrics', () => {
     assert.deepEqual(counted, { ...before, client_gone: (before['client_gone'] ?? 0) + 1 });
   });
 
-  it('answers on the management listener in the text format of Prometheus, for nobody to keep', async () => {
+  it('answers on the management listener in the text format of Prometheus, with no-store', async () => {
     const answer = await fetch(`${seller.shop.managementUrl}/metrics`);
     assert.equal(answer.status, 200);
     assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
@@ -77,7 +77,7 @@ describe('/metrics', () => {
     for (const line of lines)
       assert.match(line, /^(# (HELP|TYPE) [a-z_0-9]+ .+|[a-z_0-9]+(\{([a-z_]+="[^"]*",?)+\})? [-+.e0-9a-zA-Z]+)$/);
     const named = lines.filter((line) => line.startsWith('# TYPE')).map((line) => line.split(' ')[2]);
-    assert.equal(new Set(named).size, named.length, 'no metric is told twice');
+    assert.equal(new Set(named).size, named.length, 'no metric is shown twice');
   });
 
   it('takes GET and HEAD and nothing else', async () => {
@@ -88,14 +88,14 @@ describe('/metrics', () => {
     assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
   });
 
-  it('does not drain for who only looks: /drain takes GET alone', async () => {
+  it('/drain takes GET alone: HEAD does not drain', async () => {
     for (const method of ['HEAD', 'POST']) {
       const { status, headers } = await fetch(`${seller.shop.managementUrl}/drain`, { method });
       assert.deepEqual([status, headers.get('allow')], [405, 'GET'], method);
     }
   });
 
-  it('is not there for agents, in the words of any route that is not there', async () => {
+  it('is answered to agents as any unknown route', async () => {
     const asked = async (path: string): Promise<string> =>
       (await seller.shop.operator(path)).text().then((text) => text.replace(/"requestId":"[^"]*"/, ''));
     assert.equal((await seller.shop.operator('/metrics')).status, 404);

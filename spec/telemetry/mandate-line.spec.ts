@@ -7,23 +7,11 @@ import { eventually } from '../support/books.ts';
 import type { Shop } from '../support/shop.ts';
 
 const INPUT = { city: 'Berlin' };
-/** Costs nothing, so that a mandate is all there is to refuse. */
+/** Free, so that only the mandate can be refused. */
 const FREE = 'free_market_report';
-/** What may stand in the line of a refusal, beside level and time. */
-const MEMBERS = [
-  'callId',
-  'channel',
-  'method',
-  'ms',
-  'msg',
-  'outcome',
-  'path',
-  'reason',
-  'requestId',
-  'resource',
-  'status',
-];
-/** A word of the caller that no line may repeat. */
+/** The members of the line of a refusal, beside level and time. */
+const MEMBERS = 'callId channel method ms msg outcome path reason requestId resource status'.split(' ');
+/** A text of the caller that no line may have. */
 const CANARY = 'https://canary-of-the-caller.example';
 
 type Line = Readonly<Record<string, unknown>>;
@@ -45,7 +33,7 @@ for (const [front, send] of Object.entries(FRONTS))
     });
     after(() => seller?.close());
 
-    const told = async (order: Partial<Order>): Promise<Line> =>
+    const loggedFor = async (order: Partial<Order>): Promise<Line> =>
       lineOf(seller.shop, await send(seller.shop, { resourceId: FREE, input: INPUT, ...order }));
     const mandateFor = async (input: object, wishes: Parameters<MandateSeller['mandateFor']>[1] = {}) => {
       const asked = await send(seller.shop, { resourceId: FREE, input });
@@ -54,37 +42,37 @@ for (const [front, send] of Object.entries(FRONTS))
     };
     const because = ({ outcome, reason, resource }: Line) => [outcome, reason, resource];
 
-    it('says why the mandate was refused, in the word of the list', async () => {
-      assert.deepEqual(because(await told({})), ['AUTHORIZATION_REQUIRED', 'mandate_required', FREE]);
+    it('has the reason why the mandate was refused, of the closed list', async () => {
+      assert.deepEqual(because(await loggedFor({})), ['AUTHORIZATION_REQUIRED', 'mandate_required', FREE]);
       const other = await mandateFor({ city: 'Paris' });
-      assert.deepEqual(because(await told({ mandate: other })), ['AUTHORIZATION_INVALID', 'input_mismatch', FREE]);
+      assert.deepEqual(because(await loggedFor({ mandate: other })), ['AUTHORIZATION_INVALID', 'input_mismatch', FREE]);
       const mandate = await mandateFor(INPUT);
-      assert.deepEqual(because(await told({ mandate })), ['delivered', undefined, FREE]);
-      assert.deepEqual(because(await told({ mandate })), ['AUTHORIZATION_REPLAYED', 'replayed', FREE]);
+      assert.deepEqual(because(await loggedFor({ mandate })), ['delivered', undefined, FREE]);
+      assert.deepEqual(because(await loggedFor({ mandate })), ['AUTHORIZATION_REPLAYED', 'replayed', FREE]);
     });
 
-    it('says it of a mandate for a payment, which is refused where the payment would be reserved', async () => {
+    it('has it for a mandate of a payment, which is refused at its reservation', async () => {
       const resourceId = 'market_report';
       const asked = await send(seller.shop, { resourceId, input: INPUT });
       const purchase = seller.purchaseOf(resourceId, 'Market report', INPUT, '0.01');
       const mandate = seller.mandateFor(asked.body, { purchase }).header;
       const order = async () => ({ resourceId, mandate, proof: await seller.buyer.pay(asked.body.payment?.envelope) });
-      assert.deepEqual(because(await told(await order())), ['delivered', undefined, resourceId]);
-      assert.deepEqual(because(await told(await order())), ['AUTHORIZATION_REPLAYED', 'replayed', resourceId]);
+      assert.deepEqual(because(await loggedFor(await order())), ['delivered', undefined, resourceId]);
+      assert.deepEqual(because(await loggedFor(await order())), ['AUTHORIZATION_REPLAYED', 'replayed', resourceId]);
     });
 
-    it('has nothing that the mandate says, nor members that nobody named', async () => {
+    it('has no content of the mandate, and only the listed members', async () => {
       const issuer = { key: seller.mint.parties.stranger, iss: CANARY };
-      const line = await told({ mandate: await mandateFor(INPUT, { issuer }) });
+      const line = await loggedFor({ mandate: await mandateFor(INPUT, { issuer }) });
       assert.deepEqual(because(line), ['AUTHORIZATION_INVALID', 'untrusted_issuer', FREE]);
       const { level: _level, time: _time, ...rest } = line;
       assert.deepEqual(Object.keys(rest).sort(), MEMBERS);
       assert.ok(seller.shop.logLines.every((text) => !text.includes(CANARY)));
     });
 
-    it('has no reason where the mandate was not what was refused', async () => {
+    it('has no reason if something else was refused', async () => {
       const mandate = await mandateFor(INPUT);
-      const unfit = await told({ mandate, input: {} });
+      const unfit = await loggedFor({ mandate, input: {} });
       assert.deepEqual(because(unfit), ['INPUT_INVALID', undefined, FREE]);
     });
   });

@@ -13,7 +13,7 @@ describe("a request's line in the log", () => {
   });
   after(() => seller.close());
 
-  /** The path that the log tells of a target, as it stands in the request line. */
+  /** The path in the log for a target, which is sent as it is. */
   async function logged(target: string, id: string): Promise<unknown> {
     const { url, logLines } = seller.shop;
     await exchange(url, [head([`GET ${target} HTTP/1.1`, 'Host: shop', `X-Request-Id: ${id}`, 'Connection: close'])]);

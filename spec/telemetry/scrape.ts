@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 
 /**
- * What `/metrics` says: the value of each time series, by its name and labels as they are written.
+ * The value of each time series in `/metrics`, by its name and labels as they are written.
  */
 export async function scrape(managementUrl: string): Promise<ReadonlyMap<string, number>> {
   const answer = await fetch(`${managementUrl}/metrics`);

@@ -19,7 +19,7 @@ export interface TracedWorld {
 
 export async function startTracedWorld(): Promise<TracedWorld> {
   const world = await startWorld({ overrides: { protocols: { mcp: { enabled: true } } } });
-  // The world's own gateway has no collector; it lends its configuration, chain and merchant.
+  // The world's own gateway has no collector; its configuration, chain and backend are used.
   await world.gateway.stop();
   return {
     world,

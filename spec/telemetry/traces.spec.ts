@@ -45,7 +45,7 @@ describe('traces', () => {
   const sentTo = (requestId: string) =>
     world.merchant.requests.find(({ headers }) => headers['x-request-id'] === requestId) ?? assert.fail('not called');
 
-  it('show a paid call under its caller, with what it waited for, and the merchant is told of us', async () => {
+  it('show a paid call below its caller, with the middleware that waits, and go on to the backend', async () => {
     const input = { city: 'Berlin' };
     const terms = (await (await invoke('market_report', input)).json()) as {
       readonly payment: { readonly envelope: unknown };
@@ -106,7 +106,7 @@ describe('traces', () => {
       CREDENTIAL,
       'Berlin',
     ])
-      assert.ok(!sent.includes(secret), 'a span says what is in a call');
+      assert.ok(!sent.includes(secret), 'a span has content of a call');
     assert.ok(!gateway.output().includes(CREDENTIAL));
   });
 
@@ -129,10 +129,10 @@ describe('traces', () => {
     assert.deepEqual([span.traceId, span.parentSpanId, span.name], [TRACE, CALLER, 'POST /mcp']);
     assert.equal(span.attributes['acg.outcome'], 'BACKEND_ERROR');
     assert.equal(span.attributes['error.type'], 'BACKEND_ERROR');
-    assert.equal(span.status, ERROR, 'a failure is one, whatever HTTP says');
+    assert.equal(span.status, ERROR, 'a failure is an error, whatever the HTTP status');
   });
 
-  it('begin here when no valid one came, and a tracestate that stood alone goes nowhere', async () => {
+  it('begin here without a valid traceparent, and a lone tracestate is not sent on', async () => {
     const headers = {
       'x-request-id': 'root',
       traceparent: `00-${'0'.repeat(32)}-${CALLER}-01`,
@@ -147,7 +147,7 @@ describe('traces', () => {
     assert.equal(sent['tracestate'], undefined);
   });
 
-  it('that the caller does not sample are not sent, and the merchant hears so', async () => {
+  it('that the caller does not sample are not sent, and the backend gets that flag', async () => {
     await (await invoke('cities', {}, { 'x-request-id': 'unsampled', traceparent: `00-${TRACE}-${CALLER}-00` })).text();
     await (await invoke('cities', {}, { 'x-request-id': 'sampled' })).text();
     await serverSpan('sampled');

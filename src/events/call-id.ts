@@ -1,7 +1,22 @@
+/** Makes and reads call ids, the gateway's own names of calls, and the UUIDs behind them. */
+
 import { randomFillSync } from 'node:crypto';
 
+/** `call_` + UUIDv7. Unlike a request id it is unique, and no caller chooses or sees it. */
+export const CALL_ID = /^call_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** A fresh call id. */
+export function newCallId(nowMs: number = Date.now()): string {
+  return `call_${uuidv7(nowMs)}`;
+}
+
+/** When a call came in, Unix milliseconds of the gateway that took it. */
+export function calledAtMs(callId: string): number {
+  return Number.parseInt(`${callId.slice(5, 13)}${callId.slice(14, 18)}`, 16);
+}
+
 const DRAW_BYTES = 16;
-/** Asking for randomness costs the same for one id as for many. */
+/** Random bytes for 128 ids: one draw of many costs as much as one of 16 bytes. */
 const pool = Buffer.alloc(128 * DRAW_BYTES);
 let used = pool.byteLength;
 
@@ -25,21 +40,4 @@ function drawn(): Uint8Array {
   }
   used += DRAW_BYTES;
   return pool.subarray(used - DRAW_BYTES, used);
-}
-
-/**
- * The shape of a call id: `call_` + UUIDv7. It is the gateway's own name for one request: a caller
- * chooses the request id, and others may choose the same, so what is one call's is told by this
- * one. Callers never see it.
- */
-export const CALL_ID = /^call_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-
-/** A fresh call id. */
-export function newCallId(nowMs: number = Date.now()): string {
-  return `call_${uuidv7(nowMs)}`;
-}
-
-/** When a call came in, Unix milliseconds of the gateway that took it. */
-export function calledAtMs(callId: string): number {
-  return Number.parseInt(`${callId.slice(5, 13)}${callId.slice(14, 18)}`, 16);
 }

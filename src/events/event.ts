@@ -1,3 +1,5 @@
+/** The events of the audit trail, and the port of the ring that holds them for all replicas. */
+
 import type { JsonObject } from '../json/types.ts';
 
 /** The event vocabulary of the interface specification, part 6. */
@@ -16,20 +18,14 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/**
- * The protocol a call came in by; `adapter` of an event, `protocol` of a receipt, `exposedVia` of a
- * resource.
- */
+/** The protocol of a call; in events `adapter`, in receipts `protocol`. */
 export type Channel = 'http' | 'mcp' | 'a2a' | 'acp';
 
 /** An event before the feed gave it a position (contract 6). */
 export interface EventDraft {
   readonly type: EventType;
   readonly requestId: string;
-  /**
-   * The gateway's own name for the call (call-id.ts); absent from events of calls that an earlier
-   * release took.
-   */
+  /** The gateway's own name of the call (call-id.ts); absent from events of an earlier release. */
   readonly callId?: string;
   readonly resourceId: string;
   /** ISO 8601, when it happened. */
@@ -42,10 +38,7 @@ export interface EventDraft {
   readonly data?: JsonObject;
 }
 
-/**
- * An event as operators read it: `id` is `evt_<ms>-<seq>`, its position in the one feed of all
- * replicas.
- */
+/** An event as operators read it: `id` is `evt_<ms>-<seq>`, its position in the feed. */
 export interface CommerceEvent extends EventDraft {
   readonly id: string;
 }
@@ -66,45 +59,35 @@ export interface EventPage {
   readonly nextCursor?: string;
 }
 
-/**
- * Names a batch, so that a store can recognise one whose reply was lost: numbers of one queue only
- * grow.
- */
+/** Names a batch, so that a store recognises one whose reply was lost. */
 export interface EventBatch {
   /** Random, one for each queue of each process. */
   readonly queue: string;
+  /** Grows with each batch of the queue. */
   readonly sequence: number;
 }
 
-/**
- * The ring of events. Events of payment transitions do not come this way: they ride in the
- * transition's own script.
- */
+/** The ring of events. Those of payment transitions are written with the transition, not here. */
 export interface EventFeed {
   /**
    * Appends in order, in one write. Rejects when the store does. With `batch` a repeated append
-   * changes nothing twice.
+   * changes nothing.
    */
   append(events: readonly EventDraft[], batch?: EventBatch): Promise<void>;
   page(query: EventQuery): Promise<EventPage>;
-  /**
-   * At most `count` entries strictly after `position`, oldest first. Rejects when the store does.
-   */
+  /** At most `count` entries after `position`, oldest first. Rejects when the store does. */
   after(position: string, count: number): Promise<EventStretch>;
-  /**
-   * Position of the newest entry there ever was; `BEGINNING` before the first. Rejects when the
-   * store does.
-   */
+  /** The newest position ever; `BEGINNING` before the first. Rejects when the store does. */
   newest(): Promise<string>;
-  /** Opens what follows the ring as it grows, over all replicas. Whoever opened it closes it. */
+  /** Follows the ring as it grows, over all replicas. The caller closes it. */
   tail(): EventTail;
 }
 
 /** The growing end of the ring, for one reader. */
 export interface EventTail {
   /**
-   * Like `after`, but waits up to `TAIL_WAIT_MS` for the first entry; then empty. A position that
-   * is `ahead` is answered at once. Rejects when the store does, and when it is closed meanwhile.
+   * Like `after`, but waits up to `TAIL_WAIT_MS` for the first entry. A position that is `ahead` is
+   * answered at once. Rejects when the store does, and when the tail is closed meanwhile.
    */
   read(position: string, count: number): Promise<EventStretch>;
   close(): void;
@@ -113,7 +96,7 @@ export interface EventTail {
 /** Longest wait of one read at the end of the ring, milliseconds. */
 export const TAIL_WAIT_MS = 5_000;
 
-/** One entry of the ring. `event` is undefined when what lies there cannot be read. */
+/** One entry of the ring. `event` is undefined when the entry is damaged. */
 export interface EventEntry {
   readonly id: string;
   readonly event: CommerceEvent | undefined;
@@ -126,9 +109,9 @@ export interface EventStretch {
 }
 
 /**
- * How the ring stands to a position. `held`: it is an entry. `dropped`: entries after it were
- * trimmed, as far as can be told: it is older than all that is left. `ahead`: newer than everything
- * there ever was, so the ring has lost its memory. `unknown`: none of these; the ring never had
- * this entry, or has it no more and dropped nothing after it.
+ * How a position stands to the ring. `held`: it is an entry. `dropped`: it is older than all
+ * entries of a trimmed ring, so entries after it may be gone. `ahead`: it is newer than every entry
+ * ever, so the ring has lost its data. `unknown`: none of these; the ring never had this entry, or
+ * dropped it and nothing after it.
  */
 export type Standing = 'held' | 'dropped' | 'ahead' | 'unknown';

@@ -1,10 +1,12 @@
+/** Collects the events of one call until a payment transition or the batched feed takes them. */
+
 import type { JsonObject } from '../json/types.ts';
 import type { Channel, EventDraft, EventType } from './event.ts';
 
-/** Where events go that no transition takes along. */
+/** The batched feed, which takes the events that no transition carries. */
 export interface EventSink {
   push(event: EventDraft): void;
-  /** Hands back what still waits of one request, oldest first, as much as one write may carry. */
+  /** Hands back the waiting events of one request, oldest first, as many as one write may carry. */
   withdraw(requestId: string): readonly EventDraft[];
 }
 
@@ -17,18 +19,18 @@ export interface EventFacts {
 }
 
 /**
- * The events of one call in the order they happened. A payment transition takes them along, so that
- * state and audit trail change in one write and in one order; whatever no transition took is
- * flushed to the batched feed. Without the journal the batch would reach the feed after the
- * transition, and a call would seem settled before it was requested.
+ * The events of one call in their order. A payment transition carries them in its own write, so
+ * that state and audit trail change together; the others are flushed to the batched feed. Without
+ * the journal a batch would reach the feed after the transition, and a call would seem settled
+ * before it was requested.
  */
 export interface Journal {
   record(type: EventType, facts?: EventFacts): void;
-  /** Hands over what is waiting, for a transition to carry. */
+  /** Hands over the waiting events, for a transition to carry. */
   take(): readonly EventDraft[];
-  /** Takes back what no transition carried after all, before everything recorded since. */
+  /** Takes back events that no transition carried, before those recorded since. */
   putBack(events: readonly EventDraft[]): void;
-  /** Sends what is waiting to the batched feed. */
+  /** Sends the waiting events to the batched feed. */
   flush(): void;
 }
 
@@ -51,8 +53,8 @@ export function openJournal(
       waiting.push({ type, ...ids, resourceId, at: now().toISOString(), adapter, ...facts });
     },
     take() {
-      // An earlier call under the same request id (the one that was answered 402) may still wait
-      // for its batch. One whose batch is on its way already was sent before us.
+      // Events of an earlier call under the same request id (the one that was answered 402) may
+      // still wait for their batch. A batch that is being sent reaches the feed before this write.
       const taken = [...sink.withdraw(call.requestId), ...waiting];
       waiting = [];
       return taken;

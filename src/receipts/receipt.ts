@@ -1,21 +1,7 @@
+/** Receipts (contract 6.1), their ids, the lists that they stand on, and the port of their book. */
+
 import { uuidv7 } from '../events/call-id.ts';
 import type { Channel } from '../events/event.ts';
-import type { ReceiptList } from './lists.ts';
-
-/**
- * A receipt id: `receipt_` + UUIDv7, so that ids sort by time and a receipt's id alone is its place
- * in the book.
- * @param random 16 bytes; given where the same receipt must get the same id again
- */
-export function receiptId(nowMs: number = Date.now(), random?: Uint8Array): string {
-  return `receipt_${uuidv7(nowMs, random)}`;
-}
-
-/** What stands before every receipt id of this moment or later, and behind every earlier one. */
-export function receiptIdsBefore(ms: number): string {
-  const hex = Math.max(0, ms).toString(16).padStart(12, '0');
-  return `receipt_${hex.slice(0, 8)}-${hex.slice(8)}`;
-}
 
 /**
  * The money part of a receipt. `amount` in display units; `externalReference` is the transaction
@@ -33,7 +19,7 @@ export interface ReceiptPayment {
   readonly payee: string;
   readonly externalReference: string;
   readonly replayKey: string;
-  /** ISO 8601. Of an `unknown` one: when nobody was left to ask. */
+  /** ISO 8601. If the status is `unknown`: when the search for the outcome ended. */
   readonly settledAt: string;
 }
 
@@ -49,8 +35,8 @@ export interface ReceiptAuthorization {
 }
 
 /**
- * A receipt (contract 6.1): every delivered call, and every settled call whether delivered or not.
- * Only these fields.
+ * A receipt: every delivered call, and every settled call whether delivered or not. It has only
+ * these fields.
  */
 export interface Receipt {
   /** `receipt_` + UUIDv7, so ids sort by time. */
@@ -72,27 +58,70 @@ export interface Receipt {
     readonly backendErrorCode?: string;
     readonly resumedFrom?: string;
     readonly operation?: string;
-    /** The merchant's answer is kept: the buyer collects it with the same proof. */
+    /** The backend's answer is kept: the buyer collects it with the same proof. */
     readonly answerKept?: true;
-    /**
-     * The window to collect is over and nothing was delivered: the merchant owes the money back.
-     */
+    /** The time to collect is over and nothing was delivered: the merchant owes the money back. */
     readonly refundDue?: true;
-    /**
-     * The gateway's own name for the call that wrote this; a caller chooses `requestId`, and others
-     * may choose the same.
-     */
+    /** The gateway's own name of the call that wrote this (call-id.ts). */
     readonly callId?: string;
-    /**
-     * The process died before it wrote how the delivery ended, and bytes of the answer may have
-     * reached the buyer.
-     */
+    /** The process died before it wrote how the delivery ended: the answer may have arrived. */
     readonly deliveryUncertain?: true;
     /** Paid by the facilitator's word alone, without a transaction (x402 4.2). */
     readonly unconfirmed?: true;
     /** The store had lost it; made again from what the chain shows. */
     readonly recovered?: 'chain';
   };
+}
+
+export const RECEIPT_ID = /^receipt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/**
+ * A receipt id: its time alone fixes its position in the book.
+ * @param random 16 bytes; given where the same receipt must get the same id again
+ */
+export function receiptId(nowMs: number = Date.now(), random?: Uint8Array): string {
+  return `receipt_${uuidv7(nowMs, random)}`;
+}
+
+/** Sorts before every receipt id of this moment or later, and after all earlier ones. */
+export function receiptIdsBefore(ms: number): string {
+  const hex = Math.max(0, ms).toString(16).padStart(12, '0');
+  return `receipt_${hex.slice(0, 8)}-${hex.slice(8)}`;
+}
+
+/** What a receipt says of its call. */
+type CallFacts = Pick<Receipt, 'requestId' | 'resourceId' | 'protocol' | 'backendStatus' | 'durationMs'> &
+  Partial<Pick<Receipt, 'authorization' | 'metadata'>>;
+
+/** The receipt of a call that has just been delivered and for which the gateway took no money. */
+export function unpaidReceipt({ requestId, resourceId, protocol, ...facts }: CallFacts): Receipt {
+  const now = new Date().toISOString();
+  return { id: receiptId(), requestId, resourceId, protocol, at: now, delivered: true, deliveredAt: now, ...facts };
+}
+
+/**
+ * `done`: delivered; these are trimmed. `owed`: paid and not delivered, refunds that are due among
+ * them; never trimmed. `uncertain`: those of the owed ones of which it is not known whether they
+ * were paid, or whether they arrived.
+ */
+export type ReceiptList = 'done' | 'owed' | 'uncertain';
+
+/** The lists a receipt stands on. It changes them in the write that changes the receipt. */
+export function listsOf(receipt: Receipt): readonly ReceiptList[] {
+  if (receipt.delivered) return ['done'];
+  return uncertaintyOf(receipt) === undefined ? ['owed'] : ['owed', 'uncertain'];
+}
+
+/** What is not known of a receipt: whether the money moved, or whether the answer arrived. */
+export function uncertaintyOf({ delivered, payment, metadata }: Receipt): 'payment' | 'delivery' | undefined {
+  if (delivered) return undefined;
+  if (payment?.status === 'unknown') return 'payment';
+  return metadata?.deliveryUncertain === true ? 'delivery' : undefined;
+}
+
+/** Its requests: the buyer of a resumed delivery may only have the id of the request that paid. */
+export function requestsOf({ requestId, metadata }: Receipt): readonly string[] {
+  return metadata?.resumedFrom === undefined ? [requestId] : [requestId, metadata.resumedFrom];
 }
 
 /** Newest first. `cursor` is a receipt id: only older receipts are returned. */
@@ -105,10 +134,7 @@ export interface ReceiptQuery {
   readonly callId?: string;
   /** The replay key of a payment: it has one receipt. */
   readonly payment?: string;
-  /**
-   * Only those of which it is not known whether the money moved (`payment`) or the answer arrived
-   * (`delivery`).
-   */
+  /** Only those of which it is not known whether the money moved, or whether the answer arrived. */
   readonly uncertain?: 'payment' | 'delivery';
 }
 
@@ -117,12 +143,7 @@ export interface ReceiptPage {
   readonly nextCursor?: string;
 }
 
-export const RECEIPT_ID = /^receipt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-
-/**
- * Delivered receipts that this process dropped so far: those over the number the book may hold, and
- * those past their age.
- */
+/** Delivered receipts that this process dropped, by the bound that they were over. */
 export interface TrimmedReceipts {
   readonly length: number;
   readonly age: number;
@@ -131,38 +152,22 @@ export interface TrimmedReceipts {
 /**
  * The book of receipts. Receipts of payments are written by the payment's own transition, not
  * through `write`. Over its bounds it drops the oldest *delivered* ones: what is owed to a buyer
- * stays until it is delivered. A payment has one receipt: whatever is written of it replaces what
- * stood there, also under another id.
+ * stays until it is delivered. A payment has one receipt: a new one replaces it, also under another
+ * id.
  */
 export interface ReceiptBook {
   /** Writes all or none; a receipt whose id is there already is replaced. */
   write(receipts: readonly Receipt[]): Promise<void>;
   /**
-   * Writes those of which neither id nor payment is there yet: what is known better is never
-   * replaced. Answers the ids that are new.
+   * Writes those of which neither id nor payment is in the book: what the gateway itself wrote is
+   * not replaced by what was rebuilt. Answers the ids that are new.
    */
   add(receipts: readonly Receipt[]): Promise<readonly string[]>;
-  /**
-   * `delivered`, `uncertain`, `requestId`, `callId` and `payment` are answered from an index,
-   * whatever lies around.
-   */
+  /** All filters but `resourceId` are answered from an index. */
   page(query: ReceiptQuery): Promise<ReceiptPage>;
   /** Receipts on each list. */
   counts(): Promise<Readonly<Record<ReceiptList, number>>>;
   trimmed(): TrimmedReceipts;
-  /**
-   * The oldest and the newest id that were ever dropped for the bounds: what lies between and is
-   * not in the book may have been there.
-   */
+  /** The oldest and the newest id that were ever dropped: a receipt between them may be lost. */
   trimmedRange(): Promise<{ readonly from: string; readonly to: string } | undefined>;
-}
-
-/** What a receipt says of its call. */
-type CallFacts = Pick<Receipt, 'requestId' | 'resourceId' | 'protocol' | 'backendStatus' | 'durationMs'> &
-  Partial<Pick<Receipt, 'authorization' | 'metadata'>>;
-
-/** The receipt of a call that has just been delivered and that cost nothing here. */
-export function unpaidReceipt({ requestId, resourceId, protocol, ...facts }: CallFacts): Receipt {
-  const now = new Date().toISOString();
-  return { id: receiptId(), requestId, resourceId, protocol, at: now, delivered: true, deliveredAt: now, ...facts };
 }

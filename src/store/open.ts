@@ -1,3 +1,5 @@
+/** Opens the configured store, and seals the secrets in its ledger before the engine sees them. */
+
 import { createKeyRing, type SealingKey } from '../crypto/seal.ts';
 import type { RegisterEpoch } from '../mandates/register/register.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
@@ -7,50 +9,18 @@ import type { StoreLog } from './redis/connection.ts';
 import { openRedisStore } from './redis/open.ts';
 import { openSqliteStore } from './sqlite/open.ts';
 
-/** Where it is told that something could not be opened. */
+/** Unreadable secrets that are logged once each: the same record is read again and again. */
+const MAX_LOGGED = 1_000;
+
+/** The part of a log that reports what cannot be opened. */
 interface SealLog {
   error(fields: object, message: string): void;
 }
 
-/** Records of which it was said already; the same one is read again and again. */
-const MAX_TOLD = 1_000;
-
 /**
- * The store with everything sealed that a buyer sends, signs or is given: the engine behind it sees
- * opaque text. With no keys nothing is sealed, and what was sealed with keys that are gone is
- * treated as not readable, never as absent money.
- */
-export function sealedStore(store: Store, keys: readonly SealingKey[], log: SealLog | undefined): Store {
-  const [first, ...others] = keys;
-  const ring = first && createKeyRing([first, ...others]);
-  const counts: Record<Unreadable, number> = {
-    proof: 0,
-    backendRequest: 0,
-    rawTransaction: 0,
-    answer: 0,
-  };
-  const told = new Set<string>();
-  const unreadable = (what: Unreadable, payId?: string): void => {
-    counts[what] += 1;
-    const which = `${what} ${payId ?? ''}`;
-    if (told.has(which)) return;
-    if (told.size < MAX_TOLD) told.add(which);
-    log?.error(
-      { what, ...(payId === undefined ? {} : { payId }) },
-      'a stored secret cannot be opened: is its key gone from storage.sealing.keys?',
-    );
-  };
-  return {
-    ...store,
-    ledger: sealedLedger(store.ledger, ring, unreadable),
-    unreadable: () => counts,
-  };
-}
-
-/**
- * Opens the configured engine. `epoch`: what an empty register of mandates begins with, now unless
- * it is given. @throws Error when an embedded database cannot be used; a Redis that is down is no
- * reason.
+ * Opens the configured engine. `epoch`: what an empty register of mandates begins with, by default
+ * now.
+ * @throws Error when an embedded database cannot be used; a Redis that is down is no reason
  */
 export async function openStore(
   config: StorageConfig & { readonly merchantId: string; readonly epoch?: RegisterEpoch },
@@ -64,16 +34,48 @@ async function openEngine(config: Parameters<typeof openStore>[0], log: StoreLog
   const age = receiptsMaxAgeMs === undefined ? {} : { receiptsMaxAgeMs };
   const limits = { eventsMaxLength, receiptsMaxLength, ...age };
   const begins = epoch === undefined ? {} : { epoch };
-  if (engine.kind === 'sqlite') return openedFile({ path: engine.path, limits, ...begins });
+  if (engine.kind === 'sqlite') return openFile({ path: engine.path, limits, ...begins });
   return openRedisStore({ ...engine, merchantId, limits, ...begins, ...(log === undefined ? {} : { log }) });
 }
 
-/** An operator should not have to guess which path it was. */
-function openedFile(options: Parameters<typeof openSqliteStore>[0]): Store {
+/** @throws Error that names the configuration key and the path */
+function openFile(options: Parameters<typeof openSqliteStore>[0]): Store {
   try {
     return openSqliteStore(options);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`storage.sqlite.path: ${options.path} cannot be used: ${why}`, { cause });
   }
+}
+
+/**
+ * The store with everything sealed that a buyer sends, signs or is given: the engine behind it sees
+ * opaque text. Without keys nothing is sealed, and what was sealed with keys that are gone counts
+ * as unreadable, never as absent money.
+ */
+export function sealedStore(store: Store, keys: readonly SealingKey[], log: SealLog | undefined): Store {
+  const [first, ...others] = keys;
+  const ring = first && createKeyRing([first, ...others]);
+  const counts: Record<Unreadable, number> = {
+    proof: 0,
+    backendRequest: 0,
+    rawTransaction: 0,
+    answer: 0,
+  };
+  const logged = new Set<string>();
+  const unreadable = (what: Unreadable, payId?: string): void => {
+    counts[what] += 1;
+    const which = `${what} ${payId ?? ''}`;
+    if (logged.has(which)) return;
+    if (logged.size < MAX_LOGGED) logged.add(which);
+    log?.error(
+      { what, ...(payId === undefined ? {} : { payId }) },
+      'a stored secret cannot be opened: is its key gone from storage.sealing.keys?',
+    );
+  };
+  return {
+    ...store,
+    ledger: sealedLedger(store.ledger, ring, unreadable),
+    unreadable: () => counts,
+  };
 }

@@ -7,11 +7,11 @@ import { eventually } from '../../support/books.ts';
 import type { StreamClient } from '../../support/event-stream.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { type RedisLine, startLine } from '../../support/redis-proxy.ts';
-import { openBed, RING, type StreamBed } from './stream-bed.ts';
+import { openBedFor, RING, type StreamBed } from './stream-bed.ts';
 
 const LIMITS = { eventsMaxLength: RING, receiptsMaxLength: 10 };
 
-/** Routes over a store that reaches Redis over a line. */
+/** Routes over a store that reaches Redis through a line. */
 export interface LineBed extends StreamBed {
   readonly line: RedisLine;
   /** A second store that needs no line, as another replica has. */
@@ -20,7 +20,7 @@ export interface LineBed extends StreamBed {
   readonly key: string;
 }
 
-/** A server of this test file, which loses nothing when it is killed, and beds on it. */
+/** A server of this test file that loses nothing when it is killed, and routes over it. */
 export function lineBeds() {
   let running: { readonly server: TestRedis; readonly admin: Redis } | undefined;
   before(async () => {
@@ -47,10 +47,8 @@ export function lineBeds() {
       const line = await startLine({ path: socketPath });
       const store = await openRedisStore({ url: `redis://127.0.0.1:${line.port}`, merchantId, limits: LIMITS });
       const other = await openRedisStore({ url, merchantId, limits: LIMITS });
-      const opened = await openBed(store);
+      const opened = await openBedFor(t, store);
       t.after(async () => {
-        await opened.close();
-        await store.close();
         await other.close();
         await line.stop();
       });
@@ -64,7 +62,7 @@ export async function recovered(store: Store): Promise<void> {
   await eventually(async () => ((await store.check()).status === 'ok' ? true : undefined), 'the store');
 }
 
-/** What a client has been told, without its opening: `gap` and ids. */
-export function told(client: StreamClient): readonly string[] {
+/** What a client has received after the opening: `gap` and ids. */
+export function received(client: StreamClient): readonly string[] {
   return [...client.text().matchAll(/^(?:: (gap)|id: (.*))$/gm)].map(([, gap, id]) => gap ?? id ?? '');
 }

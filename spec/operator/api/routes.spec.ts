@@ -37,7 +37,7 @@ describe('operator tokens', () => {
     assert.equal((await get('/api/events', '203.0.113.2', 'Bearer guess')).status, 401, 'others are not meant');
   });
 
-  it('who brings no token guesses nothing', async () => {
+  it('a request without a token is no guess', async () => {
     for (let tries = 0; tries < MAX_FAILED_ATTEMPTS + 2; tries += 1)
       assert.equal((await get('/api/events', '203.0.113.3')).status, 401);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import { after, before } from 'node:test';
+import { after, before, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { plainExpress } from '../../../src/app/plain-express.ts';
 import { GatewayError } from '../../../src/errors.ts';
@@ -21,14 +21,11 @@ import { startRedis, type TestRedis } from '../../support/redis.ts';
 
 export const TOKEN = 'operator-token-of-the-stream';
 export const NEXT_TOKEN = 'operator-token-to-come-next';
-/** Small enough to be overrun by a test. */
+/** Small enough that a test can fill it. */
 export const RING = 2_000;
 /** Redis trims by whole nodes: this many entries more may be left. */
 export const RING_SLACK = 100;
-/**
- * The sockets have come to rest when this many looks found the same, with a turn of the event loop
- * between them.
- */
+/** Equal looks, one a turn of the event loop, after which the sockets are at rest. */
 const LOOKS_AT_REST = 400;
 const LIMITS = { eventsMaxLength: RING, receiptsMaxLength: 10 };
 
@@ -38,15 +35,15 @@ export interface StreamBed {
   readonly store: Store;
   readonly lifecycle: Lifecycle;
   readonly stream: EventStream;
-  /** Told by the hub that the store fails. */
+  /** Failures of the store that the hub reported. */
   readonly troubles: readonly unknown[];
-  /** A stream with the operator's token; asked for again while the store is too busy for it. */
+  /** A stream with the operator's token; requested again while the store is too busy for it. */
   open(lastEventId?: string): Promise<StreamClient>;
-  /** A connection that asks for the stream and then never reads. */
-  openUnread(lastEventId?: string): Promise<Socket>;
-  /** Bytes that all connections were given so far. */
+  /** A connection that requests the stream and then never reads; destroyed after the test. */
+  openUnread(t: TestContext, lastEventId?: string): Promise<Socket>;
+  /** Bytes written to all connections so far. */
   written(): number;
-  /** Bytes that the system has not taken yet, of the connection that has most of them. */
+  /** Most bytes of one connection that the system has not taken yet. */
   unsent(): number;
   close(): Promise<void>;
 }
@@ -89,8 +86,9 @@ export async function openBed(store: Store, options: BedOptions = {}): Promise<S
         await client.ended;
       }
     },
-    async openUnread(lastEventId) {
+    async openUnread(t, lastEventId) {
       const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+      t.after(() => socket.destroy());
       const resume = lastEventId === undefined ? '' : `Last-Event-ID: ${lastEventId}\r\n`;
       socket.write(`GET /api/events/stream HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${TOKEN}\r\n${resume}\r\n`);
       return socket;
@@ -104,11 +102,25 @@ export async function openBed(store: Store, options: BedOptions = {}): Promise<S
   };
 }
 
-/** A store that knows of no other; the caller closes it. */
-export type OpenRing = () => Promise<Store>;
+/** The routes over a store, both closed after the test. */
+export async function openBedFor(t: TestContext, store: Store, options: BedOptions = {}): Promise<StreamBed> {
+  const bed = await openBed(store, options);
+  t.after(async () => {
+    await bed.close();
+    await store.close();
+  });
+  return bed;
+}
 
-/** Both engines, behind one way to open a store. */
-export function engines(): readonly (readonly [name: string, open: OpenRing])[] {
+/** The routes over an embedded store, both closed after the test. */
+export function openEmbeddedBed(t: TestContext, options: BedOptions & { readonly ring?: number } = {}) {
+  const { ring = 1_000, ...rest } = options;
+  const limits = { eventsMaxLength: ring, receiptsMaxLength: 10 };
+  return openBedFor(t, openSqliteStore({ path: ':memory:', limits }), rest);
+}
+
+/** Opens an empty store of each engine. */
+export function engines(): readonly (readonly [name: string, open: () => Promise<Store>])[] {
   let redis: TestRedis | undefined;
   before(async () => {
     redis = await startRedis({ args: ['--appendonly', 'no'] });
@@ -123,10 +135,10 @@ export function engines(): readonly (readonly [name: string, open: OpenRing])[] 
   ];
 }
 
-/** What is given no answer for so long is not only late, milliseconds. */
+/** Longest wait for a busy store, milliseconds. */
 const PATIENCE_MS = 60_000;
 
-/** Asks again while a store does not answer in its 500 ms: a busy machine is no outage. */
+/** Asks again while a store does not answer: a busy machine is no outage. */
 async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {

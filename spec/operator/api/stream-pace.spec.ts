@@ -1,29 +1,19 @@
 import assert from 'node:assert/strict';
-import { describe, it, type TestContext } from 'node:test';
+import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { HEARTBEAT_MS, STALLED_MS } from '../../../src/operator/api/stream-reader.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { eventually } from '../../support/books.ts';
-import { append, atRest, openBed } from './stream-bed.ts';
+import { append, atRest, openEmbeddedBed } from './stream-bed.ts';
 
-/** Ten megabytes, and more than the buffers of two sockets hold. */
 const FAT = { data: { text: 'x'.repeat(1_900) } };
+/** Together more than the buffers of two sockets hold. */
 const OLD_EVENTS = 9_000;
-
-async function bed(t: TestContext) {
-  const store = openSqliteStore({ path: ':memory:', limits: { eventsMaxLength: 20_000, receiptsMaxLength: 10 } });
-  const opened = await openBed(store);
-  t.after(async () => {
-    await opened.close();
-    await store.close();
-  });
-  return opened;
-}
+const RING = { ring: 20_000 };
 
 describe('the heartbeat', () => {
   it('comes every 15 s, on each stream from its own beginning', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
-    const { open } = await bed(t);
+    const { open } = await openEmbeddedBed(t, RING);
     const first = await open();
     await first.until(({ text }) => text().includes('retry'), 'opening');
     const opening = first.text();
@@ -39,30 +29,28 @@ describe('the heartbeat', () => {
   });
 });
 
-describe('a reader who is too slow', () => {
-  it('for live events is cut with more than 1 MiB before him and counted; the others get every event', async (t) => {
-    const { open, openUnread, store, stream } = await bed(t);
+describe('a slow reader', () => {
+  it('of live events is cut with more than 1 MiB unsent and counted; the others get every event', async (t) => {
+    const { open, openUnread, store, stream } = await openEmbeddedBed(t, RING);
     const client = await open();
-    const socket = await openUnread();
-    t.after(() => socket.destroy());
+    await openUnread(t);
     await eventually(async () => (stream.facts().readers === 2 ? true : undefined), 'two readers');
     const ids: string[] = [];
     while (stream.facts().cut === 0) {
       ids.push(...(await append(store, 500, FAT)));
       await client.until((one) => one.ids().length >= ids.length, 'every event');
-      assert.ok(ids.length < 20_000, 'he is never cut');
+      assert.ok(ids.length < 20_000, 'the reader is never cut');
     }
     assert.deepEqual(client.ids(), ids);
     await eventually(async () => (stream.facts().readers === 1 ? true : undefined), 'one reader');
     assert.equal(stream.facts().cut, 1);
   });
 
-  it('for old events is waited for, and cut after 30 s in which he took nothing', async (t) => {
-    const { openUnread, written, store, stream } = await bed(t);
+  it('of old events is waited for, and cut after 30 s in which it took nothing', async (t) => {
+    const { openUnread, written, store, stream } = await openEmbeddedBed(t, RING);
     await append(store, OLD_EVENTS, FAT);
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    const socket = await openUnread('evt_0-0');
-    t.after(() => socket.destroy());
+    await openUnread(t, 'evt_0-0');
     await atRest(written);
     t.mock.timers.tick(STALLED_MS - 1);
     await turn();
@@ -73,12 +61,11 @@ describe('a reader who is too slow', () => {
     assert.equal(stream.facts().cut, 1);
   });
 
-  it('for old events is not cut as long as he takes some', async (t) => {
-    const { openUnread, written, store, stream } = await bed(t);
+  it('of old events is not cut as long as it takes some', async (t) => {
+    const { openUnread, written, store, stream } = await openEmbeddedBed(t, RING);
     await append(store, OLD_EVENTS, FAT);
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    const socket = await openUnread('evt_0-0');
-    t.after(() => socket.destroy());
+    const socket = await openUnread(t, 'evt_0-0');
     for (let taken = 0; taken < 3; taken += 1) {
       await atRest(written);
       t.mock.timers.tick(STALLED_MS - 1);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { eventually } from '../../support/books.ts';
-import { lineBeds, told } from './redis-line-bed.ts';
+import { lineBeds, received } from './redis-line-bed.ts';
 import { append, openBed } from './stream-bed.ts';
 
 const { admin, bed } = lineBeds();
 
-describe('streams over a ring that lost its memory', () => {
+describe('streams over a ring that lost its data', () => {
   it('whose ids begin anew: gap, and what happens then comes', async (t) => {
     const { open, store, key, troubles } = await bed(t);
     const client = await open();
@@ -14,14 +14,14 @@ describe('streams over a ring that lost its memory', () => {
     await client.until(({ ids }) => ids().length === 1, 'the first');
     await admin().del(key);
     // As a clock that went back would number them.
-    await client.until(() => told(client).length === 2, 'gap');
+    await client.until(() => received(client).length === 2, 'gap');
     for (const id of ['5-1', '5-2']) await admin().xadd(key, id, 'e', JSON.stringify({ type: 'backend.called' }));
     await client.until(({ ids }) => ids().length === 3, 'what happens then');
-    assert.deepEqual(told(client), [first, 'gap', 'evt_5-1', 'evt_5-2']);
+    assert.deepEqual(received(client), [first, 'gap', 'evt_5-1', 'evt_5-2']);
     assert.equal(troubles.length, 0, 'waiting in quiet times is none');
   });
 
-  it('who had read further than the live events hears of what happens then, too', async (t) => {
+  it('to a reader beyond the live events: gap, and later events come too', async (t) => {
     const { line, store, other, key } = await bed(t);
     // Pages come from Redis itself, live events over the line.
     const split = await openBed({ ...other, feed: { ...other.feed, tail: () => store.feed.tail() } });
@@ -37,10 +37,10 @@ describe('streams over a ring that lost its memory', () => {
     await client.until(({ ids }) => ids().length === 3, 'old events');
     await admin().del(key);
     line.mend();
-    await client.until(() => told(client).includes('gap'), 'gap');
+    await client.until(() => received(client).includes('gap'), 'gap');
     await admin().xadd(key, '5-1', 'e', JSON.stringify({ type: 'backend.called' }));
     await client.until(({ ids }) => ids().length === 4, 'what happens then');
-    assert.deepEqual(told(client), [...missed, 'gap', 'evt_5-1']);
+    assert.deepEqual(received(client), [...missed, 'gap', 'evt_5-1']);
   });
 
   it('whose ids go on: gap, and what happens then comes', async (t) => {
@@ -54,7 +54,7 @@ describe('streams over a ring that lost its memory', () => {
     const later = await append(other, 3);
     line.mend();
     await client.until(({ ids }) => ids().length === 4, 'what happens then');
-    assert.deepEqual(told(client), [first, 'gap', ...later]);
+    assert.deepEqual(received(client), [first, 'gap', ...later]);
   });
 });
 
@@ -64,7 +64,7 @@ describe('what follows the ring', () => {
       .split('\n')
       .filter((line) => / name=acg-tail-/.test(line));
 
-  it('one connection however many read, none while nobody does', async (t) => {
+  it('one connection for all readers, none without readers', async (t) => {
     const { open, stream, other } = await bed(t);
     assert.equal((await tails()).length, 0);
     const clients = await Promise.all(Array.from({ length: 5 }, () => open()));

@@ -1,22 +1,11 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
-import { describe, it, type TestContext } from 'node:test';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import { describe, it } from 'node:test';
 import { eventually } from '../../support/books.ts';
 import { readStream } from '../../support/event-stream.ts';
-import { append, atRest, type BedOptions, NEXT_TOKEN, openBed, TOKEN } from './stream-bed.ts';
+import { append, atRest, openEmbeddedBed as bed, NEXT_TOKEN, TOKEN } from './stream-bed.ts';
 
 const ROUTE = '/api/events/stream';
-
-async function bed(t: TestContext, options: BedOptions = {}) {
-  const store = openSqliteStore({ path: ':memory:', limits: { eventsMaxLength: 1_000, receiptsMaxLength: 10 } });
-  const opened = await openBed(store, options);
-  t.after(async () => {
-    await opened.close();
-    await store.close();
-  });
-  return opened;
-}
 
 interface Refusal {
   readonly status: number;
@@ -42,8 +31,8 @@ async function refused(
 
 const AUTHORIZED = ['Host', 'shop', 'Authorization', `Bearer ${TOKEN}`];
 
-describe('who may read the stream', () => {
-  it('both tokens of a rotation', async (t) => {
+describe('access to the stream', () => {
+  it('is open to both tokens of a rotation', async (t) => {
     const { url } = await bed(t);
     for (const token of [TOKEN, NEXT_TOKEN]) {
       const client = await readStream(url, { token });
@@ -52,7 +41,7 @@ describe('who may read the stream', () => {
     }
   });
 
-  it('nobody without one, and not with one in the query', async (t) => {
+  it('is closed without a token, and with one in the query', async (t) => {
     const { url, stream } = await bed(t);
     for (const path of [ROUTE, `${ROUTE}?token=${TOKEN}`, `${ROUTE}?access_token=${TOKEN}`]) {
       const { status, code, headers } = await refused(url, { path });
@@ -61,7 +50,7 @@ describe('who may read the stream', () => {
     assert.equal(stream.facts().readers, 0);
   });
 
-  it('without a configured token there is no such route, whatever is asked', async (t) => {
+  it('without a configured token the route does not exist, for any method', async (t) => {
     const { url } = await bed(t, { adminTokens: [] });
     for (const method of ['GET', 'POST', 'DELETE']) {
       const ask = (path: string) => refused(url, { method, path, headers: AUTHORIZED });
@@ -74,7 +63,7 @@ describe('who may read the stream', () => {
   });
 });
 
-describe('how the stream is asked for', () => {
+describe('a request for the stream', () => {
   for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
     it(`${method} is not served`, async (t) => {
       const { url } = await bed(t);
@@ -82,7 +71,7 @@ describe('how the stream is asked for', () => {
       assert.deepEqual([status, code, headers.allow], [405, 'METHOD_NOT_ALLOWED', 'GET, HEAD']);
     });
 
-  it('HEAD: the head alone, and no place is taken', async (t) => {
+  it('HEAD: the head alone, and no slot is taken', async (t) => {
     const { url, stream } = await bed(t, { maxStreams: 1 });
     for (let round = 0; round < 3; round += 1) {
       const answer = await fetch(`${url}${ROUTE}`, { method: 'HEAD', headers: { authorization: `Bearer ${TOKEN}` } });
@@ -121,8 +110,8 @@ describe('how the stream is asked for', () => {
   });
 });
 
-describe('how many may read', () => {
-  it('as many as configured; the next one is sent away for 5 s, and a place that was left is given again', async (t) => {
+describe('the slots of the stream', () => {
+  it('are as many as configured; the next reader gets Retry-After 5 s, and a slot that was left is free again', async (t) => {
     const { url, open, stream } = await bed(t, { maxStreams: 2 });
     const [first] = await Promise.all([open(), open()]);
     const { status, code, headers } = await refused(url, { headers: AUTHORIZED });
@@ -131,11 +120,11 @@ describe('how many may read', () => {
     assert.equal(head.status, 503);
     assert.equal(stream.facts().readers, 2);
     first?.leave();
-    await eventually(async () => (stream.facts().readers === 1 ? true : undefined), 'a place');
+    await eventually(async () => (stream.facts().readers === 1 ? true : undefined), 'a slot');
     assert.equal((await open()).status, 200);
   });
 
-  it('who is refused takes no place', async (t) => {
+  it('are not taken by a refused request', async (t) => {
     const { url, open } = await bed(t, { maxStreams: 1 });
     await refused(url, { headers: ['Host', 'shop'] });
     await refused(url, { headers: [...AUTHORIZED, 'Last-Event-ID', 'first'] });
@@ -163,12 +152,11 @@ describe('the stream and the end of the process', () => {
     assert.equal(stream.facts().readers, 0);
   });
 
-  it('does not wait for a reader who does not read', async (t) => {
+  it('does not wait for a reader that does not read', async (t) => {
     const { openUnread, store, lifecycle, stream, written, unsent } = await bed(t);
-    const socket = await openUnread();
-    t.after(() => socket.destroy());
+    await openUnread(t);
     await eventually(async () => (stream.facts().readers === 1 ? true : undefined), 'a reader');
-    // Until the sockets hold no more between them, and not so much that he is cut for it.
+    // Until the sockets are full, and not so much that the reader is cut.
     while (unsent() === 0) {
       await append(store, 50, { data: { text: 'x'.repeat(1_900) } });
       await atRest(written);
@@ -177,6 +165,6 @@ describe('the stream and the end of the process', () => {
     const at = performance.now();
     await lifecycle.drain(bounds);
     await eventually(async () => (stream.facts().readers === 0 ? true : undefined), 'no reader');
-    assert.ok(performance.now() - at < 2_000, 'he does not hold it up');
+    assert.ok(performance.now() - at < 2_000, 'the reader delays the drain');
   });
 });

@@ -1,20 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { event } from '../../payments/ledger/samples.ts';
-import { append, type BedOptions, engines, openBed, RING, RING_SLACK } from './stream-bed.ts';
+import { append, engines, openBedFor, RING, RING_SLACK } from './stream-bed.ts';
 
 const OPENING = ': connected\n\nretry: 2000\n\n';
 
 for (const [engine, open] of engines()) {
-  const bed = async (t: TestContext, options: BedOptions = {}) => {
-    const store = await open();
-    const opened = await openBed(store, options);
-    t.after(async () => {
-      await opened.close();
-      await store.close();
-    });
-    return opened;
-  };
+  const bed = async (t: TestContext) => openBedFor(t, await open());
 
   describe(`the event stream over ${engine}`, () => {
     it('begins with its comment, names no event type, and carries each event as it is listed, byte for byte', async (t) => {
@@ -75,7 +67,7 @@ for (const [engine, open] of engines()) {
       const from = (await append(store, 1))[0] ?? '';
       const before = await append(store, 600);
       const writing = append(store, 1_200);
-      // A store that is too busy ends a replay where its reader can go on.
+      // A busy store ends a replay, and the reader resumes.
       const read = async (): Promise<readonly string[]> => {
         const got: string[] = [];
         while (got.length < before.length + 1_200) {
@@ -91,7 +83,7 @@ for (const [engine, open] of engines()) {
       for (const got of all) assert.deepEqual(got, wanted);
     });
 
-    it('says gap when events after the position were dropped, before what is left', async (t) => {
+    it('sends gap when events after the position were dropped, before those that are left', async (t) => {
       const { open: stream, store } = await bed(t);
       const [lost = ''] = await append(store, 1);
       for (let round = 0; round < 3; round += 1) await append(store, 1_000);
@@ -99,10 +91,10 @@ for (const [engine, open] of engines()) {
       await client.until(({ ids }) => ids().length >= RING, 'what is left');
       assert.ok(client.ids().length <= RING + RING_SLACK);
       assert.ok(client.text().startsWith(`${OPENING}: gap\n\nid: `));
-      assert.equal(client.text().split(': gap').length, 2, 'told once');
+      assert.equal(client.text().split(': gap').length, 2, 'sent once');
     });
 
-    it('says no gap when only events before the position were dropped', async (t) => {
+    it('sends no gap when only events before the position were dropped', async (t) => {
       const { open: stream, store } = await bed(t);
       for (let round = 0; round < 2; round += 1) await append(store, 1_000);
       const [kept = '', ...rest] = await append(store, 500);

@@ -4,10 +4,7 @@ import { join } from 'node:path';
 import { type Browser, chromium as playwright } from 'playwright-core';
 import { chromium } from '../../support/install-chromium.ts';
 
-/**
- * A headless Chromium that asks nobody for anything; its settings and caches live in a folder of
- * their own.
- */
+/** A headless Chromium without requests of its own; its profile is in a folder of its own. */
 const FLAGS = [
   '--headless=new',
   '--no-sandbox',

@@ -28,7 +28,7 @@ function callOf(events: readonly CommerceEvent[]) {
 const settled = { data: { transaction: '0xabc' } };
 
 describe('calls under one request id', () => {
-  it('are told apart by the ids of the gateway: what a stranger does under it is a call of his own', () => {
+  it('have the ids of the gateway: a call of another caller under the same request id is another one', () => {
     const own = { callId: 'call_own' };
     const calls = createCalls();
     calls.add([
@@ -53,7 +53,7 @@ describe('calls under one request id', () => {
   });
 });
 
-describe('a call as its events tell it', () => {
+describe('a call as its events show it', () => {
   const requested = () => event('resource.requested');
   for (const { outcome, after, reason, transaction } of [
     { outcome: 'requested', after: [] },
@@ -115,7 +115,7 @@ describe('a call as its events tell it', () => {
       assert.deepEqual([call.outcome, call.reason, call.transaction], [outcome, reason, transaction]);
     });
 
-  it('that is sent again under its id tells of the last attempt and keeps every event', () => {
+  it('that is sent again under its id shows the last attempt and keeps every event', () => {
     const call = callOf([
       event('resource.requested'),
       event('payment.rejected', { data: { reason: 'invalid_payload' } }),

@@ -88,7 +88,7 @@ describe('why there is no answer', () => {
     await assert.rejects(gateway.events({}), (refusal) => refusal instanceof Refusal && refusal.kind === 'away');
   });
 
-  it('/ready says what fails with a 503 of its own; that of a proxy is "away"', async () => {
+  it('/ready shows what fails with a 503 of its own; that of a proxy is "away"', async () => {
     const failing = { ready: false, store: { name: 'redis', status: 'fail' } };
     assert.deepEqual(await answering(503, failing).gateway.readiness(), failing);
     await assert.rejects(answering(503, {}).gateway.readiness(), { kind: 'away' });

@@ -3,11 +3,10 @@ import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { Seller } from '../../support/seller.ts';
-import { type Desk, openConsole } from './desk.ts';
+import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
 import { heard, reportedAll, tryCode } from './in-page.js';
 import { overflow } from './looks.js';
-import { type Office, openOffice } from './office.ts';
-import { event, oldReceipt } from './trade.ts';
+import { event, oldReceipt } from './sample-calls.ts';
 
 const HOSTILE = [
   '<img src=x onerror="hits+=1">',
@@ -22,11 +21,11 @@ const HOSTILE = [
 describe('what merchants and agents write', () => {
   let seller: Seller;
   let browser: Browser;
-  let desk: Desk;
-  let close: Office['close'];
+  let opened: ConsolePage;
+  let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openOffice(async (opened) => {
-      const { feed, receipts } = opened.shop.store;
+    ({ seller, browser, close } = await openSetup(async (started) => {
+      const { feed, receipts } = started.shop.store;
       const calls = HOSTILE.flatMap((text, at): readonly EventDraft[] => {
         const call = { requestId: `${text}${at}`, resourceId: text, adapter: text as 'http' };
         const failure = { status: 'error', data: { code: text, reason: text, [text]: text } } as const;
@@ -47,48 +46,48 @@ describe('what merchants and agents write', () => {
         }),
       );
     }));
-    desk = await openConsole(browser, seller.shop, { viewport: { width: 360, height: 760 } });
+    opened = await openConsole(browser, seller.shop, { viewport: { width: 360, height: 760 } });
   });
   after(() => close());
 
   it('stands on the page as text, letter for letter', async () => {
     for (const text of HOSTILE) {
-      assert.ok(await desk.page.locator('#calls button').getByText(text, { exact: true }).count(), text);
-      assert.ok(await desk.page.locator('#owed .id').getByText(text, { exact: true }).count(), text);
-      assert.ok(await desk.page.locator('#revenue .id').getByText(text, { exact: true }).count(), text);
+      assert.ok(await opened.page.locator('#calls button').getByText(text, { exact: true }).count(), text);
+      assert.ok(await opened.page.locator('#owed .id').getByText(text, { exact: true }).count(), text);
+      assert.ok(await opened.page.locator('#revenue .id').getByText(text, { exact: true }).count(), text);
     }
   });
 
   it('stands in the details as text', async () => {
     for (const text of HOSTILE) {
-      await desk.page.locator('#calls button').getByText(text, { exact: true }).click();
-      const details = await desk.page.getByRole('dialog').innerText();
+      await opened.page.locator('#calls button').getByText(text, { exact: true }).click();
+      const details = await opened.page.getByRole('dialog').innerText();
       assert.ok(details.split(text).length > 5, details);
-      await desk.page.keyboard.press('Escape');
+      await opened.page.keyboard.press('Escape');
     }
   });
 
   it('makes no element, asks for nothing, runs nothing, and does not widen the page', async () => {
-    const { page } = desk;
+    const { page } = opened;
     assert.equal(
       await page
         .locator('#console :is(img:not([alt=""]), svg, script, iframe, b), #details :is(img, svg, script, iframe, b)')
         .count(),
       0,
     );
-    for (const { url } of desk.asked) assert.ok(url.startsWith(`${seller.shop.url}/`), url);
+    for (const { url } of opened.asked) assert.ok(url.startsWith(`${seller.shop.url}/`), url);
     assert.deepEqual(await page.evaluate(heard), { violations: [], hits: 0 });
     assert.equal(await page.evaluate(overflow), 0);
-    assert.deepEqual(desk.errors, []);
+    assert.deepEqual(opened.errors, []);
   });
 
   it('could not run or be sent away even where a bug made markup or a script of it', async () => {
-    const { page } = desk;
+    const { page } = opened;
     const results = await page.evaluate(tryCode);
     assert.deepEqual(results.slice(0, 2), ['TypeError', 'TypeError'], 'trusted types');
     const reported = ['require-trusted-types-for', 'script-src', 'connect-src', 'img-src', 'form-action'];
     await page.waitForFunction(reportedAll, reported);
     assert.equal((await page.evaluate(heard)).hits, 0);
-    assert.ok(!desk.page.url().includes('stolen'));
+    assert.ok(!opened.page.url().includes('stolen'));
   });
 });

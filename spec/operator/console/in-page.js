@@ -3,7 +3,7 @@
  */
 
 /**
- * Everything that the page holds in a place where a token could stand.
+ * Everything that the page keeps where a token could be.
  *
  * @returns {string}
  */
@@ -32,7 +32,7 @@ export function heard() {
 }
 
 /**
- * Tries the ways in which text becomes code, in order of boldness; gives what each of them ended with.
+ * Tries the ways in which text becomes code; returns the result of each.
  *
  * @returns {readonly string[]}
  */
@@ -82,7 +82,7 @@ export function tryCode() {
   });
 }
 
-/** Says that nobody can see the page, or that somebody can again. @param {boolean} hidden */
+/** Hides the page, or shows it again. @param {boolean} hidden */
 export function hide(hidden) {
   Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
   document.dispatchEvent(new Event('visibilitychange'));
@@ -93,7 +93,7 @@ export function clipboardText() {
   return navigator.clipboard.readText();
 }
 
-/** Who has the focus, as a reader would name it. */
+/** The name of the element with the focus. */
 export function focused() {
   const element = document.activeElement;
   if (element === null) return '';
@@ -103,7 +103,7 @@ export function focused() {
   return `${element.localName} ${label || element.id || element.textContent?.trim()}`;
 }
 
-/** Whether whoever has the focus can see that. */
+/** Whether the focus is visible. */
 export function focusSeen() {
   const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement ?? document.body);
   return outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2;
@@ -119,7 +119,7 @@ export function reportedAll(directives) {
   return directives.every((directive) => violations.some((/** @type {string} */ seen) => seen.startsWith(directive)));
 }
 
-/** Says that the page is left: it may be kept whole, and come back. */
+/** Leaves the page, which the browser's cache may keep. */
 export function leave() {
   window.dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }));
 }

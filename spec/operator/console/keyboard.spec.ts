@@ -3,24 +3,23 @@ import { after, before, describe, it } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import type { Seller } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
-import { type Desk, openDesk } from './desk.ts';
+import { type ConsolePage, type ConsoleSetup, openPage, openSetup } from './console-page.ts';
 import { focused, focusSeen } from './in-page.js';
-import { type Office, openOffice } from './office.ts';
-import { buy, event, oldReceipt, trade } from './trade.ts';
+import { buy, event, makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the console by keyboard alone', () => {
   let seller: Seller;
   let browser: Browser;
-  let desk: Desk;
+  let opened: ConsolePage;
   let page: Page;
-  let close: Office['close'];
+  let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openOffice(async (opened) => {
-      await trade(opened);
-      await opened.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
+    ({ seller, browser, close } = await openSetup(async (started) => {
+      await makeCalls(started);
+      await started.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
     }));
-    desk = await openDesk(browser, seller.shop);
-    page = desk.page;
+    opened = await openPage(browser, seller.shop);
+    page = opened.page;
   });
   after(() => close());
   const press = async (...keys: readonly string[]) => {
@@ -105,7 +104,7 @@ describe('the console by keyboard alone', () => {
     assert.equal(await page.evaluate(focused), 'main content');
   });
 
-  it('is told of what happens by a polite live region', async () => {
+  it('announces changes in a polite live region', async () => {
     const status = page.getByRole('status');
     assert.equal(await status.getAttribute('aria-live'), 'polite');
     await seller.shop.store.receipts.write([oldReceipt(0x3e8, { metadata: { refundDue: true } }, -1_000)]);

@@ -54,7 +54,7 @@ export function faintTexts(least) {
 }
 
 /**
- * Texts of the page that are cut off: at their own box, unless they say so with an ellipsis, or at one that they stand in.
+ * Texts of the page that are cut off by a box, unless they end with an ellipsis.
  *
  * @returns {readonly string[]}
  */

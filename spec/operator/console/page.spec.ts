@@ -3,24 +3,23 @@ import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { Seller } from '../../support/seller.ts';
-import { type Desk, openConsole, rowsOf } from './desk.ts';
+import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
 import { clipboardText, heard, hide } from './in-page.js';
-import { type Office, openOffice } from './office.ts';
-import { buy, oldReceipt, trade } from './trade.ts';
+import { buy, makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the operators’ console', () => {
   let seller: Seller;
   let browser: Browser;
-  let desk: Desk;
+  let opened: ConsolePage;
   let undelivered: string;
-  let close: Office['close'];
+  let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openOffice(async (opened) => {
-      ({ undelivered } = await trade(opened));
+    ({ seller, browser, close } = await openSetup(async (started) => {
+      ({ undelivered } = await makeCalls(started));
       const due = { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } } as const;
-      await opened.shop.store.receipts.write([oldReceipt(1, due)]);
+      await started.shop.store.receipts.write([oldReceipt(1, due)]);
     }));
-    desk = await openConsole(browser, seller.shop);
+    opened = await openConsole(browser, seller.shop);
   });
   after(() => close());
 
@@ -28,20 +27,20 @@ describe('the operators’ console', () => {
     const answer = await seller.shop.operator('/api/receipts?limit=500');
     return ((await answer.json()) as { receipts: Receipt[] }).receipts;
   };
-  const figure = (name: string) => desk.page.locator(`[data-figure="${name}"] .value`);
+  const figure = (name: string) => opened.page.locator(`[data-figure="${name}"] .value`);
 
-  it('asks nobody but its own gateway, and breaks no rule of its policy', async () => {
-    assert.ok(desk.asked.length > 20);
-    for (const { url } of desk.asked) assert.ok(url.startsWith(`${seller.shop.url}/`), url);
-    assert.deepEqual(await desk.page.evaluate(heard), { violations: [], hits: 0 });
-    assert.deepEqual(desk.errors, []);
+  it('sends requests to its own gateway only, and breaks no rule of its policy', async () => {
+    assert.ok(opened.asked.length > 20);
+    for (const { url } of opened.asked) assert.ok(url.startsWith(`${seller.shop.url}/`), url);
+    assert.deepEqual(await opened.page.evaluate(heard), { violations: [], hits: 0 });
+    assert.deepEqual(opened.errors, []);
   });
 
   it('shows what is ready, in words', async () => {
-    const checks = await desk.page.locator('#checks li').allInnerTexts();
+    const checks = await opened.page.locator('#checks li').allInnerTexts();
     assert.deepEqual(
       checks.map((text) => text.replace(/\s+/g, ' ')),
-      ['✓ Gateway ready', '✓ Store sqlite ready', '✓ Front http ready', '✓ Payments x402 ready'],
+      ['✓ Gateway ready', '✓ Store sqlite ready', '✓ Adapter http ready', '✓ Payments x402 ready'],
     );
   });
 
@@ -51,14 +50,14 @@ describe('the operators’ console', () => {
     assert.equal(atoms, 40_000n);
     assert.equal(await figure('Revenue').innerText(), '0.04');
     assert.equal(await figure('Paid deliveries').innerText(), String(paid.length));
-    const rows = (await rowsOf(desk.page, 'revenue')).map((text) => text.split(/\s+/).join(' '));
+    const rows = (await rowsOf(opened.page, 'revenue')).map((text) => text.split(/\s+/).join(' '));
     assert.match(rows.find((row) => row.startsWith('market_report')) ?? '', /Market report 3 0\.03 TUSD eip155:31337/);
     assert.match(rows.find((row) => row.startsWith('price_list')) ?? '', /Price list 2 0\.01 TUSD/);
   });
 
   it('lists the paid call that failed and the refund that is due, oldest first, with what a refund needs', async () => {
     const open = (await receipts()).find(({ requestId }) => requestId === undelivered);
-    const rows = await rowsOf(desk.page, 'owed');
+    const rows = await rowsOf(opened.page, 'owed');
     assert.equal(rows.length, 2);
     assert.match(
       rows[0] ?? '',
@@ -70,42 +69,42 @@ describe('the operators’ console', () => {
       [await figure('Paid, not delivered').innerText(), await figure('Refunds due').innerText()],
       ['2', '1'],
     );
-    const titles = await desk.page
+    const titles = await opened.page
       .locator('#owed tr')
       .nth(1)
       .locator('[title]')
       .evaluateAll((nodes) => nodes.map((node) => node.getAttribute('title')));
     assert.ok(titles.includes(open?.payment?.payer ?? '-') && titles.includes(open?.payment?.externalReference ?? '-'));
-    await desk.page.getByRole('button', { name: `Copy the refund facts of ${open?.id}` }).click();
-    const facts = await desk.page.locator('#refund-text').inputValue();
+    await opened.page.getByRole('button', { name: `Copy the refund facts of ${open?.id}` }).click();
+    const facts = await opened.page.locator('#refund-text').inputValue();
     assert.match(facts, /^state: NOT YET/);
     assert.ok(
       facts.includes(`send to: ${open?.payment?.payer}`) &&
         facts.includes(`transaction: ${open?.payment?.externalReference}`),
     );
-    await desk.page.keyboard.press('Escape');
+    await opened.page.keyboard.press('Escape');
   });
 
   it('copies the facts of a refund', async () => {
-    const context = desk.page.context();
+    const context = opened.page.context();
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: seller.shop.url });
-    await desk.page.locator('#owed button').first().click();
-    await desk.page.getByText('Copied to the clipboard.').waitFor();
-    const copied = await desk.page.evaluate(clipboardText);
+    await opened.page.locator('#owed button').first().click();
+    await opened.page.getByText('Copied to the clipboard.').waitFor();
+    const copied = await opened.page.evaluate(clipboardText);
     assert.ok(copied.includes(`send to: 0x${'b6'.repeat(20)}`));
-    await desk.page.keyboard.press('Escape');
+    await opened.page.keyboard.press('Escape');
   });
 
   it('shows a call that happens while it is open, and adds it to the revenue', async () => {
     const requestId = await buy(seller, 'market_report', { city: 'Wien' });
-    const row = desk.page.locator('#calls tr', { hasText: requestId });
+    const row = opened.page.locator('#calls tr', { hasText: requestId });
     await row.getByText('Delivered').waitFor();
     assert.match(await row.innerText(), /market_report\s+Delivered\s+http\s+\d+ ms/);
     await figure('Revenue').getByText('0.05', { exact: true }).waitFor();
   });
 
-  it('filters by text and by outcome, and says when nothing is left', async () => {
-    const { page } = desk;
+  it('filters by text and by outcome, and shows when nothing is left', async () => {
+    const { page } = opened;
     await page.getByLabel('Filter by outcome').selectOption('Paid, not delivered');
     assert.deepEqual((await rowsOf(page, 'calls')).length, 1);
     await page.getByLabel('Filter by outcome').selectOption('Every outcome');
@@ -116,8 +115,8 @@ describe('the operators’ console', () => {
     await page.getByLabel('Filter by text').fill('');
   });
 
-  it('stands still while it is paused, and says what it has not shown', async () => {
-    const { page } = desk;
+  it('does not change while it is paused, and shows how much is new', async () => {
+    const { page } = opened;
     await page.getByRole('button', { name: 'Pause' }).click();
     const before = await rowsOf(page, 'calls');
     await (await seller.shop.invoke('cities', {}, { 'x-request-id': 'while-paused' })).arrayBuffer();
@@ -139,8 +138,8 @@ describe('the operators’ console', () => {
       words: /The gateway limits requests from here\. Next try in (?:40|39) seconds\./,
     },
   ])
-    it(`says when ${what}, and goes on when asked to`, async () => {
-      const { page } = desk;
+    it(`shows when ${what}, and goes on after "Try now"`, async () => {
+      const { page } = opened;
       await page.route('**/api/events*', (route) => route.fulfill(answer));
       await page.getByText(words).waitFor();
       assert.ok((await rowsOf(page, 'calls')).length > 0, 'what was read stays');
@@ -150,8 +149,8 @@ describe('the operators’ console', () => {
       assert.equal(await page.getByText(words).isVisible(), false);
     });
 
-  it('asks nothing while nobody sees it', async () => {
-    const { page, asked } = desk;
+  it('sends no request while it is hidden', async () => {
+    const { page, asked } = opened;
     await page.evaluate(hide, true);
     await page.getByText('Paused while hidden').waitFor();
     const before = asked.length;

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import type { Seller } from '../../support/seller.ts';
-import { type Desk, openConsole } from './desk.ts';
+import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
 import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
-import { type Office, openOffice } from './office.ts';
 import { cut, decodePng, type Picture, tones } from './png.ts';
-import { oldReceipt, trade } from './trade.ts';
+import { makeCalls, oldReceipt } from './sample-calls.ts';
 
 /** Contrast that WCAG 2 AA asks of text. */
 const LEAST_CONTRAST = 4.5;
@@ -19,21 +18,21 @@ const VIEWS: readonly { readonly name: string; readonly options: BrowserContextO
   { name: 'a phone, dark', options: { colorScheme: 'dark', viewport: { width: 360, height: 760 } } },
 ];
 
-describe('the console as it looks', () => {
+describe('the picture of the console', () => {
   let seller: Seller;
   let browser: Browser;
-  let close: Office['close'];
+  let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openOffice(async (opened) => {
-      await trade(opened);
+    ({ seller, browser, close } = await openSetup(async (started) => {
+      await makeCalls(started);
       const long = 'a-resource-with-a-name-of-the-full-length-that-is-allowed.'.repeat(2).padEnd(128, 'x');
-      await opened.shop.store.receipts.write([
+      await started.shop.store.receipts.write([
         oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
         oldReceipt(2, { resourceId: long, delivered: true, deliveredAt: new Date().toISOString() }),
         oldReceipt(3, { resourceId: long }),
         oldReceipt(4, { metadata: { answerKept: true } }, 3_600_000),
       ]);
-      await opened.shop.store.feed.append([
+      await started.shop.store.feed.append([
         {
           type: 'resource.requested',
           requestId: 'r'.repeat(64),
@@ -48,31 +47,31 @@ describe('the console as it looks', () => {
 
   for (const { name, options } of VIEWS)
     describe(name, () => {
-      let desk: Desk;
+      let opened: ConsolePage;
       let picture: Picture;
       before(async () => {
-        desk = await openConsole(browser, seller.shop, options);
-        picture = decodePng(await desk.page.screenshot({ fullPage: true }));
+        opened = await openConsole(browser, seller.shop, options);
+        picture = decodePng(await opened.page.screenshot({ fullPage: true }));
       });
       const part = async (selector: string): Promise<Picture> => {
-        const box = await desk.page.locator(selector).first().boundingBox();
+        const box = await opened.page.locator(selector).first().boundingBox();
         return cut(picture, box ?? assert.fail(`${selector} is not to be seen`));
       };
-      after(() => desk.close());
+      after(() => opened.close());
 
       it('is not wider than the window, and cuts no text off', async () => {
-        assert.equal(await desk.page.evaluate(overflow), 0);
-        assert.deepEqual(await desk.page.evaluate(cutTexts), []);
+        assert.equal(await opened.page.evaluate(overflow), 0);
+        assert.deepEqual(await opened.page.evaluate(cutTexts), []);
       });
 
       it(`has text of a contrast of at least ${LEAST_CONTRAST}`, async () => {
-        const { texts, faint } = await desk.page.evaluate(faintTexts, LEAST_CONTRAST);
+        const { texts, faint } = await opened.page.evaluate(faintTexts, LEAST_CONTRAST);
         assert.ok(texts > 100, `${texts} texts`);
         assert.deepEqual(faint, []);
       });
 
-      it('shows the revenue of the real sales, to be seen and not covered', async () => {
-        const value = desk.page.locator('[data-figure="Revenue"] .value');
+      it('shows the revenue of the real purchases, visible and not covered', async () => {
+        const value = opened.page.locator('[data-figure="Revenue"] .value');
         assert.equal(await value.innerText(), '0.06');
         assert.equal(await value.evaluate(uncovered), true);
         const { darkest, lightest, colors } = tones(await part('[data-figure="Revenue"] .value'));
@@ -106,14 +105,14 @@ describe('the console as it looks', () => {
       await context.close();
     });
 
-  it('a call that comes in may stand out, and does not move for who wants less of that', async () => {
-    const desk = await openConsole(browser, seller.shop, { reducedMotion: 'no-preference' });
+  it('a new call is highlighted, without motion if the reader prefers less', async () => {
+    const opened = await openConsole(browser, seller.shop, { reducedMotion: 'no-preference' });
     await (await seller.shop.invoke('cities', {}, { 'x-request-id': 'comes-in' })).arrayBuffer();
-    const row = desk.page.locator('#calls tr', { hasText: 'comes-in' });
+    const row = opened.page.locator('#calls tr', { hasText: 'comes-in' });
     await row.waitFor();
     assert.equal(await row.evaluate(animationOf), 'arrive');
-    await desk.page.emulateMedia({ reducedMotion: 'reduce' });
+    await opened.page.emulateMedia({ reducedMotion: 'reduce' });
     assert.equal(await row.evaluate(animationOf), 'none');
-    await desk.close();
+    await opened.close();
   });
 });

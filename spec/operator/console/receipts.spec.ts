@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createBooks, MAX_RECEIPTS } from '../../../src/operator/console/books.js';
 import { inDigits } from '../../../src/operator/console/money.js';
 import { owed, RUNNING_MS, refundFacts } from '../../../src/operator/console/owed.js';
-import { takings } from '../../../src/operator/console/takings.js';
+import { createReceipts, MAX_RECEIPTS } from '../../../src/operator/console/receipts.js';
+import { revenueOf } from '../../../src/operator/console/revenue.js';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import { oldReceipt } from './trade.ts';
+import { oldReceipt } from './sample-calls.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = Date.now();
@@ -19,13 +19,13 @@ function paid(number: number, change: Partial<Receipt> & { readonly amount?: str
 
 const sold = { delivered: true, deliveredAt: '2026-01-01T10:00:00.000Z' };
 
-describe('takings', () => {
+describe('sums of receipts', () => {
   const shown = (receipts: readonly ReturnType<typeof paid>[]) =>
-    takings(receipts).resources.map(({ resourceId, network, revenue, sales, open }) =>
-      [resourceId, network, inDigits(revenue), sales, inDigits(open)].join(' '),
+    revenueOf(receipts).resources.map(({ resourceId, network, revenue, deliveries, open }) =>
+      [resourceId, network, inDigits(revenue), deliveries, inDigits(open)].join(' '),
     );
 
-  it('are summed exactly by resource, currency and network, delivered and undelivered apart', () => {
+  it('are exact by resource, currency and network, delivered and undelivered apart', () => {
     const receipts = [
       paid(1, { ...sold, amount: '0.1' }),
       paid(2, { ...sold, amount: '0.2', deliveredAt: '2026-01-01T12:00:00.000Z' }),
@@ -38,23 +38,23 @@ describe('takings', () => {
       'archive eip155:2 1.00 1 0.00',
       'report eip155:1 7.00 1 0.00',
     ]);
-    assert.equal(takings(receipts).resources[0]?.lastSaleAt, '2026-01-01T12:00:00.000Z');
+    assert.equal(revenueOf(receipts).resources[0]?.lastDeliveredAt, '2026-01-01T12:00:00.000Z');
     assert.deepEqual(
-      takings(receipts).totals.map(({ network, revenue }) => `${network} ${inDigits(revenue)}`),
+      revenueOf(receipts).totals.map(({ network, revenue }) => `${network} ${inDigits(revenue)}`),
       ['eip155:1 7.30', 'eip155:2 1.00'],
     );
   });
 
-  it('count what is no amount apart', () => {
-    const [row] = takings([paid(1, { ...sold, amount: 'much' }), paid(2, sold)]).resources;
-    assert.deepEqual([row && inDigits(row.revenue), row?.sales, row?.unreadable], ['0.02', 2, 1]);
+  it('count invalid amounts apart', () => {
+    const [row] = revenueOf([paid(1, { ...sold, amount: 'much' }), paid(2, sold)]).resources;
+    assert.deepEqual([row && inDigits(row.revenue), row?.deliveries, row?.unreadable], ['0.02', 2, 1]);
   });
 
-  it('leave out what nothing could tell whether it was paid; it stays in the list of what is open', () => {
+  it('leave out payments of status unknown, which stay in the list of the undelivered', () => {
     const unknown = paid(2, { amount: '5', resourceId: 'report' });
-    const book = createBooks();
+    const book = createReceipts();
     book.add([paid(1, { ...sold, amount: '0.1' }), { ...unknown, payment: { ...unknown.payment, status: 'unknown' } }]);
-    const { resources, totals } = takings(book.paid());
+    const { resources, totals } = revenueOf(book.paid());
     assert.deepEqual(
       [...resources, ...totals].map(({ resourceId, revenue, open }) => [resourceId, inDigits(revenue), inDigits(open)]),
       [
@@ -73,7 +73,7 @@ describe('takings', () => {
   });
 
   it('do not mix resources whose names would run together', () => {
-    assert.equal(takings([paid(1, { resourceId: 'a","b' }), paid(2, { resourceId: 'a' })]).resources.length, 2);
+    assert.equal(revenueOf([paid(1, { resourceId: 'a","b' }), paid(2, { resourceId: 'a' })]).resources.length, 2);
   });
 });
 
@@ -145,9 +145,9 @@ describe('what is owed', () => {
   });
 });
 
-describe('the book of receipts on the page', () => {
-  it('replaces what has changed and notices when nothing did', () => {
-    const book = createBooks();
+describe('the receipts of the page', () => {
+  it('are replaced when they have changed, and only then have a new version', () => {
+    const book = createReceipts();
     const receipt = oldReceipt(1);
     book.add([receipt]);
     const before = book.version();
@@ -157,8 +157,8 @@ describe('the book of receipts on the page', () => {
     assert.deepEqual([book.size(), book.all()[0]?.delivered, book.version() > before], [1, true, true]);
   });
 
-  it(`keeps ${MAX_RECEIPTS}; in a full book the oldest make room`, () => {
-    const book = createBooks();
+  it(`are ${MAX_RECEIPTS} at most; above it the oldest are dropped`, () => {
+    const book = createReceipts();
     const template = oldReceipt(0);
     const receipt = (number: number) => ({ ...template, id: `receipt_${String(number).padStart(12, '0')}` });
     book.add(Array.from({ length: MAX_RECEIPTS }, (_, number) => receipt(number)));

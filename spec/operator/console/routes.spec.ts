@@ -10,7 +10,7 @@ import { openShop, type Shop } from '../../support/shop.ts';
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const sources = globSync('src/operator/console/*.js');
 
-describe('the console of a shop', () => {
+describe('the console of a gateway', () => {
   let chain: Chain;
   let open: Shop;
   let closed: Shop;
@@ -98,7 +98,7 @@ describe('the console of a shop', () => {
       assert.equal(await head.text(), '');
     });
 
-  it('loads although the browser names an origin that the shop does not know, and gives that origin nothing', async () => {
+  it('loads although the browser names an unknown origin, and gives that origin nothing', async () => {
     const answer = await fetch(`${open.url}/console/console.js`, { headers: { origin: 'http://localhost:9999' } });
     await answer.arrayBuffer();
     assert.equal(answer.status, 200);
@@ -124,7 +124,7 @@ describe('the files of the console', () => {
 
   for (const file of sources) {
     const source = readFileSync(file, 'utf8');
-    it(`${file} imports its neighbours only, and is loaded before it is asked for`, () => {
+    it(`${file} imports its neighbours only, and is preloaded`, () => {
       for (const [, name = ''] of source.matchAll(/from '([^']+)'/g)) {
         assert.match(name, /^\.\/[\w-]+\.js$/);
         assert.ok(page.includes(`href="console/${name.slice(2)}"`), name);

@@ -5,7 +5,7 @@ import { createSession, UNDELIVERED_EVERY_MS } from '../../../src/operator/conso
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
-import { buy, event, oldReceipt } from './trade.ts';
+import { buy, event, oldReceipt } from './sample-calls.ts';
 
 describe('what the console learns of a gateway', () => {
   let seller: Seller;
@@ -22,7 +22,7 @@ describe('what the console learns of a gateway', () => {
     };
     return createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${seller.shop.url}/`), ask }));
   };
-  const sum = (session: ReturnType<typeof openSession>) => session.books.paid().length;
+  const sum = (session: ReturnType<typeof openSession>) => session.receipts.paid().length;
 
   it('a look takes events, receipts, readiness and names; the next one only what is new', async () => {
     const session = openSession();
@@ -50,7 +50,7 @@ describe('what the console learns of a gateway', () => {
   it('more than a page of new entries is followed to what is known', async () => {
     const session = openSession();
     await session.look();
-    const known = session.books.size();
+    const known = session.receipts.size();
     await seller.shop.store.feed.append(
       Array.from({ length: 250 }, (_, at) => event('resource.requested', { requestId: `req-many-${at}` })),
     );
@@ -58,12 +58,12 @@ describe('what the console learns of a gateway', () => {
       Array.from({ length: 250 }, (_, at) => oldReceipt(at, { delivered: true }, -1_000)),
     );
     await session.look();
-    assert.equal(session.books.size(), known + 250);
+    assert.equal(session.receipts.size(), known + 250);
     assert.equal(session.calls.list().filter(({ requestId }) => requestId.startsWith('req-many-')).length, 250);
     assert.equal(session.hasGap(), false);
   });
 
-  it('more than it follows is told as a gap', async () => {
+  it('more than it follows is a gap', async () => {
     const session = openSession();
     await session.look();
     await seller.shop.store.receipts.write(
@@ -76,13 +76,13 @@ describe('what the console learns of a gateway', () => {
   it('receipts before the first page are read on demand, page by page', async () => {
     const session = openSession();
     await session.look();
-    assert.deepEqual([session.books.size(), session.hasOlder()], [500, true]);
+    assert.deepEqual([session.receipts.size(), session.hasOlder()], [500, true]);
     await session.readOlder();
-    assert.equal(session.books.size(), 1_000);
+    assert.equal(session.receipts.size(), 1_000);
     while (session.hasOlder()) await session.readOlder();
-    const all = session.books.size();
+    const all = session.receipts.size();
     await session.readOlder();
-    assert.equal(session.books.size(), all);
+    assert.equal(session.receipts.size(), all);
     assert.ok(all > 1_250, 'to the first one');
   });
 
@@ -93,9 +93,9 @@ describe('what the console learns of a gateway', () => {
     await receipts.write([forgotten, collected]);
     const session = openSession();
     await session.look();
-    const due = () => session.debts.all().map(({ requestId }) => requestId);
+    const due = () => session.undelivered.all().map(({ requestId }) => requestId);
     assert.deepEqual(due().sort(), ['req-old-1', 'req-old-2']);
-    assert.equal(session.books.knows(forgotten.id), false, 'the sums stay those of the newest receipts');
+    assert.equal(session.receipts.knows(forgotten.id), false, 'the sums stay those of the newest receipts');
     await receipts.write([{ ...collected, delivered: true, deliveredAt: new Date().toISOString() }]);
     await session.look();
     assert.equal(due().length, 2, 'the list costs the store a search: it is not read on every look');
@@ -129,12 +129,12 @@ describe('what the console learns of a gateway', () => {
     let away = false;
     const ask: typeof fetch = (url, init) => (away ? Promise.reject(new TypeError('cut')) : fetch(url, init));
     const session = createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${seller.shop.url}/`), ask }));
-    const heard: boolean[] = [session.facts.readinessHeard];
+    const answered: boolean[] = [session.facts.readinessAnswered];
     for (away of [false, true, false]) {
       await session.look().catch(() => undefined);
-      heard.push(session.facts.readinessHeard);
+      answered.push(session.facts.readinessAnswered);
     }
-    assert.deepEqual(heard, [false, true, false, true]);
+    assert.deepEqual(answered, [false, true, false, true]);
   });
 
   it('what can be read is taken although something else fails', async () => {
@@ -143,7 +143,7 @@ describe('what the console learns of a gateway', () => {
     const session = createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${seller.shop.url}/`), ask }));
     await assert.rejects(session.look(), { kind: 'away' });
     assert.deepEqual(
-      [session.calls.list().length, session.books.size(), session.facts.readiness?.ready],
+      [session.calls.list().length, session.receipts.size(), session.facts.readiness?.ready],
       [0, 500, true],
     );
   });

@@ -2,40 +2,39 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { Seller } from '../../support/seller.ts';
-import { type Desk, openConsole, rowsOf } from './desk.ts';
+import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
 import { faintTexts } from './looks.js';
-import { type Office, openOffice } from './office.ts';
-import { oldReceipt } from './trade.ts';
+import { oldReceipt } from './sample-calls.ts';
 
 /** Contrast that WCAG 2 AA asks of text. */
 const LEAST_CONTRAST = 4.5;
 const HOUR_MS = 3_600_000;
 
-describe('what the console says of now', () => {
+describe('the present state on the console', () => {
   let seller: Seller;
   let browser: Browser;
-  let desk: Desk;
-  let close: Office['close'];
+  let opened: ConsolePage;
+  let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openOffice(async (opened) => {
+    ({ seller, browser, close } = await openSetup(async (started) => {
       const metadata = { answerKept: true } as const;
-      await opened.shop.store.receipts.write([
+      await started.shop.store.receipts.write([
         oldReceipt(1, { metadata, resourceId: 'over' }, 25 * HOUR_MS),
         oldReceipt(2, { metadata, resourceId: 'kept' }, HOUR_MS),
         oldReceipt(3, { metadata: { backendErrorCode: 'BACKEND_ERROR' }, resourceId: 'failed' }, HOUR_MS),
       ]);
     }));
-    desk = await openConsole(browser, seller.shop);
+    opened = await openConsole(browser, seller.shop);
   });
   after(() => close());
 
   const checks = async (): Promise<readonly string[]> => {
-    const texts = await desk.page.locator('#checks li').allInnerTexts();
+    const texts = await opened.page.locator('#checks li').allInnerTexts();
     return texts.map((text) => text.replace(/\s+/g, ' '));
   };
 
-  it('an answer that is kept waits for its buyer alone, as long as he may collect it', async () => {
-    const rows = await rowsOf(desk.page, 'owed');
+  it('an answer is shown as kept for its buyer as long as it may be collected', async () => {
+    const rows = await rowsOf(opened.page, 'owed');
     const told = /Answer is kept; the buyer collects it with the same proof/;
     assert.deepEqual(
       ['over', 'kept', 'failed'].map((id) => told.test(rows.find((row) => row.includes(id)) ?? assert.fail(id))),
@@ -44,7 +43,7 @@ describe('what the console says of now', () => {
   });
 
   it('nothing is ready while the gateway does not answer, until it does', async () => {
-    const { page } = desk;
+    const { page } = opened;
     const before = await checks();
     assert.equal(before[0], '✓ Gateway ready');
     await page.route('**/ready', (route) => route.abort());
@@ -52,7 +51,7 @@ describe('what the console says of now', () => {
     assert.deepEqual(await checks(), [
       '? Gateway unknown',
       '? Store sqlite unknown',
-      '? Front http unknown',
+      '? Adapter http unknown',
       '? Payments x402 unknown',
     ]);
     const { faint } = await page.evaluate(faintTexts, LEAST_CONTRAST);

@@ -3,26 +3,25 @@ import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { Seller } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
-import { openConsole, openDesk, signIn } from './desk.ts';
+import { type ConsoleSetup, openConsole, openPage, openSetup, signIn } from './console-page.ts';
 import { everythingKept, leave } from './in-page.js';
-import { type Office, openOffice } from './office.ts';
-import { oldReceipt, trade } from './trade.ts';
+import { makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the token of the console', () => {
   let seller: Seller;
   let browser: Browser;
   let undelivered: string;
-  let close: Office['close'];
+  let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openOffice(async (opened) => {
-      ({ undelivered } = await trade(opened));
-      await opened.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
+    ({ seller, browser, close } = await openSetup(async (started) => {
+      ({ undelivered } = await makeCalls(started));
+      await started.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
     }));
   });
   after(() => close());
 
-  it('is asked for; the page says when it is wrong, and lets in with the right one', async () => {
-    const other = await openDesk(browser, seller.shop);
+  it('is asked for; the page shows when it is wrong, and opens with the right one', async () => {
+    const other = await openPage(browser, seller.shop);
     const { page } = other;
     assert.equal(await page.getByRole('heading', { name: 'Market Shop' }).isVisible(), false);
     for (const [token, words] of [
@@ -39,8 +38,8 @@ describe('the token of the console', () => {
     await other.close();
   });
 
-  it('is tried once for each time somebody types it, and too many wrong ones are told with the time to wait', async () => {
-    const other = await openDesk(browser, seller.shop);
+  it('is sent once each time it is typed; after too many wrong ones the page shows the time to wait', async () => {
+    const other = await openPage(browser, seller.shop);
     const { page } = other;
     const limited = { status: 'error', code: 'RATE_LIMITED' };
     await page.route('**/api/events*', (route) =>
@@ -60,19 +59,19 @@ describe('the token of the console', () => {
   });
 
   it('stays out of the address, the storage and the document', async () => {
-    const desk = await openConsole(browser, seller.shop);
-    const kept = await desk.page.evaluate(everythingKept);
+    const opened = await openConsole(browser, seller.shop);
+    const kept = await opened.page.evaluate(everythingKept);
     assert.ok(kept.includes('Market Shop'), 'it looked at the page');
     assert.ok(!kept.includes(OPERATOR_TOKEN));
-    assert.deepEqual(await desk.page.context().cookies(), []);
-    for (const { url, authorization } of desk.asked) {
+    assert.deepEqual(await opened.page.context().cookies(), []);
+    for (const { url, authorization } of opened.asked) {
       assert.ok(!url.includes(OPERATOR_TOKEN));
       assert.equal(
         authorization,
         url.includes('/api/events') || url.includes('/api/receipts') ? `Bearer ${OPERATOR_TOKEN}` : undefined,
       );
     }
-    await desk.close();
+    await opened.close();
   });
 
   it('is forgotten with everything that was read with it', async () => {

@@ -39,7 +39,7 @@ describe('the watch', () => {
       onState: ({ kind }) => void states.push(kind),
       visible: () => visible,
     });
-  /** Lets the look that a timer began come to its end. */
+  /** Lets the time pass, and the looks that it begins end. */
   const passed = async (ms: number) => {
     mock.timers.tick(ms);
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
@@ -65,7 +65,7 @@ describe('the watch', () => {
     assert.equal(looks, 2);
   });
 
-  it('rests while the page is hidden, and looks at once when it is seen again', async () => {
+  it('pauses while the page is hidden, and looks at once when it is visible again', async () => {
     const watch = open();
     await watch.now();
     visible = false;
@@ -95,7 +95,7 @@ describe('the watch', () => {
   });
 
   for (const kind of ['token', 'missing'] as const)
-    it(`ends when the refusal is "${kind}": time does not heal it`, async () => {
+    it(`ends when the refusal is "${kind}"`, async () => {
       fails = new Refusal(kind);
       const watch = open();
       await watch.now();
@@ -104,7 +104,7 @@ describe('the watch', () => {
       assert.deepEqual([looks, states], [1, ['ended']]);
     });
 
-  it('says nothing any more of a look that ends after it was ended', async () => {
+  it('reports no state of a look that ends after it was ended', async () => {
     const watch = open();
     const looking = watch.now();
     watch.end();

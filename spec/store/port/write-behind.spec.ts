@@ -10,7 +10,7 @@ function event(n: number): EventDraft {
   return { type: 'resource.requested', requestId: String(n), resourceId: 'report', at: '2026-01-02T03:04:05.678Z' };
 }
 
-/** A feed that remembers what it was sent, and fails when told to. */
+/** A feed that records its batches, and fails on demand. */
 function recordingFeed() {
   const batches: { readonly ids: readonly number[]; readonly batch: EventBatch }[] = [];
   const feed = {
@@ -52,8 +52,8 @@ async function pass(ms: number): Promise<void> {
   await settled();
 }
 
-describe('the queue in front of the feed', () => {
-  it('waits 25 ms for company', async () => {
+describe('the queue before the feed', () => {
+  it('sends a batch after 25 ms', async () => {
     const feed = recordingFeed();
     const { push } = queueOn(feed);
     push(0, 3);

@@ -10,7 +10,7 @@ import { load } from '../../config/document/document.ts';
 
 const CAUSE = 'no_keys: https://agents.example (connection refused)';
 
-/** A gateway's readiness over a real store and a trust that stands as it is told. */
+/** A gateway's readiness over a real store, with this check of the trusted issuers. */
 async function watch(t: TestContext, check?: () => Promise<TrustHealth>): Promise<{ monitor: Monitor; log: string[] }> {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const config = load({});
@@ -37,7 +37,7 @@ async function round(t: TestContext): Promise<void> {
 }
 
 describe('the readiness of mandates', () => {
-  it('is no part of a shop without them', async (t) => {
+  it('is not shown by a gateway without mandates', async (t) => {
     const { monitor } = await watch(t);
     assert.deepEqual((await monitor.readiness()).authorizationProviders, []);
   });
@@ -65,8 +65,8 @@ describe('the readiness of mandates', () => {
     health = { found: 'ok' };
     await round(t);
     assert.deepEqual(await shown(), [true, { name: 'ap2', status: 'pass' }]);
-    const told = log.filter((line) => line.startsWith('ap2'));
-    assert.deepEqual(told, [
+    const lines = log.filter((line) => line.startsWith('ap2'));
+    assert.deepEqual(lines, [
       'ap2 pass',
       'ap2 warn keys_stale: https://agents.example',
       `ap2 fail ${CAUSE}`,

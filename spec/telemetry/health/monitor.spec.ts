@@ -3,7 +3,7 @@ import { afterEach, describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Monitor, startMonitor } from '../../../src/telemetry/health/monitor.ts';
 
-describe('a merchant that can be called past the gateway', () => {
+describe('a backend that can be called past the gateway', () => {
   let monitor: Monitor;
   afterEach(() => monitor.close());
 
@@ -37,7 +37,7 @@ describe('a merchant that can be called past the gateway', () => {
       assert.deepEqual((await watched.readiness()).adapters[0], { name: warned, status: 'pass' });
     });
 
-  it('a drain says more than that', async () => {
+  it('a drain is shown instead', async () => {
     const watched = watch(['http'], { bypassed: true, draining: true });
     const { ready, adapters } = await watched.readiness();
     assert.deepEqual([ready, adapters], [false, [{ name: 'http', status: 'fail', detail: 'draining' }]]);
@@ -45,7 +45,7 @@ describe('a merchant that can be called past the gateway', () => {
 });
 
 describe('a monitor that is closed', () => {
-  it('tells nothing of what a look meets that still runs: the component is being closed', async () => {
+  it('reports nothing of a look that still runs: the component is being closed', async () => {
     const looking = Promise.withResolvers<{ readonly found: 'unwritable' }>();
     const changes: string[] = [];
     const monitor = startMonitor({
@@ -56,16 +56,16 @@ describe('a monitor that is closed', () => {
       gate: { draining: () => false },
       onChange: (name) => changes.push(name),
     });
-    const told = monitor.readiness();
+    const readiness = monitor.readiness();
     monitor.close();
     looking.resolve({ found: 'unwritable' });
-    await told;
+    await readiness;
     assert.deepEqual(changes, []);
   });
 });
 
 describe('a component whose look hangs', () => {
-  it('fails every round that meets the look: it warns with the first and fails with the third', async (t) => {
+  it('fails every round: it warns with the first and fails with the third', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
     let looks = 0;
     const changes: string[] = [];
@@ -91,7 +91,7 @@ describe('a component whose look hangs', () => {
     }
     t.mock.timers.tick(1_000);
     await turn();
-    assert.equal(looks, 2, 'nobody looks beside a look that hangs');
+    assert.equal(looks, 2, 'there is no second look beside one that hangs');
     assert.deepEqual(changes, ['redis pass', 'redis warn', 'redis fail']);
     assert.equal((await monitor.readiness()).ready, false);
   });

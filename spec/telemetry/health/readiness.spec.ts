@@ -8,7 +8,7 @@ import {
   UNSEEN,
 } from '../../../src/telemetry/health/readiness.ts';
 
-/** What is found at which millisecond, and the status after each look. */
+/** The looks, and the status after each. */
 interface Course {
   readonly rule: string;
   readonly looks: readonly (readonly [atMs: number, found: Observation, status: CheckState['status']])[];
@@ -77,25 +77,12 @@ describe('readiness of a component', () => {
   it('details come from the closed vocabulary, and a pass has none', () => {
     const after = (found: Observation): CheckState => observe(observe(UNSEEN, 'ok', 0), found, 1);
     assert.deepEqual(renderCheck('redis', 'store', after('ok')), { name: 'redis', status: 'pass' });
-    assert.deepEqual(renderCheck('redis', 'store', after('unreachable')), {
-      name: 'redis',
-      status: 'warn',
-      detail: 'store-unreachable',
-    });
-    assert.deepEqual(renderCheck('redis', 'store', after('degraded')), {
-      name: 'redis',
-      status: 'warn',
-      detail: 'store-degraded',
-    });
-    assert.deepEqual(renderCheck('redis', 'store', after('unwritable')), {
-      name: 'redis',
-      status: 'fail',
-      detail: 'store-unwritable',
-    });
-    assert.deepEqual(renderCheck('x402', 'payment-provider', after('unreachable')), {
-      name: 'x402',
-      status: 'warn',
-      detail: 'payment-provider-unreachable',
-    });
+    for (const [name, kind, found, status, detail] of [
+      ['redis', 'store', 'unreachable', 'warn', 'store-unreachable'],
+      ['redis', 'store', 'degraded', 'warn', 'store-degraded'],
+      ['redis', 'store', 'unwritable', 'fail', 'store-unwritable'],
+      ['x402', 'payment-provider', 'unreachable', 'warn', 'payment-provider-unreachable'],
+    ] as const)
+      assert.deepEqual(renderCheck(name, kind, after(found)), { name, status, detail });
   });
 });

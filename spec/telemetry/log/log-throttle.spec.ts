@@ -36,7 +36,7 @@ describe('sparing lines', () => {
     assert.equal(written.length, 10);
   });
 
-  it('tells at the end of the second how many were held back, once', () => {
+  it('reports at the end of the second how many were held back, once', () => {
     const { time, written, held, write } = begun();
     write('a', 25);
     time.advance(999);
@@ -49,7 +49,7 @@ describe('sparing lines', () => {
     assert.equal(written.length, 11);
   });
 
-  it('tells nothing when nothing was held back', () => {
+  it('reports nothing when nothing was held back', () => {
     const { time, written, held, write } = begun();
     for (let second = 0; second < 3; second += 1) {
       write('a', 10);

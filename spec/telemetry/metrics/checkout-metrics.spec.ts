@@ -94,7 +94,7 @@ describe('what operators see of checkouts', () => {
     );
   });
 
-  it('an invalid document: a line with its place, and a count that knows no indices', async () => {
+  it('an invalid document: a line with its JSON path, and a count without indices', async () => {
     const { watch, lines, series } = watched();
     watch.invalidDocument(FAULT);
     watch.invalidDocument({ ...FAULT, pointer: '$.line_items[0].totals[0].type' });
@@ -106,16 +106,16 @@ describe('what operators see of checkouts', () => {
     assert.deepEqual(facts, FAULT);
   });
 
-  it('a merchant who is wrong in ever new places cannot fill the memory', async () => {
+  it('a backend with ever new errors cannot fill the memory', async () => {
     const { watch, series } = watched();
-    for (let place = 0; place < 500; place += 1) watch.invalidDocument({ ...FAULT, pointer: `$.member_${place}` });
+    for (let at = 0; at < 500; at += 1) watch.invalidDocument({ ...FAULT, pointer: `$.member_${at}` });
     const invalid = [...(await series())].filter(([name]) => name.startsWith('acg_checkout_invalid_documents_total'));
     assert.equal(invalid.length, MAX_POINTERS + 1);
     const [, others] = invalid.find(([name]) => name.includes('pointer="other"')) ?? [];
     assert.equal(others, 500 - MAX_POINTERS);
   });
 
-  it('one fault met by every call does not drown the log', () => {
+  it('a fault in every call writes ten lines a second', () => {
     const { watch, lines } = watched();
     for (let call = 0; call < 1_000; call += 1) watch.invalidDocument(FAULT);
     assert.equal(lines.length, 10);

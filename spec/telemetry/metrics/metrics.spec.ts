@@ -23,7 +23,7 @@ describe('durations', () => {
     assert.ok(Math.abs((series.get('acg_layer_seconds_sum{layer="settle"}') ?? 0) - 120.00121) < 1e-9);
   });
 
-  it('of one label value are the same ones, whoever asks for it', () => {
+  it('of one label value are the same for all callers', () => {
     const durations = createDurations();
     const by = durations.histogram('acg_call_seconds', 'What it is.', 'channel');
     by('http').took(1);
@@ -32,8 +32,8 @@ describe('durations', () => {
   });
 });
 
-describe('facts that somebody else keeps', () => {
-  it('are read when somebody asks, and not shown while they are not known', async () => {
+describe('facts of other modules', () => {
+  it('are read in a scrape, and not shown while they are not known', async () => {
     const metrics = metricsOf();
     let known: number | undefined = 3;
     metrics.gauge({ name: 'acg_streams', help: 'h', read: () => known });
@@ -60,7 +60,7 @@ describe('facts that somebody else keeps', () => {
     assert.equal([...seriesIn(await metrics.text()).keys()].filter((name) => name.startsWith('acg_things')).length, 0);
   });
 
-  it('that cannot be had do not take the others with them', async () => {
+  it('that cannot be read do not fail the others', async () => {
     const metrics = metricsOf();
     const read = async (): Promise<number> => assert.fail('not now');
     metrics.gauge({ name: 'acg_bad', help: 'h', read });
@@ -83,7 +83,7 @@ describe('open payments', () => {
     };
   };
 
-  it('are counted once in five seconds, however many ask', async () => {
+  it('are counted once in five seconds, for all scrapes', async () => {
     let asked = 0;
     const { series, advance } = counting(async () => {
       asked += 1;

@@ -7,8 +7,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { createDurations } from '../../../src/telemetry/metrics/durations.ts';
 import { paymentMetrics, undeliveredCause } from '../../../src/telemetry/metrics/payment-metrics.ts';
 import { event, LEASE_MS, move, receipt, TRANSACTION, terms } from '../../payments/ledger/samples.ts';
-import { done } from '../../store/contract-ledger.ts';
-import { LIMITS } from '../../store/opened.ts';
+import { done, LIMITS } from '../../store/opened.ts';
 import { seriesIn } from '../scrape.ts';
 
 const failed = (reason?: string): EventDraft => ({
@@ -16,10 +15,10 @@ const failed = (reason?: string): EventDraft => ({
   data: { code: 'BACKEND_ERROR', ...(reason === undefined ? {} : { reason }) },
 });
 
-describe('who kept a buyer from what he paid for', () => {
+describe('why a paid call was not delivered', () => {
   for (const { what, code, events = [], cause } of [
-    { what: 'a merchant that answered 500', code: 'BACKEND_ERROR', events: [failed()], cause: 'merchant' },
-    { what: 'a merchant that was too slow', code: 'BACKEND_ERROR', events: [failed('timeout')], cause: 'merchant' },
+    { what: 'a backend that answered 500', code: 'BACKEND_ERROR', events: [failed()], cause: 'merchant' },
+    { what: 'a backend that was too slow', code: 'BACKEND_ERROR', events: [failed('timeout')], cause: 'merchant' },
     { what: 'the end of this process', code: 'BACKEND_ERROR', events: [failed('aborted')], cause: 'gateway' },
     { what: 'an earlier attempt that died', code: 'BACKEND_ERROR', cause: 'gateway' },
     { what: 'no memory for the answer', code: 'GATEWAY_BUSY', cause: 'gateway' },
@@ -29,8 +28,8 @@ describe('who kept a buyer from what he paid for', () => {
   ])
     it(`${what}: ${cause}`, () => {
       const metadata = code === undefined ? { answerKept: true as const } : { backendErrorCode: code };
-      const told = receipt('receipt_00000000-0000-7000-8000-000000000001', 'req-1', { delivered: false, metadata });
-      assert.equal(undeliveredCause({ receipt: told, events }), cause);
+      const written = receipt('receipt_00000000-0000-7000-8000-000000000001', 'req-1', { delivered: false, metadata });
+      assert.equal(undeliveredCause({ receipt: written, events }), cause);
     });
 });
 
@@ -57,7 +56,7 @@ describe('money that was taken', () => {
   const sell = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> =>
     done(await ledger.advance(move(await begun(ledger, changes), 'settled')));
 
-  it('is shown from nought for each resource that has a price', async () => {
+  it('is shown from 0 for each resource that has a price', async () => {
     const found = await counting().taken();
     assert.deepEqual([found.get(series('market_report')), found.get(series('cities'))], [0, 0]);
   });
@@ -103,7 +102,7 @@ describe('money that was taken', () => {
     assert.equal((await taken()).get(series('market_report')), 2 ** 53 + 2);
   });
 
-  it('has no resource when that is sold no more: an old record makes no series for each of them', async () => {
+  it('has no resource that is not in the catalogue: an old record makes no series', async () => {
     const { ledger, taken } = counting();
     await sell(ledger, { units: '3', resourceId: 'gone' });
     await sell(ledger, { units: '4', resourceId: 'gone_too' });

@@ -26,7 +26,7 @@ describe('a collector', () => {
       },
     },
   ] satisfies readonly { readonly collector: string; readonly answer: RequestListener }[]) {
-    it(`that ${collector} holds up neither calls nor the end of the process`, async () => {
+    it(`that ${collector} delays neither calls nor the end of the process`, async () => {
       const { gateway, receiver } = await started.traced(answer, { OTEL_EXPORTER_OTLP_TIMEOUT: '60000' });
       const began = performance.now();
       for (let call = 0; call < 50; call += 1) assert.equal((await started.invoke('cities', {})).status, 200);

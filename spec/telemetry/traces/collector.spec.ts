@@ -43,7 +43,7 @@ describe('the collector of traces', () => {
     assert.deepEqual(collectorFrom(env)?.secrets, ['Bearer%20abcdefgh', 'Bearer abcdefgh']);
   });
 
-  it('is warned about when it is asked for in gRPC, which nothing here speaks', () => {
+  it('has a warning if gRPC is configured, which is not supported', () => {
     assert.equal(collectorFrom({ ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })?.warnings.length, 1);
     assert.deepEqual(collectorFrom({ ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' })?.warnings, []);
   });

@@ -1,3 +1,5 @@
+/** The operators' routes for receipts, events and the event stream, behind the operator token. */
+
 import { type RequestHandler, Router } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { CALL_ID } from '../../events/call-id.ts';
@@ -14,108 +16,23 @@ import { StoreError } from '../../store/port/store.ts';
 /** The longest operator token has 512 characters. */
 const BEARER = /^Bearer +([!-~]{1,512}) *$/i;
 
-/**
- * Lets operators through (specification 5). Tokens are compared as digests, in constant time,
- * against every configured one; never from a query parameter. Without a configured token the route
- * does not exist, whatever the request brings: it leaves its router on the way of every unknown
- * one. A client with too many wrong tokens is told to wait; a right one always passes, because
- * behind an ingress operators and those who guess may have one address.
- */
-export function authenticate(adminTokens: readonly string[], guesses: Guesses = {}): RequestHandler {
-  const { clientOf = clientNetwork(0), wrongTries = countFailedAttempts(), onLimited = () => undefined } = guesses;
-  const isOperator = ownersOf(adminTokens.map((token) => ({ token, owner: true })));
-  return function authenticateLayer(req, _res, next) {
-    if (adminTokens.length === 0) {
-      next('router');
-      return;
-    }
-    const header = readHeader(req, 'authorization');
-    if (isOperator(header.kind === 'single' ? BEARER.exec(header.value)?.[1] : undefined)) {
-      next();
-      return;
-    }
-    // Who brings nothing guesses nothing.
-    const waitS = header.kind === 'absent' ? undefined : wrongTries.note(clientOf(req));
-    if (waitS === undefined) throw new GatewayError('UNAUTHORIZED', { headers: { 'www-authenticate': 'Bearer' } });
-    onLimited();
-    throw new GatewayError('RATE_LIMITED', {
-      message: 'Too many wrong operator tokens.',
-      headers: { 'retry-after': String(waitS) },
-    });
-  };
-}
-
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
-
-/** The query of an operator route. `query parser` is off: nothing here becomes a nested object. */
-function queryOf(url: string): URLSearchParams {
-  const at = url.indexOf('?');
-  return new URLSearchParams(at === -1 ? '' : url.slice(at + 1));
-}
-
-/**
- * `limit`: 1 to 500, default 50; more is clamped, anything that is no positive integer is refused
- * (contract 6).
- */
-function limitOf(query: URLSearchParams): number {
-  const text = single(query, 'limit');
-  if (text === undefined) return DEFAULT_LIMIT;
-  if (!/^[0-9]+$/.test(text) || Number(text) === 0) throw badParameter('limit', 'an integer from 1 to 500');
-  return Math.min(Number(text), MAX_LIMIT);
-}
-
-/** A parameter that must match a pattern when it is there, and be there once. */
-function matching(query: URLSearchParams, name: string, pattern: RegExp, meaning: string): string | undefined {
-  const value = single(query, name);
-  if (value !== undefined && !pattern.test(value)) throw badParameter(name, meaning);
-  return value;
-}
-
-/** A parameter that must be a word of a closed list when it is there, and be there once. */
-function oneOf<Word extends string>(query: URLSearchParams, name: string, words: readonly Word[]): Word | undefined {
-  const value = single(query, name);
-  const word = words.find((known) => known === value);
-  if (value !== undefined && word === undefined) throw badParameter(name, `one of ${words.join(', ')}`);
-  return word;
-}
-
-/** Whichever of two values were taken, somebody would read a list that he did not ask for. */
-function single(query: URLSearchParams, name: string): string | undefined {
-  const [value, ...more] = query.getAll(name);
-  if (more.length > 0) throw badParameter(name, 'given once');
-  return value;
-}
-
-function badParameter(field: string, meaning: string): GatewayError {
-  return new GatewayError('INPUT_INVALID', {
-    message: `The query parameter ${field} must be ${meaning}.`,
-    details: { field },
-  });
-}
-
-/**
- * Any text that can be an id of ours or of a caller; longer or stranger filters cannot match
- * anything.
- */
+/** Every id of the gateway or of a caller matches it; other filters cannot find anything. */
 const ID_FILTER = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** What operators read. */
 interface OperatorSources {
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
   readonly stream: RequestHandler;
   /**
-   * Writes what waits for the store, so that an operator finds whatever was answered here before he
-   * asked. Never throws.
+   * Writes the queues to the store, so that a page shows every call that this process has answered
+   * before. Never throws.
    */
   readonly written: () => Promise<void>;
 }
 
-/**
- * `/api/receipts`, `/api/events` and its stream (contract 6): served only to who brings an operator
- * token.
- */
+/** `/api/receipts`, `/api/events` and its stream (contract 6). */
 export function operatorRoutes(
   adminTokens: readonly string[],
   { feed, receipts, stream, written }: OperatorSources,
@@ -152,17 +69,33 @@ export function operatorRoutes(
   return router;
 }
 
-function common(query: URLSearchParams, cursorPattern: RegExp) {
-  const cursor = matching(query, 'cursor', cursorPattern, 'a nextCursor of an earlier answer');
-  const requestId = matching(query, 'requestId', ID_FILTER, 'a request id');
-  const callId = matching(query, 'callId', CALL_ID, 'a call id, as events and receipts have it');
-  const resourceId = matching(query, 'resourceId', ID_FILTER, 'a resource id');
-  return {
-    limit: limitOf(query),
-    ...(cursor === undefined ? {} : { cursor }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(callId === undefined ? {} : { callId }),
-    ...(resourceId === undefined ? {} : { resourceId }),
+/**
+ * Lets operators pass (specification 5). Tokens are compared as digests, in constant time, with
+ * every configured one; never taken from a query parameter. Without a configured token the routes
+ * answer as unknown ones. A client with too many wrong tokens must wait; a right one always passes,
+ * because behind an ingress operators and guessers may share an address.
+ */
+export function authenticate(adminTokens: readonly string[], guesses: Guesses = {}): RequestHandler {
+  const { clientOf = clientNetwork(0), wrongTries = countFailedAttempts(), onLimited = () => undefined } = guesses;
+  const isOperator = ownersOf(adminTokens.map((token) => ({ token, owner: true })));
+  return function authenticateOperator(req, _res, next) {
+    if (adminTokens.length === 0) {
+      next('router');
+      return;
+    }
+    const header = readHeader(req, 'authorization');
+    if (isOperator(header.kind === 'single' ? BEARER.exec(header.value)?.[1] : undefined)) {
+      next();
+      return;
+    }
+    // A request without a token is no guess.
+    const waitS = header.kind === 'absent' ? undefined : wrongTries.note(clientOf(req));
+    if (waitS === undefined) throw new GatewayError('UNAUTHORIZED', { headers: { 'www-authenticate': 'Bearer' } });
+    onLimited();
+    throw new GatewayError('RATE_LIMITED', {
+      message: 'Too many wrong operator tokens.',
+      headers: { 'retry-after': String(waitS) },
+    });
   };
 }
 
@@ -178,4 +111,61 @@ function answer(page: (query: URLSearchParams) => Promise<object>): RequestHandl
         : thrown;
     }
   };
+}
+
+function common(query: URLSearchParams, cursorPattern: RegExp) {
+  const cursor = matching(query, 'cursor', cursorPattern, 'a nextCursor of an earlier answer');
+  const requestId = matching(query, 'requestId', ID_FILTER, 'a request id');
+  const callId = matching(query, 'callId', CALL_ID, 'a call id, as events and receipts have it');
+  const resourceId = matching(query, 'resourceId', ID_FILTER, 'a resource id');
+  return {
+    limit: limitOf(query),
+    ...(cursor === undefined ? {} : { cursor }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(callId === undefined ? {} : { callId }),
+    ...(resourceId === undefined ? {} : { resourceId }),
+  };
+}
+
+/** The query of a route. Express does not parse it: `query parser` is off. */
+function queryOf(url: string): URLSearchParams {
+  const at = url.indexOf('?');
+  return new URLSearchParams(at === -1 ? '' : url.slice(at + 1));
+}
+
+/** `limit` (contract 6): 1 to 500, default 50; more is clamped, other values are refused. */
+function limitOf(query: URLSearchParams): number {
+  const text = single(query, 'limit');
+  if (text === undefined) return DEFAULT_LIMIT;
+  if (!/^[0-9]+$/.test(text) || Number(text) === 0) throw badParameter('limit', 'an integer from 1 to 500');
+  return Math.min(Number(text), MAX_LIMIT);
+}
+
+/** An optional parameter that must match a pattern. */
+function matching(query: URLSearchParams, name: string, pattern: RegExp, meaning: string): string | undefined {
+  const value = single(query, name);
+  if (value !== undefined && !pattern.test(value)) throw badParameter(name, meaning);
+  return value;
+}
+
+/** An optional parameter that must be a word of a closed list. */
+function oneOf<Word extends string>(query: URLSearchParams, name: string, words: readonly Word[]): Word | undefined {
+  const value = single(query, name);
+  const word = words.find((known) => known === value);
+  if (value !== undefined && word === undefined) throw badParameter(name, `one of ${words.join(', ')}`);
+  return word;
+}
+
+/** A parameter that is given twice is refused: either value alone would be another query. */
+function single(query: URLSearchParams, name: string): string | undefined {
+  const [value, ...more] = query.getAll(name);
+  if (more.length > 0) throw badParameter(name, 'given once');
+  return value;
+}
+
+function badParameter(field: string, meaning: string): GatewayError {
+  return new GatewayError('INPUT_INVALID', {
+    message: `The query parameter ${field} must be ${meaning}.`,
+    details: { field },
+  });
 }

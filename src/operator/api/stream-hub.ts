@@ -1,3 +1,5 @@
+/** Follows the ring of events once for all event streams of this process. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EventEntry, EventFeed, EventStretch, EventTail } from '../../events/event.ts';
 import { BEGINNING, comparePositions } from '../../events/position.ts';
@@ -8,50 +10,47 @@ export const READ_ENTRIES = 500;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
-/** One time of following the ring, from its first reader to its last. */
+/** The state while the hub follows the ring, from its first reader to its last. */
 interface Following {
   readonly tail: EventTail;
-  /** Everything up to here was handed on. */
+  /** Everything up to here was sent to the live readers. */
   position: string;
-  /** Whether an entry was read there, so that it can only be missing when the ring lost it. */
+  /** Whether an entry was read at `position`: then only a loss of the ring can remove it. */
   seen: boolean;
 }
 
 /**
- * Hands the events of all replicas to the readers of this process. However many they are, the ring
- * is followed once, and a frame is made once. Nobody follows while nobody reads.
+ * Sends the events of all replicas to the readers of this process. The ring is followed once and a
+ * frame is made once, however many readers there are. Without readers the ring is not followed.
  */
 export class StreamHub {
   readonly #feed: EventFeed;
   readonly #onTrouble: (cause: unknown) => void;
-  /**
-   * Who takes live events; with the position up to which he has them already, when the hub is not
-   * that far.
-   */
+  /** Readers of live events; with a position if the reader has events beyond the hub's position. */
   readonly #live = new Map<StreamReader, string | undefined>();
-  #guests = 0;
+  #entered = 0;
   #opening: Promise<void> | undefined;
   #following: Following | undefined;
-  #heardAt = 0;
+  #answeredAt = 0;
 
-  /** `onTrouble`: told once when the store begins to fail, not for every attempt. */
+  /** `onTrouble`: called once when the store begins to fail, not for every attempt. */
   constructor(feed: EventFeed, onTrouble: (cause: unknown) => void) {
     this.#feed = feed;
     this.#onTrouble = onTrouble;
   }
 
   /**
-   * Follows the ring until as many have left as have entered. Rejects, and none has entered, when
-   * the store does not answer.
+   * Makes the hub follow the ring until each `enter` has its `leave`. Rejects, without having
+   * entered, when the store does not answer.
    */
   async enter(): Promise<void> {
-    this.#guests += 1;
+    this.#entered += 1;
     this.#opening ??= this.#open();
     const opening = this.#opening;
     try {
       await opening;
     } catch (thrown) {
-      // Whoever comes next tries again; somebody may have done so already.
+      // The next caller tries again; another one may have done so already.
       if (this.#opening === opening) this.#opening = undefined;
       this.leave();
       throw thrown;
@@ -59,16 +58,16 @@ export class StreamHub {
   }
 
   leave(): void {
-    this.#guests -= 1;
-    if (this.#guests > 0) return;
+    this.#entered -= 1;
+    if (this.#entered > 0) return;
     this.#opening = undefined;
     this.#following?.tail.close();
     this.#following = undefined;
   }
 
   /**
-   * Hands live events to a reader who has everything up to `position`; without one, from now on.
-   * False while the hub is further than he is: what lies between he has to read himself.
+   * Sends live events to a reader that has everything up to `position`; without one, from now on.
+   * False when the hub is beyond `position`: the reader must read the entries between first.
    */
   join(reader: StreamReader, position?: string): boolean {
     const at = this.#following?.position ?? BEGINNING;
@@ -82,34 +81,29 @@ export class StreamHub {
     this.#live.delete(reader);
   }
 
-  /**
-   * Milliseconds since the ring was last heard; 0 while nobody reads. More than the wait of a read
-   * means that the store is away.
-   */
+  /** Milliseconds since the last answer of the ring; 0 without readers. */
   silentMs(): number {
-    return this.#following === undefined ? 0 : performance.now() - this.#heardAt;
+    return this.#following === undefined ? 0 : performance.now() - this.#answeredAt;
   }
 
   async #open(): Promise<void> {
     const position = await this.#feed.newest();
     const following = { tail: this.#feed.tail(), position, seen: false };
     this.#following = following;
-    this.#heardAt = performance.now();
+    this.#answeredAt = performance.now();
     void this.#follow(following);
   }
 
-  /**
-   * Reads on from the same position whatever happens, until the last reader left. Never rejects.
-   */
+  /** Reads until the last reader left; after a failure from the same position. Never rejects. */
   async #follow(following: Following): Promise<void> {
     let failures = 0;
     while (this.#following === following) {
       try {
         const stretch = await following.tail.read(following.position, READ_ENTRIES);
-        // The last reader may have left meanwhile, and another one begun anew.
+        // The last reader may have left meanwhile, and a new one may have begun another following.
         if (this.#following !== following) return;
-        await this.#handOn(following, stretch);
-        this.#heardAt = performance.now();
+        await this.#send(following, stretch);
+        this.#answeredAt = performance.now();
         failures = 0;
       } catch (cause) {
         if (this.#following !== following) return;
@@ -120,20 +114,20 @@ export class StreamHub {
     }
   }
 
-  async #handOn(following: Following, { entries, standing }: EventStretch): Promise<void> {
+  async #send(following: Following, { entries, standing }: EventStretch): Promise<void> {
     const lost = standing === 'dropped' || standing === 'ahead' || (standing === 'unknown' && following.seen);
     const last = entries.at(-1);
-    // A ring that lost its memory counts from below: whoever waited for a higher position would
-    // never hear of anything again.
-    const onward = lost && last === undefined ? await this.#feed.newest() : undefined;
+    // A ring that lost its data has lower positions: a reader that waited for a higher one would
+    // never get an event again.
+    const restart = lost && last === undefined ? await this.#feed.newest() : undefined;
     if (lost) for (const reader of this.#live.keys()) reader.gap();
     if (standing === 'ahead') for (const reader of this.#live.keys()) this.#live.set(reader, undefined);
     if (last !== undefined) {
       following.position = last.id;
       following.seen = true;
       this.#publish(entries);
-    } else if (onward !== undefined) {
-      following.position = onward;
+    } else if (restart !== undefined) {
+      following.position = restart;
       following.seen = false;
     }
   }

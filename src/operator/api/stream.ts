@@ -1,3 +1,5 @@
+/** `GET /api/events/stream`: replays old events to a reader and joins it to the live ones. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
@@ -8,87 +10,38 @@ import { StoreError } from '../../store/port/store.ts';
 import { READ_ENTRIES, StreamHub } from './stream-hub.ts';
 import { CONNECTED, DRAINING, framesOf, StreamReader } from './stream-reader.ts';
 
-/** Entries written at once: a slow line gets 30 s for each such portion, a few dozen KiB. */
+/** Entries written at once, a few dozen KiB: a slow connection gets 30 s for each such portion. */
 const PORTION_ENTRIES = 50;
-/**
- * Before asking again for an event that the hub knows and the ring did not show yet, milliseconds.
- */
+/** Pause before the next read for an event that the hub has and the read did not show. */
 const AGAIN_MS = 20;
 
-/**
- * Gives a reader all that the ring still has after `from`, page by page as he takes it, and joins
- * him to the live events with nothing lost and nothing doubled. `first` is the first page, read
- * already. Rejects when the store does; what was written stays right, so the reader can resume from
- * it.
- */
-async function replay(
-  reader: StreamReader,
-  from: string,
-  first: EventStretch,
-  { feed, hub }: { readonly feed: EventFeed; readonly hub: StreamHub },
-): Promise<void> {
-  let position = from;
-  // A caller may have made his position up; one that was read here can only be missing when the
-  // ring lost it.
-  let seen = false;
-  for (let page = first; !reader.gone; page = await feed.after(position, READ_ENTRIES)) {
-    const { entries, standing } = page;
-    const lost = standing === 'dropped' || standing === 'ahead' || (standing === 'unknown' && seen);
-    if (lost) reader.gap();
-    const last = entries.at(-1);
-    if (last === undefined && lost) {
-      hub.join(reader);
-      return;
-    }
-    // From the question to the writing nothing may be waited for: the hub would be further again.
-    if (hub.join(reader, last?.id ?? position)) {
-      const frames = framesOf(entries);
-      if (frames !== undefined) reader.take(frames);
-      return;
-    }
-    if (last === undefined) {
-      await delay(AGAIN_MS, undefined, { ref: false });
-      continue;
-    }
-    for (let at = 0; at < entries.length && !reader.gone; at += PORTION_ENTRIES) {
-      const frames = framesOf(entries.slice(at, at + PORTION_ENTRIES));
-      if (frames !== undefined) await reader.send(frames);
-    }
-    position = last.id;
-    seen = true;
-  }
-}
-
-/** Without a charset, which the format has no use for and exact comparisons stumble over. */
+/** Without a charset: the format is UTF-8 always, and clients compare the type exactly. */
 const HEAD = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',
 } as const;
-/** For who finds every place taken, seconds (contract 1.2). */
+/** Retry-After while all slots are taken, seconds (contract 1.2). */
 const RETRY_WHEN_FULL_S = 5;
-/** For who comes while the process ends, seconds: the next connection reaches another one. */
+/** Retry-After during the drain, seconds: the next connection reaches another process. */
 const RETRY_WHEN_DRAINING_S = 1;
 
-/** What a stream must know of the life of the process. */
+/** The part of the lifecycle that streams depend on. */
 interface StreamGate {
   draining(): boolean;
   onDraining(listener: () => void): void;
 }
 
-/** What metrics may tell of the streams. */
+/** Facts for the metrics. */
 interface StreamFacts {
   /** Readers now. */
   readonly readers: number;
   /** Readers cut because they were too slow, in all. */
   readonly cut: number;
-  /**
-   * Since the store was last heard, milliseconds; 0 while nobody reads, up to 5,000 in quiet times.
-   */
+  /** Since the last answer of the store, milliseconds; 0 without readers, up to 5,000 if idle. */
   readonly silentMs: number;
 }
 
-/** `GET /api/events/stream`, to stand behind the operator's token. */
 export interface EventStream {
   readonly route: RequestHandler;
   facts(): StreamFacts;
@@ -101,14 +54,14 @@ interface StreamParts {
   readonly gate: StreamGate;
   /** Streams at the same time. */
   readonly maxStreams: number;
-  /** Told once when the store begins to fail under the streams. */
+  /** Called once when the store begins to fail, not for every attempt. */
   readonly onTrouble: (cause: unknown) => void;
 }
 
 /**
- * The live feed of all replicas (specification 6, contract 6). A reader has a place until his
- * connection is closed. All streams end when the drain begins: their readers resume at another
- * process, and none of them can hold up the end of this one.
+ * The live feed of all replicas (specification 6, contract 6). A reader has a slot until its
+ * connection is closed. All streams end when the drain begins: readers resume at another process,
+ * and do not delay the end of this one.
  */
 export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamParts): EventStream {
   const hub = new StreamHub(feed, onTrouble);
@@ -119,7 +72,7 @@ export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamPar
   };
   gate.onDraining(close);
 
-  /** Takes a place and enters the hub, both until the connection is closed. */
+  /** Takes a slot and enters the hub, both until the connection is closed. */
   const admitted = async (res: Response): Promise<StreamReader> => {
     const reader = new StreamReader(res, () => {
       cut += 1;
@@ -139,7 +92,7 @@ export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamPar
   const route: RequestHandler = async function eventStream(req, res) {
     const from = resumePosition(req);
     refuseWhileDraining(gate);
-    if (readers.size >= maxStreams) throw busy(RETRY_WHEN_FULL_S, 'Every place for a stream is taken.');
+    if (readers.size >= maxStreams) throw busy(RETRY_WHEN_FULL_S, 'Every slot for a stream is taken.');
     if (req.method === 'HEAD') {
       res.writeHead(200, HEAD);
       res.end();
@@ -157,7 +110,7 @@ export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamPar
     else await resumed(reader, from, first);
   };
 
-  /** The head is out: who cannot be served on is let go, and resumes. */
+  /** The head is out: when the store fails the stream ends, and the reader resumes. */
   const resumed = async (reader: StreamReader, from: string, first: EventStretch): Promise<void> => {
     try {
       await replay(reader, from, first, { feed, hub });
@@ -170,9 +123,48 @@ export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamPar
 }
 
 /**
- * The event after which a reader wants to go on. @throws GatewayError for a header that is no
- * position or came twice
+ * Sends a reader all that the ring has after `from`, page by page with backpressure, and joins it
+ * to the live events with no event lost and none repeated. `first`: the first page. Rejects when
+ * the store does; the reader can resume after the last event it got.
  */
+async function replay(
+  reader: StreamReader,
+  from: string,
+  first: EventStretch,
+  { feed, hub }: { readonly feed: EventFeed; readonly hub: StreamHub },
+): Promise<void> {
+  let position = from;
+  // A caller may invent a position; one that was read here is missing only if the ring lost it.
+  let seen = false;
+  for (let page = first; !reader.gone; page = await feed.after(position, READ_ENTRIES)) {
+    const { entries, standing } = page;
+    const lost = standing === 'dropped' || standing === 'ahead' || (standing === 'unknown' && seen);
+    if (lost) reader.gap();
+    const last = entries.at(-1);
+    if (last === undefined && lost) {
+      hub.join(reader);
+      return;
+    }
+    // No `await` between `join` and `take`: the hub would be beyond the position again.
+    if (hub.join(reader, last?.id ?? position)) {
+      const frames = framesOf(entries);
+      if (frames !== undefined) reader.take(frames);
+      return;
+    }
+    if (last === undefined) {
+      await delay(AGAIN_MS, undefined, { ref: false });
+      continue;
+    }
+    for (let at = 0; at < entries.length && !reader.gone; at += PORTION_ENTRIES) {
+      const frames = framesOf(entries.slice(at, at + PORTION_ENTRIES));
+      if (frames !== undefined) await reader.send(frames);
+    }
+    position = last.id;
+    seen = true;
+  }
+}
+
+/** The event to resume after. @throws GatewayError for an invalid or repeated header */
 function resumePosition(req: Request): string | undefined {
   const header = readHeader(req, 'last-event-id');
   if (header.kind === 'absent') return undefined;

@@ -1,14 +1,16 @@
+/** Shows the calls as a table with a filter and a pause. */
+
 import { matches, OUTCOMES } from './calls.js';
 import { byId, byTable, cell, element, rows, say, time } from './dom.js';
-import { clock, duration } from './words.js';
+import { clock, duration } from './format.js';
 
 /** @typedef {import('./calls.js').Call} Call */
 
-/** Rows that are shown; a filter finds the others. */
+/** Most rows that are shown; a filter finds the others. */
 export const MAX_ROWS = 200;
 
 /**
- * Shows the calls, newest first, as they match the filter; paused, as they were.
+ * Shows the calls that match the filter, newest first. While paused the list does not change.
  *
  * @param {(key: string) => void} open Shows one of them.
  */
@@ -64,7 +66,7 @@ export function callsView(open) {
     newest = calls.list();
     if (newest.length === 0) held = undefined;
     render();
-    // Only what comes in after the first look is news; a row that a filter brings back is none.
+    // A row is new if its call came in after the first look, not if a filter shows it again.
     seen = newest.length === 0 ? undefined : new Set(newest.map(({ key }) => key));
   };
 }
@@ -111,7 +113,7 @@ function buttons(body) {
 }
 
 /**
- * Two hundred rows are one stop of the tab key; the arrows go from row to row.
+ * All rows are one stop of the tab key; the arrow keys move from row to row.
  *
  * @param {HTMLElement} body
  */

@@ -1,9 +1,10 @@
 /**
- * Calls as the events tell them, as far as they have come: one for each call id, which is the gateway's own. Request ids are chosen by
- * callers, and a stranger may choose one that somebody else has; they tell calls apart only for events of an earlier release.
+ * Makes calls from events: one for each call id, which is the gateway's own. Request ids, which
+ * several callers may choose, separate calls only for events of an earlier release.
  *
  * @typedef {import('../../events/event.ts').CommerceEvent} CommerceEvent
- * @typedef {'requested' | 'asked' | 'refused' | 'paid' | 'answered' | 'delivered' | 'failed' | 'lost'} Outcome
+ * @typedef {'requested' | 'asked' | 'refused' | 'paid' | 'answered' | 'delivered' | 'failed'
+ *   | 'lost'} Outcome
  *
  * @typedef {object} Call
  * @property {string} key The call id, or the request id where there is none.
@@ -11,18 +12,19 @@
  * @property {string} resourceId
  * @property {string} channel
  * @property {Outcome} outcome
- * @property {string | undefined} reason Error code, refusal or merchant's status, of the last event that has one.
+ * @property {string | undefined} reason Error code or refusal, of the last event that has one.
  * @property {string | undefined} transaction
  * @property {number | undefined} durationMs
- * @property {string} at When it was requested last, ISO 8601.
+ * @property {string} at Of the last request, ISO 8601.
  * @property {readonly CommerceEvent[]} events Oldest first.
  */
 
-/** Events that are kept; the oldest calls go first. */
+/** Most events that are kept; the oldest are dropped. */
 export const MAX_EVENTS = 5_000;
 
 /**
- * @type {Readonly<Record<Outcome, { readonly label: string, readonly tone: 'good' | 'quiet' | 'warn' | 'bad' }>>}
+ * @typedef {'good' | 'quiet' | 'warn' | 'bad'} Tone
+ * @type {Readonly<Record<Outcome, { readonly label: string, readonly tone: Tone }>>}
  */
 export const OUTCOMES = {
   delivered: { label: 'Delivered', tone: 'good' },
@@ -47,7 +49,7 @@ const OUTCOME_OF = {
   'resource.delivered': 'delivered',
 };
 
-/** Outcomes that end a call without a delivery: with money taken the buyer is owed what he paid for, though the merchant answered. */
+/** Outcomes without a delivery: after a settlement the buyer is owed the answer. */
 const SHORT_OF_DELIVERY = /** @type {ReadonlySet<Outcome>} */ (new Set(['failed', 'answered']));
 
 export function createCalls() {
@@ -59,7 +61,7 @@ export function createCalls() {
     /** @param {string} id */
     knows: (id) => events.has(id),
     /**
-     * Whether any of them was new.
+     * Returns whether any of them was new.
      *
      * @param {readonly CommerceEvent[]} more
      */
@@ -91,7 +93,7 @@ function grouped(events, before) {
     const key = keyOf(event);
     const group = groups.get(key) ?? [];
     group.push(event);
-    // A request that begins anew under its old id is the newest call.
+    // A request that begins again under the same id is the newest call.
     if (event.type === 'resource.requested') groups.delete(key);
     groups.set(key, group);
   }
@@ -138,7 +140,7 @@ function callOf(key, events) {
 /** @param {readonly CommerceEvent[]} run */
 function outcomeOf(run) {
   const last = run.findLast(({ type }) => OUTCOME_OF[type] !== undefined);
-  // A refused proof is answered with the terms again; what matters is that it was refused.
+  // A refused proof is answered with the terms again: the outcome is the refusal.
   if (last?.type === 'payment.required' && run.some(isRefusal)) return 'refused';
   if (last?.data?.['clientGone'] === true) return 'failed';
   return (last && OUTCOME_OF[last.type]) ?? 'requested';
@@ -151,9 +153,9 @@ function isRefusal({ type }) {
 
 /** @param {readonly CommerceEvent[]} run */
 function reasonOf(run) {
-  const told = run.findLast(({ type }) => type === 'backend.failed' || type.endsWith('.rejected'))?.data;
+  const failure = run.findLast(({ type }) => type === 'backend.failed' || type.endsWith('.rejected'))?.data;
   const left = run.some(({ data }) => data?.['clientGone'] === true) ? 'CLIENT_GONE' : undefined;
-  return text(told?.['code']) ?? text(told?.['reason']) ?? left;
+  return text(failure?.['code']) ?? text(failure?.['reason']) ?? left;
 }
 
 /** @param {unknown} value */
@@ -162,7 +164,7 @@ function text(value) {
 }
 
 /**
- * Whether a call is one of those looked for: every word of `words` in any of its texts, and its outcome.
+ * Whether a call has the outcome, and each word of `words` in one of its texts.
  *
  * @param {Call} call
  * @param {{ readonly words: string, readonly outcome: string }} filter
@@ -170,12 +172,12 @@ function text(value) {
 export function matches(call, { words, outcome }) {
   if (outcome !== '' && call.outcome !== outcome) return false;
   const { key, requestId, resourceId, channel, reason = '', transaction = '' } = call;
-  const said = [key, requestId, resourceId, channel, reason, transaction, OUTCOMES[call.outcome].label].join('\n');
-  const haystack = said.toLowerCase();
+  const texts = [key, requestId, resourceId, channel, reason, transaction, OUTCOMES[call.outcome].label];
+  const searched = texts.join('\n').toLowerCase();
   return words
     .toLowerCase()
     .split(/\s+/)
-    .every((word) => haystack.includes(word));
+    .every((word) => searched.includes(word));
 }
 
 /**

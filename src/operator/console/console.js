@@ -1,7 +1,15 @@
+/**
+ * The page: asks for the token, watches the gateway with it, and forgets it.
+ *
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {{ readonly session: Session, readonly watch: ReturnType<typeof createWatch> }} Open
+ */
+
 import { callsView } from './calls-view.js';
 import { detailsView } from './details-view.js';
 import { byId, say } from './dom.js';
 import { figuresView } from './figures-view.js';
+import { clock, counted, span } from './format.js';
 import { openGateway, Refusal, TOKEN } from './gateway.js';
 import { owed } from './owed.js';
 import { owedView } from './owed-view.js';
@@ -10,16 +18,9 @@ import { refundView } from './refund-view.js';
 import { revenueView } from './revenue-view.js';
 import { createSession } from './session.js';
 import { createWatch } from './watch.js';
-import { clock, counted, span } from './words.js';
-
-/**
- * The page: asks for the token, watches the gateway with it, and forgets it.
- *
- * @typedef {{ readonly session: import('./session.js').Session, readonly watch: ReturnType<typeof createWatch> }} Open
- */
 
 const TITLE = 'Operator console';
-/** Relative to the page, so that the console also works below a path of an ingress. */
+/** Relative to the page: the console also works below a path of an ingress. */
 const BASE = new URL('.', document.baseURI);
 
 const signIn = byId('sign-in', HTMLDivElement);
@@ -73,7 +74,7 @@ function begin(token) {
  * @param {import('./watch.js').WatchState} state
  */
 function show(from, state) {
-  // What a forgotten session still learns is of no interest.
+  // A forgotten session may still get answers.
   if (open?.session !== from.session) return;
   if (state.kind === 'ended') {
     forget(state.refusal.message);
@@ -99,10 +100,10 @@ function reveal() {
   announce('Signed in');
 }
 
-/** @param {import('./session.js').Session} session */
+/** @param {Session} session */
 function render(session) {
   const { name, version } = session.facts.merchant;
-  const debts = owed(session.debts.paid(), Date.now()).length;
+  const debts = owed(session.undelivered.paid(), Date.now()).length;
   say(merchant, name || TITLE);
   say(release, name === '' ? '' : `${TITLE} · gateway ${version}`);
   document.title = `${debts === 0 ? '' : `(${debts}) `}${name === '' ? '' : `${name} · `}${TITLE}`;
@@ -136,7 +137,7 @@ function seconds(ms) {
 function forget(why = '') {
   open?.watch.end();
   open = undefined;
-  // What stands in the page was read with the token, so it goes too.
+  // The page shows what was read with the token.
   details.clear();
   refund.clear();
   render(createSession(openGateway('', { base: BASE })));
@@ -176,6 +177,6 @@ older.addEventListener('click', async () => {
   }
 });
 document.addEventListener('visibilitychange', () => void open?.watch.now());
-// A page that is left may come back whole out of the browser's cache: not with the token.
+// The browser's cache may restore a page that was left: it must not have the token.
 window.addEventListener('pagehide', () => forget());
 input.focus();

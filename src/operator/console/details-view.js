@@ -1,13 +1,15 @@
+/** Shows one call with its events in a dialog. */
+
 import { OUTCOMES } from './calls.js';
 import { byId, element, say } from './dom.js';
-import { clock, duration } from './words.js';
+import { clock, duration } from './format.js';
 
 /**
  * @typedef {import('./calls.js').Call} Call
  * @typedef {import('./calls.js').CommerceEvent} CommerceEvent
  */
 
-/** Shows one call with its events, and follows it as long as it is open. Escape closes it. */
+/** The dialog follows its call as long as it is open. Escape closes it. */
 export function detailsView() {
   const dialog = byId('details', HTMLDialogElement);
   const title = byId('details-title', HTMLHeadingElement);

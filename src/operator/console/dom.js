@@ -1,5 +1,5 @@
 /**
- * The only way into the page for what merchants and agents wrote: as text. Nothing here reads markup.
+ * Builds the elements of the page. Texts of merchants and agents enter it as text, never as markup.
  *
  * @typedef {Node | string} Child
  */
@@ -33,7 +33,7 @@ export function byId(id, kind) {
 }
 
 /**
- * Writes a text where it has changed: whoever reads the page aloud is told of changes only.
+ * Writes a text if it has changed: a screen reader announces each write.
  *
  * @param {Node} node
  * @param {string} text
@@ -43,7 +43,7 @@ export function say(node, text) {
 }
 
 /**
- * A point in time, in the operator's words, with the exact one beside it.
+ * A point in time as text, with the exact one as its title.
  *
  * @param {number} at Milliseconds.
  * @param {string} text
@@ -56,7 +56,7 @@ export function time(at, text) {
 const ROLES = { table: 'table', thead: 'rowgroup', tbody: 'rowgroup', tr: 'row', th: 'columnheader', td: 'cell' };
 
 /**
- * Says what the parts of a table are: where a narrow page lays it out as a list, some browsers forget.
+ * Sets the roles of a table: some browsers drop them where a narrow page shows it as a list.
  *
  * @param {HTMLElement} part A table, or a part of one.
  */
@@ -68,7 +68,7 @@ function nameRoles(part) {
 }
 
 /**
- * A cell that says what it is where the table has become a list.
+ * A cell with a label, which is shown where a narrow page shows the table as a list.
  *
  * @param {string} label
  * @param {string} kind Its class.
@@ -79,12 +79,17 @@ export function cell(label, kind, ...children) {
 }
 
 /**
- * Keeps one row for each item, in their order. A row stays the same node as long as its item has the same `version`, so that the
- * focus and a selection survive what others do.
+ * Keeps one row for each item, in their order. A row stays the same node while its item has the
+ * same `version`, so that it keeps the focus and a selection.
  *
  * @template Item
  * @param {HTMLElement} body
- * @param {{ readonly key: (item: Item) => string, readonly version: (item: Item) => unknown, readonly cells: (item: Item) => readonly HTMLElement[], readonly fresh?: (item: Item) => boolean }} shape `fresh`: whether a new row is news to who looks.
+ * @param {{
+ *   readonly key: (item: Item) => string,
+ *   readonly version: (item: Item) => unknown,
+ *   readonly cells: (item: Item) => readonly HTMLElement[],
+ *   readonly fresh?: (item: Item) => boolean,
+ * }} shape `fresh`: whether a row is highlighted as new.
  */
 export function rows(body, { key, version, cells, fresh = () => false }) {
   nameRoles(byTable(body));
@@ -106,17 +111,15 @@ export function rows(body, { key, version, cells, fresh = () => false }) {
     }
     for (const [id, { row }] of shown) if (!next.has(id)) row.remove();
     shown = next;
-    let place = body.firstElementChild;
+    let at = body.firstElementChild;
     for (const { row } of next.values()) {
-      if (row === place) place = place.nextElementSibling;
-      else body.insertBefore(row, place);
+      if (row === at) at = at.nextElementSibling;
+      else body.insertBefore(row, at);
     }
   };
 }
 
 /**
- * The table of a body.
- *
  * @param {HTMLElement} body
  */
 export function byTable(body) {
@@ -124,7 +127,7 @@ export function byTable(body) {
 }
 
 /**
- * Exchanges the cells; the focus goes to what now stands where it was.
+ * Replaces the cells; the focus moves to the new button of the same action.
  *
  * @param {HTMLTableRowElement} row
  * @param {readonly HTMLElement[]} cells

@@ -1,8 +1,8 @@
 /**
- * Reads what is new at the head of a feed that is paged newest first.
+ * Reads the new entries of a feed that is paged newest first.
  *
- * A page is taken whole: a receipt that another process wrote a little late lies a few places below the newest. What is on no page
- * that had a known entry is older than anything known, so there the reading ends.
+ * Pages are taken whole: a receipt that another process wrote a little late is a few entries below
+ * the newest. Reading ends with the page that has a known entry.
  *
  * @template {{ readonly id: string }} T
  * @typedef {{ readonly items: readonly T[], readonly next?: string | undefined }} Page
@@ -11,9 +11,9 @@
 /**
  * @template {{ readonly id: string }} T
  * @typedef {object} Caught
- * @property {readonly T[]} items Newest first, with those that were known already: they may have changed.
+ * @property {readonly T[]} items Newest first, with known ones, which may have changed.
  * @property {string | undefined} next Where to read on; undefined at the end of the feed.
- * @property {boolean} joined Whether nothing can lie between these and what was known.
+ * @property {boolean} joined Whether no entry is missing between these and the known ones.
  */
 
 /**
@@ -37,7 +37,7 @@ export async function catchUp(read, known, { pages, from }) {
 }
 
 /**
- * A cursor that begins with this very receipt: the id that sorts next after it (ids end in twelve hexadecimal digits).
+ * A cursor whose page begins with this receipt: the next id, which has the last 12 hex digits + 1.
  *
  * @param {string} id
  */

@@ -1,25 +1,26 @@
+/** Shows the sums: revenue, paid deliveries, undelivered payments and refunds that are due. */
+
 import { byId, element } from './dom.js';
 import { inDigits } from './money.js';
 import { owed } from './owed.js';
-import { takings } from './takings.js';
+import { revenueOf } from './revenue.js';
 
-/** Sums in different currencies that are shown; the table has all of them. */
+/** Most sums in different currencies that are shown; the table has all of them. */
 const MAX_SUMS = 3;
 
-/** Shows what an operator looks for first. */
 export function figuresView() {
   const list = byId('figures', HTMLDListElement);
   let shown = '';
   /** @param {import('./session.js').Session} session */
-  return ({ books, debts }) => {
-    const open = owed(debts.paid(), Date.now());
+  return ({ receipts, undelivered }) => {
+    const open = owed(undelivered.paid(), Date.now());
     const due = open.filter(({ standing }) => standing === 'refundDue').length;
-    const now = [books.version(), open.length, due].join();
+    const now = [receipts.version(), open.length, due].join();
     if (now === shown) return;
     shown = now;
-    const { totals } = takings(books.paid());
-    const sales = totals.reduce((sum, total) => sum + total.sales, 0);
-    const free = books.all().filter(({ payment, delivered }) => payment === undefined && delivered).length;
+    const { totals } = revenueOf(receipts.paid());
+    const deliveries = totals.reduce((sum, total) => sum + total.deliveries, 0);
+    const free = receipts.all().filter(({ payment, delivered }) => payment === undefined && delivered).length;
     list.replaceChildren(
       ...totals
         .slice(0, MAX_SUMS)
@@ -27,7 +28,7 @@ export function figuresView() {
           figure({ name: 'Revenue', value: inDigits(revenue), unit: currency, more: network }),
         ),
       ...(totals.length === 0 ? [figure({ name: 'Revenue', value: '0', more: 'nothing sold yet' })] : []),
-      figure({ name: 'Paid deliveries', value: String(sales), more: `plus ${free} free` }),
+      figure({ name: 'Paid deliveries', value: String(deliveries), more: `plus ${free} free` }),
       figure({
         name: 'Paid, not delivered',
         value: String(open.length),
@@ -44,7 +45,15 @@ export function figuresView() {
   };
 }
 
-/** @param {{ readonly name: string, readonly value: string, readonly unit?: string, readonly more: string, readonly tone?: string }} figure */
+/**
+ * @param {{
+ *   readonly name: string,
+ *   readonly value: string,
+ *   readonly unit?: string,
+ *   readonly more: string,
+ *   readonly tone?: string,
+ * }} figure
+ */
 function figure({ name, value, unit = '', more, tone = 'quiet' }) {
   return element(
     'div',

@@ -1,5 +1,5 @@
 /**
- * The gateway's routes, as the page asks them.
+ * The gateway's routes, as the page calls them.
  *
  * @typedef {import('../../events/event.ts').CommerceEvent} CommerceEvent
  * @typedef {import('../../receipts/receipt.ts').Receipt} Receipt
@@ -12,12 +12,12 @@
 
 /** Longest wait for an answer, milliseconds. */
 const ANSWER_TIMEOUT_MS = 10_000;
-/** Where the token goes; everything else is for anyone. */
+/** The routes that need the token. */
 const OPERATOR_ROUTES = new Set(['api/events', 'api/receipts']);
-/** What a token may be (specification 5): other characters cannot stand in a header. */
+/** The shape of a token (specification 5): other characters are not allowed in a header. */
 export const TOKEN = /^[!-~]{1,512}$/;
 
-/** Why the gateway gave no answer to show. */
+/** Why there is no answer to show. */
 export class Refusal extends Error {
   /**
    * @param {RefusalKind} kind
@@ -27,7 +27,7 @@ export class Refusal extends Error {
   constructor(kind, retryAfterS, status) {
     super(WORDS[kind](status, retryAfterS));
     this.kind = kind;
-    /** Whether time does not heal it: another token is wanted, or another gateway. */
+    /** Whether waiting does not help: another token is needed, or another gateway. */
     this.final = kind === 'token' || kind === 'guesses' || kind === 'missing';
     this.retryAfterS = retryAfterS;
   }
@@ -46,8 +46,8 @@ const WORDS = {
 };
 
 /**
- * @param {string} token Stays in this closure; nothing else of the page holds it.
- * @param {{ readonly base: URL, readonly ask?: typeof fetch }} where `base`: the folder that `api/` and `ready` are in.
+ * @param {string} token Only this closure holds it.
+ * @param {{ readonly base: URL, readonly ask?: typeof fetch }} where `base`: the URL above `api/`.
  */
 export function openGateway(token, { base, ask = fetch }) {
   /**
@@ -95,11 +95,15 @@ export function openGateway(token, { base, ask = fetch }) {
     /** @returns {Promise<Readiness>} */
     async readiness() {
       const body = await get('ready', {}, [200, 503]);
-      // A proxy in front has a 503 of its own.
+      // A proxy may answer 503 by itself.
       if (!isObject(body.store)) throw new Refusal('away');
       return body;
     },
-    /** Names of the resources that are sold, by id. @returns {Promise<ReadonlyMap<string, string>>} */
+    /**
+     * Names of the resources by id.
+     *
+     * @returns {Promise<ReadonlyMap<string, string>>}
+     */
     async names() {
       const { resources } = await get('api/resources');
       return new Map(listed(resources).map((/** @type {{ id: string, name: string }} */ { id, name }) => [id, name]));
@@ -115,14 +119,14 @@ export function openGateway(token, { base, ask = fetch }) {
 /**
  * @param {Response} response
  * @param {unknown} body
- * @param {boolean} operator Whether the route asked for the token.
+ * @param {boolean} operator Whether the route needs the token.
  */
 function refusal({ status, headers }, body, operator) {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const retryAfterS = Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined;
   if (status === 401) return new Refusal('token');
   if (status === 404) return new Refusal('missing');
-  // On these routes the gateway limits wrong tokens and nothing else; any other 429 is somebody's in front of it.
+  // On these routes the gateway limits wrong tokens only; any other 429 is of a proxy.
   if (status === 429 && operator && hasCode(body, 'RATE_LIMITED')) return new Refusal('guesses', retryAfterS);
   if (status === 429) return new Refusal('busy', retryAfterS, status);
   if (status === 503) return new Refusal(hasCode(body, 'STORAGE_ERROR') ? 'store' : 'busy', retryAfterS, status);

@@ -1,7 +1,8 @@
 /**
- * Exact sums of amounts in display units: prices have up to 36 decimals, and a double has room for 15 digits.
+ * Exact sums of amounts in display units: prices have up to 36 decimals, a double only 15 digits.
  *
- * @typedef {{ readonly units: bigint, readonly scale: number }} Decimal `units` / 10^`scale`, never negative.
+ * @typedef {{ readonly units: bigint, readonly scale: number }} Decimal `units` / 10^`scale`, never
+ *   negative.
  */
 
 const DECIMAL = /^\d{1,60}(?:\.\d{1,36})?$/;
@@ -12,7 +13,7 @@ const LEAST_DECIMALS = 2;
 export const ZERO = { units: 0n, scale: 0 };
 
 /**
- * Undefined for what is no amount: it is told apart, not counted as nothing.
+ * Undefined for an invalid amount, which must not count as 0.
  *
  * @param {unknown} text
  * @returns {Decimal | undefined}
@@ -34,7 +35,7 @@ export function plus(one, other) {
 }
 
 /**
- * Decimals that show every one of these amounts exactly, the same number for all, so that a column of them lines up.
+ * The number of decimals that shows all of these amounts exactly, so that a column lines up.
  *
  * @param {readonly Decimal[]} amounts
  */
@@ -43,7 +44,7 @@ export function commonDecimals(amounts) {
 }
 
 /**
- * All digits, whole ones in groups of three, `decimals` after the point (or more, where fewer would not be the amount).
+ * The exact amount, whole digits in groups of three, with at least `decimals` decimals.
  *
  * @param {Decimal} amount
  * @param {number} [decimals]
@@ -65,7 +66,7 @@ function unitsAt({ units, scale: own }, scale) {
 }
 
 /**
- * Decimals without the zeros at the end.
+ * The number of decimals without zeros at the end.
  *
  * @param {bigint} units
  * @param {number} scale

@@ -1,7 +1,9 @@
+/** Shows the payments that are settled and not delivered. */
+
 import { byId, byTable, cell, element, rows, say, time } from './dom.js';
+import { clock, shortened, span } from './format.js';
 import { commonDecimals, decimal, inDigits, ZERO } from './money.js';
 import { owed, refundFacts } from './owed.js';
-import { clock, shortened, span } from './words.js';
 
 /** @typedef {import('./owed.js').Owed} Owed */
 
@@ -15,11 +17,7 @@ const STANDING = {
   collectable: { label: 'Can be collected', tone: 'quiet' },
 };
 
-/**
- * Shows what was paid and not delivered.
- *
- * @param {(facts: string) => void} copy Takes the facts of a refund.
- */
+/** @param {(facts: string) => void} copy Takes the facts of a refund. */
 export function owedView(copy) {
   const body = byId('owed', HTMLTableSectionElement);
   const note = byId('owed-note', HTMLParagraphElement);
@@ -31,8 +29,8 @@ export function owedView(copy) {
     cells: (entry) => cells(entry, decimals, copy),
   });
   /** @param {import('./session.js').Session} session */
-  return ({ debts }) => {
-    const entries = owed(debts.paid(), Date.now());
+  return ({ undelivered }) => {
+    const entries = owed(undelivered.paid(), Date.now());
     decimals = commonDecimals(entries.map(({ receipt }) => decimal(receipt.payment.amount) ?? ZERO));
     show(entries);
     byTable(body).hidden = entries.length === 0;
@@ -102,7 +100,7 @@ function collected(standing, until, now) {
 }
 
 /**
- * Whether nothing is missing but the buyer. What is refunded is kept no longer.
+ * The note that the answer is kept. After the time to collect it is kept no longer.
  *
  * @param {Owed} entry
  */

@@ -1,18 +1,22 @@
 /**
- * What was paid and not delivered.
+ * Payments that are settled and not delivered: their state, and the facts of a refund.
  *
- * @typedef {import('./books.js').PaidReceipt} PaidReceipt
+ * @typedef {import('./receipts.js').PaidReceipt} PaidReceipt
  * @typedef {'refundDue' | 'collectable' | 'expired' | 'unknown'} Standing
- * @typedef {{ readonly receipt: PaidReceipt, readonly standing: Standing, readonly until: number }} Owed `until`: milliseconds.
+ * @typedef {{
+ *   readonly receipt: PaidReceipt,
+ *   readonly standing: Standing,
+ *   readonly until: number,
+ * }} Owed `until`: milliseconds.
  */
 
-/** How long a buyer may collect what he paid for, milliseconds (contract 4.3). */
+/** How long a buyer may collect a delivery, milliseconds (contract 4.3). */
 const COLLECT_MS = 24 * 60 * 60 * 1_000;
-/** A call without any outcome may still run for this long after its settlement, milliseconds: the longest deadline and half a minute. */
+/** Longest run of a call after its settlement: the longest deadline and 30 s, milliseconds. */
 export const RUNNING_MS = 150_000;
 
 /**
- * Oldest first, without calls that are being delivered right now.
+ * Oldest first, without calls that may still run.
  *
  * @param {readonly PaidReceipt[]} undelivered
  * @param {number} now Milliseconds.
@@ -33,8 +37,8 @@ export function owed(undelivered, now) {
  * @param {number} now
  */
 function running({ payment, metadata = {}, backendStatus }, now) {
-  const untold = Object.keys(metadata).length === 0 && backendStatus === 0;
-  return untold && now - Date.parse(payment.settledAt) < RUNNING_MS;
+  const withoutOutcome = Object.keys(metadata).length === 0 && backendStatus === 0;
+  return withoutOutcome && now - Date.parse(payment.settledAt) < RUNNING_MS;
 }
 
 /**
@@ -50,7 +54,7 @@ function standing({ payment, metadata }, until, now) {
 }
 
 /**
- * What whoever sends the money back has to know, as text.
+ * What is needed to send the money back, as text.
  *
  * @param {Owed} owed
  */
@@ -84,7 +88,7 @@ export function refundFacts({ receipt, standing, until }) {
     receipt: receipt.id,
     ...(metadata?.backendErrorCode === undefined ? {} : { failure: metadata.backendErrorCode }),
   };
-  // A line break in a value could pass for another line of ours.
+  // A line break in a value could look like another fact.
   return Object.entries(lines)
     .map(([name, value]) => `${name}: ${value.replace(/\s+/g, ' ')}`)
     .join('\n');

@@ -1,3 +1,5 @@
+/** Shows what `/ready` answers, and the same components as unknown while it does not answer. */
+
 import { byId, element } from './dom.js';
 
 /**
@@ -5,35 +7,34 @@ import { byId, element } from './dom.js';
  * @typedef {import('./session.js').Session} Session
  */
 
-/** Told by sign and word; the colour only repeats it. */
+/** Shown by sign and word; the colour only repeats it. */
 const STATUS = {
   pass: { sign: '✓', word: 'ready', tone: 'good' },
   warn: { sign: '!', word: 'warning', tone: 'warn' },
   fail: { sign: '✕', word: 'failing', tone: 'bad' },
 };
-/** What was ready before the gateway fell silent says nothing of now. */
+/** Without an answer the state of a component is not known. */
 const UNKNOWN = { sign: '?', word: 'unknown', tone: 'unknown' };
 
-/** Shows what `/ready` says, and the same components as unknown while it says nothing. */
 export function readinessView() {
   const list = byId('checks', HTMLUListElement);
   let shown = '';
   /** @param {Session} session */
-  return ({ facts: { readiness, readinessHeard } }) => {
-    const now = JSON.stringify([readiness, readinessHeard]);
+  return ({ facts: { readiness, readinessAnswered } }) => {
+    const now = JSON.stringify([readiness, readinessAnswered]);
     if (now === shown) return;
     shown = now;
     if (readiness === undefined) {
       list.replaceChildren();
       return;
     }
-    /** @type {typeof heard} */
-    const check = readinessHeard ? heard : unheard;
+    /** @type {typeof known} */
+    const check = readinessAnswered ? known : unknown;
     const { ready, store, adapters, paymentProviders, authorizationProviders } = readiness;
     list.replaceChildren(
       check('Gateway', { name: '', status: ready ? 'pass' : 'fail' }),
       check('Store', store),
-      ...adapters.map((adapter) => check('Front', adapter)),
+      ...adapters.map((adapter) => check('Adapter', adapter)),
       ...paymentProviders.map((provider) => check('Payments', provider)),
       ...authorizationProviders.map((provider) => check('Mandates', provider)),
     );
@@ -44,7 +45,7 @@ export function readinessView() {
  * @param {string} kind
  * @param {ReadinessCheck} found
  */
-function heard(kind, { name, status, detail }) {
+function known(kind, { name, status, detail }) {
   const { sign, word, tone } = STATUS[status] ?? STATUS.fail;
   return entry(kind, name, { sign, tone, word: detail ?? word });
 }
@@ -53,14 +54,14 @@ function heard(kind, { name, status, detail }) {
  * @param {string} kind
  * @param {ReadinessCheck} found
  */
-function unheard(kind, { name }) {
+function unknown(kind, { name }) {
   return entry(kind, name, UNKNOWN);
 }
 
 /**
  * @param {string} kind
  * @param {string} name
- * @param {{ readonly sign: string, readonly word: string, readonly tone: string }} said
+ * @param {{ readonly sign: string, readonly word: string, readonly tone: string }} shown
  */
 function entry(kind, name, { sign, word, tone }) {
   return element(

@@ -1,10 +1,12 @@
+/** Copies the facts of a refund to the clipboard. */
+
 import { byId, say } from './dom.js';
 
 const BY_HAND = 'Selected: copy it with Ctrl+C, or ⌘C.';
 
 /**
- * Hands out the facts of a refund: into the clipboard, and where the page may not write there (plain HTTP on a foreign host), as
- * selected text.
+ * Where the page may not write to the clipboard (plain HTTP on another host), the facts are shown
+ * as selected text.
  *
  * @param {(text: string) => void} announce
  */
@@ -27,7 +29,7 @@ export function refundView(announce) {
   return {
     /** @param {string} facts */
     async copy(facts) {
-      // Shown first: a browser may ask its user before it lets a page write to the clipboard.
+      // Shown first: a browser may ask its user before a page may write to the clipboard.
       text.value = facts;
       say(note, BY_HAND);
       dialog.showModal();

@@ -1,14 +1,15 @@
+/** Shows the revenue by resource. */
+
 import { byId, byTable, cell, element, rows, say, time } from './dom.js';
+import { clock, counted } from './format.js';
 import { commonDecimals, inDigits } from './money.js';
-import { takings } from './takings.js';
-import { clock, counted } from './words.js';
+import { revenueOf } from './revenue.js';
 
 /**
  * @typedef {import('./session.js').Session} Session
- * @typedef {import('./takings.js').Takings} Takings
+ * @typedef {import('./revenue.js').Revenue} Revenue
  */
 
-/** Shows what was sold, by resource. */
 export function revenueView() {
   const body = byId('revenue', HTMLTableSectionElement);
   const note = byId('revenue-note', HTMLParagraphElement);
@@ -18,13 +19,13 @@ export function revenueView() {
   /** @type {ReadonlyMap<string, string>} */
   let names = new Map();
   const show = rows(body, {
-    key: (/** @type {Takings} */ { resourceId, currency, network }) => JSON.stringify([resourceId, currency, network]),
+    key: (/** @type {Revenue} */ { resourceId, currency, network }) => JSON.stringify([resourceId, currency, network]),
     version: (row) =>
       [
         inDigits(row.revenue, decimals),
         inDigits(row.open),
-        row.sales,
-        row.lastSaleAt,
+        row.deliveries,
+        row.lastDeliveredAt,
         row.unreadable,
         names.size,
       ].join(),
@@ -32,21 +33,23 @@ export function revenueView() {
   });
   let shown = '';
   /** @param {Session} session */
-  return ({ books, facts, hasOlder, hasGap }) => {
-    const now = [books.version(), facts.names.size, hasOlder(), hasGap()].join();
+  return ({ receipts, facts, hasOlder, hasGap }) => {
+    const now = [receipts.version(), facts.names.size, hasOlder(), hasGap()].join();
     if (now === shown) return;
     shown = now;
     names = facts.names;
-    const { resources } = takings(books.paid());
+    const { resources } = revenueOf(receipts.paid());
     decimals = commonDecimals(resources.map(({ revenue }) => revenue));
     show(resources);
     byTable(body).hidden = resources.length === 0;
     older.hidden = !hasOlder();
-    const since = Date.parse(books.since());
+    const since = Date.parse(receipts.since());
     const missing = hasGap() ? ' Some in between are missing: reload the page.' : '';
     say(
       note,
-      books.size() === 0 ? '' : `${counted(books.size(), 'receipt')} since ${clock(since, Date.now())}.${missing}`,
+      receipts.size() === 0
+        ? ''
+        : `${counted(receipts.size(), 'receipt')} since ${clock(since, Date.now())}.${missing}`,
     );
     say(
       empty,
@@ -58,12 +61,16 @@ export function revenueView() {
 }
 
 /**
- * @param {Takings} row
+ * @param {Revenue} row
  * @param {string | undefined} name
  * @param {number} decimals
  */
-function cells({ resourceId, currency, network, revenue, sales, open, lastSaleAt, unreadable }, name, decimals) {
-  const at = Date.parse(lastSaleAt);
+function cells(
+  { resourceId, currency, network, revenue, deliveries, open, lastDeliveredAt, unreadable },
+  name,
+  decimals,
+) {
+  const at = Date.parse(lastDeliveredAt);
   const owes = open.units === 0n ? [] : [element('span', { class: 'more' }, `+ ${inDigits(open)} not delivered`)];
   const odd = unreadable === 0 ? [] : [element('span', { class: 'more' }, `${unreadable} not readable`)];
   return [
@@ -73,7 +80,7 @@ function cells({ resourceId, currency, network, revenue, sales, open, lastSaleAt
       element('span', { class: 'id' }, resourceId),
       element('span', { class: 'more' }, name ?? ''),
     ),
-    cell('Sold', 'number sold', String(sales)),
+    cell('Sold', 'number sold', String(deliveries)),
     cell(
       'Revenue',
       'number sum',
@@ -82,6 +89,6 @@ function cells({ resourceId, currency, network, revenue, sales, open, lastSaleAt
       ...owes,
       ...odd,
     ),
-    cell('Last sale', 'when', sales === 0 ? '–' : time(at, clock(at, Date.now()))),
+    cell('Last sale', 'when', deliveries === 0 ? '–' : time(at, clock(at, Date.now()))),
   ];
 }

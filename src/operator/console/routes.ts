@@ -1,3 +1,5 @@
+/** Serves the operators' console: one page and its files, bytes made at start. */
+
 import { readFileSync } from 'node:fs';
 import { type RequestHandler, Router } from 'express';
 import type { StaticDocument } from '../../resources/resource.ts';
@@ -5,62 +7,9 @@ import { staticText } from '../../resources/static-document.ts';
 import { staticDocument } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
 
-/** A file of the console as it is served. */
-interface ConsoleFile {
-  readonly path: string;
-  readonly mediaType: string;
-  readonly document: StaticDocument;
-}
-
-const STYLE = 'text/css; charset=utf-8';
-const SCRIPT = 'text/javascript; charset=utf-8';
-
 /**
- * Everything that is served; what is not listed here is not reachable. One call a file, in the
- * spelling that the bundle inlines.
- */
-export const CONSOLE_FILES: readonly ConsoleFile[] = [
-  page('text/html; charset=utf-8', readFileSync(new URL('./console.html', import.meta.url), 'utf8')),
-  file('base.css', STYLE, readFileSync(new URL('./base.css', import.meta.url), 'utf8')),
-  file('page.css', STYLE, readFileSync(new URL('./page.css', import.meta.url), 'utf8')),
-  file('tables.css', STYLE, readFileSync(new URL('./tables.css', import.meta.url), 'utf8')),
-  file('narrow.css', STYLE, readFileSync(new URL('./narrow.css', import.meta.url), 'utf8')),
-  file('sign-in.css', STYLE, readFileSync(new URL('./sign-in.css', import.meta.url), 'utf8')),
-  file('dialogs.css', STYLE, readFileSync(new URL('./dialogs.css', import.meta.url), 'utf8')),
-  file('icon.svg', 'image/svg+xml', readFileSync(new URL('./icon.svg', import.meta.url), 'utf8')),
-  file('books.js', SCRIPT, readFileSync(new URL('./books.js', import.meta.url), 'utf8')),
-  file('calls-view.js', SCRIPT, readFileSync(new URL('./calls-view.js', import.meta.url), 'utf8')),
-  file('calls.js', SCRIPT, readFileSync(new URL('./calls.js', import.meta.url), 'utf8')),
-  file('console.js', SCRIPT, readFileSync(new URL('./console.js', import.meta.url), 'utf8')),
-  file('details-view.js', SCRIPT, readFileSync(new URL('./details-view.js', import.meta.url), 'utf8')),
-  file('dom.js', SCRIPT, readFileSync(new URL('./dom.js', import.meta.url), 'utf8')),
-  file('feed.js', SCRIPT, readFileSync(new URL('./feed.js', import.meta.url), 'utf8')),
-  file('figures-view.js', SCRIPT, readFileSync(new URL('./figures-view.js', import.meta.url), 'utf8')),
-  file('gateway.js', SCRIPT, readFileSync(new URL('./gateway.js', import.meta.url), 'utf8')),
-  file('money.js', SCRIPT, readFileSync(new URL('./money.js', import.meta.url), 'utf8')),
-  file('owed-view.js', SCRIPT, readFileSync(new URL('./owed-view.js', import.meta.url), 'utf8')),
-  file('owed.js', SCRIPT, readFileSync(new URL('./owed.js', import.meta.url), 'utf8')),
-  file('readiness-view.js', SCRIPT, readFileSync(new URL('./readiness-view.js', import.meta.url), 'utf8')),
-  file('refund-view.js', SCRIPT, readFileSync(new URL('./refund-view.js', import.meta.url), 'utf8')),
-  file('revenue-view.js', SCRIPT, readFileSync(new URL('./revenue-view.js', import.meta.url), 'utf8')),
-  file('session.js', SCRIPT, readFileSync(new URL('./session.js', import.meta.url), 'utf8')),
-  file('takings.js', SCRIPT, readFileSync(new URL('./takings.js', import.meta.url), 'utf8')),
-  file('watch.js', SCRIPT, readFileSync(new URL('./watch.js', import.meta.url), 'utf8')),
-  file('words.js', SCRIPT, readFileSync(new URL('./words.js', import.meta.url), 'utf8')),
-];
-
-function page(mediaType: string, text: string): ConsoleFile {
-  return { path: '/console', mediaType, document: staticText(text) };
-}
-
-function file(name: string, mediaType: string, text: string): ConsoleFile {
-  return { path: `/console/${name}`, mediaType, document: staticText(text) };
-}
-
-/**
- * What the page may do: load these files, and ask the gateway it came from. No script or style in
- * the markup, nothing of another origin, no form that is sent, no frame around it, and no text that
- * becomes markup.
+ * The page may load these files and ask its own gateway. No script or style in the markup, nothing
+ * of another origin, no form that is sent, no frame around it, and no text that becomes markup.
  */
 const POLICY = [
   "default-src 'none'",
@@ -83,10 +32,51 @@ const HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
+/** A file of the console as it is served. */
+interface ConsoleFile {
+  readonly path: string;
+  readonly mediaType: string;
+  readonly document: StaticDocument;
+}
+
+const STYLE = 'text/css; charset=utf-8';
+const SCRIPT = 'text/javascript; charset=utf-8';
+
+/** All files that are served. One call a file, in the spelling that the bundle inlines. */
+export const CONSOLE_FILES: readonly ConsoleFile[] = [
+  page('text/html; charset=utf-8', readFileSync(new URL('./console.html', import.meta.url), 'utf8')),
+  file('base.css', STYLE, readFileSync(new URL('./base.css', import.meta.url), 'utf8')),
+  file('page.css', STYLE, readFileSync(new URL('./page.css', import.meta.url), 'utf8')),
+  file('tables.css', STYLE, readFileSync(new URL('./tables.css', import.meta.url), 'utf8')),
+  file('narrow.css', STYLE, readFileSync(new URL('./narrow.css', import.meta.url), 'utf8')),
+  file('sign-in.css', STYLE, readFileSync(new URL('./sign-in.css', import.meta.url), 'utf8')),
+  file('dialogs.css', STYLE, readFileSync(new URL('./dialogs.css', import.meta.url), 'utf8')),
+  file('icon.svg', 'image/svg+xml', readFileSync(new URL('./icon.svg', import.meta.url), 'utf8')),
+  file('calls-view.js', SCRIPT, readFileSync(new URL('./calls-view.js', import.meta.url), 'utf8')),
+  file('calls.js', SCRIPT, readFileSync(new URL('./calls.js', import.meta.url), 'utf8')),
+  file('console.js', SCRIPT, readFileSync(new URL('./console.js', import.meta.url), 'utf8')),
+  file('details-view.js', SCRIPT, readFileSync(new URL('./details-view.js', import.meta.url), 'utf8')),
+  file('dom.js', SCRIPT, readFileSync(new URL('./dom.js', import.meta.url), 'utf8')),
+  file('feed.js', SCRIPT, readFileSync(new URL('./feed.js', import.meta.url), 'utf8')),
+  file('figures-view.js', SCRIPT, readFileSync(new URL('./figures-view.js', import.meta.url), 'utf8')),
+  file('format.js', SCRIPT, readFileSync(new URL('./format.js', import.meta.url), 'utf8')),
+  file('gateway.js', SCRIPT, readFileSync(new URL('./gateway.js', import.meta.url), 'utf8')),
+  file('money.js', SCRIPT, readFileSync(new URL('./money.js', import.meta.url), 'utf8')),
+  file('owed-view.js', SCRIPT, readFileSync(new URL('./owed-view.js', import.meta.url), 'utf8')),
+  file('owed.js', SCRIPT, readFileSync(new URL('./owed.js', import.meta.url), 'utf8')),
+  file('readiness-view.js', SCRIPT, readFileSync(new URL('./readiness-view.js', import.meta.url), 'utf8')),
+  file('receipts.js', SCRIPT, readFileSync(new URL('./receipts.js', import.meta.url), 'utf8')),
+  file('refund-view.js', SCRIPT, readFileSync(new URL('./refund-view.js', import.meta.url), 'utf8')),
+  file('revenue-view.js', SCRIPT, readFileSync(new URL('./revenue-view.js', import.meta.url), 'utf8')),
+  file('revenue.js', SCRIPT, readFileSync(new URL('./revenue.js', import.meta.url), 'utf8')),
+  file('session.js', SCRIPT, readFileSync(new URL('./session.js', import.meta.url), 'utf8')),
+  file('watch.js', SCRIPT, readFileSync(new URL('./watch.js', import.meta.url), 'utf8')),
+];
+
 /**
- * The operators' console: a page at `/console` and its files below it, bytes made at start. It
- * holds nothing secret and needs no token; what it shows it reads from the operator routes. Without
- * a configured token those are closed, and there is no console.
+ * The page at `/console` and its files below it. They hold no secret and need no token: the page
+ * reads what it shows from the operator routes. Without a configured token those are closed, and
+ * there is no console.
  */
 export function consoleRoutes(adminTokens: readonly string[]): Router {
   const router = Router({ strict: true, caseSensitive: true });
@@ -103,3 +93,11 @@ const guarded: RequestHandler = function guardedPage(_req, res, next) {
   for (const [name, value] of Object.entries(HEADERS)) res.setHeader(name, value);
   next();
 };
+
+function page(mediaType: string, text: string): ConsoleFile {
+  return { path: '/console', mediaType, document: staticText(text) };
+}
+
+function file(name: string, mediaType: string, text: string): ConsoleFile {
+  return { path: `/console/${name}`, mediaType, document: staticText(text) };
+}

@@ -1,39 +1,39 @@
-import { createBooks, isUndelivered } from './books.js';
+/** What the page knows of one gateway, and how it learns more. */
+
 import { createCalls } from './calls.js';
 import { catchUp, cursorAt } from './feed.js';
 import { Refusal } from './gateway.js';
+import { createReceipts, isUndelivered } from './receipts.js';
 
 /**
- * What the page knows of one gateway, and how it learns more.
- *
  * @typedef {ReturnType<typeof import('./gateway.js').openGateway>} Gateway
  * @typedef {import('./gateway.js').Readiness} Readiness
  * @typedef {import('../../receipts/receipt.ts').Receipt} Receipt
  * @typedef {ReturnType<typeof createSession>} Session
  */
 
-/** Entries of a page when the feeds are read for the first time, or further back. */
+/** Entries of a page at the first look, and of older pages. */
 const FIRST_PAGE = 500;
-/** Entries of a page on every later look. */
+/** Entries of a page at every later look. */
 const PAGE = 100;
-/** Pages that one look follows; what is older than that is told as a gap. */
+/** Most pages of one look; entries beyond them are a gap. */
 const MAX_PAGES = 10;
-/** Between two readings of the undelivered, which cost the store a search, milliseconds. */
+/** Between two readings of the undelivered, which the store has to search for, milliseconds. */
 export const UNDELIVERED_EVERY_MS = 30_000;
 /** The same after a delivery that may have closed one of them, milliseconds. */
 const UNDELIVERED_SOON_MS = 4_000;
 /** Between two readings of the merchant's name and resources, milliseconds. */
 const NAMES_EVERY_MS = 60_000;
-/** Receipts that left the list of the undelivered, read again at one look. */
+/** Most receipts that left the list of the undelivered and are read again at one look. */
 const MAX_SETTLED_AT_ONCE = 20;
 
 /** @param {Gateway} gateway */
 export function createSession(gateway) {
   const calls = createCalls();
-  /** The newest receipts, without a hole: what is added up. */
-  const books = createBooks();
+  /** The newest receipts, without a gap: these are added up. */
+  const receipts = createReceipts();
   /** The undelivered of any age. */
-  const debts = createBooks();
+  const undelivered = createReceipts();
   let first = true;
   let gap = false;
   let undeliveredAt = 0;
@@ -42,10 +42,10 @@ export function createSession(gateway) {
   /** @type {string | undefined} */
   let older;
   const facts = {
-    /** @type {Readiness | undefined} What the gateway said last. */
+    /** @type {Readiness | undefined} The last answer. */
     readiness: undefined,
-    /** Whether it said so when it was last asked: nobody knows what is ready behind a silence. */
-    readinessHeard: false,
+    /** Whether the last look got an answer: without one the readiness is not known. */
+    readinessAnswered: false,
     merchant: { name: '', version: '' },
     /** @type {ReadonlyMap<string, string>} */
     names: new Map(),
@@ -62,32 +62,32 @@ export function createSession(gateway) {
 
   const readReceipts = async () => {
     const limit = String(first ? FIRST_PAGE : PAGE);
-    const caught = await catchUp((cursor) => gateway.receipts(paged(limit, cursor)), books.knows, {
+    const caught = await catchUp((cursor) => gateway.receipts(paged(limit, cursor)), receipts.knows, {
       pages: first ? 1 : MAX_PAGES,
     });
     if (first) older = caught.next;
     else gap ||= !caught.joined;
-    books.add(caught.items);
-    keepDebts(caught.items);
+    receipts.add(caught.items);
+    keepUndelivered(caught.items);
   };
 
-  /** @param {readonly Receipt[]} receipts */
-  const keepDebts = (receipts) => {
-    debts.add(receipts.filter(isUndelivered));
-    for (const receipt of receipts) if (!isUndelivered(receipt)) debts.forget(receipt.id);
+  /** @param {readonly Receipt[]} found */
+  const keepUndelivered = (found) => {
+    undelivered.add(found.filter(isUndelivered));
+    for (const receipt of found) if (!isUndelivered(receipt)) undelivered.forget(receipt.id);
   };
 
-  /** The undelivered lie anywhere in the book, and change there: they are read as a whole, and what has left them one by one. */
+  /** Undelivered receipts may be of any age: all are read, and those that left the list again. */
   const readUndelivered = async () => {
-    const wait = deliverySeen && debts.size() > 0 ? UNDELIVERED_SOON_MS : UNDELIVERED_EVERY_MS;
+    const wait = deliverySeen && undelivered.size() > 0 ? UNDELIVERED_SOON_MS : UNDELIVERED_EVERY_MS;
     if (undeliveredAt !== 0 && Date.now() - undeliveredAt < wait) return;
-    const before = debts.all();
+    const before = undelivered.all();
     const query = { limit: String(FIRST_PAGE), delivered: 'false' };
     const read = (/** @type {string | undefined} */ cursor) =>
       gateway.receipts(cursor === undefined ? query : { ...query, cursor });
     const { items, next } = await catchUp(read, () => false, { pages: MAX_PAGES });
-    keepDebts(items);
-    books.replace(items);
+    keepUndelivered(items);
+    receipts.replace(items);
     const still = new Set(items.map(({ id }) => id));
     const left = before.filter(({ id }) => !still.has(id) && (next === undefined || id > next));
     for (const { id } of left.slice(0, MAX_SETTLED_AT_ONCE)) await readAgain(id);
@@ -99,10 +99,10 @@ export function createSession(gateway) {
   const readAgain = async (id) => {
     const { items } = await gateway.receipts({ limit: '1', cursor: cursorAt(id) });
     const same = items.filter((receipt) => receipt.id === id);
-    books.replace(same);
-    keepDebts(same);
-    // Or the store has dropped it.
-    if (same.length === 0) debts.forget(id);
+    receipts.replace(same);
+    keepUndelivered(same);
+    // The store has dropped it.
+    if (same.length === 0) undelivered.forget(id);
   };
 
   const readNames = async () => {
@@ -114,26 +114,26 @@ export function createSession(gateway) {
   const readReadiness = async () => {
     try {
       facts.readiness = await gateway.readiness();
-      facts.readinessHeard = true;
+      facts.readinessAnswered = true;
     } catch (thrown) {
-      facts.readinessHeard = false;
+      facts.readinessAnswered = false;
       throw thrown;
     }
   };
 
   return {
     calls,
-    books,
-    debts,
+    receipts,
+    undelivered,
     facts,
     /** Whether older receipts can be read. */
-    hasOlder: () => older !== undefined && !books.full(),
-    /** Whether so much happened between two looks that receipts are missing in between. */
+    hasOlder: () => older !== undefined && !receipts.full(),
+    /** Whether receipts are missing because too many came between two looks. */
     hasGap: () => gap,
-    /** One look at everything; what can be read is taken, then the first refusal is thrown. @throws Refusal */
+    /** Reads everything; takes what can be read, then throws the first refusal. @throws Refusal */
     async look() {
       const events = readEvents();
-      // Every question with a wrong token is a guess, and the gateway hears few of them: the others wait until the token was right.
+      // Every request with a wrong token counts as a guess: the others wait until one was right.
       if (first)
         await events.catch((thrown) => {
           if (thrown instanceof Refusal && thrown.final) throw thrown;
@@ -149,7 +149,7 @@ export function createSession(gateway) {
       if (older === undefined) return;
       const read = (/** @type {string | undefined} */ cursor) => gateway.receipts(paged(String(FIRST_PAGE), cursor));
       const { items, next } = await catchUp(read, () => false, { pages: 1, from: older });
-      books.add(items);
+      receipts.add(items);
       older = next;
     },
   };

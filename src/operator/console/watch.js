@@ -1,19 +1,20 @@
+/** Looks at the gateway again and again while the page is visible. */
+
 import { Refusal } from './gateway.js';
 
 /**
- * Looks again and again, as long as somebody can see it.
- *
  * @typedef {{ readonly kind: 'live', readonly at: number }
  *   | { readonly kind: 'hidden' }
  *   | { readonly kind: 'retrying', readonly refusal: Refusal, readonly at: number }
- *   | { readonly kind: 'ended', readonly refusal: Refusal }} WatchState `at`: when it looked, or is going to, milliseconds.
+ *   | { readonly kind: 'ended', readonly refusal: Refusal }} WatchState `at`: of the last look, or
+ *   of the next one when retrying, milliseconds.
  */
 
 /** Between two looks, milliseconds. */
 export const LOOK_EVERY_MS = 2_000;
 /** Longest wait after failures, unless the gateway asks for a longer one, milliseconds. */
 export const LONGEST_WAIT_MS = 30_000;
-/** No gateway makes the page wait longer than this, milliseconds. */
+/** Longest wait that a gateway can ask for, milliseconds. */
 export const LONGEST_RETRY_AFTER_MS = 300_000;
 
 /**
@@ -21,7 +22,7 @@ export const LONGEST_RETRY_AFTER_MS = 300_000;
  *   readonly look: () => Promise<void>,
  *   readonly onState: (state: WatchState) => void,
  *   readonly visible?: () => boolean,
- * }} parts `look` rejects with a Refusal; after one that time does not heal the watch ends.
+ * }} parts `look` rejects with a Refusal; after a final one the watch ends.
  */
 export function createWatch({ look, onState, visible = () => true }) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -59,7 +60,7 @@ export function createWatch({ look, onState, visible = () => true }) {
 
   /** @param {unknown} thrown */
   const failed = (thrown) => {
-    // Anything else is a bug of the page: told as one, and not a reason to stop looking.
+    // Anything else is a bug of the page: it is logged, and the watch goes on.
     if (!(thrown instanceof Refusal)) console.error(thrown);
     const refusal = thrown instanceof Refusal ? thrown : new Refusal('strange');
     if (refusal.final) {
@@ -74,7 +75,7 @@ export function createWatch({ look, onState, visible = () => true }) {
   };
 
   return {
-    /** Looks at once: at the beginning, when the page is seen again, or when somebody asks. */
+    /** Looks at once: at the beginning, when the page is visible again, or on request. */
     now: turn,
     end() {
       ended = true;
@@ -84,7 +85,7 @@ export function createWatch({ look, onState, visible = () => true }) {
 }
 
 /**
- * Twice as long after each failure, and never sooner than the gateway asked for.
+ * Twice as long after each failure, and at least as long as the gateway asked for.
  *
  * @param {number} failures In a row, from 1.
  * @param {number | undefined} retryAfterS

@@ -1,43 +1,17 @@
-import type { TrimmedReceipts } from '../../receipts/receipt.ts';
+/** Collects a page of events or receipts, newest first, over any store. */
 
-/** Counts what one process drops from the book of receipts. */
-export interface TrimCount {
-  add(trimmed: Partial<TrimmedReceipts>): void;
-  inAll(): TrimmedReceipts;
-}
-
-export function trimCount(): TrimCount {
-  let [byLength, byAge] = [0, 0];
-  return {
-    add({ length = 0, age = 0 }) {
-      byLength += length;
-      byAge += age;
-    },
-    inAll: () => ({ length: byLength, age: byAge }),
-  };
-}
-
-/**
- * Most entries that one page looks at, so that a filter which matches nothing cannot read a whole
- * ring of a million.
- */
+/** Most entries that one page reads: a filter without matches must not read a ring of a million. */
 const MAX_SCANNED = 20_000;
-/** Entries fetched at once while a filter is searched for. */
+/** Entries that are read at once while a filter is searched for. */
 const SCAN_BATCH = 500;
 
-/**
- * One entry of a feed or a book. `item` is undefined when it was trimmed between two reads or
- * cannot be read.
- */
+/** One entry. `item` is undefined when it was trimmed between two reads or cannot be read. */
 export interface Entry<T> {
   readonly id: string;
   readonly item: T | undefined;
 }
 
-/**
- * Newest first, strictly older than `than` when given, at most `count`; fewer mean that the end was
- * reached.
- */
+/** Reads newest first, older than `than`; fewer than `count` mean that the end is reached. */
 export type Older<T> = (than: string | undefined, count: number) => Promise<readonly Entry<T>[]>;
 
 interface Scan<T> {
@@ -45,16 +19,15 @@ interface Scan<T> {
   readonly cursor: string | undefined;
   /** Undefined: every entry matches. */
   readonly matches: ((item: T) => boolean) | undefined;
-  /** What is read comes from an index of what matches: hardly an entry is read in vain. */
+  /** The entries come from an index, so nearly all of them match. */
   readonly indexed?: boolean;
   /** Whether an entry, and with it everything older, lies before all that can match. */
   readonly floor?: ((id: string) => boolean) | undefined;
 }
 
 /**
- * Collects a page. `next` is present only when something older is left: a further match, or entries
- * nobody has looked at because the page ended at its bound (it may then hold fewer items than asked
- * for, even none).
+ * Collects a page. `next` is present when something older is left: a further match, or entries that
+ * were not read because of `MAX_SCANNED`. Such a page may hold fewer items than `limit`, even none.
  */
 export async function scanPage<T>(
   scan: Scan<T>,

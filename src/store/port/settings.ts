@@ -1,3 +1,5 @@
+/** The settings of a store, as the configuration gives them. */
+
 import type { SealingKeys } from '../../crypto/seal.ts';
 
 /** A server by name or address and port. */
@@ -6,10 +8,7 @@ export interface RedisNode {
   readonly port: number;
 }
 
-/**
- * Where Redis is found: one server, the primary that sentinels name, or a cluster. `url`: redis://,
- * rediss:// or unix:///path.
- */
+/** A server (redis://, rediss:// or unix:///path), the primary of sentinels, or a cluster. */
 export type RedisAddress =
   | { readonly url: string }
   | {
@@ -23,38 +22,31 @@ export type RedisAddress =
     }
   | { readonly cluster: { readonly nodes: readonly RedisNode[] } };
 
-/**
- * How Redis is reached. With `tls`, or rediss://, everything is encrypted, the way to the sentinels
- * too.
- */
+/** How Redis is reached. `tls` or rediss:// encrypt the connections to sentinels too. */
 export type RedisSettings = RedisAddress & {
   readonly username?: string;
   readonly password?: string;
   /**
-   * `ca`: PEM of the authorities to trust instead of the well-known ones. `servername`: the name
-   * that the certificate must have.
+   * `ca`: PEM of the authorities that are trusted instead of the well-known ones. `servername`: the
+   * name that the certificate must have.
    */
   readonly tls?: { readonly ca?: string; readonly servername?: string };
-  /**
-   * Replicas of the primary, as set up. From 2 on the writes around a settlement wait until one of
-   * them has them.
-   */
+  /** Replicas of the primary. From 2 on the writes around a settlement wait for one of them. */
   readonly replicas?: number;
 };
 
-/** The store as configured. Counts are entries, `receiptsMaxLength` of delivered ones. */
-export interface StorageConfig {
-  readonly engine: ({ readonly kind: 'redis' } & RedisSettings) | { readonly kind: 'sqlite'; readonly path: string };
+/** The bounds of a store. Counts are entries; `receiptsMaxLength` counts only delivered ones. */
+export interface StoreLimits {
   readonly eventsMaxLength: number;
   readonly receiptsMaxLength: number;
-  /**
-   * Delivered receipts older than this are dropped, milliseconds; absent: only their number counts.
-   */
+  /** Delivered receipts older than this are dropped, milliseconds; absent: no bound of age. */
   readonly receiptsMaxAgeMs?: number;
-  /**
-   * What is stored of buyers is sealed with them: the first seals, all of them open. Absent: it
-   * lies in clear.
-   */
+}
+
+/** The store as configured. */
+export interface StorageConfig extends StoreLimits {
+  readonly engine: ({ readonly kind: 'redis' } & RedisSettings) | { readonly kind: 'sqlite'; readonly path: string };
+  /** Keys for data of buyers: the first seals, all of them open. Absent: stored in clear. */
   readonly sealing?: SealingKeys;
   /** Gateway processes that share the store. */
   readonly replicas: number;

@@ -1,3 +1,5 @@
+/** The port that every store implements, and the error that all of its parts throw. */
+
 import type { CheckoutClaims } from '../../checkouts/claims.ts';
 import type { EventFeed } from '../../events/event.ts';
 import type { MandateRegister } from '../../mandates/register/register.ts';
@@ -7,53 +9,39 @@ import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
 
-/**
- * `degraded` still serves (contract 2, readiness); the cause goes to the log, never to an answer.
- */
+/** `degraded` still serves (contract 2). The cause goes to the log, never to an answer. */
 export type StoreHealth =
   | { readonly status: 'ok' }
   | { readonly status: 'degraded' | 'unreachable' | 'unwritable'; readonly cause: string };
 
-/**
- * Everything that must survive the process, behind one door: Redis for real deployments, SQLite as
- * the embedded default.
- */
+/** Everything that must survive the process: in Redis for several processes, in SQLite for one. */
 export interface Store {
   readonly name: 'redis' | 'sqlite';
   readonly ledger: PaymentLedger;
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
-  /** Which payments have tasks of A2A that wait for one. */
+  /** Which payment has claimed which waiting A2A task. */
   readonly tasks: TaskClaims;
-  /** Uses of mandates by calls that pay nothing; those of payments lie in the ledger. */
+  /** Uses of mandates by calls that pay nothing; those of payments are written with the ledger. */
   readonly mandates: MandateRegister;
-  /** Operations of checkout sessions that are made once, whatever dies in between. */
+  /** Claims of keyed operations on checkout sessions. */
   readonly checkouts: CheckoutClaims;
   /** Values that all processes of the merchant share. */
   readonly secrets: SharedSecrets;
-  /** What stands open now, for whoever watches over the shop. @throws StoreError */
+  /** Counts the payments that stand open. @throws StoreError */
   census(): Promise<PaymentCensus>;
-  /** Writes and reads back; a PING would not notice a read-only replica or a full disk. */
+  /** Writes and reads back: a PING does not notice a read-only replica or a full disk. */
   check(): Promise<StoreHealth>;
-  /**
-   * How often what was sealed could not be opened, by what it was; absent where nothing can be
-   * sealed.
-   */
+  /** How often a sealed value could not be opened, by its kind; absent where nothing is sealed. */
   readonly unreadable?: () => Readonly<Record<string, number>>;
-  /**
-   * One short step of housekeeping: drops receipts that are past their bounds, gives space back.
-   * True: there is more to do.
-   */
+  /** A short step of housekeeping: drops receipts over the bounds. True: there is more to do. */
   tidy(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Thrown by every port when the store gave no answer. */
+/** Thrown by every part of a store that gives no answer. */
 export class StoreError extends Error {
-  /**
-   * False only when it is certain that nothing was written; otherwise the write may or may not
-   * stand.
-   */
+  /** False only when it is certain that nothing was written. */
   readonly mayStand: boolean;
 
   constructor(cause: unknown, mayStand = true) {
@@ -63,21 +51,5 @@ export class StoreError extends Error {
   }
 }
 
-/**
- * What both adapters need. Counts are entries; `receiptsMaxLength` is of delivered ones, what is
- * owed does not count.
- */
-export interface StoreLimits {
-  readonly eventsMaxLength: number;
-  readonly receiptsMaxLength: number;
-  /**
-   * Delivered receipts older than this are dropped, milliseconds; absent: only their number counts.
-   */
-  readonly receiptsMaxAgeMs?: number;
-}
-
-/**
- * Most receipts over the bounds that one write or one step of housekeeping drops: the rest goes
- * with the next ones.
- */
+/** Most receipts over the bounds that one write or one step of housekeeping drops. */
 export const TRIMMED_AT_ONCE = 100;

@@ -1,44 +1,35 @@
+/** A bounded queue that carries events and receipts of free calls to the store in batches. */
+
 import { randomUUID } from 'node:crypto';
 import type { EventBatch } from '../../events/event.ts';
 
-/** Longest wait of an entry for company, milliseconds (contract 6). */
+/** Longest wait of an entry until its batch is sent, milliseconds (contract 6). */
 const BATCH_DELAY_MS = 25;
 /** Entries in one batch. */
 const BATCH_SIZE = 100;
-/** Entries kept while the store is away; then the oldest are dropped. */
+/** Entries that wait while the store is away; above it the oldest are dropped. */
 const MAX_WAITING = 10_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 
-/** What can wait here: it belongs to a request. */
 interface Entry {
   readonly requestId: string;
 }
 
-/**
- * One batch into the store. A store that recognises `batch` does not write a repeated one twice;
- * one that upserts need not.
- */
+/** Writes one batch. A repeated one must change nothing: `batch` tells it, or the write upserts. */
 type WriteBatch<T> = (entries: readonly T[], batch: EventBatch) => Promise<void>;
 
-/** Carries entries (events, receipts of free calls) to the store off the request path. */
 export interface WriteBehind<T extends Entry> {
   /** Never waits and never throws. */
   push(entry: T): void;
   /**
-   * Takes back what waits of one request, oldest first, so that a transition can carry it in its
-   * own write: at most a batch, because who knows the id of a request can make many calls under it.
+   * Takes back the entries of one request that wait, oldest first, so that a transition can carry
+   * them in its own write. At most one batch: a caller can make many calls under one request id.
    */
   withdraw(requestId: string): readonly T[];
-  /**
-   * Sends what waits now, without waiting for company; what comes meanwhile waits as ever. A store
-   * that fails leaves it waiting for the next attempt. Never throws.
-   */
+  /** Sends the entries that wait now. If the store fails, they go on waiting. Never throws. */
   flush(): Promise<void>;
-  /**
-   * Sends what waits, with one attempt a batch, and stops; what could not be sent is counted as
-   * dropped.
-   */
+  /** Sends what waits, one attempt a batch, and stops. What was not sent counts as dropped. */
   close(): Promise<void>;
   /** Entries lost so far. */
   dropped(): number;
@@ -47,9 +38,9 @@ export interface WriteBehind<T extends Entry> {
 }
 
 export interface WriteBehindOptions {
-  /** Told once when the store begins to fail, not for every attempt. */
+  /** Called once when the store begins to fail, not for every attempt. */
   readonly onError?: (cause: unknown) => void;
-  /** Told of every loss: how many entries, and how many in all. */
+  /** Called at every loss: how many entries, and how many in all. */
   readonly onDrop?: (entries: number, inAll: number) => void;
   readonly delayMs?: number;
   readonly batchSize?: number;
@@ -57,10 +48,7 @@ export interface WriteBehindOptions {
   readonly firstPauseMs?: number;
 }
 
-/**
- * Batches of 25 ms or 100 events, in order; a failed batch is kept and repeated as it was, with
- * growing pauses.
- */
+/** Batches of 25 ms or 100 entries, in order; a failed one is repeated unchanged, ever later. */
 export function createWriteBehind<T extends Entry>(
   write: WriteBatch<T>,
   options: WriteBehindOptions = {},
@@ -78,7 +66,7 @@ class Queue<T extends Entry> implements WriteBehind<T> {
   readonly #firstPauseMs: number;
   readonly #name = randomUUID();
   #waiting: T[] = [];
-  /** Taken from `waiting` and not yet confirmed: repeated unchanged, under the same number. */
+  /** Taken from `#waiting` and not yet confirmed: repeated unchanged, under the same number. */
   #batch: readonly T[] = [];
   #sequence = 0;
   #failures = 0;
@@ -122,7 +110,7 @@ class Queue<T extends Entry> implements WriteBehind<T> {
   async flush(): Promise<void> {
     this.#unschedule();
     await this.#sending;
-    // Oldest first, and one more: a batch that is repeated may be a small one.
+    // One round more than full batches: the batch that is repeated may be a small one.
     for (let batches = Math.ceil(this.#left() / this.#batchSize) + 1; batches > 0 && this.#left() > 0; batches -= 1)
       if (!(await this.#send())) return;
   }
@@ -154,7 +142,7 @@ class Queue<T extends Entry> implements WriteBehind<T> {
     return this.#batch.length + this.#waiting.length;
   }
 
-  /** One batch at a time keeps the order; whoever asks meanwhile shares the one on its way. */
+  /** One batch at a time keeps the order; a second caller shares the one that is being sent. */
   #send(): Promise<boolean> {
     this.#sending ??= this.#attempt().finally(() => {
       this.#sending = undefined;
@@ -191,7 +179,7 @@ class Queue<T extends Entry> implements WriteBehind<T> {
       this.#timer = undefined;
       if (this.#left() > 0) void this.#send();
     }, ms);
-    // Entries are no reason to keep a process alive; closing sends them.
+    // The timer must not keep the process alive: `close` sends what waits.
     this.#timer.unref();
   }
 

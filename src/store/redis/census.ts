@@ -1,3 +1,5 @@
+/** Counts the open payments in Redis, for the metrics. */
+
 import { CENSUS_LIMIT, countOpen, type OpenPayment, type PaymentCensus } from '../../payments/ledger/census.ts';
 import { OPEN_STATES } from '../../payments/ledger/transitions.ts';
 import type { RedisClient } from './client.ts';
@@ -6,10 +8,7 @@ import type { RedisKeys } from './keys.ts';
 import { parts } from './reply.ts';
 import { CENSUS, run } from './script.ts';
 
-/**
- * Counts what stands on the work list. Reads three fields of a record, never the proof in it. The
- * result rejects with StoreError.
- */
+/** Counts the work list. Reads three fields of a record, never its proof. @throws StoreError */
 export function redisCensus(redis: RedisClient, keys: RedisKeys): () => Promise<PaymentCensus> {
   return async function census() {
     const [open, ids] = await Promise.all([

@@ -1,3 +1,5 @@
+/** Makes Redis clients that never repeat a command: a lost answer is the caller's to deal with. */
+
 import { hostname } from 'node:os';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { RedisSettings } from '../port/settings.ts';
@@ -6,32 +8,27 @@ import { readRedisUrl } from './url.ts';
 /** One server or a cluster: both take the same commands. */
 export type RedisClient = Redis | Cluster;
 
-/** A sentinel that does not answer for so long is passed over, milliseconds. */
+/** A sentinel that does not answer within this time is skipped, milliseconds. */
 const SENTINEL_TIMEOUT_MS = 500;
-/** A reply that is due this long means that the peer is gone, milliseconds. */
+/** A peer that sends no reply for this long is gone, milliseconds. */
 const SOCKET_TIMEOUT_MS = 2_000;
 const CONNECT_TIMEOUT_MS = 2_000;
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_LONGEST_MS = 1_000;
 const RECONNECT_JITTER_MS = 100;
-/**
- * Pause when no sentinel knew a primary, milliseconds: short, the failover that is awaited takes
- * seconds.
- */
+/** Pause when no sentinel names a primary, milliseconds; a failover takes seconds. */
 const SENTINEL_PAUSE_MS = 250;
-/**
- * How often a command may be sent on to another node. A node that sends it on has not executed it.
- */
+/** How often a command may be redirected. A node that redirects has not executed it. */
 const MAX_REDIRECTIONS = 3;
 const TRY_AGAIN_MS = 50;
 
 const COMMANDS = {
-  // Reject at once and never send again: a command whose answer was lost may have run, and only the
-  // caller knows its token.
+  // Reject and never send again: a command whose answer was lost may have run, and only the caller
+  // knows its step token.
   maxRetriesPerRequest: 0,
   connectTimeout: CONNECT_TIMEOUT_MS,
   enableReadyCheck: true,
-  // Would need rights of its own, under names that older servers do not know.
+  // It needs rights of its own, under names that older servers do not know.
   disableClientInfo: true,
 } satisfies RedisOptions;
 
@@ -53,30 +50,29 @@ function reconnectPause(attempt: number): number {
 export interface Use {
   /** Part of the name under which the server lists it. */
   readonly name: string;
-  /** How long its commands may wait on the server before they are due, milliseconds. */
+  /** How long its commands may wait on the server, milliseconds. */
   readonly waitsMs?: number;
 }
 
 /**
  * A client that is not connected yet.
- * @throws Error for a URL that is none; the configuration has refused it before
+ * @throws Error for an invalid URL, which the configuration has refused before
  */
 export function createClient(settings: RedisSettings, { name, waitsMs = 0 }: Use): RedisClient {
   const connectionName = `acg-${name}-${hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-')}`;
-  // When a single reply is late is for `answered` to say: the client's own timer does not look into
-  // the socket before it gives up.
+  // `answered` limits single replies: the client's own timer gives up without a look at the socket.
   const named = { connectionName, socketTimeout: waitsMs + SOCKET_TIMEOUT_MS, ...credentials(settings) };
   if ('cluster' in settings) return clusterClient(settings.cluster.nodes, { ...named, ...encryption(settings) });
   if ('sentinel' in settings) return sentinelClient(settings, { ...named, ...encryption(settings) });
   const reading = readRedisUrl(settings.url);
   if (!reading.ok) throw new Error(`the URL of Redis ${reading.message}`);
   const { at, tls, db, username, password } = reading.url;
-  const said = { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) };
+  const user = { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) };
   const database = db === undefined ? {} : { db };
-  return new Redis({ ...SERVER, ...named, ...said, ...database, ...encryption(settings, tls), ...at });
+  return new Redis({ ...SERVER, ...named, ...user, ...database, ...encryption(settings, tls), ...at });
 }
 
-/** What a connection has that others do not. */
+/** Options that differ between connections. */
 type Own = Pick<RedisOptions, 'connectionName' | 'socketTimeout' | 'username' | 'password' | 'tls'>;
 
 function sentinelClient(settings: Extract<RedisSettings, { sentinel: unknown }>, own: Own): Redis {
@@ -109,7 +105,7 @@ function clusterClient(nodes: readonly { readonly host: string; readonly port: n
     // A connection that broke may have carried the command: 0 refuses to send it again.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    // Names stay names, so that certificates can be checked against them.
+    // Names are not resolved here, so that certificates can be checked against them.
     dnsLookup: (address, found) => found(null, address),
   });
 }

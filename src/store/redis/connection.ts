@@ -1,23 +1,22 @@
+/** Connects to Redis in the background, and logs when the server is lost and when it is back. */
+
 import type { RedisSettings } from '../port/settings.ts';
 import { createClient, type RedisClient, type Use } from './client.ts';
 import { redacted } from './failure.ts';
 import { loadScripts } from './script.ts';
 
-/** What a store may tell the log. A pino logger is one. */
+/** The part of a pino logger that a store writes to. */
 export interface StoreLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
-/**
- * How long opening waits for a connection before it leaves that to the background, milliseconds.
- */
+/** Longest wait for the first connection before the background goes on with it, milliseconds. */
 const FIRST_CONNECTION_MS = 1_000;
 
 /**
- * Connects in the background: resolves when the connection is ready, when the first attempt failed,
- * or after 1 s, so that a gateway starts (and says that it is not ready) while its Redis is still
- * down.
+ * Resolves when the connection is ready, when the first attempt failed, or after 1 s, so that a
+ * gateway starts (and reports that it is not ready) while its Redis is down.
  */
 export async function connect(settings: RedisSettings, use: Use, log: StoreLog | undefined): Promise<RedisClient> {
   const redis = createClient(settings, use);
@@ -27,7 +26,7 @@ export async function connect(settings: RedisSettings, use: Use, log: StoreLog |
     const timer = setTimeout(resolve, FIRST_CONNECTION_MS).unref();
     redis.once('ready', () => {
       clearTimeout(timer);
-      // A cluster is ready before its nodes are connected; a command would then find none.
+      // A cluster is ready before its nodes are connected: a command would find none.
       loadScripts(redis).then(resolve, resolve);
     });
   });
@@ -36,10 +35,7 @@ export async function connect(settings: RedisSettings, use: Use, log: StoreLog |
   return redis;
 }
 
-/**
- * One line when the connection is lost and one when it is back. The cause is only in the error
- * event, not in rejected commands.
- */
+/** One line when the connection is lost and one when it is back; only the event has the cause. */
 function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): void {
   let reported = false;
   let served = false;
@@ -47,12 +43,12 @@ function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): vo
     if (reported) return;
     reported = true;
     const err = redacted(thrown);
-    const { sign, hint } = MISUNDERSTOOD[tls ? 'tls' : 'plain'];
+    const { sign, hint } = TLS_HINTS[tls ? 'tls' : 'plain'];
     log?.warn({ err, ...(!served && sign.test(err.message) ? { hint } : {}) }, 'redis is not reachable');
   };
-  // What a cluster throws only says that no node answered; why is with the last of them.
+  // A cluster's own error only states that no node answered; the last node's error has the cause.
   redis.on('error', (thrown: unknown) => lost((thrown as { lastNodeError?: unknown })?.lastNodeError ?? thrown));
-  // A server may also close the connection without a word, and then there is no error.
+  // A server may also close the connection, without an error event.
   redis.on('reconnecting', () => lost(new Error('the connection was closed')));
   redis.on('ready', () => {
     served = true;
@@ -61,11 +57,8 @@ function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): vo
   });
 }
 
-/**
- * What becomes of a first message that the server does not understand: it hangs up, or waits for
- * the rest of a line.
- */
-const MISUNDERSTOOD = {
+/** How a server that expects TLS, or does not speak it, fails the first message. */
+const TLS_HINTS = {
   plain: { sign: /ECONNRESET|EPIPE|closed/, hint: 'the server may expect TLS: use rediss:// or storage.redis.tls' },
   tls: { sign: /ECONNRESET|ETIMEDOUT|wrong version/, hint: 'the server may not speak TLS on this port' },
 } as const;

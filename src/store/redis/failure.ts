@@ -1,15 +1,17 @@
+/** Turns failed and late commands into StoreErrors that are safe to log. */
+
 import { inTime } from '../../time/time.ts';
 import { StoreError } from '../port/store.ts';
 
-/** After this long without an answer a command has failed with an unknown outcome, milliseconds. */
+/** A command without an answer after this time has failed, its outcome unknown, milliseconds. */
 const DUE_MS = 500;
 
 /** `user:password@` of any URL inside a message. */
 const CREDENTIALS = /\/\/[^/@\s]*@/g;
 
 /**
- * What a log may know of a failed command: name, message and code. The errors of the client carry
- * the whole command, so also a password of AUTH or a buyer's proof; those properties stay behind.
+ * Name, message and code of an error. The client's errors carry the whole command too, which may
+ * hold a password of AUTH or a buyer's proof.
  */
 export function redacted(thrown: unknown): Error {
   const source = thrown instanceof Error ? thrown : new Error(String(thrown));
@@ -19,15 +21,12 @@ export function redacted(thrown: unknown): Error {
   return typeof code === 'string' ? Object.assign(error, { code }) : error;
 }
 
-/**
- * What the client says of a command that it never wrote to a connection, because there was none.
- */
+/** The client's error for a command that it never wrote, because there was no connection. */
 const NEVER_LEFT = /^(?:Stream isn't writeable|Cluster isn't ready)/;
 
 /**
- * What the server replies to a command that was just sent. `waitsMs`: how long the command may wait
- * there, milliseconds.
- * @throws StoreError for whatever the client threw, and when no reply is there in time
+ * The server's reply. `waitsMs`: how long the command may wait on the server, milliseconds.
+ * @throws StoreError for every error of the client, and for a late reply
  */
 export async function answered<T>(reply: Promise<T>, waitsMs = 0): Promise<T> {
   try {

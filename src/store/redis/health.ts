@@ -1,3 +1,5 @@
+/** Readiness checks of Redis, which also look after the epoch of the register of mandates. */
+
 import { randomUUID } from 'node:crypto';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import { inTime } from '../../time/time.ts';
@@ -9,50 +11,18 @@ import { parts } from './reply.ts';
 import { CHECK, run } from './script.ts';
 import { weaknesses } from './setup.ts';
 
-/**
- * What this gateway knows of the epoch of the register: only who has seen one before can tell a
- * store that lost it from one that is new. Asked for with every readiness check and at every
- * connection.
- */
-export interface EpochWatch {
-  /**
-   * What the script goes by: the birth that was seen before, milliseconds as text, and what an
-   * empty register begins with.
-   */
-  readonly plan: () => { readonly known?: string; readonly first?: RegisterEpoch };
-  /** Notes what stands there now, and tells the log of a loss. */
-  readonly saw: (born: string) => void;
-}
-
-/** `first`: undefined for a register that begins now. */
-export function watchEpoch(first: RegisterEpoch | undefined, log: StoreLog | undefined): EpochWatch {
-  let known: string | undefined;
-  return {
-    plan: () => ({ ...(known === undefined ? {} : { known }), ...(first === undefined ? {} : { first }) }),
-    saw(born) {
-      // An operator who accepts what is older sets it back: that is no loss.
-      if (known !== undefined && Number(born) > Number(known)) log?.warn({ since: iso(born) }, LOST);
-      known = born;
-    },
-  };
-}
+/** Deadline of one write and read back, milliseconds. */
+const CHECK_TIMEOUT_MS = 300;
+/** Lifetime of the probe key after the last check, milliseconds. */
+const PROBE_KEEP_MS = 60_000;
+/** Between two looks at how the server is set up, milliseconds. */
+const SETUP_EVERY_MS = 60_000;
+/** Errors of a server that answers but takes no writes. */
+const UNWRITABLE = /\b(READONLY|OOM|MISCONF|NOREPLICAS|NOPERM)\b/;
 
 const LOST =
   'redis lost its data: checkouts and open mandates from before are refused, they may have been used; ' +
   'openFrom 0 in the hash ap2:epoch accepts the open mandates again';
-
-function iso(milliseconds: string): string {
-  return new Date(Number(milliseconds)).toISOString();
-}
-
-/** Deadline of one write and read back, milliseconds. */
-const CHECK_TIMEOUT_MS = 300;
-/** The probe key may go this long after the last check, milliseconds. */
-const PROBE_KEEP_MS = 60_000;
-/** Between two looks at how the server is set up, milliseconds. */
-const SETUP_EVERY_MS = 60_000;
-/** Refusals of a server that answers but takes no writes. */
-const UNWRITABLE = /\b(READONLY|OOM|MISCONF|NOREPLICAS|NOPERM)\b/;
 
 /** Whether Redis takes writes, and once a minute whether it is set up so that they last. */
 export function redisHealth(
@@ -75,9 +45,7 @@ export function redisHealth(
   };
 }
 
-/**
- * Writes and reads back, and sees to it that the register of mandates has an epoch. Never rejects.
- */
+/** Writes and reads back, and begins the epoch of an empty register. Never rejects. */
 export async function writable(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<StoreHealth> {
   const token = randomUUID();
   const plan = { token, keepMs: PROBE_KEEP_MS, ...epoch.plan() };
@@ -99,4 +67,32 @@ function late(): never {
 function causeOf(thrown: unknown): string {
   const cause = thrown instanceof StoreError ? thrown.cause : thrown;
   return cause instanceof Error ? cause.message : String(cause);
+}
+
+/**
+ * What this process knows of the epoch of the register. Only a process that has seen an epoch can
+ * tell a store that lost its data from a new one.
+ */
+export interface EpochWatch {
+  /** For check.lua: the birth that was seen before, and what an empty register begins with. */
+  readonly plan: () => { readonly known?: string; readonly first?: RegisterEpoch };
+  /** Notes the birth that the register has now, milliseconds as text, and logs a loss. */
+  readonly saw: (born: string) => void;
+}
+
+/** `first`: undefined for a register that begins now. */
+export function watchEpoch(first: RegisterEpoch | undefined, log: StoreLog | undefined): EpochWatch {
+  let known: string | undefined;
+  return {
+    plan: () => ({ ...(known === undefined ? {} : { known }), ...(first === undefined ? {} : { first }) }),
+    saw(born) {
+      // A birth that an operator has set back is no loss.
+      if (known !== undefined && Number(born) > Number(known)) log?.warn({ since: iso(born) }, LOST);
+      known = born;
+    },
+  };
+}
+
+function iso(milliseconds: string): string {
+  return new Date(Number(milliseconds)).toISOString();
 }

@@ -1,16 +1,14 @@
 /**
- * Every key of one merchant, under one hash tag: one Cluster slot, so state, receipt and events
- * change in one script.
+ * The keys of one merchant. All have one hash tag, so one Cluster slot: a script can change state,
+ * receipt and events together.
  */
+
 export interface RedisKeys {
   /** Hash: one payment record. */
   readonly payment: (payId: string) => string;
-  /**
-   * String: the payId of the payment that showed a token first, gone when the token is too old for
-   * a new purchase.
-   */
+  /** String: the payId of the payment that showed a token first, until the token is too old. */
   readonly token: (tokenId: string) => string;
-  /** String: the answer kept with a payment, gone after its own time. */
+  /** String: the answer kept with a payment, with an expiry of its own. */
   readonly kept: (payId: string) => string;
   /** Hash: refused proof to `until reason`, milliseconds. */
   readonly refusals: string;
@@ -18,20 +16,17 @@ export interface RedisKeys {
   readonly refusalEnds: string;
   /** String: a value that all processes share. */
   readonly secret: (name: string) => string;
-  /** Sorted set: payId by the time at which a reconciler should look, milliseconds. */
+  /** Sorted set: payId by the time at which its record is due for the reconciler, milliseconds. */
   readonly open: string;
   /** Stream: events as JSON in field `e`. */
   readonly events: string;
   /** Hash: receipt id to JSON. */
   readonly receipts: string;
-  /**
-   * Sorted sets, all scores 0: ids in their own order, which is time. Of delivered receipts, which
-   * are trimmed.
-   */
+  /** Sorted set, all scores 0, so ids are in order of time: the list `done` (receipt.ts). */
   readonly receiptsDone: string;
-  /** Of receipts that are paid and not delivered: never trimmed. */
+  /** The same for the list `owed`. */
   readonly receiptsOwed: string;
-  /** Of those among them of which something is not known (lists.ts). */
+  /** The same for the list `uncertain`. */
   readonly receiptsUncertain: string;
   /**
    * Sorted set, all scores 0: 22 characters of a digest over a request, call or payment, and the id
@@ -40,23 +35,17 @@ export interface RedisKeys {
   readonly receiptNames: string;
   /** Hash: the oldest and the newest receipt id that were ever trimmed, as `from` and `to`. */
   readonly receiptsTrimmed: string;
-  /**
-   * Sorted set: ids that an earlier release wrote and that stand on no list yet. Gone once they all
-   * do.
-   */
+  /** Sorted set: ids that an earlier release wrote and that stand on no list yet. */
   readonly receiptsUnlisted: string;
-  /** Hash: the claimant of one task that waited, and its attempts, gone after its own time. */
+  /** Hash: the claimant of one task, and its attempts, with an expiry of its own. */
   readonly task: (name: string) => string;
   /** Sorted set: names of declined tasks by the time until which they count, milliseconds. */
   readonly tasksDeclined: string;
-  /**
-   * Sorted set: what may be used once, closed mandates and checkouts, by the time until which it
-   * counts, milliseconds.
-   */
+  /** Sorted set: used closed mandates and checkouts by their end, milliseconds. */
   readonly mandatesOnce: string;
   /** Hash: open mandate to its state as JSON, numbers in it as text. */
   readonly mandatesOpen: string;
-  /** Sorted set: open mandates by the time until which they count, milliseconds. */
+  /** Sorted set: open mandates by their end, milliseconds. */
   readonly mandatesOpenEnds: string;
   /** Hash: since when the register remembers, as `born` and `openFrom`, milliseconds. */
   readonly mandatesEpoch: string;
@@ -64,16 +53,11 @@ export interface RedisKeys {
   readonly mandatesHeld: string;
   /** Sorted set: names of held claims by their end, milliseconds. */
   readonly mandatesHeldEnds: string;
-  /**
-   * Hash: what is stored of one key of a checkout operation (acp 12.3), with an expiry of its own.
-   */
+  /** Hash: the record of one key of a checkout operation (acp 12.3), with an expiry of its own. */
   readonly checkout: (name: string) => string;
-  /** Hash: who holds one checkout session, gone after its own time. */
+  /** Hash: the attempt that holds one checkout session, with an expiry of its own. */
   readonly checkoutLock: (name: string) => string;
-  /**
-   * Hash: whose one checkout session is, as `owner` and `ends` (milliseconds), gone after its own
-   * time.
-   */
+  /** Hash: `owner` of one checkout session, and `ends`, milliseconds, with an expiry. */
   readonly checkoutOwner: (session: string) => string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
@@ -81,18 +65,18 @@ export interface RedisKeys {
   readonly ready: string;
 }
 
-/** The register of mandates, as scripts want it: four keys in this order. */
+/** The register of mandates, as scripts take it: four keys in this order. */
 export function registerKeys(keys: RedisKeys): readonly string[] {
   return [keys.mandatesOnce, keys.mandatesOpen, keys.mandatesOpenEnds, keys.mandatesEpoch];
 }
 
-/** The book of receipts, as scripts that write to it want it: six keys in this order. */
+/** The book of receipts, as scripts that write to it take it: six keys in this order. */
 export function bookKeys(keys: RedisKeys): readonly string[] {
   const lists = [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain];
   return [keys.receipts, ...lists, keys.receiptNames, keys.receiptsTrimmed];
 }
 
-/** @throws Error for a merchant id that would break the hash tag. */
+/** @throws Error for a merchant id that breaks the hash tag */
 export function redisKeys(merchantId: string): RedisKeys {
   if (!/^[A-Za-z0-9._-]{1,128}$/.test(merchantId)) throw new Error('a merchant id cannot be part of a Redis key');
   const tag = `{acg:${merchantId}}`;

@@ -1,3 +1,5 @@
+/** The ledger of payments in Redis: each command is one script. */
+
 import { SWEPT_AT_ONCE } from '../../mandates/register/register-table.ts';
 import {
   assertFacts,
@@ -32,9 +34,10 @@ import {
   WORK_RETENTION_MS,
 } from '../../payments/ledger/transitions.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
-import { eventJson } from '../port/event-json.ts';
-import type { TrimCount } from '../port/page.ts';
-import { type StoreLimits, TRIMMED_AT_ONCE } from '../port/store.ts';
+import { eventJson } from '../port/events.ts';
+import type { TrimCount } from '../port/receipts.ts';
+import type { StoreLimits } from '../port/settings.ts';
+import { TRIMMED_AT_ONCE } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { bookKeys, type RedisKeys, registerKeys } from './keys.ts';
@@ -42,82 +45,19 @@ import { runReplicated } from './replication.ts';
 import { advancedOf, parts, recordFrom, reservationOf, standingOf, trimmedIn } from './reply.ts';
 import { DISCARD, DUE, FORGET, RENEW, RESERVE, run, WRITE } from './script.ts';
 
-/** Between the head, which is JSON of one line, and the body as it came. */
+/**
+ * States that a replica must have. Money moves between `settling` and `settled`: a failover that
+ * forgets one of them forgets a payment. One that forgets `withdrawn` settles a payment whose buyer
+ * was answered that nothing was taken.
+ */
+const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'withdrawn']);
+
+/** Between the head of a kept answer, JSON of one line, and its body. */
 const SEPARATOR = Buffer.from('\n');
 
 /**
- * What write.lua is told of an answer to keep, and its bytes beside the plan. @throws RangeError a
- * bug of the caller
- */
-function keptForm(keeping: Keeping): { readonly keepMs: number; readonly bytes: Buffer } {
-  assertKeeping(keeping);
-  const { answer, forMs } = keeping;
-  const { status, headers, body } = answer;
-  return { keepMs: forMs, bytes: Buffer.concat([Buffer.from(JSON.stringify({ status, headers })), SEPARATOR, body]) };
-}
-
-/** An answer as it was kept, its body byte for byte. @throws LedgerCorruption */
-function keptFrom(bytes: Buffer): KeptAnswer {
-  const end = bytes.indexOf(SEPARATOR);
-  if (end < 0) throw new LedgerCorruption('the kept answer has no head');
-  const { status, headers } = headOf(bytes.toString('utf8', 0, end));
-  return { status, headers, body: new Uint8Array(bytes.subarray(end + SEPARATOR.length)) };
-}
-
-/** @throws LedgerCorruption */
-function headOf(json: string): Pick<KeptAnswer, 'status' | 'headers'> {
-  try {
-    return JSON.parse(json) as Pick<KeptAnswer, 'status' | 'headers'>;
-  } catch {
-    throw new LedgerCorruption('the head of the kept answer is no JSON');
-  }
-}
-
-/** One record as it is stored, or undefined. @throws LedgerCorruption, StoreError */
-async function readRecord(redis: RedisClient, keys: RedisKeys, payId: string): Promise<PaymentRecord | undefined> {
-  const fields = Object.entries(await answered(redis.hgetall(keys.payment(payId))));
-  return fields.length === 0 ? undefined : recordFrom(fields);
-}
-
-/**
- * Records whose `dueAt` has come on the store's clock, the longest overdue first. A damaged record
- * is passed over, so that it cannot stop the work on all others; who asks for it by its id hears of
- * it. @throws StoreError
- */
-async function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
-  const found = new Map<string, PaymentRecord>();
-  for (let passed = 0; found.size < limit; ) {
-    const [clock, listed] = parts(await run(redis, DUE, { keys: [keys.open], plan: { offset: passed, limit } }));
-    const ids = parts(listed).map(String);
-    const entries = await Promise.all(ids.map((payId) => workAt(redis, keys, payId)));
-    for (const entry of entries) {
-      if (entry !== 'gone') passed += 1;
-      // Between the two reads somebody may have begun to work on it.
-      if (typeof entry === 'object' && entry.dueAt <= Number(clock) && found.size < limit)
-        found.set(entry.payId, entry);
-    }
-    if (ids.length < limit) break;
-  }
-  return [...found.values()];
-}
-
-/** Time takes the records away, but not their entries in the list: those go as they are met. */
-async function workAt(redis: RedisClient, keys: RedisKeys, payId: string): Promise<PaymentRecord | 'damaged' | 'gone'> {
-  try {
-    const record = await readRecord(redis, keys, payId);
-    if (record !== undefined) return record;
-  } catch (thrown) {
-    if (thrown instanceof LedgerCorruption) return 'damaged';
-    throw thrown;
-  }
-  await run(redis, FORGET, { keys: [keys.payment(payId), keys.open], plan: { payId } });
-  return 'gone';
-}
-
-/**
- * The ledger in Redis: each write is one script, and each script knows the table only as the lists
- * it is given. `replicated`: a connection of its own on which the writes around a settlement wait
- * for a replica; absent, they do not.
+ * The scripts know the table of transitions only as the lists in their plan. `replicated`: a
+ * connection on which the writes around a settlement wait for a replica; absent, they do not wait.
  */
 export function redisLedger(
   { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },
@@ -169,14 +109,14 @@ export function redisLedger(
         plan,
       };
       const reservation = reservationOf(await run(redis, RESERVE, execution));
-      // Who takes an uncertain settlement over may send it: that it is `settling` must be safe
-      // first, whoever wrote it.
+      // An attempt that takes over an uncertain settlement may send it: a replica must have the
+      // record as `settling` first, also when another attempt wrote that.
       if (replicated === undefined || reservation.kind !== 'granted' || reservation.record.state !== 'settling')
         return reservation;
       return reservationOf(await runReplicated(replicated, RESERVE, execution));
     },
-    advance: async (command) => write(command, movement(command)),
-    note: async (command) => write(command, inPlace(command)),
+    advance: async (command) => write(command, changeOfState(command)),
+    note: async (command) => write(command, changeInPlace(command)),
     async renew({ payId, owner, fence }, leaseMs) {
       assertLease(leaseMs);
       return (
@@ -204,13 +144,7 @@ export function redisLedger(
   };
 }
 
-/**
- * Between the first two money moves: a failover that forgot one of them would forget a payment. One
- * that forgot a withdrawal would have it settled for a buyer who was told that nothing was taken.
- */
-const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'withdrawn']);
-
-/** What write.lua is told of the table beside what the holder said. */
+/** What write.lua needs of the table beside the command. */
 interface Change {
   readonly from: readonly PaymentState[];
   readonly to?: PaymentState;
@@ -227,7 +161,7 @@ interface Change {
   readonly uses?: 'commit' | 'release';
 }
 
-function movement({ to, receipt, dropReceipt }: Advance): Change {
+function changeOfState({ to, receipt, dropReceipt }: Advance): Change {
   const uses = ENDS_USES[to];
   return {
     from: sourcesOf(to),
@@ -248,7 +182,7 @@ function receiptFields(receipt: Receipt) {
   return { id: receipt.id, json: JSON.stringify(receipt) };
 }
 
-function inPlace({ facts = {}, receipt }: Note): Change {
+function changeInPlace({ facts = {}, receipt }: Note): Change {
   return {
     from: notableIn(facts),
     final: false,
@@ -258,4 +192,70 @@ function inPlace({ facts = {}, receipt }: Note): Change {
     forget: {},
     ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
   };
+}
+
+/** An answer to keep, as write.lua takes it. @throws RangeError a bug of the caller */
+function keptForm(keeping: Keeping): { readonly keepMs: number; readonly bytes: Buffer } {
+  assertKeeping(keeping);
+  const { answer, forMs } = keeping;
+  const { status, headers, body } = answer;
+  return { keepMs: forMs, bytes: Buffer.concat([Buffer.from(JSON.stringify({ status, headers })), SEPARATOR, body]) };
+}
+
+/** @throws LedgerCorruption */
+function keptFrom(bytes: Buffer): KeptAnswer {
+  const end = bytes.indexOf(SEPARATOR);
+  if (end < 0) throw new LedgerCorruption('the kept answer has no head');
+  const { status, headers } = headOf(bytes.toString('utf8', 0, end));
+  return { status, headers, body: new Uint8Array(bytes.subarray(end + SEPARATOR.length)) };
+}
+
+/** @throws LedgerCorruption */
+function headOf(json: string): Pick<KeptAnswer, 'status' | 'headers'> {
+  try {
+    return JSON.parse(json) as Pick<KeptAnswer, 'status' | 'headers'>;
+  } catch {
+    throw new LedgerCorruption('the head of the kept answer is no JSON');
+  }
+}
+
+/** @throws LedgerCorruption, StoreError */
+async function readRecord(redis: RedisClient, keys: RedisKeys, payId: string): Promise<PaymentRecord | undefined> {
+  const fields = Object.entries(await answered(redis.hgetall(keys.payment(payId))));
+  return fields.length === 0 ? undefined : recordFrom(fields);
+}
+
+/**
+ * Records whose `dueAt` has come on the store's clock, the longest overdue first. Damaged ones are
+ * skipped, so that they do not stop the work on all others; `read` throws for them.
+ * @throws StoreError
+ */
+async function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
+  const found = new Map<string, PaymentRecord>();
+  for (let offset = 0; found.size < limit; ) {
+    const [clock, listed] = parts(await run(redis, DUE, { keys: [keys.open], plan: { offset, limit } }));
+    const ids = parts(listed).map(String);
+    const entries = await Promise.all(ids.map((payId) => workAt(redis, keys, payId)));
+    for (const entry of entries) {
+      if (entry !== 'gone') offset += 1;
+      // Between the two reads an attempt may have begun to work on it.
+      if (typeof entry === 'object' && entry.dueAt <= Number(clock) && found.size < limit)
+        found.set(entry.payId, entry);
+    }
+    if (ids.length < limit) break;
+  }
+  return [...found.values()];
+}
+
+/** The record of an entry of the work list. Records expire, entries do not: this forgets those. */
+async function workAt(redis: RedisClient, keys: RedisKeys, payId: string): Promise<PaymentRecord | 'damaged' | 'gone'> {
+  try {
+    const record = await readRecord(redis, keys, payId);
+    if (record !== undefined) return record;
+  } catch (thrown) {
+    if (thrown instanceof LedgerCorruption) return 'damaged';
+    throw thrown;
+  }
+  await run(redis, FORGET, { keys: [keys.payment(payId), keys.open], plan: { payId } });
+  return 'gone';
 }

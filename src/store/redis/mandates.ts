@@ -1,3 +1,5 @@
+/** The register of mandates in Redis, for calls that pay nothing. */
+
 import type { MandateClaim, MandateRegister, Used } from '../../mandates/register/register.ts';
 import { SWEPT_AT_ONCE } from '../../mandates/register/register-table.ts';
 import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
@@ -9,8 +11,8 @@ import { parts, refusalOf } from './reply.ts';
 import { FINISH, HOLD, run } from './script.ts';
 
 /**
- * The register for calls that pay nothing. `replicated`: as for the ledger; a use that a failover
- * forgot could be made again, so the merchant is not called before a replica has it.
+ * `replicated`: as for the ledger. A failover that forgets a use would allow it again, so the
+ * backend is not called before a replica has the use.
  */
 export function redisMandates(
   { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },

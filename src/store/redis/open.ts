@@ -1,12 +1,16 @@
+/** Opens the store of one merchant in Redis. */
+
 import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
-import { trimCount } from '../port/page.ts';
-import type { RedisSettings } from '../port/settings.ts';
-import type { Store, StoreLimits } from '../port/store.ts';
+import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
+import { trimCount } from '../port/receipts.ts';
+import type { RedisSettings, StoreLimits } from '../port/settings.ts';
+import type { Store } from '../port/store.ts';
 import { redisCensus } from './census.ts';
 import { redisCheckouts } from './checkouts.ts';
 import type { RedisClient } from './client.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';
+import { answered } from './failure.ts';
 import { redisFeed } from './feed.ts';
 import { type EpochWatch, redisHealth, watchEpoch, writable } from './health.ts';
 import { type RedisKeys, redisKeys } from './keys.ts';
@@ -14,13 +18,13 @@ import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
 import { type RedisReceipts, redisReceipts } from './receipts.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
-import { redisSecrets, reportWeaknesses } from './setup.ts';
+import { reportWeaknesses } from './setup.ts';
 import { redisTaskClaims } from './task-claims.ts';
 
 /**
- * Opens the store of one merchant in Redis (>= 7.0) or Valkey. Resolves within about a second also
- * when the server is down: it connects in the background, and `check` tells. `epoch`: what an empty
- * register of mandates begins with, now unless it is given.
+ * Redis >= 7.0, or Valkey. Resolves within about a second also when the server is down: it connects
+ * in the background, and `check` reports that. `epoch`: what an empty register of mandates begins
+ * with, by default now.
  */
 export async function openRedisStore(
   options: RedisSettings & {
@@ -34,12 +38,11 @@ export async function openRedisStore(
   const keys = redisKeys(merchantId);
   const [redis, replicated] = await Promise.all([
     connect(options, { name: 'cmd' }, log),
-    // The other one has told the log already.
+    // Without a log: the other connection logs already.
     replicas >= REPLICAS_TO_WAIT ? connect(options, { name: 'wait' }, undefined) : undefined,
   ]);
   const epoch = watchEpoch(options.epoch, log);
-  await sightEpoch(redis, keys, epoch);
-  // Opened when somebody follows the events.
+  await keepEpoch(redis, keys, epoch);
   const openTail = () => connect(options, { name: 'tail', waitsMs: TAIL_WAIT_MS }, undefined);
   if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
   const trimmed = trimCount();
@@ -64,19 +67,18 @@ export async function openRedisStore(
 }
 
 /**
- * Looks for the epoch of the register now and at every later connection, before anything else is
- * sent over it: a register is born before the first checkout is handed out, and one that a restart
- * emptied is known as that before it is written to.
+ * Looks for the epoch of the register now and at every later connection, before other commands use
+ * the connection: a register begins before the first checkout is issued, and one that a restart
+ * emptied is recognised before it is written to.
  */
-async function sightEpoch(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<void> {
+async function keepEpoch(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<void> {
   redis.on('ready', () => void writable(redis, keys, epoch));
   if (redis.status === 'ready') await writable(redis, keys, epoch);
 }
 
 /**
  * Puts the receipts of an earlier release on their lists, at every connection: during a rolling
- * update the older processes still write some. A failure is no reason to wait: whoever asks for a
- * list has it done first.
+ * update the older processes still write some. After a failure the first read of a list does it.
  */
 function listEarlierReceipts(redis: RedisClient, receipts: RedisReceipts, log: StoreLog | undefined): void {
   const list = async (): Promise<void> => {
@@ -85,4 +87,17 @@ function listEarlierReceipts(redis: RedisClient, receipts: RedisReceipts, log: S
   };
   redis.on('ready', () => void list());
   if (redis.status === 'ready') void list();
+}
+
+/** Shared values: the first process writes one, all read it. */
+export function redisSecrets(redis: RedisClient, keys: RedisKeys): SharedSecrets {
+  return {
+    async agree(name, candidate) {
+      const key = keys.secret(name);
+      const written = await answered(redis.set(key, candidate, 'NX'));
+      if (written === 'OK') return candidate;
+      // If the value is lost between the two commands, the next call writes it again.
+      return (await answered(redis.get(key))) ?? candidate;
+    },
+  };
 }

@@ -1,35 +1,30 @@
+/** The book of receipts in Redis: a hash of JSON, and sorted sets that order the ids. */
+
 import { createHash } from 'node:crypto';
 import type { Receipt, ReceiptBook } from '../../receipts/receipt.ts';
-import type { Entry, TrimCount } from '../port/page.ts';
-import { indexFor, parseReceipt, type ReceiptIndex, receiptPage } from '../port/receipt-json.ts';
-import { type StoreLimits, TRIMMED_AT_ONCE } from '../port/store.ts';
+import type { Entry } from '../port/page.ts';
+import { indexFor, parseReceipt, type ReceiptIndex, receiptPage, type TrimCount } from '../port/receipts.ts';
+import type { StoreLimits } from '../port/settings.ts';
+import { TRIMMED_AT_ONCE } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { bookKeys, type RedisKeys } from './keys.ts';
 import { parts } from './reply.ts';
 import { LIST, RECEIPT, RECEIPT_PAGE, run, TIDY } from './script.ts';
 
-/**
- * Receipts of an earlier release that one step puts on their lists: a few milliseconds of the
- * server.
- */
+/** Receipts of an earlier release that one step lists: a few milliseconds of the server. */
 const LISTED_AT_ONCE = 250;
+/** Sorts after every id. */
+const PAST_EVERY_ID = '~';
+const NAME_LENGTH = 22;
 
-/** The book, and what keeps it within its bounds. */
 export interface RedisReceipts extends ReceiptBook {
-  /** Drops some of what is past the bounds. True: there may be more. */
+  /** Drops some receipts over the bounds. True: there may be more. */
   tidy(): Promise<boolean>;
-  /**
-   * Puts what an earlier release wrote on its lists; resolves, with how many there were, when none
-   * is left.
-   */
+  /** Puts all receipts of an earlier release on their lists; resolves with their number. */
   listAll(): Promise<number>;
 }
 
-/**
- * The book of receipts: a hash of JSON, and sorted sets that sort by id, so that a page is one read
- * and trimming needs no key that is not declared.
- */
 export function redisReceipts(
   redis: RedisClient,
   keys: RedisKeys,
@@ -49,7 +44,7 @@ export function redisReceipts(
     trimmed.add({ length: Number(dropped) });
     return parts(ids).map(String);
   };
-  /** Another process may do the same: whoever comes first takes them. */
+  /** Another process may do the same at once: each receipt is listed by the first one. */
   const listAll = async (): Promise<number> => {
     const before = await answered(redis.zcard(keys.receiptsUnlisted));
     for (let left = before; left > 0; )
@@ -71,7 +66,7 @@ export function redisReceipts(
       const max = than === undefined ? `[${name}${PAST_EVERY_ID}` : `(${name}${than}`;
       const plan = { min: `[${name}`, max, count, cut: name.length };
       const [unlisted, ids, found] = parts(await run(redis, RECEIPT_PAGE, { keys: read, plan }));
-      // What no list has yet is not found by them; the whole book is read with it.
+      // Receipts that are on no list yet are missing here; the index `all` includes them.
       if (Number(unlisted) > 0 && index.kind !== 'all') {
         await listOnce();
         return older(index)(than, count);
@@ -88,7 +83,7 @@ export function redisReceipts(
       await put(receipts, false);
     },
     async add(receipts) {
-      // What no list has yet is found by no payment.
+      // A receipt that is on no list yet is not found by its payment.
       await listOnce();
       return put(receipts, true);
     },
@@ -115,10 +110,7 @@ export function redisReceipts(
   };
 }
 
-/** Sorts behind every id. */
-const PAST_EVERY_ID = '~';
-
-/** Where the ids of an index lie, and what they begin with there. */
+/** The sorted sets that hold the ids of an index, and the name before each id. */
 function rangeOf(index: ReceiptIndex, keys: RedisKeys): { readonly sources: readonly string[]; readonly name: string } {
   switch (index.kind) {
     case 'call':
@@ -140,5 +132,3 @@ function rangeOf(index: ReceiptIndex, keys: RedisKeys): { readonly sources: read
 function nameOf(kind: 'call' | 'payment' | 'request', value: string): string {
   return createHash('sha1').update(`${kind}:${value}`).digest('hex').slice(0, NAME_LENGTH);
 }
-
-const NAME_LENGTH = 22;

@@ -1,3 +1,5 @@
+/** Runs scripts whose writes a replica must have before anything is built on them. */
+
 import { StoreError } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered, redacted } from './failure.ts';
@@ -6,10 +8,7 @@ import { type Execution, operands, run, type Script } from './script.ts';
 /** How many replicas must have a write, and how long they may take for it, milliseconds. */
 const WANTED = 1;
 const WAIT_MS = 100;
-/**
- * With so few a failover loses nothing that was acknowledged; with one replica its loss would stop
- * the sales.
- */
+/** Replicas from which on writes wait: with only one, its loss would stop all payments. */
 export const REPLICAS_TO_WAIT = 2;
 /** Kinds of replies under which something was written. */
 const WROTE: ReadonlySet<unknown> = new Set(['done', 'granted', 'reserved', 'first', 'again']);
@@ -17,18 +16,16 @@ const WROTE: ReadonlySet<unknown> = new Set(['done', 'granted', 'reserved', 'fir
 const NOT_RUN = /^(NOSCRIPT|MOVED|ASK)\b/;
 
 /**
- * Runs a script whose write must be on a replica before anything is built on it: WAIT follows in
- * the same pipeline, so that no reconnect can come between them. WAIT speaks of the writes of its
- * own connection, which is why a repeated command has to write something again; `again` in the plan
- * tells the script so. The connection stands still meanwhile: give it one of its own.
+ * Runs a script, and WAIT in the same pipeline, so that no reconnect comes between them. WAIT
+ * counts the writes of its own connection, so a repeated command has to write something again:
+ * `again` in the plan makes the script do that. WAIT blocks the connection: give it one of its own.
  * @throws StoreError also when the write was made and no replica has it
  */
 export async function runReplicated(redis: RedisClient, script: Script, execution: Execution): Promise<unknown> {
   const guarded = { ...execution, plan: { ...execution.plan, again: true } };
   const first = await attempt(redis, script, guarded);
   if (first.kind === 'ran') return first.reply;
-  // Whatever keeps the pipeline from it (a new primary, a forgotten script), a single command gets
-  // over it.
+  // A single command follows a redirection and sends a script that the server does not know.
   await run(redis, script, guarded);
   const second = await attempt(redis, script, guarded);
   if (second.kind === 'ran') return second.reply;

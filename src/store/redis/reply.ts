@@ -1,3 +1,5 @@
+/** Reads the replies of the scripts. */
+
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import { assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
 import type { Advanced, PaymentRecord, Reservation } from '../../payments/ledger/ledger.ts';
@@ -14,9 +16,7 @@ const NUMBERS: ReadonlySet<string> = new Set([
   'settledAt',
 ]);
 
-/**
- * A hash as HGETALL gives it inside a script: field, value, field, value. @throws LedgerCorruption
- */
+/** A hash as scripts answer it: field, value, field, value. @throws LedgerCorruption */
 export function recordOf(flat: unknown): PaymentRecord {
   if (!Array.isArray(flat)) throw new LedgerCorruption('the reply holds no record');
   return recordFrom(
@@ -24,7 +24,7 @@ export function recordOf(flat: unknown): PaymentRecord {
   );
 }
 
-/** A hash as its fields. @throws LedgerCorruption */
+/** @throws LedgerCorruption */
 export function recordFrom(fields: readonly (readonly [string, unknown])[]): PaymentRecord {
   return assertRecord(
     Object.fromEntries(fields.map(([name, value]) => [name, NUMBERS.has(name) ? Number(value) : value])),
@@ -32,7 +32,7 @@ export function recordFrom(fields: readonly (readonly [string, unknown])[]): Pay
 }
 
 /**
- * The reply of reserve.lua: kind, clock, record; of a mandate or a refusal its kind and why.
+ * The reply of reserve.lua: kind, clock, record; or `mandate` or `refused`, and the reason.
  * @throws LedgerCorruption
  */
 export function reservationOf(reply: unknown): Reservation {
@@ -96,7 +96,7 @@ const REFUSALS: ReadonlySet<unknown> = new Set<UseRefusal>([
   'recurrence_too_soon',
 ]);
 
-/** What a script says against a claim. @throws LedgerCorruption */
+/** Why a script refused a claim. @throws LedgerCorruption */
 export function refusalOf(reason: unknown): UseRefusal {
   if (!REFUSALS.has(reason)) throw new LedgerCorruption('unknown refusal of a mandate');
   return reason as UseRefusal;

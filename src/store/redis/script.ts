@@ -1,29 +1,24 @@
+/** The Lua scripts of the store, each with the keys that it takes, and how they are run. */
+
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Cluster } from 'ioredis';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 
+// Shared by all scripts, and by those that use mandates, claim checkouts or write receipts.
 const PRELUDE = readFileSync(new URL('./scripts/prelude.lua', import.meta.url), 'utf8');
-/** What the scripts that use mandates up share beside it. */
 const MANDATES = readFileSync(new URL('./scripts/mandates.lua', import.meta.url), 'utf8');
-
-/** What the scripts of checkout operations share beside it. */
 const CHECKOUTS = readFileSync(new URL('./scripts/checkouts.lua', import.meta.url), 'utf8');
-
-/** What the scripts that write receipts share beside it. */
 const BOOK = readFileSync(new URL('./scripts/book.lua', import.meta.url), 'utf8');
 
-/** A script that a server may know by its digest. */
+/** A script, and the digest by which a server knows it. */
 export interface Script {
   readonly source: string;
   readonly sha: string;
 }
 
-/**
- * One execution: every key is declared. `plan` reaches the script as one JSON document, `bytes`
- * beside it as they are.
- */
+/** One execution. `plan` reaches the script as one JSON document, `bytes` as they are. */
 export interface Execution {
   readonly keys: readonly string[];
   readonly plan: object;
@@ -39,12 +34,9 @@ function script(body: string): Script {
   return made;
 }
 
-/**
- * payment, open, refusals, with a mandate the register (4), and with a token of ours which payment
- * showed it first
- */
+/** payment, open, refusals, with a mandate the register (4), and with an issued token its key */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./scripts/reserve.lua', import.meta.url), 'utf8'));
-/** payment, open, events, kept answer, book (6), and where uses are ended the register (4) */
+/** payment, open, events, kept answer, book (6), and if it ends uses the register (4) */
 export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./scripts/write.lua', import.meta.url), 'utf8'));
 /** payment, open */
 export const RENEW = script(readFileSync(new URL('./scripts/renew.lua', import.meta.url), 'utf8'));
@@ -60,9 +52,9 @@ export const DISCARD = script(MANDATES + readFileSync(new URL('./scripts/discard
 export const APPEND = script(readFileSync(new URL('./scripts/append.lua', import.meta.url), 'utf8'));
 /** book (6) */
 export const RECEIPT = script(BOOK + readFileSync(new URL('./scripts/receipt.lua', import.meta.url), 'utf8'));
-/** receipts, what is not on the lists yet, and the sorted sets to read */
+/** receipts, unlisted receipts, and the sorted sets to read */
 export const RECEIPT_PAGE = script(readFileSync(new URL('./scripts/receipt-page.lua', import.meta.url), 'utf8'));
-/** book (6), what is not on the lists yet */
+/** book (6), unlisted receipts */
 export const LIST = script(BOOK + readFileSync(new URL('./scripts/list.lua', import.meta.url), 'utf8'));
 /** book (6) */
 export const TIDY = script(BOOK + readFileSync(new URL('./scripts/tidy.lua', import.meta.url), 'utf8'));
@@ -98,10 +90,9 @@ export const SESSION_OWNERSHIP = script(
 export const CHECK = script(MANDATES + readFileSync(new URL('./scripts/check.lua', import.meta.url), 'utf8'));
 
 /**
- * Teaches the servers that just became ready all scripts. Without it the first use of each is sent
- * twice, and a command that was sent after it may overtake it: events would stand in the wrong
- * order. Never rejects: a server that does not allow this still gets every script with its first
- * use.
+ * Loads all scripts into the servers. Without it the first use of each is sent twice, and a later
+ * command may overtake it: events would be in the wrong order. Never rejects: a server that does
+ * not allow this gets each script with its first use.
  */
 export async function loadScripts(redis: RedisClient): Promise<void> {
   const servers = redis instanceof Cluster ? redis.nodes('master') : [redis];
@@ -125,7 +116,7 @@ async function evaluate(redis: RedisClient, { source, sha }: Script, execution: 
   }
 }
 
-/** What follows the number of keys. */
+/** The arguments of EVALSHA after the number of keys. */
 export function operands({ keys, plan, bytes }: Execution): readonly (string | Buffer)[] {
   return [...keys, JSON.stringify(plan), ...(bytes === undefined ? [] : [bytes])];
 }

@@ -1,50 +1,43 @@
-import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
+/** Looks at the server's settings for what may lose payments, and warns of it. */
+
 import type { RedisClient } from './client.ts';
 import type { StoreLog } from './connection.ts';
 import { answered } from './failure.ts';
 import type { RedisKeys } from './keys.ts';
 
-/** Shared values as plain strings: the first process writes one, all read it. */
-export function redisSecrets(redis: RedisClient, keys: RedisKeys): SharedSecrets {
-  return {
-    async agree(name, candidate) {
-      const key = keys.secret(name);
-      const written = await answered(redis.set(key, candidate, 'NX'));
-      if (written === 'OK') return candidate;
-      // Lost between the two commands: the next look writes it again.
-      return (await answered(redis.get(key))) ?? candidate;
-    },
-  };
-}
-
-/** Share of `maxmemory` above which an operator should know. */
+/** Share of `maxmemory` above which a warning is due. */
 const MEMORY_WARN_SHARE = 0.85;
 const SECTIONS = ['memory', 'persistence', 'replication'] as const;
-/** A replica that is connected and caught up, in the words of INFO. */
+/** A replica that is connected and caught up, as INFO shows it. */
 const ONLINE_REPLICA = /^slave\d+:.*\bstate=online\b/;
+/** What each `appendfsync` may not have on disk yet. */
+const UNSYNCED: Readonly<Record<string, string>> = {
+  everysec: 'the last second or two',
+  no: 'up to half a minute',
+};
+const PAYMENTS = 'payments, deliveries and receipts';
 
 /**
- * Why the server that holds our keys may lose payments as it is set up; empty when nothing is known
- * against it. Managed servers may refuse INFO: what cannot be known is no weakness. Never rejects.
+ * Why the server of our keys may lose payments as it is set up. A managed server may refuse INFO:
+ * what cannot be known counts as no weakness. Never rejects.
  */
 export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: number): Promise<readonly string[]> {
-  // In a cluster the key leads all four to the node that has our slot.
+  // In a cluster the key sends all four to the node that has our slot.
   const [memory, persistence, replication] = SECTIONS;
   const pipeline = redis.pipeline().get(keys.ready).info(memory).info(persistence).info(replication);
   const results = await answered(pipeline.exec()).catch(() => undefined);
-  // Refused, or the key lives elsewhere by now: then the rest is about a stranger.
+  // After an error for the key (refused, or moved) the rest may describe another node.
   if (results === null || results === undefined || results[0]?.[0]) return [];
   const lines = results.slice(1).flatMap(([error, text]) => (error ? [] : String(text).split('\r\n')));
   return [...ofMemory(fieldsOf(lines)), ...ofPersistence(fieldsOf(lines)), ...ofReplicas(lines, replicas)];
 }
 
 /**
- * What a crash of the server's machine forgets by a setting that is a choice and no mistake, so
- * that the one who made it knows; empty when that is nothing, or not known. Where CONFIG GET is not
- * allowed INFO is all there is, and it does not tell. Never rejects.
+ * What a crash of the server's machine may lose by its `appendfsync`, which is a choice and no
+ * mistake. INFO does not show it, so CONFIG GET must be allowed. Never rejects.
  */
 export async function costs(redis: RedisClient, keys: RedisKeys): Promise<readonly string[]> {
-  // In a cluster the key leads the others to the node that has our slot.
+  // In a cluster the key sends the others to the node that has our slot.
   const pipeline = redis.pipeline().get(keys.ready).info('persistence').config('GET', 'appendfsync');
   const [key, info, config] = (await answered(pipeline.exec()).catch(() => undefined)) ?? [];
   if (key === undefined || key[0] || info === undefined || info[0]) return [];
@@ -54,34 +47,25 @@ export async function costs(redis: RedisClient, keys: RedisKeys): Promise<readon
     return [
       `appendfsync cannot be read (CONFIG GET is not allowed): unless it is always, a power cut forgets ${PAYMENTS}`,
     ];
-  const seconds = FORGETS[fsync];
+  const seconds = UNSYNCED[fsync];
   return seconds === undefined
     ? []
     : [`appendfsync ${fsync}: a power cut forgets ${PAYMENTS} of ${seconds}; always forgets none`];
 }
 
-/** What each `appendfsync` may not have on disk yet. */
-const FORGETS: Readonly<Record<string, string>> = {
-  everysec: 'the last second or two',
-  no: 'up to half a minute',
-};
-const PAYMENTS = 'payments, deliveries and receipts';
-
-/**
- * Tells the log once how the server is weak and what it may forget, and again when a reconnect (a
- * failover, perhaps) finds something else.
- */
+/** Logs weaknesses and costs once, and again when a reconnect (after a failover) finds others. */
 export function reportWeaknesses(redis: RedisClient, keys: RedisKeys, replicas: number, log: StoreLog): void {
-  const told = { weak: '', costs: '' };
+  const logged = { weak: '', costs: '' };
   const look = async (): Promise<void> => {
     const weak = await weaknesses(redis, keys, replicas);
-    const telling = weak.join('; ');
-    if (telling !== '' && telling !== told.weak) log.warn({ weak }, 'redis may lose payments as it is set up');
-    told.weak = telling;
+    const weakText = weak.join('; ');
+    if (weakText !== '' && weakText !== logged.weak) log.warn({ weak }, 'redis may lose payments as it is set up');
+    logged.weak = weakText;
     const forgets = await costs(redis, keys);
-    const price = forgets.join('; ');
-    if (price !== '' && price !== told.costs) log.warn({ forgets }, 'redis answers before it has written to disk');
-    told.costs = price;
+    const costsText = forgets.join('; ');
+    if (costsText !== '' && costsText !== logged.costs)
+      log.warn({ forgets }, 'redis answers before it has written to disk');
+    logged.costs = costsText;
   };
   redis.on('ready', () => void look());
   if (redis.status === 'ready') void look();

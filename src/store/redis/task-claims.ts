@@ -1,3 +1,5 @@
+/** Claims of A2A tasks in Redis: a hash for each task, and a sorted set of the declined ones. */
+
 import { DECLINED, MAX_DECLINED, type TaskClaims } from '../../payments/settlement/task-claims.ts';
 import { assertClaimant, assertNames, assertSpan } from '../port/task-claim.ts';
 import type { RedisClient } from './client.ts';
@@ -6,7 +8,6 @@ import { run, TASK } from './script.ts';
 
 const DONE = 1;
 
-/** Claims of tasks: one hash each, and one sorted set of those that were declined. */
 export function redisTaskClaims(redis: RedisClient, keys: RedisKeys): TaskClaims {
   const ask = (name: string, plan: object): Promise<unknown> =>
     run(redis, TASK, { keys: [keys.task(name), keys.tasksDeclined], plan: { name, declined: DECLINED, ...plan } });

@@ -1,7 +1,9 @@
+/** Reads the URL of a Redis server. */
+
 /** Port of Redis when none is named. */
 const DEFAULT_PORT = 6_379;
 
-/** What a URL says. Credentials are decoded. */
+/** The parts of a URL. Credentials are decoded. */
 interface RedisUrl {
   readonly at: { readonly path: string } | { readonly host: string; readonly port: number };
   readonly tls: boolean;
@@ -12,8 +14,8 @@ interface RedisUrl {
 
 /**
  * Reads redis://[user:password@]host[:port][/db], rediss:// alike, and unix:///path/of.sock. The
- * client's own reading would take settings of the connection out of the query. A message says what
- * is wrong and quotes nothing: there may be a password in it.
+ * client's own parser would take settings of the connection out of the query. Messages quote
+ * nothing of the URL: it may hold a password.
  */
 export function readRedisUrl(
   text: string,
@@ -34,7 +36,7 @@ function unixUrl(path: string): ReturnType<typeof readRedisUrl> {
   return { ok: true, url: { at: { path }, tls: false } };
 }
 
-/** @throws URIError, TypeError for what is no URL */
+/** @throws URIError, TypeError for an invalid URL */
 function serverUrl(text: string): ReturnType<typeof readRedisUrl> {
   const { protocol, hostname, port, pathname, username, password } = new URL(text);
   if (protocol !== 'redis:' && protocol !== 'rediss:') throw new TypeError('another scheme');

@@ -1,11 +1,10 @@
+/** Counts the open payments in SQLite, for the metrics. */
+
 import { CENSUS_LIMIT, countOpen, type OpenPayment, type PaymentCensus } from '../../payments/ledger/census.ts';
 import { OPEN_STATES } from '../../payments/ledger/transitions.ts';
 import type { Database } from './database.ts';
 
-/**
- * Counts what stands on the work list. A damaged record is open, and nothing else is known of it.
- * The result rejects with StoreError.
- */
+/** Counts the work list. A damaged record counts as open and nothing else. @throws StoreError */
 export function sqliteCensus(database: Database): () => Promise<PaymentCensus> {
   const { db } = database;
   const count = db.prepare('SELECT count(*) AS n FROM payments WHERE due_at IS NOT NULL AND expires_at > ?');

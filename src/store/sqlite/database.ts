@@ -1,3 +1,5 @@
+/** Opens the database file, and gives the one way to write to it. */
+
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -9,40 +11,35 @@ import { migrate } from './schema.ts';
 /** How long a write waits for another process that holds the file, milliseconds. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** Free pages that stay in the file: a book that is trimmed fills them again at once. */
+/** Free pages that stay in the file: a trimmed book fills them again at once. */
 const KEPT_PAGES = 1_024;
-/** Pages given back in one step: 13 ms at most, in which nothing else runs. */
+/** Pages that one step releases: at most 13 ms, in which nothing else runs. */
 const PAGES_AT_ONCE = 256;
+/** The value of `auto_vacuum` with which a file can release pages. */
+const INCREMENTAL = 2;
 
 /** Errors of the caller or of the contents, not of the engine: they pass unchanged. */
 const OWN_ERRORS = [LedgerCorruption, RangeError] as const;
 
-/** The database and the one way to write to it. */
 export interface Database {
   readonly db: DatabaseSync;
   /**
-   * Runs `work` with one reading of the store's clock; all of it becomes durable or none, and the
-   * answer comes when it is durable. Works of one turn of the event loop share a commit. `work` may
-   * use `db` and must not wait.
+   * Runs `work` with one reading of the store's clock. All of it becomes durable or none; the
+   * answer comes when it is durable. Writes of one turn of the event loop share a commit. `work`
+   * may use `db` and must not wait.
    */
   write<T>(work: (now: number) => T): Promise<T>;
-  /** Sees what was answered before, and never what is not committed. */
+  /** Sees all writes that were answered, and none that is not committed. */
   read<T>(work: (now: number) => T): Promise<T>;
-  /**
-   * Resolves after the next commit of this process, after `atMostMs`, or when the database is
-   * closed.
-   */
+  /** Resolves after the next commit of this process, after `atMostMs`, on abort, or on `close`. */
   nextCommit(atMostMs: number, signal: AbortSignal): Promise<void>;
-  /**
-   * Gives some of the space back that nothing needs any more. True: there is more. @throws
-   * StoreError
-   */
+  /** Releases some unused space of the file. True: there is more. @throws StoreError */
   giveBack(): boolean;
-  /** What was asked for before is committed and answered. */
+  /** Commits and answers the waiting writes first. */
   close(): void;
 }
 
-/** Opens or creates the file and its directory. @throws Error when it cannot be used. */
+/** Opens or creates the file and its directory. @throws Error when it cannot be used */
 export function openDatabase(path: string, now: () => number): Database {
   const db = openFile(path);
   const waiting = new Set<() => void>();
@@ -93,14 +90,14 @@ export function openDatabase(path: string, now: () => number): Database {
 function openFile(path: string): DatabaseSync {
   if (path !== ':memory:') {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // Created here for its mode: the file holds payers and their proofs.
+    // Created here to set its mode: the file holds payers and their proofs.
     closeSync(openSync(path, 'a', 0o600));
   }
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     const shrinks = prepareForGivingBack(db);
-    // FULL: a settlement that was acknowledged must survive a power cut, and in WAL mode that is
-    // one fsync a commit.
+    // FULL: an acknowledged settlement must survive a power cut. In WAL mode that is one fsync a
+    // commit.
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
     migrate(db);
     if (!shrinks) rebuildForGivingBack(db);
@@ -111,27 +108,22 @@ function openFile(path: string): DatabaseSync {
   }
 }
 
-/** `auto_vacuum` in the words of the engine. */
-const INCREMENTAL = 2;
-
-/**
- * A file can give pages back when it was told so before its first table. Answers whether it can.
- */
+/** A file can release pages when this is set before its first table. Returns whether it can. */
 function prepareForGivingBack(db: DatabaseSync): boolean {
   db.exec('PRAGMA auto_vacuum = INCREMENTAL');
   return Number(db.prepare('PRAGMA auto_vacuum').get()?.['auto_vacuum']) === INCREMENTAL;
 }
 
 /**
- * An older file is written anew once, some seconds for a million receipts, and needs as much free
- * space as it takes. Where that is not to be had, or somebody else has the file open, it stays as
- * it is and only never shrinks.
+ * Writes an older file anew once: some seconds for a million receipts, and as much free space as
+ * the file takes. Without that space, or while another process has the file open, the file stays as
+ * it is and never shrinks.
  */
 function rebuildForGivingBack(db: DatabaseSync): void {
   try {
     db.exec('PRAGMA auto_vacuum = INCREMENTAL; VACUUM');
   } catch {
-    // Nothing is lost by it, and the next start tries again.
+    // The next start tries again.
   }
 }
 
@@ -139,9 +131,9 @@ function freePages(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA freelist_count').get()?.['freelist_count'] ?? 0);
 }
 
-/** @throws StoreError for whatever the engine threw. */
+/** @throws StoreError for every error of the engine */
 function rethrown(thrown: unknown): never {
   if (OWN_ERRORS.some((own) => thrown instanceof own)) throw thrown;
-  // A transaction that failed is rolled back, also one that failed in its commit.
+  // A transaction that fails is rolled back, also one that fails in its commit.
   throw new StoreError(thrown, false);
 }

@@ -1,3 +1,5 @@
+/** The ring of events in SQLite, with positions by the rule of Redis streams. */
+
 import {
   type CommerceEvent,
   type EventDraft,
@@ -8,63 +10,16 @@ import {
   TAIL_WAIT_MS,
 } from '../../events/event.ts';
 import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
-import { eventJson, eventPage, parseEvent } from '../port/event-json.ts';
+import { eventJson, eventPage, parseEvent } from '../port/events.ts';
 import type { Entry } from '../port/page.ts';
-import { StoreError, type StoreLimits } from '../port/store.ts';
+import type { StoreLimits } from '../port/settings.ts';
+import { StoreError } from '../port/store.ts';
 import type { Database } from './database.ts';
 
-/**
- * How often the file is looked at for what another process wrote, milliseconds. Writes of this one
- * are noticed at once.
- */
+/** Between two looks for events of other processes, milliseconds. */
 const LOOK_EVERY_MS = 1_000;
 
-/** Follows the ring: woken by every commit of this process. */
-function sqliteTail(database: Database, after: EventFeed['after']): EventTail {
-  const closing = new AbortController();
-  return {
-    async read(position, count) {
-      const deadline = performance.now() + TAIL_WAIT_MS;
-      for (;;) {
-        if (closing.signal.aborted) throw new StoreError(new Error('the tail is closed'), false);
-        const stretch = await after(position, count);
-        const leftMs = deadline - performance.now();
-        if (stretch.entries.length > 0 || stretch.standing === 'ahead' || leftMs <= 0) return stretch;
-        await database.nextCommit(Math.min(leftMs, LOOK_EVERY_MS), closing.signal);
-      }
-    },
-    close: () => closing.abort(),
-  };
-}
-
 const ID = /^evt_(\d+)-(\d+)$/;
-
-/** Appends inside a transaction that somebody else opened. */
-export type AppendEvents = (events: readonly EventDraft[], now: number) => void;
-
-/**
- * Positions grow strictly, also when the clock goes back: then the newest position's millisecond is
- * kept and its sequence goes on, the rule that Redis streams follow.
- */
-export function appendEvents({ db }: Database, limits: StoreLimits): AppendEvents {
-  const newest = db.prepare('SELECT n, ms, seq FROM events ORDER BY n DESC LIMIT 1');
-  const insert = db.prepare('INSERT INTO events (n, ms, seq, event) VALUES (?, ?, ?, ?)');
-  const trim = db.prepare('DELETE FROM events WHERE n <= ?');
-  return (events, now) => {
-    if (events.length === 0) return;
-    const last = newest.get();
-    let n = Number(last?.['n'] ?? 0);
-    let ms = Number(last?.['ms'] ?? 0);
-    let seq = Number(last?.['seq'] ?? 0);
-    for (const event of events) {
-      n += 1;
-      seq = now > ms ? 0 : seq + 1;
-      ms = Math.max(ms, now);
-      insert.run(n, ms, seq, eventJson(event));
-    }
-    trim.run(n - limits.eventsMaxLength);
-  };
-}
 
 export function sqliteFeed(database: Database, append: AppendEvents): EventFeed {
   const { db } = database;
@@ -106,6 +61,51 @@ export function sqliteFeed(database: Database, append: AppendEvents): EventFeed 
     after,
     newest: () => database.read(() => bounds().newest),
     tail: () => sqliteTail(database, after),
+  };
+}
+
+/** Follows the ring: woken by every commit of this process. */
+function sqliteTail(database: Database, after: EventFeed['after']): EventTail {
+  const closing = new AbortController();
+  return {
+    async read(position, count) {
+      const deadline = performance.now() + TAIL_WAIT_MS;
+      for (;;) {
+        if (closing.signal.aborted) throw new StoreError(new Error('the tail is closed'), false);
+        const stretch = await after(position, count);
+        const leftMs = deadline - performance.now();
+        if (stretch.entries.length > 0 || stretch.standing === 'ahead' || leftMs <= 0) return stretch;
+        await database.nextCommit(Math.min(leftMs, LOOK_EVERY_MS), closing.signal);
+      }
+    },
+    close: () => closing.abort(),
+  };
+}
+
+/** Appends inside the caller's transaction. */
+export type AppendEvents = (events: readonly EventDraft[], now: number) => void;
+
+/**
+ * Positions grow strictly. When the clock goes back, the millisecond of the newest position stays
+ * and its sequence goes on, as in Redis streams.
+ */
+export function appendEvents({ db }: Database, limits: StoreLimits): AppendEvents {
+  const newest = db.prepare('SELECT n, ms, seq FROM events ORDER BY n DESC LIMIT 1');
+  const insert = db.prepare('INSERT INTO events (n, ms, seq, event) VALUES (?, ?, ?, ?)');
+  const trim = db.prepare('DELETE FROM events WHERE n <= ?');
+  return (events, now) => {
+    if (events.length === 0) return;
+    const last = newest.get();
+    let n = Number(last?.['n'] ?? 0);
+    let ms = Number(last?.['ms'] ?? 0);
+    let seq = Number(last?.['seq'] ?? 0);
+    for (const event of events) {
+      n += 1;
+      seq = now > ms ? 0 : seq + 1;
+      ms = Math.max(ms, now);
+      insert.run(n, ms, seq, eventJson(event));
+    }
+    trim.run(n - limits.eventsMaxLength);
   };
 }
 

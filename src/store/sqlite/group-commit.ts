@@ -1,39 +1,35 @@
+/** Lets the writes of one turn of the event loop share a transaction of SQLite. */
+
 import type { DatabaseSync } from 'node:sqlite';
 
-/**
- * Most works in one commit: it blocks the event loop while it runs. What is left goes into the next
- * one.
- */
+/** Most works in one commit, which blocks the event loop. The others go into the next one. */
 export const MAX_GROUP = 64;
 
-/** Works that share commits. */
 interface GroupCommit {
-  /**
-   * Runs `work` between a begin and a commit that others may share, and answers after that commit.
-   */
+  /** Runs `work` in a transaction that other works may share, and answers after its commit. */
   write<T>(work: () => T): Promise<T>;
-  /** Runs and commits at once what waits. */
+  /** Runs and commits at once all waiting works. */
   drain(): void;
 }
 
 interface Waiting {
-  /** Throws what the work throws, and keeps what it returns. */
+  /** Throws what the work throws, and keeps its result. */
   readonly run: () => void;
   readonly resolve: () => void;
   readonly reject: (thrown: unknown) => void;
 }
 
 /**
- * What is asked for in one turn of the event loop shares one transaction and one fsync, which is
- * nearly all that a write costs. Begin, works and commit run in one go, so nobody else on this
- * connection ever sees a work that is not committed. Each work is all or nothing for itself: one
- * that throws is undone and rejects alone. A begin or a commit that fails rejects all.
+ * Works of one turn of the event loop share one transaction and one fsync, which is nearly all that
+ * a write costs. Begin, works and commit run without a pause, so no read on this connection sees a
+ * work that is not committed. A work that throws is undone and rejects alone. A begin or a commit
+ * that fails rejects all.
  *
  * The commit waits for `setImmediate`, the end of the turn, not for the end of the microtasks:
- * requests of several connections are read in one turn, each with microtasks of its own, and do not
- * meet there. Measured on a file, 16 and 64 connections: 2.7 and 3.6 times the transitions a second
- * this way, no gain the other way. One caller alone pays a few percent at most: the turn ends at
- * once when there is nothing else to do, and the fsync takes far longer.
+ * requests of several connections are read in one turn, but each has microtasks of its own.
+ * Measured on a file, with 16 and 64 connections: 2.7 and 3.6 times the transitions a second this
+ * way, no gain the other way. A single caller loses a few percent at most: the turn ends at once
+ * when there is nothing else to do, and the fsync takes far longer.
  *
  * `committed` is called after each commit; it must not throw.
  */
@@ -47,7 +43,7 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
   let waiting: Waiting[] = [];
   let scheduled = false;
 
-  /** @throws what ended the whole transaction. */
+  /** Returns the answer to the caller. @throws the error that ended the whole transaction */
   const attempt = ({ run, resolve, reject }: Waiting): (() => void) => {
     mark.run();
     try {
@@ -55,7 +51,7 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
       unmark.run();
       return resolve;
     } catch (thrown) {
-      // A full disk and the like end the transaction for all.
+      // A full disk, for example, ends the transaction for all.
       if (!db.isTransaction) throw thrown;
       undo.run();
       unmark.run();
@@ -66,7 +62,7 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
     try {
       if (db.isOpen && db.isTransaction) rollback.run();
     } catch {
-      // The callers hear of the first fault; the next begin will hear of this one.
+      // The callers get the first error; the next begin fails with this one.
     }
   };
   const commitGroup = (group: readonly Waiting[]): void => {

@@ -1,3 +1,7 @@
+/**
+ * The ledger of payments in SQLite: reads, applies the pure table and writes in one transaction.
+ */
+
 import { finishUses, reserveUses } from '../../mandates/register/register-table.ts';
 import { assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
 import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord, Reserve } from '../../payments/ledger/ledger.ts';
@@ -24,204 +28,10 @@ import type { AppendEvents } from './feed.ts';
 import type { SqliteRegister } from './mandates.ts';
 import type { PutReceipts } from './receipts.ts';
 
-/** Expired answers deleted at once; each may be a quarter of a megabyte. */
+/** Expired rows of a table that one write deletes: an answer may have a quarter of a megabyte. */
 const PURGE_BATCH = 20;
 
-/**
- * Kept answers, each readable until its own time. The writes run inside a transaction that somebody
- * else opened.
- */
-interface AnswerRows {
-  put(payId: string, keeping: Keeping, now: number): void;
-  /** @throws LedgerCorruption */
-  read(payId: string, now: number): KeptAnswer | undefined;
-  purge(now: number): void;
-}
-
-function answerRows({ db }: Database): AnswerRows {
-  const select = db.prepare('SELECT status, headers, body FROM answers WHERE pay_id = ? AND expires_at > ?');
-  const upsert = db.prepare(
-    `INSERT INTO answers (pay_id, expires_at, status, headers, body) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (pay_id) DO UPDATE SET expires_at = excluded.expires_at, status = excluded.status,
-       headers = excluded.headers, body = excluded.body`,
-  );
-  const expired = db.prepare(
-    `DELETE FROM answers WHERE rowid IN (SELECT rowid FROM answers WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
-  );
-  return {
-    put(payId, { answer: { status, headers, body }, forMs }, now) {
-      upsert.run(payId, now + forMs, status, JSON.stringify(headers), body);
-    },
-    read(payId, now) {
-      const row = select.get(payId, now);
-      if (row === undefined) return undefined;
-      const { status, headers, body } = row;
-      if (typeof status !== 'number' || !(body instanceof Uint8Array))
-        throw new LedgerCorruption('the kept answer is none');
-      return { status, headers: parseHeaders(String(headers)), body };
-    },
-    purge(now) {
-      expired.run(now);
-    },
-  };
-}
-
-/** @throws LedgerCorruption */
-function parseHeaders(json: string): KeptAnswer['headers'] {
-  try {
-    return JSON.parse(json) as KeptAnswer['headers'];
-  } catch {
-    throw new LedgerCorruption('the headers of a kept answer are no JSON');
-  }
-}
-
-/**
- * Payment records, each readable until it expires. The writes run inside a transaction that
- * somebody else opened.
- */
-interface PaymentRows {
-  /** @throws LedgerCorruption */
-  read(payId: string, now: number): PaymentRecord | undefined;
-  write(record: PaymentRecord): void;
-  remove(payId: string): void;
-  purge(now: number): void;
-  /**
-   * A damaged record is passed over, so that it cannot stop the work on all others; who asks for it
-   * by its id hears of it.
-   */
-  due(now: number, limit: number): readonly PaymentRecord[];
-}
-
-function paymentRows({ db }: Database): PaymentRows {
-  const select = db.prepare('SELECT record FROM payments WHERE pay_id = ? AND expires_at > ?');
-  const upsert = db.prepare(
-    `INSERT INTO payments (pay_id, expires_at, due_at, record) VALUES (?, ?, ?, ?)
-     ON CONFLICT (pay_id) DO UPDATE SET expires_at = excluded.expires_at, due_at = excluded.due_at, record = excluded.record`,
-  );
-  const remove = db.prepare('DELETE FROM payments WHERE pay_id = ?');
-  const purge = db.prepare(
-    `DELETE FROM payments WHERE pay_id IN (SELECT pay_id FROM payments WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
-  );
-  const due = db.prepare('SELECT record FROM payments WHERE due_at <= ? AND expires_at > ? ORDER BY due_at, pay_id');
-  return {
-    read(payId, now) {
-      const row = select.get(payId, now);
-      return row === undefined ? undefined : parseRecord(String(row['record']));
-    },
-    write(record) {
-      upsert.run(record.payId, expiresAt(record), record.dueAt === 0 ? null : record.dueAt, JSON.stringify(record));
-    },
-    remove(payId) {
-      remove.run(payId);
-    },
-    purge(now) {
-      purge.run(now);
-    },
-    due(now, limit) {
-      const found: PaymentRecord[] = [];
-      if (limit < 1) return found;
-      for (const { record } of due.iterate(now, now)) {
-        const readable = readableRecord(String(record));
-        if (readable !== undefined && found.push(readable) >= limit) break;
-      }
-      return found;
-    },
-  };
-}
-
-function readableRecord(json: string): PaymentRecord | undefined {
-  try {
-    return parseRecord(json);
-  } catch (thrown) {
-    if (thrown instanceof LedgerCorruption) return undefined;
-    throw thrown;
-  }
-}
-
-/** @throws LedgerCorruption */
-function parseRecord(json: string): PaymentRecord {
-  let record: unknown;
-  try {
-    record = JSON.parse(json);
-  } catch {
-    throw new LedgerCorruption('the record is no JSON');
-  }
-  if (typeof record !== 'object' || record === null) throw new LedgerCorruption('the record is no object');
-  return assertRecord(record);
-}
-
-/**
- * Remembered refusals, each until its own time. The writes run inside a transaction that somebody
- * else opened.
- */
-interface RefusalRows {
-  put(refusal: Refusal, now: number): void;
-  reason(proof: string, now: number): string | undefined;
-}
-
-function refusalRows({ db }: Database): RefusalRows {
-  const select = db.prepare('SELECT reason FROM refusals WHERE proof = ? AND expires_at > ?');
-  const insert = db.prepare(
-    `INSERT INTO refusals (proof, expires_at, reason) VALUES (?, ?, ?)
-     ON CONFLICT (proof) DO UPDATE SET expires_at = excluded.expires_at, reason = excluded.reason
-       WHERE refusals.expires_at <= ?`,
-  );
-  const expired = db.prepare(
-    `DELETE FROM refusals WHERE proof IN (SELECT proof FROM refusals WHERE expires_at <= ? LIMIT ${SWEPT_REFUSALS})`,
-  );
-  const count = db.prepare('SELECT count(*) AS n FROM refusals');
-  const first = db.prepare(
-    'DELETE FROM refusals WHERE proof IN (SELECT proof FROM refusals ORDER BY expires_at, proof LIMIT ?)',
-  );
-  return {
-    put(refusal, now) {
-      expired.run(now);
-      insert.run(refusal.proof, refusalEnds(refusal, now), refusal.reason, now);
-      const over = Number(count.get()?.['n'] ?? 0) - MAX_REFUSALS;
-      if (over > 0) first.run(over);
-    },
-    reason(proof, now) {
-      const row = select.get(proof, now);
-      return row === undefined ? undefined : String(row['reason']);
-    },
-  };
-}
-
-/**
- * Which payment showed a token first. The writes run inside a transaction that somebody else
- * opened.
- */
-interface TokenRows {
-  /** The payId of that payment; undefined when none did, or the time is over. */
-  shownFor(id: string, now: number): string | undefined;
-  note(id: string, payId: string, until: number): void;
-  purge(now: number): void;
-}
-
-function tokenRows({ db }: Database): TokenRows {
-  const select = db.prepare('SELECT pay_id FROM buyer_tokens WHERE id = ? AND expires_at > ?');
-  const upsert = db.prepare(
-    `INSERT INTO buyer_tokens (id, expires_at, pay_id) VALUES (?, ?, ?)
-     ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, pay_id = excluded.pay_id`,
-  );
-  const purge = db.prepare(
-    `DELETE FROM buyer_tokens WHERE id IN (SELECT id FROM buyer_tokens WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
-  );
-  return {
-    shownFor(id, now) {
-      const row = select.get(id, now);
-      return row === undefined ? undefined : String(row['pay_id']);
-    },
-    note(id, payId, until) {
-      upsert.run(id, until, payId);
-    },
-    purge(now) {
-      purge.run(now);
-    },
-  };
-}
-
-/** What becomes true in the same transaction as a change of a record. */
+/** Writes of other tables in the transaction that changes a record. */
 interface LedgerParts {
   readonly append: AppendEvents;
   readonly put: PutReceipts;
@@ -229,16 +39,12 @@ interface LedgerParts {
   readonly register: SqliteRegister;
 }
 
-/** The ledger in SQLite: the pure table between a read and a write of one transaction. */
 export function sqliteLedger(database: Database, { append, put, drop, register }: LedgerParts): PaymentLedger {
   const rows = paymentRows(database);
   const answers = answerRows(database);
   const refusals = refusalRows(database);
   const tokens = tokenRows(database);
-  /**
-   * Applies a pure command; `and` is what becomes true with it, and only when the command changed
-   * something.
-   */
+  /** Applies a pure command; `and` makes the other writes if it changed the record. */
   const apply = <Answer>(
     payId: string,
     command: (record: PaymentRecord | undefined, now: number) => Outcome<Answer>,
@@ -321,5 +127,184 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
     read: (payId) => database.read((now) => rows.read(payId, now)),
     kept: (payId) => database.read((now) => answers.read(payId, now)),
     due: (limit) => database.read((now) => rows.due(now, limit)),
+  };
+}
+
+/** Kept answers, each readable until its own end. Writes run inside the caller's transaction. */
+interface AnswerRows {
+  put(payId: string, keeping: Keeping, now: number): void;
+  /** @throws LedgerCorruption */
+  read(payId: string, now: number): KeptAnswer | undefined;
+  purge(now: number): void;
+}
+
+function answerRows({ db }: Database): AnswerRows {
+  const select = db.prepare('SELECT status, headers, body FROM answers WHERE pay_id = ? AND expires_at > ?');
+  const upsert = db.prepare(
+    `INSERT INTO answers (pay_id, expires_at, status, headers, body) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (pay_id) DO UPDATE SET expires_at = excluded.expires_at, status = excluded.status,
+       headers = excluded.headers, body = excluded.body`,
+  );
+  const expired = db.prepare(
+    `DELETE FROM answers WHERE rowid IN (SELECT rowid FROM answers WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
+  );
+  return {
+    put(payId, { answer: { status, headers, body }, forMs }, now) {
+      upsert.run(payId, now + forMs, status, JSON.stringify(headers), body);
+    },
+    read(payId, now) {
+      const row = select.get(payId, now);
+      if (row === undefined) return undefined;
+      const { status, headers, body } = row;
+      if (typeof status !== 'number' || !(body instanceof Uint8Array))
+        throw new LedgerCorruption('the kept answer is none');
+      return { status, headers: parseHeaders(String(headers)), body };
+    },
+    purge(now) {
+      expired.run(now);
+    },
+  };
+}
+
+/** @throws LedgerCorruption */
+function parseHeaders(json: string): KeptAnswer['headers'] {
+  try {
+    return JSON.parse(json) as KeptAnswer['headers'];
+  } catch {
+    throw new LedgerCorruption('the headers of a kept answer are no JSON');
+  }
+}
+
+/** Payment records, each readable until it expires. Writes run inside the caller's transaction. */
+interface PaymentRows {
+  /** @throws LedgerCorruption */
+  read(payId: string, now: number): PaymentRecord | undefined;
+  write(record: PaymentRecord): void;
+  remove(payId: string): void;
+  purge(now: number): void;
+  /** Skips damaged records, so that they do not stop the work on the others. */
+  due(now: number, limit: number): readonly PaymentRecord[];
+}
+
+function paymentRows({ db }: Database): PaymentRows {
+  const select = db.prepare('SELECT record FROM payments WHERE pay_id = ? AND expires_at > ?');
+  const upsert = db.prepare(
+    `INSERT INTO payments (pay_id, expires_at, due_at, record) VALUES (?, ?, ?, ?)
+     ON CONFLICT (pay_id) DO UPDATE SET expires_at = excluded.expires_at, due_at = excluded.due_at, record = excluded.record`,
+  );
+  const remove = db.prepare('DELETE FROM payments WHERE pay_id = ?');
+  const purge = db.prepare(
+    `DELETE FROM payments WHERE pay_id IN (SELECT pay_id FROM payments WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
+  );
+  const due = db.prepare('SELECT record FROM payments WHERE due_at <= ? AND expires_at > ? ORDER BY due_at, pay_id');
+  return {
+    read(payId, now) {
+      const row = select.get(payId, now);
+      return row === undefined ? undefined : parseRecord(String(row['record']));
+    },
+    write(record) {
+      upsert.run(record.payId, expiresAt(record), record.dueAt === 0 ? null : record.dueAt, JSON.stringify(record));
+    },
+    remove(payId) {
+      remove.run(payId);
+    },
+    purge(now) {
+      purge.run(now);
+    },
+    due(now, limit) {
+      const found: PaymentRecord[] = [];
+      if (limit < 1) return found;
+      for (const { record } of due.iterate(now, now)) {
+        const readable = readableRecord(String(record));
+        if (readable !== undefined && found.push(readable) >= limit) break;
+      }
+      return found;
+    },
+  };
+}
+
+function readableRecord(json: string): PaymentRecord | undefined {
+  try {
+    return parseRecord(json);
+  } catch (thrown) {
+    if (thrown instanceof LedgerCorruption) return undefined;
+    throw thrown;
+  }
+}
+
+/** @throws LedgerCorruption */
+function parseRecord(json: string): PaymentRecord {
+  let record: unknown;
+  try {
+    record = JSON.parse(json);
+  } catch {
+    throw new LedgerCorruption('the record is no JSON');
+  }
+  if (typeof record !== 'object' || record === null) throw new LedgerCorruption('the record is no object');
+  return assertRecord(record);
+}
+
+/** Remembered refusals, each until its own end. Writes run inside the caller's transaction. */
+interface RefusalRows {
+  put(refusal: Refusal, now: number): void;
+  reason(proof: string, now: number): string | undefined;
+}
+
+function refusalRows({ db }: Database): RefusalRows {
+  const select = db.prepare('SELECT reason FROM refusals WHERE proof = ? AND expires_at > ?');
+  const insert = db.prepare(
+    `INSERT INTO refusals (proof, expires_at, reason) VALUES (?, ?, ?)
+     ON CONFLICT (proof) DO UPDATE SET expires_at = excluded.expires_at, reason = excluded.reason
+       WHERE refusals.expires_at <= ?`,
+  );
+  const expired = db.prepare(
+    `DELETE FROM refusals WHERE proof IN (SELECT proof FROM refusals WHERE expires_at <= ? LIMIT ${SWEPT_REFUSALS})`,
+  );
+  const count = db.prepare('SELECT count(*) AS n FROM refusals');
+  const first = db.prepare(
+    'DELETE FROM refusals WHERE proof IN (SELECT proof FROM refusals ORDER BY expires_at, proof LIMIT ?)',
+  );
+  return {
+    put(refusal, now) {
+      expired.run(now);
+      insert.run(refusal.proof, refusalEnds(refusal, now), refusal.reason, now);
+      const over = Number(count.get()?.['n'] ?? 0) - MAX_REFUSALS;
+      if (over > 0) first.run(over);
+    },
+    reason(proof, now) {
+      const row = select.get(proof, now);
+      return row === undefined ? undefined : String(row['reason']);
+    },
+  };
+}
+
+/** Which payment showed a token first. Writes run inside the caller's transaction. */
+interface TokenRows {
+  /** The payId of that payment; undefined when none did, or the note has expired. */
+  shownFor(id: string, now: number): string | undefined;
+  note(id: string, payId: string, until: number): void;
+  purge(now: number): void;
+}
+
+function tokenRows({ db }: Database): TokenRows {
+  const select = db.prepare('SELECT pay_id FROM buyer_tokens WHERE id = ? AND expires_at > ?');
+  const upsert = db.prepare(
+    `INSERT INTO buyer_tokens (id, expires_at, pay_id) VALUES (?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, pay_id = excluded.pay_id`,
+  );
+  const purge = db.prepare(
+    `DELETE FROM buyer_tokens WHERE id IN (SELECT id FROM buyer_tokens WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
+  );
+  return {
+    shownFor(id, now) {
+      const row = select.get(id, now);
+      return row === undefined ? undefined : String(row['pay_id']);
+    },
+    note(id, payId, until) {
+      upsert.run(id, until, payId);
+    },
+    purge(now) {
+      purge.run(now);
+    },
   };
 }

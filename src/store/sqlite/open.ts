@@ -1,8 +1,11 @@
+/** Opens the embedded store, for one process. */
+
 import { randomUUID } from 'node:crypto';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
-import { trimCount } from '../port/page.ts';
-import { type Store, StoreError, type StoreHealth, type StoreLimits } from '../port/store.ts';
+import { trimCount } from '../port/receipts.ts';
+import type { StoreLimits } from '../port/settings.ts';
+import { type Store, StoreError, type StoreHealth } from '../port/store.ts';
 import { sqliteCensus } from './census.ts';
 import { sqliteCheckouts } from './checkouts.ts';
 import { type Database, openDatabase } from './database.ts';
@@ -13,25 +16,9 @@ import { receiptRows, sqliteReceipts } from './receipts.ts';
 import { sqliteTaskClaims } from './task-claims.ts';
 
 /**
- * Shared values as rows: a file has one process at a time, and its successor finds what it wrote.
- */
-function sqliteSecrets(database: Database): SharedSecrets {
-  const insert = database.db.prepare('INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING');
-  const select = database.db.prepare('SELECT value FROM secrets WHERE name = ?');
-  return {
-    agree: (name, candidate) =>
-      database.write(() => {
-        insert.run(name, candidate);
-        return String(select.get(name)?.['value']);
-      }),
-  };
-}
-
-/**
- * Opens the embedded store for one process. `path` is a file, whose directory is created, or
- * `:memory:`. `now` is the store's clock in milliseconds. `epoch`: what an empty register begins
- * with, now unless it is given. @throws Error when the file cannot be used, belongs to something
- * else, or is of a newer release.
+ * `path`: a file, whose directory is created, or `:memory:`. `now`: the store's clock,
+ * milliseconds. `epoch`: what an empty register begins with, by default now.
+ * @throws Error when the file cannot be used, is not ours, or is of a newer release
  */
 export function openSqliteStore(options: {
   readonly path: string;
@@ -45,7 +32,7 @@ export function openSqliteStore(options: {
   const trimmed = trimCount();
   const rows = receiptRows(database, limits, trimmed);
   const register = registerRows(database);
-  // A file that was deleted looks like a first start.
+  // A deleted file cannot be told from a first start.
   if (register.epoch() === undefined) register.begin(options.epoch ?? { born: now(), openFrom: 0 });
   return {
     name: 'sqlite',
@@ -84,5 +71,18 @@ function sqliteHealth(database: Database): () => Promise<StoreHealth> {
       const cause = thrown instanceof StoreError ? thrown.cause : thrown;
       return { status: 'unwritable', cause: cause instanceof Error ? cause.message : String(cause) };
     }
+  };
+}
+
+/** Shared values: a file has one process at a time, and the next one finds them. */
+function sqliteSecrets(database: Database): SharedSecrets {
+  const insert = database.db.prepare('INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING');
+  const select = database.db.prepare('SELECT value FROM secrets WHERE name = ?');
+  return {
+    agree: (name, candidate) =>
+      database.write(() => {
+        insert.run(name, candidate);
+        return String(select.get(name)?.['value']);
+      }),
   };
 }

@@ -1,23 +1,26 @@
+/** The book of receipts in SQLite. */
+
 import { type Receipt, type ReceiptBook, receiptIdsBefore } from '../../receipts/receipt.ts';
-import type { Entry, TrimCount } from '../port/page.ts';
-import { indexFor, parseReceipt, type ReceiptIndex, receiptPage } from '../port/receipt-json.ts';
-import { type StoreLimits, TRIMMED_AT_ONCE } from '../port/store.ts';
+import type { Entry } from '../port/page.ts';
+import { indexFor, parseReceipt, type ReceiptIndex, receiptPage, type TrimCount } from '../port/receipts.ts';
+import type { StoreLimits } from '../port/settings.ts';
+import { TRIMMED_AT_ONCE } from '../port/store.ts';
 import type { Database } from './database.ts';
 
-/**
- * Writes inside a transaction that somebody else opened, and drops the oldest delivered ones over
- * the bound once for all of them.
- */
+/** Sorts after every id. */
+const PAST_EVERY_ID = '~';
+
+/** Writes receipts, then drops the oldest delivered ones over the bound. */
 export type PutReceipts = (receipts: readonly Receipt[]) => void;
 
-/** The writes of the book, each inside a transaction that somebody else opened. */
+/** The writes of the book, each inside the caller's transaction. */
 interface ReceiptRows {
   readonly put: PutReceipts;
-  /** Of a payment that was not made after all. */
+  /** Drops the receipt of a payment that turned out not to be made. */
   readonly drop: (id: string) => void;
   /** Writes those that are new; answers their ids. */
   readonly add: (receipts: readonly Receipt[]) => readonly string[];
-  /** Drops some of what is past the bounds. True: there may be more. */
+  /** Drops some receipts over the bounds. True: there may be more. */
   readonly tidy: (now: number) => boolean;
 }
 
@@ -30,7 +33,7 @@ export function receiptRows({ db }: Database, limits: StoreLimits, trimmed: Trim
     `INSERT INTO receipts (id, receipt) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM receipts WHERE replay_key = ?3)
      ON CONFLICT (id) DO NOTHING`,
   );
-  // What was rebuilt from the chain under another id gives way to what the gateway itself knows.
+  // A receipt that was rebuilt from the chain, under another id, gives way to the gateway's own.
   const replaced = db.prepare('DELETE FROM receipts WHERE replay_key = ? AND id <> ?');
   const reached = db.prepare(
     'UPDATE tally SET trimmed_from = min(coalesce(trimmed_from, ?1), ?1), trimmed_to = max(coalesce(trimmed_to, ?2), ?2)',
@@ -85,9 +88,6 @@ export function receiptRows({ db }: Database, limits: StoreLimits, trimmed: Trim
   };
 }
 
-/** Sorts behind every id. */
-const PAST_EVERY_ID = '~';
-
 export function sqliteReceipts(database: Database, rows: ReceiptRows, trimmed: TrimCount): ReceiptBook {
   const { db } = database;
   const select = (where: string) =>
@@ -97,8 +97,8 @@ export function sqliteReceipts(database: Database, rows: ReceiptRows, trimmed: T
   const byCall = select('call_id = ?');
   const byPayment = select('replay_key = ?');
   const uncertain = select('uncertain = 1');
-  // Two indexes, each read no further than the page: a request may have paid, or collected what
-  // another paid.
+  // Two indexes, each read no further than the page: a request may have paid, or may have collected
+  // the delivery of an earlier one.
   const byRequest = db.prepare(
     `SELECT id, receipt FROM (SELECT id, receipt FROM receipts WHERE request_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3)
      UNION SELECT id, receipt FROM (SELECT id, receipt FROM receipts WHERE resumed_from = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3)

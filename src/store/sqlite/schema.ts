@@ -1,3 +1,5 @@
+/** The tables of the embedded store, as steps from each version to the next. */
+
 import type { DatabaseSync } from 'node:sqlite';
 
 /** Written into the file, so that a foreign database is not mistaken for ours ("ACG1"). */
@@ -33,8 +35,7 @@ export const MIGRATIONS: readonly string[] = [
 
   CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), token TEXT NOT NULL);
   `,
-  // Records learned when they are due and how their end is known. What was stored without is known
-  // by the weakest word that fits.
+  // Records have `dueAt` and `evidence`. Older records get the weakest evidence that is true.
   `
   CREATE TABLE answers (
     pay_id     TEXT PRIMARY KEY,
@@ -68,8 +69,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX parked_waiting ON parked (expires_at) WHERE claimant IS NULL;
   CREATE INDEX parked_claimed ON parked (expires_at) WHERE claimant IS NOT NULL;
   `,
-  // What mandates were used for: closed mandates and checkouts, open mandates, claims of calls that
-  // pay nothing.
+  // Uses of closed mandates and checkouts, states of open mandates, claims of free calls.
   `
   CREATE TABLE mandates_once (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL);
   CREATE INDEX mandates_once_expiry ON mandates_once (expires_at);
@@ -78,23 +78,23 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE mandates_held (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, claim TEXT NOT NULL);
   CREATE INDEX mandates_held_expiry ON mandates_held (expires_at);
   `,
-  // Since when the register remembers. A file that was in use forgot nothing.
+  // The epoch of the register. A file that was in use has lost nothing.
   `
   CREATE TABLE mandates_epoch (id INTEGER PRIMARY KEY CHECK (id = 1), born INTEGER NOT NULL, open_from INTEGER NOT NULL);
   INSERT INTO mandates_epoch SELECT 1, 0, 0
     WHERE EXISTS (SELECT 1 FROM payments) OR EXISTS (SELECT 1 FROM events)
        OR EXISTS (SELECT 1 FROM mandates_once) OR EXISTS (SELECT 1 FROM mandates_open);
   `,
-  // What is remembered of checkout operations: of each key, and of each session.
+  // Records of checkout operations: of each key, and of each session.
   `
   CREATE TABLE checkouts (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX checkouts_expiry ON checkouts (expires_at);
   CREATE TABLE checkout_locks (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX checkout_locks_expiry ON checkout_locks (expires_at);
   `,
-  // Receipts are found by how they stand and by what they belong to, and counted by how they stand:
-  // only delivered ones are trimmed. The columns are read from the receipt itself, so they cannot
-  // say anything else; of what is no JSON they say nothing.
+  // Receipts are found by their lists and by request, call and payment, and are counted by list,
+  // because only delivered ones are trimmed. The columns are computed from the receipt, so they
+  // cannot differ from it; of damaged JSON they are null or 0.
   `
   DROP TRIGGER receipt_added;
   DROP TRIGGER receipt_dropped;
@@ -140,7 +140,7 @@ export const MIGRATIONS: readonly string[] = [
     UPDATE tally SET done = done - OLD.delivered, owed = owed - 1 + OLD.delivered, uncertain = uncertain - OLD.uncertain;
   END;
   `,
-  // Whose checkout sessions are.
+  // Owners of checkout sessions.
   `
   CREATE TABLE checkout_owners (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE INDEX checkout_owners_expiry ON checkout_owners (expires_at);
@@ -150,8 +150,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE refusals (proof TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX refusals_expiry ON refusals (expires_at);
   `,
-  // The buyer's secret: which payment showed a token first, and what all processes derive the
-  // tokens from.
+  // Buyer's tokens: which payment showed one first, and the secret that they are derived from.
   `
   CREATE TABLE buyer_tokens (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, pay_id TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX buyer_tokens_expiry ON buyer_tokens (expires_at);
@@ -159,8 +158,7 @@ export const MIGRATIONS: readonly string[] = [
   -- Names of messages, which stood for their callers before tokens did, open nothing any more.
   UPDATE payments SET record = json_remove(record, '$.hintDigest') WHERE json_valid(record);
   `,
-  // A task that waits for its payment is not kept any more, only which payment has it. What waited
-  // is asked for once more by its buyer.
+  // A waiting task is not stored any more, only its claims. Buyers of tasks that waited ask again.
   `
   DROP TABLE parked;
   CREATE TABLE task_claims (
@@ -177,10 +175,7 @@ export const MIGRATIONS: readonly string[] = [
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 
-/**
- * Creates or migrates the tables. @throws Error for a foreign database and for one of a newer
- * version.
- */
+/** Creates or migrates the tables. @throws Error for a foreign database and for a newer version */
 export function migrate(db: DatabaseSync): void {
   const version = pragma(db, 'user_version');
   const owner = pragma(db, 'application_id');
@@ -191,7 +186,7 @@ export function migrate(db: DatabaseSync): void {
   if (version === SCHEMA_VERSION) return;
   db.exec('BEGIN IMMEDIATE');
   try {
-    // Asked again under the lock: a process that is just being replaced may have been faster.
+    // Read again under the lock: a process that is being replaced may have migrated meanwhile.
     for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) db.exec(step);
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
   } catch (thrown) {

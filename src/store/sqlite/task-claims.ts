@@ -1,11 +1,10 @@
+/** Claims of A2A tasks in SQLite. */
+
 import { type ClaimEnd, DECLINED, MAX_DECLINED, type TaskClaims } from '../../payments/settlement/task-claims.ts';
 import { assertClaimant, assertNames, assertSpan } from '../port/task-claim.ts';
 import type { Database } from './database.ts';
 
-/**
- * What is over, deleted along with one command: more than one, so that the tables shrink after a
- * rush.
- */
+/** Expired rows that one command deletes: more than one, so that the tables shrink after a rush. */
 const PURGE_BATCH = 20;
 
 /** One task that a payment has claimed. */
@@ -15,7 +14,7 @@ interface Claim {
   readonly kept: boolean;
 }
 
-/** Claims of tasks as rows. Commands that run at once are serialized by the database. */
+/** The database serializes commands that run at once. */
 export function sqliteTaskClaims(database: Database): TaskClaims {
   const rows = taskRows(database);
   const holderOf = (task: string, now: number): string | undefined =>
@@ -72,7 +71,7 @@ function ended(claim: Claim, attempt: string, how: ClaimEnd): Claim | undefined 
   return how === 'worthless' || (!kept && attempts.length === 0) ? undefined : { ...claim, attempts, kept };
 }
 
-/** Statements of the tables. They run inside a transaction that somebody else opened. */
+/** Statements of the tables. They run inside the caller's transaction. */
 function taskRows({ db }: Database) {
   const select = db.prepare('SELECT claimant, attempts, kept FROM task_claims WHERE name = ? AND expires_at > ?');
   const upsert = db.prepare(

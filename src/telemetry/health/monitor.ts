@@ -1,16 +1,16 @@
+/** Looks at the components in the background, for `/ready` and the discovery document. */
+
 import { inTime } from '../../time/time.ts';
 import { type CheckState, type Observation, observe, type ReadinessCheck, renderCheck, UNSEEN } from './readiness.ts';
 
 /** Between two rounds of looks, milliseconds. */
 const ROUND_MS = 2_000;
-/** Longest wait for one look, and for the first answer, milliseconds. */
+/** Longest wait for one look, milliseconds. */
 const LOOK_DEADLINE_MS = 1_000;
-/** What a look has found that is not over by then. */
+/** The result of a look that is not over by then. */
 const LATE = { found: 'unreachable', cause: 'no answer in time' } as const;
 
-/**
- * A component to look at in the background. `look` resolves with the cause when something is wrong.
- */
+/** A component that is looked at in the background. `cause`: why it is not ok. */
 export interface Watched {
   readonly name: string;
   readonly kind: 'store' | 'payment-provider' | 'authorization-provider';
@@ -32,19 +32,13 @@ export interface AdapterHealth {
   readonly checkedAt: string;
 }
 
-/**
- * Looks at every component in the background, so that a probe is answered from memory whatever the
- * components do.
- */
+/** Answers probes from memory, however slow the components are. */
 export interface Monitor {
-  /** Resolves at once after the first round, which it waits for at most 1 s. */
+  /** Waits for the first round, at most 1 s; after it resolves at once. */
   readiness(): Promise<Readiness>;
   /** Enabled adapters as the discovery document shows them. */
   adapterHealth(): Readonly<Record<string, AdapterHealth>>;
-  /**
-   * Nothing is told after it: what a look that still runs meets is a component that is being
-   * closed.
-   */
+  /** Ends the looks. `onChange` is not called any more, also not for a look that still runs. */
   close(): void;
 }
 
@@ -53,17 +47,10 @@ export function startMonitor(options: {
   readonly paymentProviders: readonly Watched[];
   readonly authorizationProviders: readonly Watched[];
   readonly adapters: readonly string[];
-  /** Whether the gateway still takes calls, and why not. */
   readonly gate: { readonly draining: () => boolean };
-  /**
-   * Whether the merchant can be called past the gateway: that degrades the first adapter, and
-   * nothing fails for it.
-   */
+  /** Whether the backend can be called past the gateway; degrades the first adapter. */
   readonly bypassed?: () => boolean;
-  /**
-   * Whether the merchant can be reached. Without him nothing paid is sold; that too degrades the
-   * first adapter and fails nothing.
-   */
+  /** Whether the backend can be reached; if not, that degrades the first adapter too. */
   readonly backendReachable?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {
@@ -73,8 +60,7 @@ export function startMonitor(options: {
   let closed = false;
   let checkedAt = new Date().toISOString();
 
-  // Single flight per component: a look that hangs past its deadline is not joined by a second one,
-  // and fails every round that meets it.
+  // One look per component at a time: a look that is still running fails every round.
   const looking = new Set<Watched>();
   const look = (component: Watched): ReturnType<Watched['look']> => {
     if (looking.has(component)) return Promise.resolve(LATE);
@@ -106,7 +92,7 @@ export function startMonitor(options: {
   const adapterCheck = (name: string): ReadinessCheck => {
     if (options.gate.draining()) return { name, status: 'fail', detail: 'draining' };
     if (!started) return { name, status: 'fail', detail: 'starting' };
-    // One warning is enough: it is about the merchant, not about a protocol.
+    // Only one adapter warns: the warning is about the backend, not about a protocol.
     const degraded = options.bypassed?.() === true || options.backendReachable?.() === false;
     return degraded && name === options.adapters[0]
       ? { name, status: 'warn', detail: 'adapter-degraded' }

@@ -1,3 +1,5 @@
+/** How looks at a component become its readiness: pure transitions, and the wire form. */
+
 /** A component's check as `/ready` shows it (specification 2). */
 export interface ReadinessCheck {
   readonly name: string;
@@ -12,10 +14,10 @@ type ReadinessDetail =
   | 'draining'
   | 'starting';
 
-/** What one look at a component found. */
+/** The result of one look at a component. */
 export type Observation = 'ok' | 'degraded' | 'unreachable' | 'unwritable';
 
-/** What is remembered between looks. Times in milliseconds of a monotonic clock. */
+/** The state between looks. Times in milliseconds of a monotonic clock. */
 export interface CheckState {
   readonly status: ReadinessCheck['status'];
   readonly last: Observation;
@@ -28,10 +30,7 @@ const FAILURES_TO_FAIL = 3;
 /** Time since the last good look that does the same, milliseconds. */
 const STALE_AFTER_MS = 10_000;
 
-/**
- * Before the first look nothing is good: a component that was never seen working does not get the
- * benefit of the doubt.
- */
+/** Before the first look: a component fails until a look has found it working. */
 export const UNSEEN: CheckState = { status: 'fail', last: 'unreachable', failures: 0, lastGoodAt: -STALE_AFTER_MS };
 
 /**

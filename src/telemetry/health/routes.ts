@@ -1,3 +1,5 @@
+/** The probes `/health` and `/ready`. */
+
 import { Router } from 'express';
 import { sendJson } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
@@ -5,7 +7,7 @@ import type { Monitor } from './monitor.ts';
 
 const ALIVE = JSON.stringify({ status: 'ok' });
 
-/** `/health` and `/ready`: mounted before every check of Host or Origin, on both listeners. */
+/** Mounted on both listeners, before every check of Host or Origin. */
 export function probes(monitor: Monitor): Router {
   const router = Router({ strict: true, caseSensitive: true });
   router.get('/health', function health(_req, res) {

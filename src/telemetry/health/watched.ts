@@ -1,12 +1,11 @@
+/** The components that readiness depends on, as the monitor looks at them. */
+
 import type { IssuerTrust } from '../../mandates/ap2/trust/issuers.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import type { Store } from '../../store/port/store.ts';
 import type { Watched } from './monitor.ts';
 
-/**
- * What readiness depends on: the store, the rail when something has a price, the keys of mandates,
- * and the adapters that are mounted.
- */
+/** The store, the rail if a resource has a price, the trusted issuers, and the enabled adapters. */
 export function watched(parts: {
   readonly config: { readonly protocols: Readonly<Record<string, { readonly enabled: boolean }>> };
   readonly store: Store;

@@ -1,17 +1,15 @@
-/**
- * Lines of one kind that are written within a second; the rest of that second is one line with
- * their number.
- */
+/** Limits how many log lines of one kind are written in a second. */
+
+/** Lines of one kind in a second; the others of that second become one line with their number. */
 export const LINES_A_SECOND = 10;
 const SECOND_MS = 1_000;
-
-/** Kinds that are told apart at a time; they are words of ours, so this is never met. */
+/** Bound of the kinds in memory. They are words of the code, so it is never reached. */
 const MAX_KINDS = 1_000;
 
-/** Time as a throttle needs it. */
+/** The clock of a throttle. */
 export interface ThrottleTime {
   now(): number;
-  /** Calls back once after so many milliseconds; keeps no process alive. */
+  /** Calls `then` once after so many milliseconds; does not keep the process alive. */
   after(ms: number, then: () => void): void;
 }
 
@@ -21,8 +19,9 @@ const REAL: ThrottleTime = {
 };
 
 /**
- * Lets the first lines of each kind through, and tells at the end of the second how many were held
- * back: one fault prints a line for every call it meets, and what it drowns is what explains it.
+ * Writes the first lines of each kind, and calls `heldBack` at the end of the second with the
+ * number of the others: a fault that logs a line for every call would hide the lines that explain
+ * it.
  */
 export function throttled(
   heldBack: (kind: string, lines: number) => void,
@@ -34,7 +33,7 @@ export function throttled(
     kinds.delete(kind);
     heldBack(kind, held);
   };
-  return function spare(kind, write) {
+  return function throttle(kind, write) {
     const now = time.now();
     const known = kinds.get(kind);
     if (known === undefined || (known.held === 0 && now - known.since >= SECOND_MS)) {

@@ -1,3 +1,5 @@
+/** The log: JSON lines on stdout, and the functions that write each kind of line. */
+
 import type { Request, Response } from 'express';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { pinoHttp } from 'pino-http';
@@ -17,12 +19,13 @@ export type Log = Logger;
 const BUFFER_BYTES = 4_096;
 /** Longest time a line waits in that buffer, milliseconds. */
 const FLUSH_EVERY_MS = 500;
+/** Longest path in a line, characters: a caller may send 32 KiB of it. */
+const MAX_PATH = 512;
 
 /**
- * The log: JSON lines on stdout. Secrets are kept out by type, not by redaction: a serialiser names
- * the few fields that may be written, so a header that nobody thought of cannot appear. `secrets`
- * are the configured ones; they are the last net, for peers that quote what they were sent in their
- * error messages.
+ * Secrets are kept out by type: a serialiser names the few fields that may be written, so an
+ * unexpected header cannot appear. `secrets`: the configured ones, which are masked as well,
+ * because a peer may quote them in an error message.
  */
 export function createLog(level: string, secrets: readonly string[], destination?: DestinationStream): Log {
   const out =
@@ -33,10 +36,7 @@ export function createLog(level: string, secrets: readonly string[], destination
   );
 }
 
-/**
- * Replaces whatever secret stands in a line. Lines are JSON, so the secrets are looked for as JSON
- * spells them.
- */
+/** Replaces the secrets in a line. Lines are JSON, so secrets are compared as JSON spells them. */
 function masked(out: DestinationStream & { flush?: () => void }, secrets: readonly string[]): DestinationStream {
   const spelled = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
   return {
@@ -49,13 +49,10 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
   };
 }
 
-/** Longest path in a line, characters: a caller may send 32 KiB of it. */
-const MAX_PATH = 512;
 /**
- * One line a request: ids, method, path without query, status, milliseconds; of a message to an
- * adapter also channel, resource and what became of it (of a refused mandate why), and the trace it
- * belongs to. No headers in either direction. `shown`: what of a raw path may be written, where
- * that is not all of it.
+ * One line a request: ids, method, path without query, status, milliseconds, trace; of a message to
+ * an adapter also channel, resource, outcome, and why a mandate was refused. No headers in either
+ * direction. `shown`: the part of a raw path that may be written.
  */
 export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (path: string) => string = (path) => path) {
   const requestLine = (req: Request, res: Response, ms: number): object => {
@@ -67,7 +64,7 @@ export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (pat
       path,
       status: res.statusCode,
       ms,
-      // What is undefined is not written.
+      // Undefined fields are not written.
       channel: accessRecordOf(res)?.channel,
       resource: resourceIn(res),
       outcome: outcomeOf(res),
@@ -79,15 +76,14 @@ export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (pat
     logger: log,
     wrapSerializers: false,
     // The line is made from the two objects below alone: a child logger with the request in it
-    // would cost as much again.
+    // doubles the cost.
     quietResLogger: true,
     serializers: { req: () => undefined },
     genReqId: () => '',
     customAttributeKeys: { responseTime: 'ms' },
     customSuccessObject: (req, res, { ms }: { ms: number }) => requestLine(req, res, ms),
     customErrorObject: (req, res, _error, { ms }: { ms: number }) => requestLine(req, res, ms),
-    // An answer that did not get out is worth a look, and so is a failure that JSON-RPC answers
-    // with 200.
+    // An aborted answer is a warning, and so is a failure that JSON-RPC answers with 200.
     customLogLevel: (_req, res) =>
       res.statusCode >= 500 || !res.writableFinished || isFailure(outcomeOf(res)) ? 'warn' : 'info',
     customErrorMessage: (_req, res) => (res.writableFinished ? 'request completed' : 'request aborted'),
@@ -95,8 +91,8 @@ export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (pat
 }
 
 /**
- * Type, code and message, along the chain of causes; no stack and no own properties, where
- * libraries put what they sent.
+ * Type, code and message, along the chain of causes; no stack, and no own properties, in which
+ * libraries keep what they sent.
  */
 function errorFields(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { message: String(error) };
@@ -111,29 +107,29 @@ function errorFields(error: unknown, depth = 0): object {
 }
 
 /**
- * One line for each failure that is ours or the merchant's, ten a second of a kind; what a caller
- * did wrong is in the request's own line.
+ * One line for each failure of the gateway or the backend, ten a second of a kind. A caller's
+ * mistake is in the request's own line.
  */
 export function failureLog(log: Log) {
-  const spare = throttled((code, lines) => log.warn({ code, lines }, 'as many more of these in this second'));
+  const throttle = throttled((code, lines) => log.warn({ code, lines }, 'as many more of these in this second'));
   return (error: Failure, { requestId, callId }: CallIds): void => {
     const { code, status, cause, message } = error;
     if (status < 500) return;
-    spare(code, () => {
+    throttle(code, () => {
       if (code === 'INTERNAL_ERROR') log.error({ requestId, callId, code, err: cause }, 'a bug');
       else log.warn({ requestId, callId, code, err: cause }, message);
     });
   };
 }
 
-/** One line for each payment that must wait for the reconciler's next look, ten a second. */
+/** One line for each payment that waits for the next round of the reconciler, ten a second. */
 export function reconcileLog(log: Log) {
-  const spare = throttled((_kind, lines) => log.warn({ lines }, 'as many more payments wait'));
+  const throttle = throttled((_kind, lines) => log.warn({ lines }, 'as many more payments wait'));
   return (facts: { readonly payId?: string; readonly err: unknown }): void =>
-    spare('reconcile', () => log.warn(facts, 'a payment waits to be reconciled'));
+    throttle('reconcile', () => log.warn(facts, 'a payment waits to be reconciled'));
 }
 
-/** One line for each change of a component's health, with the cause that the answer leaves out. */
+/** One line for each change of a component's health, with the cause, which no answer shows. */
 export function healthLog(log: Log) {
   return (component: string, state: CheckState, cause: string | undefined): void => {
     const level = state.status === 'pass' ? 'info' : 'warn';
@@ -141,9 +137,7 @@ export function healthLog(log: Log) {
   };
 }
 
-/**
- * One line for each refusal of bytes that never became a request: no other line would tell of them.
- */
+/** One line for each refusal of bytes that are no request: they have no request line. */
 export function refusalLog(log: Log) {
   return (refusal: GatewayError, requestId: string): void =>
     log.info({ requestId, code: refusal.code, reason: refusal.details?.reason }, 'not a request');

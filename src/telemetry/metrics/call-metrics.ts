@@ -1,3 +1,5 @@
+/** Counts calls, and times them in each middleware. */
+
 import type { Request, Response } from 'express';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { outcomeOf, resourceIn } from '../../pipeline/call.ts';
@@ -6,50 +8,46 @@ import { type AccessRecord, accessRecordOf } from '../../server/http/access-reco
 import type { Tracing } from '../traces/tracing.ts';
 import type { Duration, Durations } from './durations.ts';
 
-/** Counts calls and takes their time. */
 export interface CallMetrics {
-  /** Watches the door of a layer. Calls that never come to a layer are not in its histogram. */
-  watch(layer: StepName): StepWatch;
+  /** Times a middleware. Calls that do not come to it are not in its histogram. */
+  watch(step: StepName): StepWatch;
   /** A request has come in. */
   opened(): void;
   /** A request is over. */
   closed(res: Response): void;
 }
 
-/**
- * Whatever a label can say comes from the catalogue or from our own words: no caller can make a new
- * time series.
- */
+/** Label values come from the catalogue or from the code: no caller can make a new time series. */
 export function callMetrics(registry: Registry, durations: Durations): CallMetrics {
   const registers = [registry];
   const calls = new Counter({
     name: 'acg_calls_total',
     help:
-      'Messages to the fronts by what became of them: delivered, replayed, payment_required, client_gone, or an error code. ' +
+      'Messages to the adapters by outcome: delivered, replayed, payment_required, client_gone, or an error code. ' +
       'Without a resource: refused before one was found. Watch BACKEND_ERROR, STORAGE_ERROR and PAYMENT_SETTLEMENT_FAILED.',
     labelNames: ['resource', 'channel', 'outcome'] as const,
     registers,
   });
-  // Of its own, because an alert on its growth needs the zero, and a label that was never used has
-  // none.
+  // A counter of its own: an alert on its growth needs the zero, which an unused label does not
+  // have.
   const bugs = new Counter({
     name: 'acg_bugs_total',
     help: 'Calls that ended with INTERNAL_ERROR. The log line "a bug" says where.',
     registers,
   });
-  const layers = durations.histogram(
+  const steps = durations.histogram(
     'acg_layer_seconds',
-    'Time that calls spent in each layer, to the answer. front: reading the message; verify, settle: paid calls only; ' +
-      'forward: the merchant, to the head of his answer; conclude: the answer, at the pace of its reader.',
+    'Time that calls spent in each middleware, to the answer. front: reading the message; verify, settle: paid calls only; ' +
+      'forward: the backend, to the head of its answer; conclude: the answer, at the pace of its reader.',
     'layer',
   );
   const whole = durations.histogram(
     'acg_call_seconds',
-    'Time from the head of a message to a front to the last byte of its answer.',
+    'Time from the head of a message to an adapter to the last byte of its answer.',
     'channel',
   );
-  const front = layers('front');
-  // Children are resolved once: finding one by its labels costs more than counting in it.
+  const front = steps('front');
+  // Children are kept: finding one by its labels costs more than counting in it.
   const counts = new Map<string, { inc(): void }>();
   const counted = (resource: string, channel: string, outcome: string): void => {
     const key = `${channel} ${outcome} ${resource}`;
@@ -71,8 +69,8 @@ export function callMetrics(registry: Registry, durations: Durations): CallMetri
     opened() {
       inFlight += 1;
     },
-    watch(layer) {
-      const clock = layers(layer);
+    watch(step) {
+      const clock = steps(step);
       return function entered(res) {
         const account = accessRecordOf(res);
         if (account !== undefined) enter(account, clock, front, performance.now());
@@ -101,14 +99,14 @@ function enter(account: AccessRecord, clock: Duration, front: Duration, now: num
   account.stepSince = now;
 }
 
-/** Everybody who is told of requests, as one. */
+/** Metrics and traces of requests, as one. */
 export interface Watch {
   opened(): void;
   closed(req: Request, res: Response): void;
   layer(name: StepName): StepWatch;
 }
 
-/** Metrics always, traces where somebody collects them. */
+/** Metrics always, traces if there is a collector. */
 export function watchOver(calls: CallMetrics, { entered, closed }: Tracing): Watch {
   return {
     opened: () => calls.opened(),

@@ -1,16 +1,15 @@
+/** Gauges of the open payments in the store. */
+
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import { inTime } from '../../time/time.ts';
 
-/** Between two counts, milliseconds: however many ask, the store is asked once. */
+/** Between two counts, milliseconds: all scrapes in between share one. */
 const COUNT_EVERY_MS = 5_000;
 /** Longest wait for a count, milliseconds; a scrape without these gauges is better than none. */
 const COUNT_DEADLINE_MS = 300;
 
-/**
- * Gauges of what stands open in the store, counted when somebody asks. Every gateway of the
- * merchant shows the same.
- */
+/** Counted when scraped. Every gateway of the merchant shows the same. */
 export function censusMetrics(
   registry: Registry,
   census: () => Promise<PaymentCensus>,
@@ -31,7 +30,7 @@ export function censusMetrics(
       async collect() {
         const found = await counts();
         if (found !== undefined) this.set(of(found));
-        // Nothing is better than an old number or a nought.
+        // No value is better than an old one or a 0.
         else this.remove();
       },
     });
@@ -43,14 +42,14 @@ export function censusMetrics(
   );
   gauge(
     'acg_payments_uncertain',
-    'Settlements whose outcome nobody is finding out at this moment, of the first 1,000 open payments. More than a moment ' +
+    'Settlements whose outcome no process is finding out at this moment, of the first 1,000 open payments. More than a moment ' +
       'above 0: the chain node or the facilitator does not answer.',
     ({ uncertain }) => uncertain,
   );
   gauge(
     'acg_payments_undelivered',
-    'Paid, and neither delivered nor kept for the buyer to fetch, of the first 1,000 open payments. The merchant or the gateway ' +
-      'failed, or the buyer left too early: he collects with the same proof, or a refund is due.',
+    'Paid, and neither delivered nor kept for the buyer to fetch, of the first 1,000 open payments. The backend or the gateway ' +
+      'failed, or the buyer left too early: the same proof collects, or a refund is due.',
     ({ undelivered }) => undelivered,
   );
 

@@ -1,3 +1,5 @@
+/** Counts checkout operations, and logs what an operator or the merchant has to put right. */
+
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { UNKNOWNS, type Unknown } from '../../checkouts/claims.ts';
 import type { ClaimOutcome, ClaimWatch } from '../../checkouts/idempotency.ts';
@@ -5,7 +7,6 @@ import type { Operation } from '../../checkouts/operations.ts';
 import type { Log } from '../log/log.ts';
 import { throttled } from '../log/log-throttle.ts';
 
-/** Counts checkouts. */
 export interface CheckoutMetrics {
   claimed(outcome: ClaimOutcome): void;
   leaseExpired(): void;
@@ -14,7 +15,7 @@ export interface CheckoutMetrics {
   unstored(): void;
   unopened(): void;
   foreign(): void;
-  /** An exchange with the merchant begins; the result is called when it is over. */
+  /** An exchange with the backend begins; the result is called when it is over. */
   exchanging(): () => void;
   /** `pointer`: JSONPath of what is wrong. */
   invalidDocument(operation: Operation, pointer: string): void;
@@ -31,31 +32,25 @@ const OUTCOMES: readonly ClaimOutcome[] = [
   'unavailable',
 ];
 
-/**
- * Places in documents that are told apart; a merchant who finds more ways to be wrong must not fill
- * the memory.
- */
+/** Most JSON paths that are labels: a faulty backend must not fill the memory. */
 export const MAX_POINTERS = 64;
 const OTHER = 'other';
 
-/**
- * Registers them. An alert on the growth of a counter needs its zero, so labels of closed lists
- * begin with one.
- */
+/** An alert on the growth of a counter needs its zero, so labels of closed lists begin with one. */
 export function checkoutMetrics(registry: Registry): CheckoutMetrics {
   const registers = [registry];
   const claims = new Counter({
     name: 'acg_checkout_claims_total',
     help:
-      'Keyed checkout calls by what the store said: first, again (an earlier end is unknown), done (answered from what is kept), ' +
-      'in_flight, session_busy, conflict (another body), unavailable (the store gave no answer, the merchant was not called).',
+      'Keyed checkout calls by the answer of the store: first, again (an earlier end is unknown), done (a kept answer), ' +
+      'in_flight, session_busy, conflict (another body), unavailable (the store gave no answer, the backend was not called).',
     labelNames: ['outcome'] as const,
     registers,
   });
   for (const outcome of OUTCOMES) claims.inc({ outcome }, 0);
   const unknown = new Counter({
     name: 'acg_checkout_unknown_total',
-    help: 'Attempts at the merchant that ended so that nobody knows what became of them. The next call reads the session first.',
+    help: 'Attempts at the backend whose outcome is not known. The next call reads the session first.',
     labelNames: ['why'] as const,
     registers,
   });
@@ -80,24 +75,24 @@ export function checkoutMetrics(registry: Registry): CheckoutMetrics {
   );
   const foreign = counter(
     'acg_checkout_foreign_sessions_total',
-    "Creates that the merchant answered with another client's session: the caller was told 502. Session ids must be unique.",
+    "Creates that the backend answered with another client's session: the caller got 502. Session ids must be unique.",
   );
   const invalid = new Counter({
     name: 'acg_checkout_invalid_documents_total',
-    help: 'Answers of the merchant that were refused, by the place that is wrong. The log has the reason, never the document.',
+    help: 'Answers of the backend that were refused, by the JSON path that is wrong. The log has the reason, never the document.',
     labelNames: ['operation', 'pointer'] as const,
     registers,
   });
   const contradictions = new Counter({
     name: 'acg_checkout_contradictions_total',
-    help: 'Valid answers of the merchant that contradict themselves or the call. strictSemantics refuses them.',
+    help: 'Valid answers of the backend that contradict themselves or the call. strictSemantics refuses them.',
     labelNames: ['operation', 'contradiction'] as const,
     registers,
   });
   let exchanges = 0;
   new Gauge({
     name: 'acg_checkout_exchanges_in_flight',
-    help: 'Checkout calls that wait for the merchant now.',
+    help: 'Checkout calls that wait for the backend now.',
     registers,
     collect() {
       this.set(exchanges);
@@ -127,53 +122,50 @@ export function checkoutMetrics(registry: Registry): CheckoutMetrics {
   };
 }
 
-/** Who asked the merchant, and for what. */
-interface Asked {
+/** The call whose answer was wrong. */
+interface CheckoutCall {
   readonly operation: Operation;
   readonly requestId: string;
   readonly callId: string;
 }
 
-/** A document of the merchant's that was refused. Nothing that stands in it is among these. */
-interface InvalidDocument extends Asked {
+/** A refused document of the backend, without any of its content. */
+interface InvalidDocument extends CheckoutCall {
   readonly reason: string;
   readonly pointer: string;
   readonly keyword: string | undefined;
 }
 
-/** Told of what happens to claims, and of what the merchant does. */
+/** Observes claims, and the documents of the backend. */
 export interface CheckoutWatch extends ClaimWatch {
   exchanging(): () => void;
   invalidDocument(found: InvalidDocument): void;
-  contradiction(found: Asked & { readonly contradiction: string }): void;
+  contradiction(found: CheckoutCall & { readonly contradiction: string }): void;
 }
 
-/**
- * Counts everything, and writes a line for what an operator or the merchant has to put right, ten a
- * second of a kind.
- */
+/** Lines are limited to ten a second of a kind. */
 export function watchCheckouts(metrics: { checkouts(): CheckoutMetrics }, log: Log): CheckoutWatch {
   const counts = metrics.checkouts();
-  const spare = throttled((kind, lines) => log.warn({ kind, lines }, 'as many more of these in this second'));
+  const throttle = throttled((kind, lines) => log.warn({ kind, lines }, 'as many more of these in this second'));
   return {
     ...counts,
     unstored(cause) {
       counts.unstored();
-      spare('unstored', () => log.warn({ err: cause }, 'the end of a checkout call is not kept'));
+      throttle('unstored', () => log.warn({ err: cause }, 'the end of a checkout call is not kept'));
     },
     unopened() {
       counts.unopened();
-      spare('unopened', () => log.warn('a kept checkout answer cannot be opened: is its sealing key gone?'));
+      throttle('unopened', () => log.warn('a kept checkout answer cannot be opened: is its sealing key gone?'));
     },
     foreign() {
       counts.foreign();
-      spare('foreign', () =>
+      throttle('foreign', () =>
         log.error("the merchant opened a session that is another client's: its ids must be unique"),
       );
     },
     invalidDocument({ operation, requestId, callId, reason, pointer, keyword }) {
       counts.invalidDocument(operation, pointer);
-      spare('invalid_document', () =>
+      throttle('invalid_document', () =>
         log.warn(
           { requestId, callId, operation, reason, pointer, keyword },
           'the merchant answered with an invalid document',
@@ -182,7 +174,7 @@ export function watchCheckouts(metrics: { checkouts(): CheckoutMetrics }, log: L
     },
     contradiction({ operation, requestId, callId, contradiction }) {
       counts.contradiction(operation, contradiction);
-      spare('contradiction', () =>
+      throttle('contradiction', () =>
         log.warn(
           { requestId, callId, operation, contradiction },
           "the merchant's document contradicts itself or the call",

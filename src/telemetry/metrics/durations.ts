@@ -1,3 +1,5 @@
+/** Histograms of durations, cheaper to count in than those of prom-client. */
+
 import { Counter, type Registry } from 'prom-client';
 
 /** Upper bounds of the buckets, from a lookup in memory to the longest settlement, seconds. */
@@ -10,21 +12,16 @@ export interface Duration {
   took(ms: number): void;
 }
 
-/** Histograms of durations. */
 export interface Durations {
-  /**
-   * One histogram in seconds with one label. Its values are words of ours: letters and underscores,
-   * never a caller's.
-   */
+  /** A histogram in seconds with one label. Its values are words of the code, never a caller's. */
   histogram(name: string, help: string, label: string): (value: string) => Duration;
   /** All of them in the text format of Prometheus, version 0.0.4. */
   text(): string;
 }
 
 /**
- * Counts durations in plain arrays, and writes them only when somebody asks: prom-client's
- * histogram finds its labels anew for each time, which costs ten times as much, and a call passes
- * nine of them.
+ * Counts durations in plain arrays. The histogram of prom-client finds its labels anew for each
+ * value, which costs ten times as much, and a call passes nine of them.
  */
 export function createDurations(): Durations {
   const histograms: (() => string)[] = [];
@@ -71,26 +68,23 @@ class Buckets implements Duration {
   }
 }
 
-/** Wraps one question to somebody else: the same, but for the time that is taken. */
+/** Wraps a call of another service to time it and to count its failures. */
 type Timed = <Asked extends readonly unknown[], Answer>(
   operation: string,
   ask: (...asked: Asked) => Promise<Answer>,
 ) => (...asked: Asked) => Promise<Answer>;
 
-/**
- * A histogram `<name>_seconds` of all answers and a counter `<name>_failures_total` of those that
- * were none.
- */
+/** A histogram `<name>_seconds` of all calls, and a counter `<name>_failures_total`. */
 export function stopwatch(
   registry: Registry,
   durations: Durations,
   name: string,
-  said: { readonly time: string; readonly failures: string },
+  help: { readonly time: string; readonly failures: string },
 ): Timed {
   const registers = [registry];
   const labelNames = ['operation'] as const;
-  const time = durations.histogram(`${name}_seconds`, said.time, 'operation');
-  const failures = new Counter({ name: `${name}_failures_total`, help: said.failures, labelNames, registers });
+  const time = durations.histogram(`${name}_seconds`, help.time, 'operation');
+  const failures = new Counter({ name: `${name}_failures_total`, help: help.failures, labelNames, registers });
   return (operation, ask) => {
     const duration = time(operation);
     const failed = failures.labels(operation);

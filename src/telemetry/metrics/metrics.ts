@@ -1,3 +1,5 @@
+/** All metrics of a gateway, in the text format of Prometheus. */
+
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import { type CallMetrics, callMetrics } from './call-metrics.ts';
@@ -24,45 +26,31 @@ function processMetrics(): Registry {
   return registry;
 }
 
-/** What should have been kept and was not, each with a line in the log. */
+/** Entries that were lost, each with a line in the log. */
 type Dropped = 'event' | 'receipt' | 'delivery';
 
-/**
- * A number that somebody else keeps; read when it is asked for. Undefined: it is not known now, and
- * not shown.
- */
+/** A number of another module, read when scraped. Undefined: not known now, and not shown. */
 interface Fact {
   /** In the style of Prometheus: `acg_`, then the thing, then its unit. */
   readonly name: string;
-  /** What an operator does when it is odd. */
   readonly help: string;
   readonly read: () => number | undefined | Promise<number | undefined>;
 }
 
-/**
- * The same with one label. Its values must come from a closed list: what a caller can choose would
- * fill the memory of everybody.
- */
+/** The same with one label, its values from a closed list: no caller can fill the memory. */
 export interface LabelledFact extends Omit<Fact, 'read'> {
   readonly label: string;
   readonly read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
 }
 
-/** Everything that is counted, in the text format of Prometheus. */
 export interface Metrics {
   readonly calls: CallMetrics;
   readonly payments: PaymentMetrics;
   /** Begins to count checkouts: called once, where they are served. */
   checkouts(): CheckoutMetrics;
-  /**
-   * `event`, `receipt`: the waiting queue was full. `delivery`: how a paid call ended could not be
-   * written; its lease will end.
-   */
+  /** `event`, `receipt`: the queue was full. `delivery`: the end of a delivery was not written. */
   dropped(what: Dropped, count: number): void;
-  /**
-   * A round of the reconciler that failed, or a payment that it could not bring to an end this
-   * time.
-   */
+  /** A round of the reconciler failed, or it could not end a payment this time. */
   notReconciled(): void;
   /** Shows a number that goes up and down. */
   gauge(fact: Fact | LabelledFact): void;
@@ -72,7 +60,6 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
-/** What the metrics of a gateway ask. */
 interface MetricsParts {
   /** Whether a resource is in the catalogue. */
   readonly sold: (resourceId: string) => boolean;
@@ -81,10 +68,7 @@ interface MetricsParts {
   readonly census: () => Promise<PaymentCensus>;
 }
 
-/**
- * Each gateway has a registry of its own, so that several in one process do not count for each
- * other.
- */
+/** Each gateway has a registry of its own, so that several in one process do not share counters. */
 export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
   const registry = new Registry();
   const registers = [registry];
@@ -95,7 +79,7 @@ export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
     labelNames: ['what'] as const,
     registers,
   });
-  // A counter that was never touched is not shown: an alert on its growth needs the zero.
+  // An unused label is not shown: an alert on its growth needs the zero.
   for (const what of ['event', 'receipt', 'delivery'] satisfies Dropped[]) drops.inc({ what }, 0);
   const attempts = new Counter({
     name: 'acg_reconcile_failures_total',
@@ -143,22 +127,18 @@ function named(fact: Fact | LabelledFact): {
   return { name, help, labelNames: 'label' in fact ? [fact.label] : [] };
 }
 
-/** Shows what is known now, and nothing of what was known before. */
+/** Shows the values of now, and none of an earlier scrape. */
 async function show(
   metric: { reset(): void; remove(): void },
   fact: Fact | LabelledFact,
   put: (...reading: Reading) => void,
 ): Promise<void> {
-  const found = await readings(fact);
+  // A fact that cannot be read must not fail the whole scrape.
+  const found = await read(fact).catch(() => []);
   metric.reset();
-  // Without a label a reset means nought, which nobody has said.
+  // Without a label `reset` shows 0, which was not read.
   if (found.length === 0 && !('label' in fact)) metric.remove();
   for (const reading of found) put(...reading);
-}
-
-/** A fact that cannot be had must not take all others with it. */
-async function readings(fact: Fact | LabelledFact): Promise<readonly Reading[]> {
-  return read(fact).catch(() => []);
 }
 
 async function read(fact: Fact | LabelledFact): Promise<readonly Reading[]> {

@@ -1,32 +1,29 @@
+/** Counts payments and their money, and times the ledger and the rail. */
+
 import { Counter, type Registry } from 'prom-client';
 import type { Advance, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import { type Durations, stopwatch } from './durations.ts';
 
 /**
- * Who kept a buyer from what he paid for. `merchant`: his service failed. `client_gone`: the
- * merchant answered and nobody was there to take it. `gateway`: the fault is ours, be it a death, a
- * drain, no memory or a bug.
+ * Why a paid call was not delivered. `merchant`: the backend failed. `client_gone`: the backend
+ * answered and the buyer had left. `gateway`: a death, a drain, no memory or a bug of the gateway.
  */
 export const UNDELIVERED_CAUSES = ['merchant', 'client_gone', 'gateway'] as const;
 type UndeliveredCause = (typeof UNDELIVERED_CAUSES)[number];
 
-/**
- * The cause of a write that ends in `undelivered`, from what that write tells the books (contract
- * 6).
- */
+/** The cause of a write that ends in `undelivered`, from its receipt and events (contract 6). */
 export function undeliveredCause({ receipt, events }: Pick<Advance, 'receipt' | 'events'>): UndeliveredCause {
   const code = receipt?.metadata?.backendErrorCode;
-  // Without a code nothing failed: the answer was fetched behind the buyer's back and waits for
-  // him.
+  // Without a code nothing failed: the redelivery fetched the answer, which waits for the buyer.
   if (code === undefined || code === 'CLIENT_GONE') return 'client_gone';
   if (code !== 'BACKEND_ERROR') return 'gateway';
   const failed = events.findLast(({ type }) => type === 'backend.failed');
-  // An attempt that died told no failure; one that the end of the process broke off says so.
+  // An attempt that died has no failure event; the end of the process aborts others.
   return failed === undefined || failed.data?.['reason'] === 'aborted' ? 'gateway' : 'merchant';
 }
 
-/** A token on a chain, as our own offers name it. */
+/** A token on a chain, as the offers name it. */
 type Money = Pick<PaymentRecord, 'network' | 'asset'>;
 
 /** What each paid resource is paid in, by resource id. */
@@ -34,9 +31,8 @@ export type PricedIn = ReadonlyMap<string, { readonly requirements: Money }>;
 
 /**
  * Counts the money of settled payments. Resources come from the catalogue, networks and assets from
- * our own offers: no caller can make a new time series. Sums are whole numbers of any size and
- * become doubles only when somebody asks: a double that has grown large would swallow small amounts
- * for good.
+ * the offers: no caller can make a new time series. Sums are bigints and become doubles only in a
+ * scrape: a large double would lose small amounts.
  */
 function revenueMetric(
   registry: Registry,
@@ -49,7 +45,7 @@ function revenueMetric(
     sums.set(key, sum);
     return sum;
   };
-  // From nought, or the first sale of each resource would be no growth.
+  // From 0, or the first payment of each resource would be no growth.
   for (const [resource, { requirements }] of offers) sumOf(resource, requirements);
   new Counter({
     name: 'acg_settled_units_total',
@@ -70,18 +66,13 @@ function revenueMetric(
   };
 }
 
-/**
- * Watches what moves money: the ledger and the rail as they are, but for what is counted and timed.
- */
+/** Wraps the ledger and the rail, to count and time them. */
 export interface PaymentMetrics {
   ledger(ledger: PaymentLedger): PaymentLedger;
   rail<Rail extends PaymentRail>(rail: Rail): Rail;
 }
 
-/**
- * `sold`: whether a resource is in the catalogue; a record may be older than it. `offers`: what its
- * paid ones are paid in.
- */
+/** `sold`: whether a resource is in the catalogue, which may be newer than a record. */
 export function paymentMetrics(
   registry: Registry,
   durations: Durations,
@@ -100,12 +91,12 @@ export function paymentMetrics(
   const undelivered = new Counter({
     name: 'acg_paid_undelivered_total',
     help:
-      'Attempts of this process to deliver what was paid that failed. merchant: look at his service; gateway: look at this ' +
-      'process; client_gone: the buyer was not there to take it. The same proof collects for 24 hours, then a refund is due.',
+      'Attempts of this process to deliver what was paid that failed. merchant: look at the backend; gateway: look at this ' +
+      'process; client_gone: the buyer had left. The same proof collects for 24 hours, then a refund is due.',
     labelNames: ['cause'] as const,
     registers,
   });
-  // An alert on the growth of one of them needs the zero.
+  // An alert on the growth of a label needs the zero.
   for (const cause of UNDELIVERED_CAUSES) undelivered.inc({ cause }, 0);
   const refundDue = new Counter({
     name: 'acg_refund_due_total',

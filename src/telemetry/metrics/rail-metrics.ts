@@ -1,9 +1,10 @@
-import type { ChainState } from '../../payments/rail.ts';
-import { CHAIN_FAULTS } from '../../payments/rail.ts';
+/** Gauges of the rail: the relayer's gas, and the state of its chain node. */
+
+import { CHAIN_FAULTS, type ChainState } from '../../payments/rail.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Shows at `/metrics` what a rail knows of itself beside its calls. */
+/** Shows the gauges that this rail has. */
 export function showRail(
   { gauge }: Pick<Metrics, 'gauge'>,
   { transfersLeft, chainState }: Pick<PaymentRail, 'transfersLeft' | 'chainState'>,
@@ -28,7 +29,7 @@ function showChain(gauge: Metrics['gauge'], chainState: () => ChainState): void 
   });
   gauge({
     name: 'acg_chain_head_age_seconds',
-    help: 'Since the chain node first showed its newest block. It grows while a chain that makes blocks on demand has none to make.',
+    help: 'Since the chain node first showed its newest block. It also grows while a chain that makes blocks on demand is idle.',
     read() {
       const { headAgeMs } = chainState();
       return headAgeMs === undefined ? undefined : headAgeMs / 1_000;

@@ -1,16 +1,20 @@
+/** Reads the standard variables of OpenTelemetry: whether there is a collector, and its secrets. */
+
 import { ProblemList } from '../../problems/problem.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where spans go, for traces alone before all signals (OTLP exporter specification). */
+/** The variable for traces goes before the one for all signals (OTLP exporter specification). */
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 /** They hold the credentials of the collector. */
 const HEADERS = ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'OTEL_EXPORTER_OTLP_HEADERS'] as const;
 const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'] as const;
 
-/** What the standard variables say of the collector of traces. */
+/** Shorter values are not masked in the log: they would occur by chance. */
+const SHORTEST_SECRET = 8;
+
 interface Collector {
-  /** Must come out nowhere. */
+  /** For the log, which masks them. */
   readonly secrets: readonly string[];
   /** One line for the log each. */
   readonly warnings: readonly string[];
@@ -19,22 +23,22 @@ interface Collector {
 /**
  * The collector of traces, or undefined: without an endpoint nothing is traced. The exporter reads
  * the same variables itself.
- * @throws ConfigError for an endpoint that is no URL of HTTP; it would send the spans somewhere
- * else
+ * @throws ConfigError for an endpoint that is no HTTP URL: the exporter would use a default one
  */
 export function collectorFrom(env: Environment): Collector | undefined {
-  const endpoints = ENDPOINTS.filter((name) => said(env, name) !== undefined);
-  const off = said(env, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || said(env, 'OTEL_TRACES_EXPORTER') === 'none';
+  const endpoints = ENDPOINTS.filter((name) => variable(env, name) !== undefined);
+  const off =
+    variable(env, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || variable(env, 'OTEL_TRACES_EXPORTER') === 'none';
   if (endpoints.length === 0 || off) return undefined;
   const problems = new ProblemList();
   for (const name of endpoints)
-    if (!isHttpUrl(said(env, name) ?? '')) problems.add(name, 'must be an http:// or https:// URL');
+    if (!isHttpUrl(variable(env, name) ?? '')) problems.add(name, 'must be an http:// or https:// URL');
   problems.throwIfAny();
-  const protocol = PROTOCOLS.map((name) => said(env, name)).find((value) => value !== undefined);
+  const protocol = PROTOCOLS.map((name) => variable(env, name)).find((value) => value !== undefined);
   return {
     secrets: [
-      ...HEADERS.flatMap((name) => headerValues(said(env, name) ?? '')),
-      ...endpoints.flatMap((name) => passwordOf(said(env, name) ?? '')),
+      ...HEADERS.flatMap((name) => headerValues(variable(env, name) ?? '')),
+      ...endpoints.flatMap((name) => passwordOf(variable(env, name) ?? '')),
     ],
     warnings:
       protocol === 'grpc' ? ['traces are sent over HTTP: the endpoint must be the HTTP port of the collector'] : [],
@@ -42,7 +46,7 @@ export function collectorFrom(env: Environment): Collector | undefined {
 }
 
 /** An empty variable is none (OpenTelemetry environment variable specification). */
-function said(env: Environment, name: string): string | undefined {
+function variable(env: Environment, name: string): string | undefined {
   const value = env[name]?.trim();
   return value === '' ? undefined : value;
 }
@@ -65,9 +69,6 @@ function headerValues(list: string): readonly string[] {
     .flatMap((value) => [value, decoded(value)])
     .filter((value) => value.length >= SHORTEST_SECRET);
 }
-
-/** Shorter than this a value is no secret worth its false alarms, characters. */
-const SHORTEST_SECRET = 8;
 
 function decoded(value: string): string {
   try {

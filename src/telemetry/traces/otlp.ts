@@ -1,3 +1,5 @@
+/** Sends spans to an OpenTelemetry collector. */
+
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -12,17 +14,13 @@ import type { Tracing } from './tracing.ts';
 
 /** How long the last spans may take at the end of the process, milliseconds. */
 const LAST_SPANS_MS = 2_000;
-/**
- * Spans that wait for the collector; then new ones are lost. OTEL_BSP_MAX_QUEUE_SIZE says
- * otherwise.
- */
+/** Spans that may wait for the collector, unless OTEL_BSP_MAX_QUEUE_SIZE is set. */
 const DEFAULT_QUEUE = 2_048;
 
 /**
- * Sends traces to the collector of the standard variables, which the exporter, the batches, the
- * sampler and the resource read themselves. Calls only put their spans into a bounded queue: a
- * collector that is slow, dead or hostile costs spans and nothing else. `onTrouble` is told when it
- * begins to fail, not for every attempt.
+ * The exporter, the batches, the sampler and the resource read the standard variables themselves.
+ * Calls only put spans into a bounded queue: a collector that is slow, dead or hostile costs spans
+ * and nothing else. `onTrouble`: called when it begins to fail, not for every attempt.
  */
 export function openOtlp(
   env: Readonly<Record<string, string | undefined>>,
@@ -36,12 +34,12 @@ export function openOtlp(
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [queue.processor],
   });
-  const journeys = recordSpans(provider.getTracer('agent-commerce-gateway', release.version));
+  const spans = recordSpans(provider.getTracer('agent-commerce-gateway', release.version));
   return {
-    ...journeys,
+    ...spans,
     lost: () => queue.lost,
     async close() {
-      journeys.close();
+      spans.close();
       const sent = provider.shutdown().then(
         () => true,
         () => true,
@@ -51,7 +49,7 @@ export function openOtlp(
   };
 }
 
-/** A queue that knows what it loses, which the batches between it and the exporter do not tell. */
+/** A queue that counts the spans it loses, which the batches between it and the exporter do not. */
 function boundedQueue(maxQueueSize: number, onTrouble: (cause: unknown) => void) {
   const lost = { queue_full: 0, not_taken: 0 };
   let waiting = 0;

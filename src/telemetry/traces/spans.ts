@@ -1,3 +1,5 @@
+/** Makes the spans of a request: one for all of it, and one for each middleware that waits. */
+
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import {
   type Context,
@@ -19,18 +21,15 @@ import { accessRecordOf } from '../../server/http/access-record.ts';
 import { requestIdOf } from '../../server/http/request-id.ts';
 import { PASSED_ON, type Tracing, traceOf } from './tracing.ts';
 
-/** Layers that wait for somebody; the others take microseconds. */
+/** Middleware that wait for another service or the reader; the others take microseconds. */
 const STEPS: ReadonlySet<StepName> = new Set(['verify', 'settle', 'forward', 'conclude']);
-/** Asked every few seconds by those who watch the pod. */
+/** Requested every few seconds by the orchestrator: not traced. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready']);
-/**
- * The one header field that the merchant is told of his parent span (W3C Trace Context, section
- * 3.2).
- */
+/** The version of `traceparent` (W3C Trace Context, section 3.2). */
 const VERSION = '00';
 
-/** One request on its way: a span for all of it, and one for the middleware that has it. */
-interface Journey {
+/** The spans of one request. */
+interface RequestSpans {
   readonly span: Span;
   readonly context: Context;
   /** What to add to the monotonic clock for milliseconds since the epoch. */
@@ -39,28 +38,28 @@ interface Journey {
   payId: string | undefined;
 }
 
-/** The part of tracing that makes spans; who delivers them is somebody else's business. */
+/** The part of tracing that makes spans; `otlp.ts` exports them. */
 export function recordSpans(tracer: Tracer): Pick<Tracing, 'entered' | 'traceId' | 'closed'> & { close(): void } {
-  const journeys = new WeakMap<Response, Journey>();
-  /** The spans of settlements that run now, for the steps that the settlement announces. */
+  const requests = new WeakMap<Response, RequestSpans>();
+  /** The spans of running settlements by payId, for the steps that the settlement publishes. */
   const settling = new Map<string, Span>();
 
-  const journeyOf = (req: Request, res: Response): Journey => {
-    const known = journeys.get(res);
+  const spansOf = (req: Request, res: Response): RequestSpans => {
+    const known = requests.get(res);
     if (known !== undefined) return known;
     const begun = begin(tracer, req, res);
-    journeys.set(res, begun);
+    requests.set(res, begun);
     return begun;
   };
-  const leave = (journey: Journey, res: Response, at: number): void => {
-    const { step, payId } = journey;
+  const leave = (spans: RequestSpans, res: Response, at: number): void => {
+    const { step, payId } = spans;
     if (step === undefined) return;
     const call = currentCall(res);
     if (call?.stage === 'answered') step.setAttribute('http.response.status_code', call.answer.status);
     if (payId !== undefined) settling.delete(payId);
     step.end(at);
-    journey.step = undefined;
-    journey.payId = undefined;
+    spans.step = undefined;
+    spans.payId = undefined;
   };
   const onStep = (message: unknown): void => {
     const { step, payId } = message as { readonly step: string; readonly payId: string };
@@ -69,42 +68,42 @@ export function recordSpans(tracer: Tracer): Pick<Tracing, 'entered' | 'traceId'
   subscribe(PAYMENT_CHANNEL, onStep);
 
   return {
-    entered(res, layer) {
-      const journey = journeyOf(res.req, res);
-      const at = performance.now() + journey.epoch;
-      leave(journey, res, at);
-      if (!STEPS.has(layer)) return;
+    entered(res, name) {
+      const spans = spansOf(res.req, res);
+      const at = performance.now() + spans.epoch;
+      leave(spans, res, at);
+      if (!STEPS.has(name)) return;
       const step = tracer.startSpan(
-        layer,
-        { startTime: at, kind: layer === 'forward' ? SpanKind.CLIENT : SpanKind.INTERNAL },
-        journey.context,
+        name,
+        { startTime: at, kind: name === 'forward' ? SpanKind.CLIENT : SpanKind.INTERNAL },
+        spans.context,
       );
-      journey.step = step;
+      spans.step = step;
       const call = currentCall(res);
       if (call?.stage === 'proven' && !settling.has(call.payment.payId)) {
-        journey.payId = call.payment.payId;
-        settling.set(journey.payId, step);
+        spans.payId = call.payment.payId;
+        settling.set(spans.payId, step);
       }
-      if (layer !== 'forward' || call?.stage !== 'funded') return;
+      if (name !== 'forward' || call?.stage !== 'funded') return;
       step.setAttribute('http.request.method', call.request.method);
-      // What the merchant does for this call belongs below our question to him.
+      // The spans of the backend for this call belong below the span of the request to it.
       advanceCall(res, { ...call, trace: { ...call.trace, traceparent: traceparentOf(step.spanContext()) } });
     },
     traceId: (req, res) =>
-      PROBES.has(req.path) ? PASSED_ON.traceId(req, res) : journeyOf(req, res).span.spanContext().traceId,
+      PROBES.has(req.path) ? PASSED_ON.traceId(req, res) : spansOf(req, res).span.spanContext().traceId,
     closed(req, res) {
       if (PROBES.has(req.path)) return;
-      const journey = journeyOf(req, res);
-      const at = performance.now() + journey.epoch;
-      leave(journey, res, at);
-      describe(journey.span, req, res);
-      journey.span.end(at);
+      const spans = spansOf(req, res);
+      const at = performance.now() + spans.epoch;
+      leave(spans, res, at);
+      describe(spans.span, req, res);
+      spans.span.end(at);
     },
     close: () => void unsubscribe(PAYMENT_CHANNEL, onStep),
   };
 }
 
-function begin(tracer: Tracer, req: Request, res: Response): Journey {
+function begin(tracer: Tracer, req: Request, res: Response): RequestSpans {
   const now = performance.now();
   const epoch = Date.now() - now;
   const startTime = (accessRecordOf(res)?.openedAt ?? now) + epoch;
@@ -112,7 +111,7 @@ function begin(tracer: Tracer, req: Request, res: Response): Journey {
   const parent = parentOf(traceparent, tracestate);
   const above = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
   const span = tracer.startSpan(req.method, { kind: SpanKind.SERVER, startTime }, above);
-  // A list of vendors that no valid trace came with must not go on with ours.
+  // A tracestate without a valid traceparent must not be sent on with the new trace.
   const call = parent === undefined ? currentCall(res) : undefined;
   if (call !== undefined) advanceCall(res, { ...call, trace: { traceparent: undefined, tracestate: undefined } });
   return { span, context: trace.setSpan(ROOT_CONTEXT, span), epoch, step: undefined, payId: undefined };
@@ -136,15 +135,12 @@ function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
   return `${VERSION}-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/**
- * What can be said of a request without saying what is in it: nothing here but the request's id
- * comes from the caller.
- */
+/** Attributes without any content of the request: only the request id comes from the caller. */
 function describe(span: Span, req: Request, res: Response): void {
   const route = routeOf(req);
   const outcome = outcomeOf(res);
   if (route !== undefined) span.updateName(`${req.method} ${route}`);
-  const said = {
+  const attributes = {
     'http.request.method': req.method,
     'http.route': route,
     'http.response.status_code': res.statusCode,
@@ -154,11 +150,11 @@ function describe(span: Span, req: Request, res: Response): void {
     'acg.outcome': outcome,
     'error.type': isFailure(outcome) ? outcome : undefined,
   };
-  for (const [name, value] of Object.entries(said)) if (value !== undefined) span.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) span.setAttribute(name, value);
   if (isFailure(outcome)) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The path as it is mounted, of what was asked; undefined where nothing is. */
+/** The path that the route was mounted at; undefined without a route. */
 function routeOf(req: Request): string | undefined {
   const path: unknown = (req as { readonly route?: { readonly path?: unknown } }).route?.path;
   const [first] = Array.isArray(path) ? path : [path];

@@ -1,3 +1,5 @@
+/** The port of tracing, and its form without a collector. */
+
 import type { Request, Response } from 'express';
 import { traceIdOf } from '../../backend/trace-context.ts';
 import { currentCall } from '../../pipeline/call.ts';
@@ -7,27 +9,20 @@ import { singleHeader } from '../../server/http/headers.ts';
 /** Counts of spans. */
 type SpanLosses = Readonly<Record<'queue_full' | 'not_taken', number>>;
 
-/** Follows requests through the gateway, for a collector of traces or for nobody. */
 export interface Tracing {
-  /** A call enters a middleware. Undefined when nobody is told. */
-  readonly entered: ((res: Response, layer: StepName) => void) | undefined;
+  /** A call enters a middleware. Undefined without a collector. */
+  readonly entered: ((res: Response, step: StepName) => void) | undefined;
   /** The trace that a request belongs to, 32 hex digits; undefined when it belongs to none. */
   traceId(req: Request, res: Response): string | undefined;
   /** A request is over. */
   closed(req: Request, res: Response): void;
-  /**
-   * Spans of this process that the collector does not have: the queue was full, or it did not take
-   * them.
-   */
+  /** Spans that the collector does not have: the queue was full, or it did not take them. */
   lost(): SpanLosses;
-  /**
-   * Hands over what waits. False: the collector did not take it in time, and may still be waited
-   * for.
-   */
+  /** Sends the waiting spans. False: the collector did not take them in time. */
   close(): Promise<boolean>;
 }
 
-/** No collector: what a caller says of his trace goes on to the merchant and into the log. */
+/** No collector: the caller's trace goes on to the backend and into the log. */
 export const PASSED_ON: Tracing = {
   entered: undefined,
   traceId(req, res) {
@@ -39,10 +34,7 @@ export const PASSED_ON: Tracing = {
   close: async () => true,
 };
 
-/**
- * What the caller said of his trace: in the words of his protocol once they are read, before that
- * in the head of the request.
- */
+/** The caller's trace: of the message once it is read, before that of the request's head. */
 export function traceOf(
   req: Request,
   res: Response,

@@ -1,4 +1,5 @@
--- KEYS: events, batch. Appends a batch of events once: a queue numbers its batches and repeats one whose reply was lost.
+-- Appends a batch of events once: a queue numbers its batches and repeats one whose reply was lost.
+-- KEYS: events, batch.
 if plan.sequence ~= nil then
   local last = redis.call('GET', KEYS[2])
   if last and tonumber(last) >= plan.sequence then return 0 end

@@ -1,14 +1,15 @@
--- The book of receipts, put before the scripts that write to it: six keys from `first` on, the hash of receipts, the sorted sets of the
--- delivered, the owed, the uncertain ones and of the names that receipts are found by, and what the book was trimmed of. All scores are 0,
--- so the order is that of the ids, which is time. What a receipt stands on follows from its own JSON, here and in lists.ts.
+-- The book of receipts, put before the scripts that write to it. Six keys from `first` on: the hash
+-- of receipts, the sorted sets of the lists `done`, `owed` and `uncertain` and of names, and the
+-- trimmed range. All scores are 0, so the order is that of the ids, which is time. The lists of a
+-- receipt follow from its JSON, here and in `listsOf` of receipt.ts.
 local NAME_LENGTH = 22
 
--- The beginning of an entry among the names; a caller chose the value, so it is not there as it is.
+-- The beginning of an entry among the names: a digest, because a caller chose the value.
 local function name_of(kind, value)
   return string.sub(redis.sha1hex(kind .. ':' .. value), 1, NAME_LENGTH)
 end
 
--- A receipt as a table, or nil for what is none: it stays owed, for nothing says that it was delivered.
+-- A receipt as a table, or nil for a damaged one, which counts as owed.
 local function read_receipt(json)
   if not json then return nil end
   local readable, receipt = pcall(cjson.decode, json)
@@ -55,7 +56,7 @@ local function book_at(first)
     if belongs then redis.call('ZADD', key, 0, id) else redis.call('ZREM', key, id) end
   end
 
-  -- Puts a receipt on its lists and takes it from the others. `before`: what stood under its id, as JSON.
+  -- Puts a receipt on its lists and takes it from the others. `before`: its earlier JSON.
   function book.enter(id, json, before)
     local receipt = read_receipt(json)
     list(done, id, is_done(receipt))
@@ -74,7 +75,7 @@ local function book_at(first)
     for _, key in ipairs({ done, owed, uncertain }) do redis.call('ZREM', key, id) end
   end
 
-  -- Ids in their order.
+  -- `ids`: oldest first.
   local function drop_all(ids)
     for _, id in ipairs(ids) do book.drop(id) end
     if #ids == 0 then return 0 end
@@ -84,7 +85,7 @@ local function book_at(first)
     return #ids
   end
 
-  -- The receipts of the payment that this one is of.
+  -- The ids of the receipts of the same payment.
   local function same_payment(receipt)
     local payment = payment_of(receipt)
     if payment == nil then return {} end
@@ -94,20 +95,20 @@ local function book_at(first)
     return found
   end
 
-  -- Drops delivered receipts, the oldest first: at most `most` of those over `length`. Answers how many.
+  -- Drops the oldest delivered receipts over `length`, at most `most`. Returns how many.
   function book.trim(length, most)
     local over = math.min(redis.call('ZCARD', done) - length, most)
     if over <= 0 then return 0 end
     return drop_all(redis.call('ZRANGE', done, 0, over - 1))
   end
 
-  -- The same of those whose ids stand before `bound`.
+  -- Drops delivered receipts whose ids are before `bound`, at most `most`. Returns how many.
   function book.age(bound, most)
     return drop_all(redis.call('ZRANGEBYLEX', done, '-', '(' .. bound, 'LIMIT', 0, most))
   end
 
-  -- Writes a receipt; it replaces the one of the same id, and any other of the same payment: what was rebuilt from the chain under
-  -- another id gives way to what the gateway itself knows.
+  -- Writes a receipt. It replaces the one of the same id and any other of the same payment: one
+  -- that was rebuilt from the chain, under another id, gives way to the gateway's own.
   function book.put(receipt)
     local before = redis.call('HGET', receipts, receipt.id)
     if not before then

@@ -1,4 +1,5 @@
--- KEYS: payments. { clock, state, end of lease, reason, state, end of lease, reason, … }; what a payment lacks is empty.
+-- Returns { clock, state, end of lease, reason, state, … }; what a payment lacks is empty.
+-- KEYS: payments.
 local found = { whole(clock()) }
 for _, key in ipairs(KEYS) do
   local fields = redis.call('HMGET', key, 'state', 'leaseUntil', 'reason')

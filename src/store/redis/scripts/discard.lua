@@ -1,5 +1,6 @@
--- KEYS: payment, open, events, refusals, their ends, register (4). Deletes a record that is still reserved; the twin of `discard` in
--- table.ts. `plan.refusal`: what the provider had against it, remembered with it.
+-- Deletes a record that is still reserved; the twin of `discard` in table.ts. `plan.refusal`: why
+-- the provider refused the proof, which is remembered. KEYS: payment, open, events, refusals, their
+-- ends, register (4).
 local key, open = KEYS[1], KEYS[2]
 local record = read_hash(key)
 
@@ -10,7 +11,8 @@ local function forget_refusals(proofs)
   end
 end
 
--- The first reason stays as long as it lives. What is over makes room, and above the bound what ends first.
+-- The first reason stays until its end. Ended refusals are deleted, and above the bound those that
+-- end first.
 local function remember(refusal)
   if refusal == nil then return end
   local refusals, ends = KEYS[4], KEYS[5]

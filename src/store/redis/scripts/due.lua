@@ -1,3 +1,3 @@
--- KEYS: open. { clock, ids } of the work whose time has come, the longest overdue first.
+-- Returns { clock, ids } of the due work, the longest overdue first. KEYS: open.
 local now = whole(clock())
 return { now, redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', whole(plan.offset), whole(plan.limit)) }

@@ -1,4 +1,5 @@
--- KEYS: held claims, their ends, register (4). Commits or releases a held claim and forgets it, so that it is ended once.
+-- Commits or releases a held claim of a mandate and forgets it, so that it is ended once.
+-- KEYS: held claims, their ends, register (4).
 local held, ends = KEYS[1], KEYS[2]
 local register = register_at(3)
 local now = clock()

@@ -1,3 +1,4 @@
--- KEYS: payment, open. Takes off the work list what time has taken away; a record that came back meanwhile stays on it.
+-- Takes an expired record off the work list, unless it was reserved again meanwhile.
+-- KEYS: payment, open.
 if redis.call('HGET', KEYS[1], 'state') then return 0 end
 return redis.call('ZREM', KEYS[2], plan.payId)

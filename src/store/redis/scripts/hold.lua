@@ -1,11 +1,12 @@
--- KEYS: held claims, their ends, register (4). ARGV[2]: a claim. Reserves what a call that pays nothing uses up, and keeps the claim
--- under the name of the call; the same name again is answered the same.
+-- Reserves the uses of a call that pays nothing, and holds the claim under the name of the call. A
+-- repetition for the same name changes nothing.
+-- KEYS: held claims, their ends, register (4). ARGV[2]: a claim.
 local held, ends = KEYS[1], KEYS[2]
 local register = register_at(3)
 local now = clock()
 
 if register.held_claim(held, ends, plan.name, now) then
-  -- Changes nothing, but gives a WAIT on this connection something to wait for.
+  -- Writes what is there already, so that a WAIT on this connection waits for it.
   if plan.again then redis.call('HSET', held, plan.name, ARGV[2]) end
   return { 'reserved' }
 end

@@ -1,4 +1,5 @@
--- KEYS: book (6), what is not on the lists yet. Puts some receipts of an earlier release on their lists; answers how many are left.
+-- Puts some receipts of an earlier release on their lists; returns how many are left.
+-- KEYS: book (6), unlisted receipts.
 local book = book_at(1)
 for _, id in ipairs(redis.call('ZRANGE', KEYS[7], 0, plan.count - 1)) do
   local json = redis.call('HGET', KEYS[1], id)

@@ -1,21 +1,21 @@
--- Shared by the scripts that use mandates up, put between the prelude and each of them; the twin of register-table.ts. A register is
--- four keys from the given one on: what may be used once, by the end of it; the state of each open mandate; their ends; and since when it
--- remembers. All of it is made when it is asked for: most payments have no mandate, and a closure costs more than a key.
+-- The register of mandates, put before the scripts that use it; the twin of register-table.ts. Four
+-- keys from `first` on: what was used once, by its end; the state of each open mandate; their ends;
+-- and the epoch. Its functions are made by `register_at`, because most payments have no mandate.
 local function register_at(first)
   local once, open_states, open_ends, epoch = KEYS[first], KEYS[first + 1], KEYS[first + 2], KEYS[first + 3]
 
-  -- Seconds as whole milliseconds.
   local function millis(seconds)
     return math.floor(seconds * 1000)
   end
 
-  -- A time of the clock that the mandate was checked with, on the store's own.
+  -- A time of the clock that the mandate was checked with, on the store's clock.
   local function store_time(until_s, at, now)
     return now + millis(until_s - at)
   end
 
-  -- Numbers travel as text: the decoder and `tostring` would print large ones with an exponent.
-  local OPEN_STATE = '{"spent":"%.0f","pending":"%.0f","uses":"%.0f","puses":"%.0f","last":"%.0f","plast":"%.0f","ends":"%.0f"}'
+  -- Numbers are stored as text: the encoder and `tostring` print large ones with an exponent.
+  local OPEN_STATE =
+    '{"spent":"%.0f","pending":"%.0f","uses":"%.0f","puses":"%.0f","last":"%.0f","plast":"%.0f","ends":"%.0f"}'
 
   local function write_open(id, state)
     local json = string.format(
@@ -25,7 +25,7 @@ local function register_at(first)
     redis.call('ZADD', open_ends, whole(state.ends), id)
   end
 
-  -- What ended counts no more, whether it was swept or not.
+  -- A state that ended counts no more, whether it was swept or not.
   local function read_open(id, now)
     local found = redis.call('HGET', open_states, id)
     if found then
@@ -47,7 +47,7 @@ local function register_at(first)
     return born and open_from and { born = born, open_from = open_from }
   end
 
-  -- What does not say its age is as old as time.
+  -- Without an age a claim or a use counts as older than every register.
   local function is_older(thing, since, now)
     return since > 0 and (thing.age == nil or now - math.ceil(thing.age * 1000) < since)
   end
@@ -65,13 +65,15 @@ local function register_at(first)
     if recurrence.maxOccurrences and uses >= recurrence.maxOccurrences then return 'recurrence_exceeded' end
     local start = recurrence.periodStart
     if start and uses > 0 and math.max(state.last, state.plast) >= millis(start) then return 'recurrence_too_soon' end
-    -- Each is at most 2^53 - 1, and so are the first two together: a sum that is rounded is over any budget.
+    -- `units` and `spent + pending` are at most 2^53 - 1 each: a sum that is rounded is over any
+    -- budget.
     local wanted = state.spent + state.pending + tonumber(recurrence.units)
     if wanted > tonumber(recurrence.budgetUnits) then return 'budget_exceeded' end
     return nil
   end
 
-  -- Time takes nothing out of a sorted set or a hash: what ended goes with later writes, and the keys with the last of all ends.
+  -- Members of a sorted set or a hash do not expire: later writes delete those that ended, and the
+  -- keys expire with the last end.
   local function sweep(index, owner, now)
     local over = redis.call('ZRANGE', index, '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, plan.sweptAtOnce)
     if #over == 0 then return end
@@ -82,17 +84,18 @@ local function register_at(first)
   local function expire_with_last(index, owner, now)
     local latest = redis.call('ZRANGE', index, -1, -1, 'WITHSCORES')[2]
     if not latest then return end
-    -- Less than a millisecond is none, and would delete what is to be kept for the rest of this one.
+    -- 0 would delete the keys at once.
     local left = whole(math.max(1, tonumber(latest) - now))
     redis.call('PEXPIRE', index, left)
     if owner then redis.call('PEXPIRE', owner, left) end
   end
 
-  -- Checks everything, then writes everything. Nil: reserved; else why not, and no use was written.
+  -- Checks everything, then writes everything. Returns nil, or the refusal, and then no use is
+  -- written.
   local function reserve_uses(claim, now)
     local since = read_epoch()
     if not since then
-      -- A store begins one as it is opened, so it was emptied after the last look at it: before this claim was made, for all that is known.
+      -- Opening the store begins an epoch, so the store was emptied since, maybe before this claim.
       begin(now, now)
       return 'replayed'
     end
@@ -128,7 +131,7 @@ local function register_at(first)
     return nil
   end
 
-  -- Ends what was reserved, once: whoever calls knows that it has not been ended before.
+  -- Ends reserved uses. The caller makes sure that they were not ended before.
   local function finish_uses(claim, how, now)
     if how == 'release' then redis.call('ZREM', once, unpack(claim.once)) end
     for _, use in ipairs(claim.open) do
@@ -137,7 +140,7 @@ local function register_at(first)
         local at = millis(claim.at)
         state.pending = math.max(0, state.pending - units_of(use))
         state.puses = state.puses - 1
-        -- Of several pending uses only the latest is known by its time.
+        -- Of several pending uses only the time of the latest is known.
         if state.puses == 0 or state.plast == at then state.plast = 0 end
         if how == 'commit' then
           state.spent = state.spent + units_of(use)
@@ -161,21 +164,23 @@ local function register_at(first)
     return redis.call('HGET', held, name)
   end
 
-  -- The epoch, begun where there is none, as `born` and `openFrom`. `known`: the birth that this gateway has seen before, or nil.
-  local function sight(known, first, now)
+  -- The epoch, begun where there is none. `known`: the birth that this gateway has seen before, or
+  -- nil. `first`: what an empty register begins with, or nil.
+  local function keep_epoch(known, first, now)
     local found = read_epoch()
     if not found then
       if known then
         found = begin(now, now)
       elseif redis.call('ZCARD', once) + redis.call('ZCARD', open_ends) > 0 then
-        -- Written by a release that had none: nothing is lost.
+        -- An earlier release, without an epoch, wrote it: nothing is lost.
         found = begin(0, 0)
       else
-        -- A second ago: clocks of gateways differ a little, and other signers say in whole seconds when a checkout was made.
+        -- A second ago: the clocks of gateways differ a little, and checkouts of other signers have
+        -- their time in whole seconds.
         found = begin(first and first.born or now - 1000, first and first.openFrom or 0)
       end
     elseif known and found.born > tonumber(known) and found.open_from == 0 then
-      -- Begun by a gateway that started after the loss, and took it for a first start.
+      -- A gateway that started after the loss began it, as at a first start.
       found = begin(now, now)
     end
     return found
@@ -183,7 +188,7 @@ local function register_at(first)
 
   return {
     reserve = reserve_uses,
-    sight = sight,
+    keep_epoch = keep_epoch,
     finish = finish_uses,
     sweep = sweep,
     expire_with_last = expire_with_last,

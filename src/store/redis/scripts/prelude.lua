@@ -1,14 +1,15 @@
--- Shared by all scripts, put before each of them. ARGV[1] is always one JSON document, the plan; what may follow is decided by
--- the table in TypeScript and arrives here as lists.
+-- Shared by all scripts, put before each of them. ARGV[1] is always one JSON document, the plan.
+-- The transitions that are allowed stand in the table in TypeScript and arrive in the plan as
+-- lists.
 local plan = cjson.decode(ARGV[1])
 
--- The store's clock in milliseconds: the clocks of the pods do not matter.
+-- The store's clock, milliseconds: the clocks of the pods may differ.
 local function clock()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- Numbers become text without an exponent.
+-- A number as text without an exponent.
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -43,7 +44,7 @@ local function answer(kind, now, key)
   return { kind, whole(now), redis.call('HGETALL', key) }
 end
 
--- A lease of 0 is none: then a reconciler may look as soon as the pause is over.
+-- A lease of 0 is none: the record is due for the reconciler after the pause.
 local function lease(fields, now, lease_ms, again_ms)
   fields.leaseUntil = '0'
   if lease_ms > 0 then fields.leaseUntil = whole(now + lease_ms) end
@@ -59,7 +60,7 @@ local function list_work(open, record_id, due_at)
   end
 end
 
--- Renews how long a record lives.
+-- Renews the expiry of a record.
 local function keep_alive(key, now, valid_before)
   local until_ms = math.max(tonumber(valid_before) * 1000, now) + plan.retentionMs
   redis.call('PEXPIRE', key, whole(until_ms - now))

@@ -1,5 +1,6 @@
--- KEYS: receipts, what is not on the lists yet, and the sorted sets to read. One page of the book, newest first: the ids between two bounds,
--- behind `cut` characters of a name, and what stands under them. Answers first how much is not on the lists.
+-- One page of the book, newest first: the ids between two bounds, each after `cut` characters of a
+-- name, and their JSON. Returns { number of unlisted receipts, ids, JSON }.
+-- KEYS: receipts, unlisted receipts, and the sorted sets to read.
 local seen, ids = {}, {}
 for at = 3, #KEYS do
   for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', KEYS[at], plan.max, plan.min, 'LIMIT', 0, plan.count)) do
@@ -14,7 +15,7 @@ if #KEYS > 3 then table.sort(ids, function(a, b) return a > b end) end
 local page = {}
 for at = 1, math.min(#ids, plan.count) do page[at] = ids[at] end
 local found = {}
--- A call takes some thousand arguments.
+-- `unpack` takes some thousand values at once.
 for from = 1, #page, 1000 do
   local to = math.min(from + 999, #page)
   for _, json in ipairs(redis.call('HMGET', KEYS[1], unpack(page, from, to))) do found[#found + 1] = json end

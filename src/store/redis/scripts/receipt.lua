@@ -1,5 +1,6 @@
--- KEYS: book (6). Writes receipts and drops the oldest delivered ones over the bound; the same id again replaces one, unless only new
--- ones are wanted. Answers how many were dropped, and the ids that were written.
+-- Writes receipts and drops the oldest delivered ones over the bound. A receipt replaces one of the
+-- same id, unless `plan.onlyNew`. Returns { number of dropped ones, ids that were written }.
+-- KEYS: book (6).
 local book = book_at(1)
 local written = {}
 for _, receipt in ipairs(plan.receipts) do

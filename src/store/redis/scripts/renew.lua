@@ -1,4 +1,5 @@
--- KEYS: payment, open. Makes a running lease last longer; the twin of `renew` in table.ts. A record in a final state has no lease.
+-- Makes a running lease last longer; the twin of `renew` in table.ts. A record in a final state has
+-- no lease. KEYS: payment, open.
 local key, open = KEYS[1], KEYS[2]
 local now = clock()
 local held = redis.call('HMGET', key, 'owner', 'fence', 'leaseUntil')

@@ -1,5 +1,6 @@
--- KEYS: payment, open, refusals, with a mandate the register (4), and with a token of ours which payment showed it first. Claims an
--- authorization or takes over one whose lease ended; the twin of `reserve` in table.ts.
+-- Claims an authorization, or takes over one whose lease ended; the twin of `reserve` in table.ts.
+-- KEYS: payment, open, refusals, with a mandate the register (4), and with an issued token the key
+-- of the payment that showed it first.
 local key, open = KEYS[1], KEYS[2]
 local now = clock()
 local record = read_hash(key)
@@ -25,7 +26,7 @@ local function claim(fields)
   keep_alive(key, now, plan.terms.validBefore)
   list_work(open, plan.payId, fields.dueAt)
   note_token()
-  -- Time takes the records away, but not their entries in the work list.
+  -- Records expire, their entries in the work list do not.
   redis.call('ZREMRANGEBYSCORE', open, '-inf', whole(now - plan.workRetentionMs))
   return answer('granted', now, key)
 end
@@ -61,7 +62,7 @@ if record[secret] ~= nil and record[secret] ~= plan.terms[secret] then return an
 local lease_until = tonumber(record.leaseUntil)
 if record.owner == plan.owner then
   if lease_until > now then
-    -- Changes nothing, but gives a WAIT on this connection something to wait for.
+    -- Writes what is there already, so that a WAIT on this connection waits for it.
     if plan.again then redis.call('HSET', key, 'owner', plan.owner) end
     return answer('granted', now, key)
   end

@@ -1,5 +1,6 @@
--- KEYS: one task, declined tasks by their end. A task is a hash: its claimant, a field for each attempt that runs, and `kept` once the
--- payment has it for good. It goes by itself after its time.
+-- Claims, ends and declines a task of A2A. A task is a hash: its claimant, a field for each running
+-- attempt, and `kept` once the payment has it for good. It expires.
+-- KEYS: one task, declined tasks by their end.
 local task, declined = KEYS[1], KEYS[2]
 local now = clock()
 
@@ -31,7 +32,7 @@ if plan.command == 'claim' then
   return 1
 end
 
--- The end of an attempt.
+-- `plan.command` is 'end'.
 if claimant ~= plan.claimant then return 0 end
 redis.call('HDEL', task, attempt)
 if plan.how == 'kept' then

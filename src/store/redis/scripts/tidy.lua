@@ -1,4 +1,5 @@
--- KEYS: book (6). Drops some delivered receipts over the bound and some that are too old. Answers how many of each.
+-- Drops some delivered receipts over the bound and some that are too old. Returns how many of each.
+-- KEYS: book (6).
 local book = book_at(1)
 local over = book.trim(plan.receiptsMaxLength, plan.trimmedAtOnce)
 local old = 0

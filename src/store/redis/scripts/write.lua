@@ -1,18 +1,19 @@
--- KEYS: payment, open, events, kept answer, book (6), and where `plan.uses` says what becomes of a mandate's uses the register (4). ARGV[2]: the bytes of an answer to keep. A guarded change of
--- one record with everything that must become true with it; the twin of `advance` and `note` in table.ts. Without `plan.to` the
--- record stays in its state.
+-- A guarded change of one record, with its receipt, events, kept answer and uses of a mandate; the
+-- twin of `advance` and `note` in table.ts. Without `plan.to` the record stays in its state.
+-- KEYS: payment, open, events, kept answer, book (6), and with `plan.uses` the register (4).
+-- ARGV[2]: the bytes of an answer to keep.
 local key, open = KEYS[1], KEYS[2]
 local now = clock()
 local record = read_hash(key)
 
 if record == nil then
-  -- Forgotten by its time to live: nothing is left to look at.
+  -- The record has expired.
   redis.call('ZREM', open, plan.payId)
   return { 'lost' }
 end
 if record.owner ~= plan.owner or tonumber(record.fence) ~= plan.fence then return { 'fenced' } end
 if record.step == plan.step then
-  -- Changes nothing, but gives a WAIT on this connection something to wait for.
+  -- Writes what is there already, so that a WAIT on this connection waits for it.
   if plan.again then redis.call('HSET', key, 'step', plan.step) end
   return answer('done', now, key)
 end
@@ -56,7 +57,7 @@ if plan.receipt then
 end
 if plan.dropReceipt then book_at(5).drop(plan.dropReceipt) end
 append_events(KEYS[3])
--- Without a new answer an older one stays for the rest of its own time.
+-- Without a new answer an older one stays until its own end.
 if plan.keepMs == 0 then redis.call('DEL', KEYS[4]) end
 if plan.keepMs and plan.keepMs > 0 then redis.call('SET', KEYS[4], ARGV[2], 'PX', whole(plan.keepMs)) end
 local done = answer('done', now, key)

@@ -1,17 +1,17 @@
 /**
- * Receipts that the page has read.
+ * A bounded set of the receipts that the page has read.
  *
  * @typedef {import('../../receipts/receipt.ts').Receipt} Receipt
  * @typedef {import('../../receipts/receipt.ts').ReceiptPayment} Payment
  * @typedef {Receipt & { readonly payment: Payment }} PaidReceipt
  */
 
-/** Receipts that are kept: as many as a store keeps unless told otherwise. */
+/** Receipts that are kept: as many as a store keeps by default. */
 export const MAX_RECEIPTS = 50_000;
-/** Receipts that make room at once, the oldest, so that not every look has to sort them. */
+/** The oldest receipts that are dropped at once, so that not every look has to sort them. */
 const DROPPED_AT_ONCE = 500;
 
-export function createBooks() {
+export function createReceipts() {
   /** @type {Map<string, Receipt>} */
   const receipts = new Map();
   let version = 0;
@@ -28,7 +28,7 @@ export function createBooks() {
     /** Grows with every change. */
     version: () => version,
     size: () => receipts.size,
-    /** Whether a further page of older ones would push newer ones out. */
+    /** Whether a further page of older ones would drop receipts. */
     full: () => receipts.size > MAX_RECEIPTS - DROPPED_AT_ONCE,
     all: () => [...receipts.values()],
     paid: () => [...receipts.values()].filter(isPaid),
@@ -37,7 +37,7 @@ export function createBooks() {
     /** @param {string} id */
     knows: (id) => receipts.has(id),
     /**
-     * Adds, or replaces what has changed. In a full book the oldest make room.
+     * Adds, or replaces what has changed. Above the bound the oldest are dropped.
      *
      * @param {readonly Receipt[]} more
      */
@@ -48,7 +48,7 @@ export function createBooks() {
       for (const id of oldest) receipts.delete(id);
     },
     /**
-     * Replaces what is there, and adds nothing.
+     * Replaces known receipts, and adds none.
      *
      * @param {readonly Receipt[]} changed
      */

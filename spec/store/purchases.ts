@@ -2,13 +2,11 @@ import type { EventType } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { useOf } from '../mandates/register/register-map.ts';
 
-/** The states of a sale in their order. */
+/** The states of a payment in their order. */
 export const WAY = ['reserved', 'settling', 'settled', 'delivered'] as const;
 export type Stage = (typeof WAY)[number];
 
-/**
- * All that must be there in a state, and nothing more: what each change of state carried, added up.
- */
+/** Everything that must be stored in a state, and nothing more. */
 export interface Trail {
   /** Oldest first; the last one came with the change to this state. */
   readonly events: readonly EventType[];
@@ -27,5 +25,5 @@ export const CARRIED: Readonly<Record<Stage, Trail>> = {
   },
 };
 
-/** The open mandate that all sales are made under, one unit each. */
-export const EVERYBODYS = [useOf('everybodys', { units: '1', budgetUnits: '9007199254740991' })];
+/** The open mandate of all payments, one unit each. */
+export const SHARED_MANDATE = [useOf('shared', { units: '1', budgetUnits: '9007199254740991' })];

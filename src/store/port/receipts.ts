@@ -1,8 +1,16 @@
-import { requestsOf, uncertaintyOf } from '../../receipts/lists.ts';
-import type { Receipt, ReceiptPage, ReceiptQuery } from '../../receipts/receipt.ts';
+/** What both stores share about the book of receipts: JSON, the index of a query, pages, counts. */
+
+import {
+  type Receipt,
+  type ReceiptPage,
+  type ReceiptQuery,
+  requestsOf,
+  type TrimmedReceipts,
+  uncertaintyOf,
+} from '../../receipts/receipt.ts';
 import { type Older, sameFields, scanPage } from './page.ts';
 
-/** Undefined for what is no receipt: one damaged entry must not close the whole book. */
+/** Undefined for a damaged entry, so that it does not close the whole book. */
 export function parseReceipt(json: string): Receipt | undefined {
   try {
     return JSON.parse(json) as Receipt;
@@ -11,10 +19,7 @@ export function parseReceipt(json: string): Receipt | undefined {
   }
 }
 
-/**
- * The index that a query is read from: the one that leaves the least to look through. `all`: the
- * book itself.
- */
+/** The index that a query is read from. `all`: the book itself. */
 export type ReceiptIndex =
   | { readonly kind: 'call'; readonly callId: string }
   | { readonly kind: 'request'; readonly requestId: string }
@@ -23,6 +28,7 @@ export type ReceiptIndex =
   | { readonly kind: 'delivered'; readonly delivered: boolean }
   | { readonly kind: 'all' };
 
+/** The index that leaves the least to search. */
 export function indexFor({ payment, callId, requestId, uncertain, delivered }: ReceiptQuery): ReceiptIndex {
   if (payment !== undefined) return { kind: 'payment', payment };
   if (callId !== undefined) return { kind: 'call', callId };
@@ -32,8 +38,8 @@ export function indexFor({ payment, callId, requestId, uncertain, delivered }: R
 }
 
 /**
- * A page of the book over any store. `older` reads from the index of the query. The receipt itself
- * has the last word: an index entry may stand for what it said a moment ago.
+ * A page of the book. `older` reads from the index of the query. Each receipt is compared with the
+ * query again, because an index entry may stand for an earlier version of it.
  */
 export async function receiptPage(query: ReceiptQuery, older: Older<Receipt>): Promise<ReceiptPage> {
   const { limit, cursor, requestId, callId, payment, resourceId, delivered, uncertain } = query;
@@ -44,7 +50,24 @@ export async function receiptPage(query: ReceiptQuery, older: Older<Receipt>): P
     (payment === undefined || receipt.payment?.replayKey === payment) &&
     (callId === undefined || receipt.metadata?.callId === callId) &&
     (uncertain === undefined || uncertaintyOf(receipt) === uncertain);
-  // A resource is looked for among what the index gives.
+  // No index knows the resource.
   const { items, next } = await scanPage({ limit, cursor, matches, indexed: resourceId === undefined }, older);
   return { receipts: items, ...(next === undefined ? {} : { nextCursor: next }) };
+}
+
+/** Counts the receipts that one process drops from the book. */
+export interface TrimCount {
+  add(trimmed: Partial<TrimmedReceipts>): void;
+  inAll(): TrimmedReceipts;
+}
+
+export function trimCount(): TrimCount {
+  let [byLength, byAge] = [0, 0];
+  return {
+    add({ length = 0, age = 0 }) {
+      byLength += length;
+      byAge += age;
+    },
+    inAll: () => ({ length: byLength, age: byAge }),
+  };
 }

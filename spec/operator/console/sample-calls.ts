@@ -4,20 +4,16 @@ import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { eventsUntil } from '../../support/books.ts';
 import type { Seller } from '../../support/seller.ts';
 
-/** What agents did in a shop before an operator looks. */
-export interface Trade {
-  /** Request id of the paid call that the merchant failed. */
+interface MadeCalls {
+  /** Request id of the paid call that the backend failed. */
   readonly undelivered: string;
 }
 
-/**
- * Real calls: three reports and two price lists bought, free ones, one that only asked, one
- * refused, one paid and failed.
- */
-export async function trade(seller: Seller): Promise<Trade> {
+/** Makes five purchases, free calls, a challenge, a refusal, and a paid call that fails. */
+export async function makeCalls(seller: Seller): Promise<MadeCalls> {
   const { shop } = seller;
   for (const city of ['Berlin', 'Lisboa', 'Porto']) await buy(seller, 'market_report', { city });
-  for (let sold = 0; sold < 2; sold += 1) await buy(seller, 'price_list', {});
+  for (let bought = 0; bought < 2; bought += 1) await buy(seller, 'price_list', {});
   await (await shop.invoke('cities')).arrayBuffer();
   await (await shop.invoke('free_failing', { status: 500 })).arrayBuffer();
   await seller.quote('market_report', { city: 'Roma' });
@@ -31,7 +27,7 @@ export async function trade(seller: Seller): Promise<Trade> {
   return { undelivered };
 }
 
-/** Buys one resource; resolves to the request id once the books have the delivery. */
+/** Buys one resource; resolves to the request id once the delivery is in the events. */
 export async function buy(seller: Seller, resourceId: string, input: unknown): Promise<string> {
   const proof = await seller.proof(resourceId, input);
   const answer = await seller.shop.invoke(resourceId, input, { 'payment-signature': proof });
@@ -42,7 +38,7 @@ export async function buy(seller: Seller, resourceId: string, input: unknown): P
   return requestId;
 }
 
-/** A receipt of a payment of yesterday; `change` says what is special about it. */
+/** A receipt of a payment of yesterday. */
 export function oldReceipt(number: number, change: Partial<Receipt> = {}, settledAgoMs = 26 * 3_600_000): Receipt {
   const settledAt = new Date(Date.now() - settledAgoMs);
   const time = settledAt.getTime().toString(16).padStart(12, '0');
@@ -66,7 +62,7 @@ export function oldReceipt(number: number, change: Partial<Receipt> = {}, settle
       payer: `0x${'b6'.repeat(20)}`,
       payee: `0x${'c7'.repeat(20)}`,
       externalReference: `0x${'d8'.repeat(32)}`,
-      // A book has one receipt a payment.
+      // A payment has one receipt.
       replayKey: `${time}${tail}`.padStart(64, 'e9'),
       settledAt: settledAt.toISOString(),
     },
@@ -74,7 +70,7 @@ export function oldReceipt(number: number, change: Partial<Receipt> = {}, settle
   };
 }
 
-/** An event of a call that never was, as a store would keep it. */
+/** An invented event. */
 export function event(type: EventDraft['type'], facts: Partial<EventDraft> = {}): EventDraft {
   return { type, requestId: 'req-made', resourceId: 'cities', at: new Date().toISOString(), adapter: 'http', ...facts };
 }

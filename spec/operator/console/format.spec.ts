@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { clock, counted, duration, shortened, span } from '../../../src/operator/console/words.js';
+import { clock, counted, duration, shortened, span } from '../../../src/operator/console/format.js';
 
 describe('the words of the console', () => {
   for (const [ms, words] of [

@@ -1,26 +1,48 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { openSeller, type Seller } from '../../support/seller.ts';
 import { OPERATOR_TOKEN, type Shop } from '../../support/shop.ts';
+import { openBrowser } from './browser.ts';
 import { listen } from './in-page.js';
 
-/** An operator's page, and what it asked for. */
-export interface Desk {
+/** A gateway with calls, and a browser. */
+export interface ConsoleSetup {
+  readonly seller: Seller;
+  readonly browser: Browser;
+  close(): Promise<void>;
+}
+
+/** `prepare`: makes the calls that the console shows. */
+export async function openSetup(prepare: (seller: Seller) => Promise<void>): Promise<ConsoleSetup> {
+  const seller = await openSeller();
+  try {
+    await prepare(seller);
+    const { browser, close } = await openBrowser();
+    return { seller, browser, close: () => close().finally(() => seller.close()) };
+  } catch (thrown) {
+    await seller.close();
+    throw thrown;
+  }
+}
+
+/** An open console, and its requests. */
+export interface ConsolePage {
   readonly page: Page;
-  /** Every address that the page asked for, and how often it had the token with it. */
+  /** Every request of the page, and its token. */
   readonly asked: readonly { readonly url: string; readonly authorization: string | undefined }[];
-  /** What the page wrote into the browser's log as an error, or threw. */
+  /** Errors that the page threw or logged. */
   readonly errors: readonly string[];
   close(): Promise<void>;
 }
 
-/** Longest wait for something to appear: the console looks every 2 s. */
+/** Longest wait for an element: the console looks every 2 s. */
 const APPEARS_MS = 10_000;
 
 /** Opens the console before the token is given. */
-export async function openDesk(
+export async function openPage(
   browser: Browser,
   shop: Pick<Shop, 'url'>,
   options: BrowserContextOptions = {},
-): Promise<Desk> {
+): Promise<ConsolePage> {
   const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
   context.setDefaultTimeout(APPEARS_MS);
   const page = await context.newPage();
@@ -41,13 +63,13 @@ export async function openConsole(
   browser: Browser,
   shop: Pick<Shop, 'url'>,
   options: BrowserContextOptions = {},
-): Promise<Desk> {
-  const desk = await openDesk(browser, shop, options);
-  await signIn(desk.page);
-  return desk;
+): Promise<ConsolePage> {
+  const opened = await openPage(browser, shop, options);
+  await signIn(opened.page);
+  return opened;
 }
 
-/** Types a token and waits for the shop's name. */
+/** Types a token and waits for the merchant's name. */
 export async function signIn(page: Page, token = OPERATOR_TOKEN): Promise<void> {
   await page.getByLabel('Operator token').fill(token);
   await page.getByRole('button', { name: 'Open console' }).click();

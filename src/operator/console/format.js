@@ -1,8 +1,10 @@
+/** Formats times, hashes and counts. */
+
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /**
- * How long something took: `48 ms`, `1.20 s`, `2 min 5 s`.
+ * A measured duration: `48 ms`, `1.20 s`, `2 min 5 s`.
  *
  * @param {number} ms
  */
@@ -13,7 +15,7 @@ export function duration(ms) {
 }
 
 /**
- * A span as people say it: `23 h 12 min`, `4 min`, `under a minute`.
+ * A rounded time span: `23 h 12 min`, `4 min`, `under a minute`.
  *
  * @param {number} ms
  */
@@ -25,7 +27,7 @@ export function span(ms) {
 }
 
 /**
- * The operator's clock; with the day, unless it is today.
+ * Local time, with the day unless it is today.
  *
  * @param {number} at Milliseconds.
  * @param {number} now
