@@ -6,7 +6,7 @@ import { buildRequest } from './request-template.ts';
 import type { Resource } from './resource.ts';
 import { type compileValidators, MatchLengthError } from './schemas/ajv.ts';
 import { MAX_MATCHED_LENGTH } from './schemas/closed-objects.ts';
-import { RESERVED_NAMES } from './schemas/schema-check.ts';
+import { RESERVED_NAMES } from './schemas/reserved-members.ts';
 import type { ResourceConfig } from './settings.ts';
 import type { PathTemplate } from './url-template.ts';
 

@@ -117,7 +117,7 @@ describe('the secret under which ids are sealed', () => {
   it('is one for all processes, and a task of one is found by the others', async () => {
     const store = shared();
     const [one, other] = [parkedTasks(NO_CLAIMS, store), parkedTasks(NO_CLAIMS, store)];
-    const id = (await one.wait(CALL)) ?? assert.fail('not waiting');
+    const id = (await one.park(CALL)) ?? assert.fail('not waiting');
     assert.deepEqual((await other.find(id))?.call, CALL);
     assert.equal(store.values.size, 1);
   });
@@ -126,16 +126,16 @@ describe('the secret under which ids are sealed', () => {
     let now = NOW;
     const store = shared();
     const [one, other] = [parkedTasks(NO_CLAIMS, store, () => now), parkedTasks(NO_CLAIMS, store, () => now)];
-    await one.wait(CALL);
-    await other.wait(CALL);
+    await one.park(CALL);
+    await other.park(CALL);
     store.values.clear();
     now += 60_000;
-    const id = (await one.wait(CALL)) ?? assert.fail('not waiting');
+    const id = (await one.park(CALL)) ?? assert.fail('not waiting');
     assert.deepEqual((await other.find(id))?.call, CALL);
     // Another process was there first, with a secret of its own.
     store.values.clear();
     const third = parkedTasks(NO_CLAIMS, store, () => now);
-    const fresh = (await third.wait(CALL)) ?? assert.fail('not waiting');
+    const fresh = (await third.park(CALL)) ?? assert.fail('not waiting');
     now += 2_000;
     assert.deepEqual((await one.find(fresh))?.call, CALL, 'an unknown key is asked for');
   });
@@ -144,17 +144,17 @@ describe('the secret under which ids are sealed', () => {
     let now = NOW;
     const store = shared();
     const [one, late] = [parkedTasks(NO_CLAIMS, store, () => now), parkedTasks(NO_CLAIMS, store, () => now)];
-    await one.wait(CALL);
+    await one.park(CALL);
     store.fail(true);
     now += 60_000;
-    assert.notEqual(await one.wait(CALL), undefined);
-    assert.equal(await late.wait(CALL), undefined);
+    assert.notEqual(await one.park(CALL), undefined);
+    assert.equal(await late.park(CALL), undefined);
   });
 
   it('opens nothing after the time of a task', async () => {
     let now = NOW;
     const tasks = parkedTasks(NO_CLAIMS, shared(), () => now);
-    const id = (await tasks.wait(CALL)) ?? assert.fail('not waiting');
+    const id = (await tasks.park(CALL)) ?? assert.fail('not waiting');
     now += WAITS_MS - 1;
     assert.notEqual(await tasks.find(id), undefined);
     now += 1;

@@ -55,7 +55,7 @@ function brokenAnswer(reason: BackendFailure): BackendAnswer {
   return { status: 200, headers: { 'content-type': 'application/json' }, body };
 }
 
-const NEW = { waiting: false, open: false, taken: () => assert.fail('no task waits') } as const;
+const NEW = { parked: false, open: false, refuseTaken: () => assert.fail('no task is parked') } as const;
 
 describe('the relay of an answer that breaks off', () => {
   // Whatever is touched of the response shows as a failure: nothing may have been sent.

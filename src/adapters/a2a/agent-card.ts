@@ -4,11 +4,11 @@ import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
 import type { Resource, StaticDocument } from '../../resources/resource.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { staticDocument } from '../../resources/static-document.ts';
 import { published } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
-import { X402_EXTENSIONS } from './x402-keys.ts';
+import { X402_EXTENSIONS } from './x402-extension.ts';
 
 const JSON_ONLY = ['application/json'];
 /** The name under which the card declares where a mandate goes (a2a 2). */

@@ -16,7 +16,7 @@ export function requestIdMember(requestId: string): Members {
 }
 
 /** Where agents look for what was paid (mcp 5, and a2a 4 under the same name). */
-export function paidMember(payment: PaymentResponse | undefined): Members {
+export function paymentMember(payment: PaymentResponse | undefined): Members {
   return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(paymentResponseDocument(payment)) };
 }
 

@@ -4,7 +4,7 @@ import { invokeUrl } from '../../payments/x402/wire/offer.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';

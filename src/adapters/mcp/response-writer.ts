@@ -11,7 +11,7 @@ import {
   deliveryMember,
   type Members,
   mandateReceiptMember,
-  paidMember,
+  paymentMember,
   requestIdMember,
 } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
@@ -123,7 +123,7 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
       const terms = refusal === undefined ? withError(document, PLAIN_REASON) : document;
       const same = refusal === undefined ? withError(asciiDocument, PLAIN_REASON) : asciiDocument;
       const structured = `${terms.slice(0, -1)},${envelope.slice(1, -1)}${refusedWith}}`;
-      const meta = { 'x402/error': same, ...requestIdMember(requestId), ...paidMember(payment) };
+      const meta = { 'x402/error': same, ...requestIdMember(requestId), ...paymentMember(payment) };
       // One string for both places: clients that read different ones must not see different terms.
       const content = [textBlock(structured), textBlock(`${refusal?.message ?? message} ${HOW_TO_PAY}`)];
       sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
@@ -135,14 +135,18 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
         return;
       }
       const structured = JSON.stringify(errorEnvelope(error, requestId, known));
-      const meta = { ...requestIdMember(requestId), ...paidMember(payment), ...mandateReceiptMember(mandateReceipt) };
+      const meta = {
+        ...requestIdMember(requestId),
+        ...paymentMember(payment),
+        ...mandateReceiptMember(mandateReceipt),
+      };
       sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
     },
     relay(delivered, answered) {
       return withContent(delivered, { budget, paid: answered.payment !== undefined }, (content) => {
         const meta = {
           ...deliveryMember(call, delivered.status, answered),
-          ...paidMember(answered.payment),
+          ...paymentMember(answered.payment),
           ...mandateReceiptMember(answered.mandateReceipt),
         };
         const said = deliveredContent(content, era, call.resourceUrl);

@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
 import { sameValue } from '../../resources/schemas/keywords.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
 
 /**

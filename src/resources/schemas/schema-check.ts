@@ -12,16 +12,11 @@ import {
   type Subschema,
   subschemas,
 } from './keywords.ts';
+import { RESERVED_NAMES } from './reserved-members.ts';
 import { textFault } from './text.ts';
 
 /** Schemas in one schema, references followed: bounds what one validation can cost. */
 export const MAX_SUBSCHEMAS = 5_000;
-/** The member of an input that carries a proof (specification 5). */
-export const PAYMENT_MEMBER = '_payment';
-/** The member of an input that carries a mandate (ap2 7.1). */
-export const AUTHORIZATION_MEMBER = '_authorization';
-/** Members of an input that never reach the merchant. */
-export const RESERVED_NAMES: ReadonlySet<string> = new Set([PAYMENT_MEMBER, AUTHORIZATION_MEMBER]);
 
 const ALL_TYPES: readonly string[] = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 /** Types that a schema declares for its value; undefined: none. */
