@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { disagreeing } from '../../src/adapters/mcp/parse-request.ts';
+import { differingHeader } from '../../src/adapters/mcp/parse-request.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { mirroredParameters, mirrorFaults } from '../../src/resources/mirrored-headers.ts';
 
@@ -43,7 +43,7 @@ describe('headers beside the arguments', () => {
     object({ region: mirror('Region'), count: mirror('Count', 'integer'), all: mirror('All', 'boolean') }),
   );
   const check = (input: JsonObject, headers: Readonly<Record<string, string>>): string | undefined =>
-    disagreeing(parameters, input, (name) => {
+    differingHeader(parameters, input, (name) => {
       const value = headers[name];
       return value === undefined ? { kind: 'absent' } : { kind: 'single', value };
     });

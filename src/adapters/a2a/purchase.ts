@@ -15,17 +15,17 @@ export interface Purchase {
   readonly task: TaskNames;
   readonly resourceId: string;
   readonly input: JsonObject;
-  /** Parks the call and gives its id, or undefined when it cannot; absent: parking is not asked for. */
+  /** Parks the call; undefined when that is not possible. Absent: the caller did not ask for it. */
   readonly park?: () => Promise<string | undefined>;
   /** The call is parked already, and the same message can continue it once more. */
   readonly parked: boolean;
-  /** It is parked and no payment has claimed it: another one may come when this one buys nothing. */
+  /** It is parked and unclaimed: another payment may come when this one buys nothing. */
   readonly open: boolean;
   /** Claims the task for this one payment. */
   readonly exclusive?: Exclusive;
 }
 
-/** What a message leads to. `unavailable`: the store did not answer, so what is bought is unknown. */
+/** What a message leads to. `unavailable`: the store did not answer, so the call is unknown. */
 export type Found =
   | Purchase
   | { readonly kind: 'unavailable'; readonly task: TaskNames; readonly cause: unknown }

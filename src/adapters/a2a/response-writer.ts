@@ -25,7 +25,7 @@ import {
 interface MessageCall extends Pick<Purchase, 'resourceId' | 'task' | 'park' | 'parked' | 'open'> {
   readonly id: RpcId;
   readonly requestId: string;
-  /** Refuses with a JSON-RPC error: the outcome of the payment that has the task is not disclosed. */
+  /** Answers with a JSON-RPC error: the outcome of the other payment is not disclosed. */
   readonly refuseTaken: () => void;
 }
 
@@ -110,8 +110,8 @@ export function canceledTask(task: TaskNames, requestId: string): string {
 }
 
 /**
- * The backend's answer as the JSON object of a data part: an object as it stands, everything else as
- * `{"value": ...}` (specification 3). JSON is not parsed and written again: no number loses a digit.
+ * The backend's answer as the JSON object of a data part: an object as it stands, everything else
+ * as `{"value": ...}` (specification 3). JSON keeps its spelling, so no number loses a digit.
  */
 export function deliveredData(content: AnswerContent): string {
   switch (content.kind) {

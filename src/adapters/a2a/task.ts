@@ -34,8 +34,8 @@ export function newTask(): TaskNames {
 }
 
 /**
- * The result of SendMessage as JSON text: `{"task": Task}` with the members of A2A 1.0 only (a2a 4).
- * Never `history`: it would repeat the buyer's proof.
+ * The result of SendMessage as JSON text: `{"task": Task}` with members of A2A 1.0 only (a2a 4),
+ * and never `history`, which would repeat the buyer's proof.
  */
 export function taskResult(task: TaskNames, { state, message, artifact, metadata }: TaskOutcome): string {
   const names = `"id":${JSON.stringify(task.taskId)},"contextId":${JSON.stringify(task.contextId)}`;
