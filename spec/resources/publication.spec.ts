@@ -8,7 +8,7 @@ import discoverySchema from '../../schemas/discovery.schema.json' with { type: '
 import resourceSchema from '../../schemas/resource.schema.json' with { type: 'json' };
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { type AdapterHealths, HEALTH_REFRESH_MS } from '../../src/resources/discovery.ts';
-import type { StaticDocument } from '../../src/resources/resource.ts';
+import type { StaticDocument } from '../../src/resources/static-document.ts';
 import { load } from '../config/document/document.ts';
 import { asking, CHECKOUT_PEM, PROVIDER } from '../config/sections/ap2.ts';
 
