@@ -2,8 +2,8 @@
 
 import { isObject, type Json } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
+import { carriesBody } from './backend-request.ts';
 import { mirrorFaults } from './mirrored-headers.ts';
-import { carriesBody } from './request-template.ts';
 import { type ResourceFault, subschemas } from './schemas/keywords.ts';
 import { schemaFaults } from './schemas/schema-check.ts';
 import type { ResourceConfig } from './settings.ts';

@@ -2,9 +2,9 @@
 
 import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
+import { buildRequest } from './backend-request.ts';
 import { inputProblems } from './input-problems.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
-import { buildRequest } from './request-template.ts';
 import type { Resource } from './resource.ts';
 import { type compileValidators, MatchLengthError } from './schemas/ajv.ts';
 import { MAX_MATCHED_LENGTH } from './schemas/closed-objects.ts';

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { BackendRequest } from '../../src/backend/types.ts';
 import type { JsonObject } from '../../src/json/types.ts';
-import { MAX_TARGET_LENGTH } from '../../src/resources/request-template.ts';
+import { MAX_TARGET_LENGTH } from '../../src/resources/backend-request.ts';
 import { object, resourceOf } from './resources.ts';
 
 const text = { type: 'string' };
