@@ -4,7 +4,20 @@ import { decode, found, MUTATIONS, mutate } from '../../e2e/proofs.ts';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
 import { createBuyer } from '../../support/buyer.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
-import { dataOf, errorOf, type Headers, type Members, message, postA2a, send, sendMessage, x402Of } from './post.ts';
+import {
+  dataOf,
+  deliveryOf,
+  ENABLED,
+  errorOf,
+  type Headers,
+  type Members,
+  message,
+  postA2a,
+  send,
+  sendMessage,
+  VERSION,
+  x402Of,
+} from './post.ts';
 
 const PRICE_UNITS = 10_000n;
 const CITY = { city: 'Berlin' };
@@ -14,12 +27,12 @@ describe('paying for a task', () => {
   let seller: Seller;
   let base: string;
   before(async () => {
-    seller = await openSeller({ overrides: { protocols: { a2a: { enabled: true } } } });
+    seller = await openSeller({ overrides: ENABLED });
     base = seller.shop.url;
   });
   after(() => seller?.close());
 
-  /** The proof of the buyer for what a challenge of this channel asks. */
+  /** A proof for a challenge of this channel. */
   const paid = async (): Promise<string> => {
     const asked = await send(base, message('market_report', CITY));
     return seller.buyer.pay(x402Of(asked)['x402.payment.required']);
@@ -30,17 +43,14 @@ describe('paying for a task', () => {
     'the input as an object': (proof) => [message('market_report', { ...CITY, _payment: decode(proof) })],
     'the metadata': (proof) => [message('market_report', CITY, { metadata: { [PAYLOAD]: decode(proof) } })],
     'the header': (proof) => [message('market_report', CITY), { 'payment-signature': proof }],
-    'all three at once': (proof) => [
-      message(
-        'market_report',
-        { ...CITY, _payment: proof.replace(/=+$/, '') },
-        { metadata: { [PAYLOAD]: decode(proof) } },
-      ),
-      { 'payment-signature': proof },
-    ],
+    'all three at once': (proof) => {
+      const input = { ...CITY, _payment: proof.replace(/=+$/, '') };
+      const metadata = { [PAYLOAD]: decode(proof) };
+      return [message('market_report', input, { metadata }), { 'payment-signature': proof }];
+    },
   };
   for (const [carrier, carry] of Object.entries(carriers))
-    it(`${carrier}: delivered, exactly the price moves, and every place says the same`, async () => {
+    it(`${carrier}: delivered, exactly the price moves, and all members agree`, async () => {
       const [bought, earned] = [await seller.buyer.balance(), await seller.income()];
       const task = await send(base, ...carry(await paid()));
       assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
@@ -50,8 +60,8 @@ describe('paying for a task', () => {
       const { metadata = {} } = task.artifacts?.[0] ?? {};
       const response = metadata['x402/payment-response'] as Members;
       assert.deepEqual([response['success'], response['payer']], [true, seller.buyer.address.toLowerCase()]);
-      assert.deepEqual((metadata['agent-commerce/delivery'] as Members)['payment'], response);
-      assert.deepEqual(metadata['agent-commerce/delivery'], task.metadata['agent-commerce/delivery']);
+      assert.deepEqual(deliveryOf(task)['payment'], response);
+      assert.deepEqual(metadata['agent-commerce/delivery'], deliveryOf(task));
       assert.deepEqual(x402Of(task), {
         'x402.payment.status': 'payment-completed',
         'x402.payment.receipts': [response],
@@ -62,26 +72,26 @@ describe('paying for a task', () => {
       assert.ok(events.every(({ adapter }) => adapter === 'a2a'));
     });
 
-  it('two proofs that differ are bad parameters, and no money moves', async () => {
+  it('two different proofs are bad parameters, and no money moves', async () => {
     const [one, other, earned] = [await paid(), await paid(), await seller.income()];
     const twice = message('market_report', { ...CITY, _payment: one }, { metadata: { [PAYLOAD]: decode(other) } });
     for (const [content, headers] of [
       [twice, {}],
       [message('market_report', { ...CITY, _payment: one }), { 'payment-signature': other }],
     ] as const) {
-      const error = errorOf(await postA2a(base, sendMessage(content), { 'a2a-version': '1.0', ...headers }), 1);
+      const error = errorOf(await postA2a(base, sendMessage(content), { ...VERSION, ...headers }), 1);
       assert.equal(error.code, -32602);
       assert.equal(error.data[0]?.fieldViolations?.[0]?.field, `message.metadata["${PAYLOAD}"]`);
     }
     assert.equal(await seller.income(), earned);
   });
 
-  it('the proof of a free call is not looked at', async () => {
+  it('the proof of a free call is ignored', async () => {
     const task = await send(base, message('cities', { _payment: 'nonsense' }));
     assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
   });
 
-  const words: Readonly<Record<string, string>> = {
+  const codes: Readonly<Record<string, string>> = {
     invalid_network: 'NETWORK_MISMATCH',
     invalid_scheme: 'NETWORK_MISMATCH',
     invalid_payment_requirements: 'INVALID_AMOUNT',
@@ -95,7 +105,7 @@ describe('paying for a task', () => {
   };
   const tried = new Map(MUTATIONS.map((mutation) => [mutation.reason, mutation]));
   for (const { reason, field, at, to } of tried.values())
-    it(`a proof with another ${field}: a fresh challenge, and ${words[reason]}`, async () => {
+    it(`a proof with another ${field}: a fresh challenge, and ${codes[reason]}`, async () => {
       const payload = decode(await paid());
       mutate(payload, at, to);
       const task = await send(base, message('market_report', CITY, { metadata: { [PAYLOAD]: payload } }));
@@ -104,7 +114,7 @@ describe('paying for a task', () => {
       assert.equal(error.reason, reason);
       assert.deepEqual(x402Of(task), {
         'x402.payment.status': 'payment-failed',
-        'x402.payment.error': words[reason],
+        'x402.payment.error': codes[reason],
         'x402.payment.required': payment.envelope,
       });
     });
@@ -117,7 +127,7 @@ describe('paying for a task', () => {
     assert.equal(x402Of(task)['x402.payment.error'], 'INSUFFICIENT_FUNDS');
   });
 
-  it('a proof that has bought its answer: DUPLICATE_NONCE, and nobody is asked to pay again', async () => {
+  it('a proof that has bought its answer: DUPLICATE_NONCE, and no second payment is asked for', async () => {
     const proof = await paid();
     const pay = (_payment: string): Members => message('market_report', { ...CITY, _payment });
     assert.equal((await send(base, pay(proof))).status.state, 'TASK_STATE_COMPLETED');
@@ -133,24 +143,18 @@ describe('paying for a task', () => {
     assert.equal(x402Of(elsewhere)['x402.payment.status'], 'payment-failed');
   });
 
-  it('the same message again, as after a lost answer, gets its answer again: paid once, run once', async () => {
-    const pay = message('market_report', { ...CITY, _payment: await paid() });
-    const [earned, calls] = [await seller.income(), seller.merchant.requests.length];
-    const [first, again] = [await send(base, pay), await send(base, pay)];
-    assert.deepEqual(dataOf(again), dataOf(first));
-    assert.equal((again.metadata['agent-commerce/delivery'] as Members)['replayed'], true);
-    assert.equal((await seller.income()) - earned, PRICE_UNITS);
-    assert.equal(seller.merchant.requests.length - calls, 1);
-  });
-
-  it('an idempotency key gets the stored answer again, and it says so', async () => {
-    const proof = await paid();
-    const key = { 'idempotency-key': 'order-4711' };
-    const first = await send(base, message('market_report', { ...CITY, _payment: proof }), key);
-    const again = await send(base, message('market_report', { ...CITY, _payment: proof }), key);
-    assert.deepEqual(dataOf(again), dataOf(first));
-    const { replayed } = again.metadata['agent-commerce/delivery'] as Members;
-    assert.deepEqual([replayed, (first.metadata['agent-commerce/delivery'] as Members)['replayed']], [true, undefined]);
-    assert.notEqual(again.id, first.id, 'no task is kept');
-  });
+  for (const [what, headers] of [
+    ['the same message', {}],
+    ['an idempotency key', { 'idempotency-key': 'order-4711' }],
+  ] as const)
+    it(`${what} gets its answer again, as a new task: paid once, run once`, async () => {
+      const pay = message('market_report', { ...CITY, _payment: await paid() });
+      const [earned, calls] = [await seller.income(), seller.merchant.requests.length];
+      const [first, again] = [await send(base, pay, headers), await send(base, pay, headers)];
+      assert.deepEqual(dataOf(again), dataOf(first));
+      assert.deepEqual([deliveryOf(first)['replayed'], deliveryOf(again)['replayed']], [undefined, true]);
+      assert.notEqual(again.id, first.id);
+      assert.equal((await seller.income()) - earned, PRICE_UNITS);
+      assert.equal(seller.merchant.requests.length - calls, 1);
+    });
 });

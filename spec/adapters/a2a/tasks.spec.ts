@@ -4,9 +4,21 @@ import { isEnvelope } from '../../e2e/ask.ts';
 import { receiptWhen } from '../../support/books.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { openShop } from '../../support/shop.ts';
-import { dataOf, message, postA2a, schemaOf, send, sendMessage, type Task, taskOf, VERSION, x402Of } from './post.ts';
+import {
+  dataOf,
+  ENABLED,
+  message,
+  postA2a,
+  schemaOf,
+  send,
+  sendMessage,
+  type Task,
+  taskOf,
+  VERSION,
+  x402Of,
+} from './post.ts';
 
-/** One buffered answer more than this would not fit into a message. */
+/** The largest answer that fits into a message, bytes. */
 const CAP = 1_048_576;
 const CITY = { city: 'Berlin' };
 const isChallenge = schemaOf('payment-required');
@@ -33,12 +45,12 @@ describe('a call as a task', () => {
       pricing: { type: 'free' },
       expose: ['http'],
     };
-    seller = await openSeller({ overrides: { protocols: { a2a: { enabled: true } }, resources: { hidden } } });
+    seller = await openSeller({ overrides: { ...ENABLED, resources: { hidden } } });
     base = seller.shop.url;
   });
   after(() => seller?.close());
 
-  it('delivered: completed, with fresh ids, the summary on the artifact and mirrored on the task', async () => {
+  it('delivered: completed, with fresh ids, the summary on the artifact and on the task', async () => {
     const answer = await postA2a(base, sendMessage(message('cities')), { ...VERSION, 'x-request-id': 'asked-1' });
     const task = taskOf(answer);
     assert.equal(answer.headers['x-request-id'], 'asked-1');
@@ -48,30 +60,27 @@ describe('a call as a task', () => {
     const delivery = { requestId: 'asked-1', resourceId: 'cities', status: 200 };
     assert.deepEqual(task.artifacts[0].metadata, { 'agent-commerce/delivery': delivery });
     assert.deepEqual(task.metadata, { 'agent-commerce/delivery': delivery, 'agent-commerce/requestId': 'asked-1' });
-    assert.equal(task.status.message, undefined, 'a free call says nothing about payments');
+    assert.equal(task.status.message, undefined, 'a free call has no word about payments');
     const again = await send(base, message('cities'));
     assert.equal(new Set([task.id, task.contextId, again.id, again.contextId]).size, 4);
   });
 
-  it('a request without an id of its own gets one that says where it came in', async () => {
+  it('a request without an id of its own gets one with the name of the channel', async () => {
     const { metadata } = await send(base, message('cities'));
     assert.match(String(metadata['agent-commerce/requestId']), /^a2a_[0-9a-f-]{36}$/);
   });
 
-  it('an object comes as it is', async () => {
+  it('an object is delivered as it is', async () => {
     const input = { price: 1.5, deep: { list: [1, null, 'ü'] } };
     assert.deepEqual(dataOf(await send(base, message('free_echo', input))), input);
   });
 
-  const wrapped: readonly (readonly [what: string, resource: string, input: object, data: object])[] = [
-    ['text', 'free_greeting', {}, { value: 'Grüß Gott\n' }],
-    ['CSV', 'free_price_list', {}, { value: 'city,price\r\nBerlin,12.50\r\nSão Paulo,9.90\r\n' }],
-    ['nothing', 'free_nothing', {}, { value: null }],
-  ];
-  for (const [what, resource, input, data] of wrapped)
-    it(`${what} is wrapped`, async () => {
-      assert.deepEqual(dataOf(await send(base, message(resource, input))), data);
-    });
+  for (const [what, resource, value] of [
+    ['text', 'free_greeting', 'Grüß Gott\n'],
+    ['CSV', 'free_price_list', 'city,price\r\nBerlin,12.50\r\nSão Paulo,9.90\r\n'],
+    ['an empty answer', 'free_nothing', null],
+  ] as const)
+    it(`${what} is wrapped`, async () => assert.deepEqual(dataOf(await send(base, message(resource))), { value }));
 
   it('bytes are wrapped as base64 with their media type, and none is lost', async () => {
     const { value, ...kind } = dataOf(await send(base, message('free_bytes', { size: 70_000 })));
@@ -100,25 +109,23 @@ describe('a call as a task', () => {
       'x402.payment.status': 'payment-required',
       'x402.payment.required': payment.envelope,
     });
-    // For models, which read texts: what is asked, and where a payment goes.
+    // The text for models: what is asked, and where a payment goes.
     const text = task.status.message?.parts[0].text ?? '';
     assert.ok(text.startsWith(String(envelope['message'])), text);
     assert.match(text, /metadata\["x402\.payment\.payload"\].*input\._payment/);
   });
 
-  const failures: readonly (readonly [what: string, code: string, resource: string, input: object, named: boolean])[] =
-    [
-      ['a resource that does not exist', 'RESOURCE_NOT_FOUND', 'nowhere', {}, false],
-      ['one that is not exposed here', 'RESOURCE_NOT_FOUND', 'hidden', {}, false],
-      ['a name that every object has', 'RESOURCE_NOT_FOUND', 'constructor', {}, false],
-      ['what cannot be a name', 'RESOURCE_NOT_FOUND', 'no such thing', {}, false],
-      ['an input that does not fit', 'INPUT_INVALID', 'market_report', { city: 7 }, true],
-      ['a merchant that fails', 'BACKEND_ERROR', 'free_failing', { status: 500 }, true],
-      ['a merchant that breaks off', 'BACKEND_ERROR', 'free_broken', {}, true],
-      ['a merchant that is silent', 'BACKEND_TIMEOUT', 'free_silent', {}, true],
-      ['a merchant that sends elsewhere', 'BACKEND_ERROR', 'free_redirecting', {}, true],
-    ];
-  for (const [what, code, resource, input, named] of failures)
+  for (const [what, code, resource, input, named] of [
+    ['a resource that does not exist', 'RESOURCE_NOT_FOUND', 'nowhere', {}, false],
+    ['a resource that is not exposed here', 'RESOURCE_NOT_FOUND', 'hidden', {}, false],
+    ['a name that every object has', 'RESOURCE_NOT_FOUND', 'constructor', {}, false],
+    ['a text that cannot be a name', 'RESOURCE_NOT_FOUND', 'no such thing', {}, false],
+    ['an input that does not fit', 'INPUT_INVALID', 'market_report', { city: 7 }, true],
+    ['a backend that fails', 'BACKEND_ERROR', 'free_failing', { status: 500 }, true],
+    ['a backend that breaks off', 'BACKEND_ERROR', 'free_broken', {}, true],
+    ['a backend that is silent', 'BACKEND_TIMEOUT', 'free_silent', {}, true],
+    ['a backend that redirects', 'BACKEND_ERROR', 'free_redirecting', {}, true],
+  ] as const)
     it(`${what}: failed with ${code}, never a JSON-RPC error`, async () => {
       const task = await send(base, message(resource, input));
       const envelope = failure(task, code);
@@ -127,14 +134,14 @@ describe('a call as a task', () => {
       assert.deepEqual(x402Of(task), {});
     });
 
-  it('the reserved members of an input never reach the merchant', async () => {
+  it('the reserved members of an input never reach the backend', async () => {
     const task = await send(base, message('free_echo', { a: 1, _payment: '', _authorization: 'x' }));
     assert.deepEqual(dataOf(task), { a: 1 });
   });
 
-  it('more calls than there is room for: failed with GATEWAY_BUSY, and when to come back', async () => {
+  it('more calls than slots: failed with GATEWAY_BUSY and Retry-After', async () => {
     const { chain, merchant } = seller;
-    const overrides = { protocols: { a2a: { enabled: true } }, limits: { maxInFlight: 1 } };
+    const overrides = { ...ENABLED, limits: { maxInFlight: 1 } };
     const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
     try {
       merchant.hold();
@@ -151,7 +158,7 @@ describe('a call as a task', () => {
     }
   });
 
-  it('a paid call that the merchant fails says that money moved, and how to collect', async () => {
+  it('a paid call that the backend fails states that money moved, and the same payment collects', async () => {
     const earned = await seller.income();
     const proof = await seller.proof('flaky', { failures: 1 });
     const pay = message('flaky', { failures: 1, _payment: proof });
