@@ -80,7 +80,7 @@ describe('the checks of a request', () => {
     ['a text', '"SendMessage"', -32600],
     ['null', 'null', -32600],
   ] as const)
-    it(`4 and 5 ${what} is ${code} with id null`, async () => {
+    it(`3 and 4 ${what} is ${code} with id null`, async () => {
       assert.equal(errorOf(await postA2a(base, body), null).code, code);
     });
 
@@ -91,7 +91,7 @@ describe('the checks of a request', () => {
     ['more levels than the parser allows', `${'['.repeat(70)}${']'.repeat(70)}`],
   ])
     for (const id of IDS)
-      it(`5 ${what} is -32600 for id ${JSON.stringify(id)}`, async () => {
+      it(`4 ${what} is -32600 for id ${JSON.stringify(id)}`, async () => {
         const body = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"SendMessage","params":${params}}`;
         assert.equal(errorOf(await postA2a(base, body), id).code, -32600);
       });
@@ -110,7 +110,7 @@ describe('the checks of a request', () => {
 
   for (const path of ['/a2a', '/a2a/']) {
     for (const method of ['GET', 'PUT', 'DELETE'])
-      it(`1 ${method} ${path} is 405, with POST in Allow`, async () => {
+      it(`${method} ${path} is 405, with POST in Allow`, async () => {
         const answer = await ask(base, { method, path });
         assert.equal(answer.status, 405);
         assert.equal(answer.headers.allow, 'POST');
@@ -127,7 +127,7 @@ describe('the checks of a request', () => {
   }
 
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=latin1'])
-    it(`3 the content type ${type} is 415 with the error envelope`, async () => {
+    it(`1 the content type ${type} is 415 with the error envelope`, async () => {
       const headers = { ...VERSION, 'content-type': type };
       const answer = await postA2a(base, sendMessage(message('cities')), headers);
       assert.equal(answer.status, 415);
@@ -135,7 +135,7 @@ describe('the checks of a request', () => {
     });
 
   for (const type of ['application/a2a+json', 'application/json; charset=utf-8'])
-    it(`3 the content type ${type} is read`, async () => {
+    it(`1 the content type ${type} is read`, async () => {
       taskOf(await postA2a(base, sendMessage(message('cities')), { ...VERSION, 'content-type': type }));
     });
 
