@@ -11,8 +11,8 @@ import { rest } from '../../payments/settlement/virtual-time.ts';
 
 const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
 
-describe('the relay of an answer whose reader left', () => {
-  it('reads it to its end, and leaves no timer behind', async () => {
+describe('the relay of an answer whose caller left', () => {
+  it('reads it to its end, and leaves no timer', async () => {
     const body = new PassThrough();
     const relayed = Promise.withResolvers<Relayed>();
     const left = Promise.withResolvers<void>();
@@ -34,16 +34,14 @@ describe('the relay of an answer whose reader left', () => {
     const before = timers();
     body.end('last');
     assert.deepEqual(await relayed.promise, { kind: 'client_gone' });
-    assert.ok(timers() <= before, 'nothing waits for a reader who is gone');
+    assert.ok(timers() <= before, 'no timer waits for the caller');
     server.close();
     await once(server, 'close');
   });
 });
 
-describe('the relay of an answer that waits for its mark', () => {
-  /**
-   * Relays a body of which the first bytes are there; gives what arrives, and lets the bytes leave.
-   */
+describe('the relay of an answer that waits for `sending`', () => {
+  /** Relays a body; `mark` resolves `sending`. */
   async function waiting(body: PassThrough) {
     const relayed = Promise.withResolvers<Relayed>();
     const asked = Promise.withResolvers<void>();
@@ -55,7 +53,7 @@ describe('the relay of an answer that waits for its mark', () => {
         asked.resolve();
         return mark.promise;
       };
-      // As the layer that keeps answers does: a reader beside the pipe.
+      // A second reader beside the pipe, like the one that keeps answers.
       body.on('data', (chunk: Buffer) => void read.push(chunk));
       httpResponseWriter(response as unknown as Response, 'r')
         .relay({ status: 200, headers: {}, body }, { sending })
@@ -107,8 +105,8 @@ describe('the relay of an answer that waits for its mark', () => {
   });
 
   for (const [when, early] of [
-    ['was over before', true],
-    ['ends meanwhile', false],
+    ['ended before', true],
+    ['ends while it waits', false],
   ] as const)
     it(`sends the head of an empty answer that ${when} after it`, async () => {
       const body = new PassThrough();
@@ -128,7 +126,7 @@ describe('the relay of an answer that waits for its mark', () => {
       await call.stop();
     });
 
-  it('reads on where the reader leaves meanwhile, and sends nothing', async () => {
+  it('reads on when the caller leaves while it waits, and sends nothing', async () => {
     const body = new PassThrough();
     const call = await waiting(body);
     body.write('first,');
