@@ -73,7 +73,7 @@ export interface ExpectedFailure {
 
 const ENTRY = /^ {2}- ([^\s:#]+)(?::([^\s#]+))?(?: +# (.+))?$/;
 
-/** The entries with their comments, which a YAML parser would drop. @throws Error for other lines */
+/** The entries with their comments, which a YAML parser would drop. @throws Error */
 export async function readExpectedFailures(path: string): Promise<readonly ExpectedFailure[]> {
   const lines = (await readFile(path, 'utf8')).split('\n');
   return lines
