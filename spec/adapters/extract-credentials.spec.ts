@@ -29,11 +29,11 @@ const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).to
 const header = (value: string) => ({ kind: 'header', value }) as const;
 
 describe('a proof in a member of a message', () => {
-  it('is text, or an object in the words of the header', () => {
+  it('is the text of the header, or the object in it', () => {
     assert.deepEqual(memberProof('abc'), header('abc'));
     assert.deepEqual(memberProof(PAYLOAD), header(base64(PAYLOAD)));
   });
-  it('is none when absent, null or empty, and illegible as anything else', () => {
+  it('is absent when null or empty, and illegible as anything else', () => {
     for (const none of [undefined, null, '']) assert.deepEqual(memberProof(none), { kind: 'none' });
     for (const odd of [7, true, ['a']]) assert.deepEqual(memberProof(odd), { kind: 'illegible' });
   });
@@ -41,7 +41,7 @@ describe('a proof in a member of a message', () => {
 
 describe('the one proof of a call', () => {
   const none = { kind: 'none' } as const;
-  it('is the first that is there', () => {
+  it('is the first that is carried', () => {
     assert.deepEqual(oneProof(none, none), none);
     assert.deepEqual(oneProof(none, header('a'), none), header('a'));
   });
@@ -56,7 +56,7 @@ describe('the one proof of a call', () => {
     assert.notEqual(one.value, other.value);
     assert.deepEqual(oneProof(one, other, none), one);
   });
-  it('must not differ, be illegible, or be repeated when nobody can read it', () => {
+  it('must not differ or be illegible', () => {
     const second = { ...PAYLOAD, payload: { ...PAYLOAD.payload, signature: `0x${'1c'.repeat(65)}` } };
     assert.deepEqual(oneProof(header(base64(PAYLOAD)), header(base64(second))), { kind: 'conflicting' });
     assert.deepEqual(oneProof(header('a'), header('b')), { kind: 'conflicting' });
@@ -71,21 +71,21 @@ describe('the one mandate of a call', () => {
   const base64url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
   const envelope = { method: 'ap2', payload: 'a.b.c~' };
 
-  it('in a member is text, or an object in the words of the header; empty is none', () => {
+  it('in a member is the text of the header, or the object in it; an empty one counts as absent', () => {
     assert.deepEqual(memberMandate('abc'), text('abc'));
     assert.deepEqual(memberMandate(envelope), text(base64url(envelope)));
     for (const absent of [undefined, null, '']) assert.deepEqual(memberMandate(absent), none);
     for (const odd of [7, false, ['a']]) assert.deepEqual(memberMandate(odd), { kind: 'illegible' });
   });
 
-  it('is the first that is there, and others may say the same in another spelling', () => {
+  it('is the first that is carried, and others may repeat it in another spelling', () => {
     const turned = base64url({ payload: envelope.payload, method: envelope.method });
     assert.notEqual(turned, base64url(envelope));
     assert.deepEqual(oneMandate(none, text(turned), text(base64url(envelope)), none), text(turned));
     assert.deepEqual(oneMandate(none, none), none);
   });
 
-  it('must not differ, be illegible, or be two that nobody can read', () => {
+  it('must not differ or be illegible', () => {
     const other = base64url({ ...envelope, payload: 'a.b.d~' });
     const conflicting = { kind: 'conflicting' };
     assert.deepEqual(oneMandate(text(base64url(envelope)), text(other)), conflicting);

@@ -47,11 +47,11 @@ describe('strict JSON refuses', () => {
     ['a number beyond a double', utf8('{"a":1e400}'), 'number_out_of_range'],
   ];
   for (const [title, input, reason] of ROWS) it(`${title}: ${reason}`, () => assert.equal(reasonOf(input), reason));
-  it('one level more than it was told, and nothing less', () => {
+  it('more levels than `maxDepth`, and not as many', () => {
     assert.doesNotThrow(() => parseStrictJson(utf8(nested(4)), 4));
     assert.throws(() => parseStrictJson(utf8(nested(5)), 4), { reason: 'too_deep' });
   });
-  it('without quoting what it refuses', () =>
+  it('without quoting the document', () =>
     assert.throws(
       () => parseStrictJson(utf8('{"c4n4ry":1,"c4n4ry":c4n4ry}')),
       (error) => !String(error).includes('c4n4ry'),
@@ -72,7 +72,7 @@ describe('strict JSON accepts', () => {
   ];
   for (const [title, text] of ROWS) it(title, () => assert.deepEqual(parseStrictJson(utf8(text)), JSON.parse(text)));
 
-  it('whatever JSON.stringify writes (in range), and reads the same value', () =>
+  it('everything that JSON.stringify writes (in range), and reads the same value', () =>
     fc.assert(
       fc.property(fc.json({ maxDepth: 6, stringUnit: 'grapheme' }), (text) => {
         const reason = reasonOf(utf8(text));
@@ -81,14 +81,14 @@ describe('strict JSON accepts', () => {
       }),
       { numRuns: 3_000 },
     ));
-  it('nothing that JSON.parse refuses, whatever the bytes', () =>
+  it('nothing that JSON.parse refuses', () =>
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'{}[]",:\\u0019.eE+- atrufalsn\n'), maxLength: 30 }), (text) => {
         if (reasonOf(utf8(text)) === 'ok') assert.doesNotThrow(() => JSON.parse(text));
       }),
       { numRuns: 20_000 },
     ));
-  it('never a document with a name twice, wherever it stands', () =>
+  it('never a document with a name twice', () =>
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', 'b', '\\u0061', 'c'), { maxLength: 5 }), (names) => {
         const text = `[{"o":{${names.map((name) => `"${name}":[1,{"x":"a"}]`).join()}}}]`;
@@ -98,7 +98,7 @@ describe('strict JSON accepts', () => {
     ));
 });
 
-describe('hostile documents are answered quickly', () => {
+describe('hostile documents are read quickly', () => {
   const SIZE = 262_144;
   const LIMIT_MS = 150;
   const ROWS: readonly (readonly [string, string])[] = [

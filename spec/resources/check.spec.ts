@@ -14,20 +14,20 @@ describe('a published pattern', () => {
   };
 
   for (const pattern of ['^\\d{3}\\-\\d{4}$', '^[\\w-.]+$', '^a]$', '^{a}$'])
-    it(`is warned of when agents cannot compile it with the u flag: ${pattern}`, () => {
+    it(`has a warning when agents cannot compile it with the flag u: ${pattern}`, () => {
       const [warning, ...more] = warningsOf({ a: { type: 'array', items: { type: 'string', pattern } } });
       assert.deepEqual(more, []);
       assert.match(warning ?? '', /^resources\.report\.inputSchema\.properties\.a\.items\.pattern: agents .* u flag/);
     });
-  it('is warned of as the name of properties too', () =>
+  it('has a warning as the name of properties, too', () =>
     assert.match(
       warningsOf({}, { patternProperties: { '^\\-': true } })[0] ?? '',
       /^resources\.report\.inputSchema\.patternProperties: agents/,
     ));
   for (const pattern of ['^\\d{3}-\\d{4}$', '^[\\w.-]+$', '^a\\]$'])
-    it(`is fine: ${pattern}`, () => assert.deepEqual(warningsOf({ a: { type: 'string', pattern } }), []));
+    it(`has no warning: ${pattern}`, () => assert.deepEqual(warningsOf({ a: { type: 'string', pattern } }), []));
 
-  it('stays the text that the operator wrote, beside the length that can be tried', () => {
+  it('is published as written, beside the length that can be tried', () => {
     const schema = (pattern: string) => object({ a: { type: 'string', pattern } });
     for (const [pattern, maxLength] of [
       ['^(?:[a-z]|[a-z0-9]){64}$', 4_096],

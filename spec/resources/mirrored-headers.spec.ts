@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { disagreeing } from '../../src/adapters/mcp/parse-request.ts';
+import { differingHeader } from '../../src/adapters/mcp/parse-request.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { mirroredParameters, mirrorFaults } from '../../src/resources/mirrored-headers.ts';
 
@@ -23,7 +23,7 @@ describe('arguments that clients mirror in headers', () => {
     'no name': object({ a: mirror('') }),
     'a name with a space': object({ a: mirror('My Header') }),
     'one name twice, also in another case': object({ a: mirror('Same'), b: mirror('same') }),
-    'with what clients put in front': object({ a: mirror('Mcp-Param-A') }),
+    'with the prefix of clients': object({ a: mirror('Mcp-Param-A') }),
     'inside a list': object({ list: { type: 'array', items: mirror('Item') } }),
     'inside a composition': { ...object({}), allOf: [object({ a: mirror('A') })] },
     'inside a condition': { ...object({}), if: object({ a: mirror('A') }) },
@@ -31,7 +31,7 @@ describe('arguments that clients mirror in headers', () => {
     'on the input itself': { ...object({}), ...mirror('All', 'object') },
   };
   for (const [what, schema] of Object.entries(refused))
-    it(`are refused at start: ${what}`, () => {
+    it(`have a fault: ${what}`, () => {
       const faults = mirrorFaults(schema, 'inputSchema');
       assert.equal(faults.length, 1);
       assert.match(faults[0]?.path ?? '', /x-mcp-header/);
@@ -43,7 +43,7 @@ describe('headers beside the arguments', () => {
     object({ region: mirror('Region'), count: mirror('Count', 'integer'), all: mirror('All', 'boolean') }),
   );
   const check = (input: JsonObject, headers: Readonly<Record<string, string>>): string | undefined =>
-    disagreeing(parameters, input, (name) => {
+    differingHeader(parameters, input, (name) => {
       const value = headers[name];
       return value === undefined ? { kind: 'absent' } : { kind: 'single', value };
     });
@@ -52,19 +52,19 @@ describe('headers beside the arguments', () => {
     const headers = { 'mcp-param-region': 'us', 'mcp-param-count': '42.0', 'mcp-param-all': 'true' };
     assert.equal(check({ region: 'us', count: 42, all: true }, headers), undefined);
   });
-  it('may be base64 between its marks, and are literal when a mark is missing', () => {
+  it('may be base64 between marks, and are literal when a mark is missing', () => {
     const encoded = (text: string): string => `=?base64?${Buffer.from(text).toString('base64')}?=`;
     assert.equal(check({ region: 'Hello, 世界' }, { 'mcp-param-region': encoded('Hello, 世界') }), undefined);
     assert.equal(check({ region: '=?base64?eA==' }, { 'mcp-param-region': '=?base64?eA==' }), undefined);
     assert.equal(check({ region: 'x' }, { 'mcp-param-region': '=?base64?eA?=' }), 'mcp-param-region');
     assert.equal(check({ region: 'x' }, { 'mcp-param-region': '=?BASE64?eA==?=' }), 'mcp-param-region');
   });
-  it('must be there for a value, and are not expected for null or nothing', () => {
+  it('are required for a value, and ignored for null or an absent argument', () => {
     assert.equal(check({ region: 'us' }, {}), 'mcp-param-region');
     assert.equal(check({ region: null }, {}), undefined);
     assert.equal(check({}, {}), undefined);
   });
-  it('must say the same', () => {
+  it('must not differ', () => {
     assert.equal(check({ region: 'us' }, { 'mcp-param-region': 'US' }), 'mcp-param-region');
     assert.equal(check({ count: 1 }, { 'mcp-param-count': '0x1' }), 'mcp-param-count');
     assert.equal(check({ all: false }, { 'mcp-param-all': 'False' }), 'mcp-param-all');

@@ -8,7 +8,7 @@ import discoverySchema from '../../schemas/discovery.schema.json' with { type: '
 import resourceSchema from '../../schemas/resource.schema.json' with { type: 'json' };
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { type AdapterHealths, HEALTH_REFRESH_MS } from '../../src/resources/discovery.ts';
-import type { StaticDocument } from '../../src/resources/resource.ts';
+import type { StaticDocument } from '../../src/resources/static-document.ts';
 import { load } from '../config/document/document.ts';
 import { asking, CHECKOUT_PEM, PROVIDER } from '../config/sections/ap2.ts';
 
@@ -25,7 +25,7 @@ const after = (ms: number): string => new Date(Date.parse(START) + ms).toISOStri
 const http = (status: 'pass' | 'warn' | 'fail', checkedAt: string): AdapterHealths => ({ http: { status, checkedAt } });
 
 const CANARY = 'c4n4ry';
-/** Everything that must stay inside, marked. */
+/** Every value that must not be published has the canary. */
 const secretive = load({
   'server.adminToken': `${CANARY}-admin`,
   'backend.baseUrl': `http://127.0.0.1:3000/${CANARY}`,
@@ -72,26 +72,22 @@ describe('GET /api/resources', () => {
     ));
   it('has a strong ETag of its bytes, equal on every replica', () => {
     assert.match(catalogue.listing.etag, /^"[A-Za-z0-9_-]{27}"$/);
-    assert.ok(
-      createHash('sha256')
-        .update(catalogue.listing.bytes)
-        .digest('base64url')
-        .startsWith(catalogue.listing.etag.slice(1, -1)),
-    );
+    const digest = createHash('sha256').update(catalogue.listing.bytes).digest('base64url');
+    assert.ok(digest.startsWith(catalogue.listing.etag.slice(1, -1)));
     assert.equal(compileCatalogue(secretive).listing.etag, catalogue.listing.etag);
   });
 });
 
 describe('GET /.well-known/agent-commerce', () => {
   const document = parsed(catalogue.discovery(http('pass', START)));
-  it('obeys its schema, with and without payments', () => {
+  it('fits its schema, with and without payments', () => {
     obeys(discoverySchema, document);
     const free = load({ payments: undefined, 'resources.report.pricing': { type: 'free' } });
     const other = parsed(compileCatalogue(free, START).discovery({}));
     obeys(discoverySchema, other);
     assert.deepEqual([other['payments'], other['paymentProviders']], [{}, []]);
   });
-  it('says who sells, where the money goes and in which mode', () => {
+  it('names the release, the merchant and the payee', () => {
     assert.deepEqual(document['gateway'], {
       implementationVersion: release.version,
       supportedSpec: 'agent-commerce/v1.0.0',
@@ -112,7 +108,7 @@ describe('GET /.well-known/agent-commerce', () => {
       },
     });
   });
-  it('names what of x402 it does not take', () => {
+  it('names the parts of x402 that are not supported', () => {
     const [provider, ...more] = document['paymentProviders'] as Record<string, unknown>[];
     assert.deepEqual(more, []);
     assert.equal(provider?.['supportedSpec'], 'x402/v2 scheme=exact family=eip155');
@@ -120,7 +116,7 @@ describe('GET /.well-known/agent-commerce', () => {
     for (const name of ['permit2', 'upto', 'batch-settlement', 'auth-capture', 'bazaar', 'x402-v1', 'solana'])
       assert.ok(unsupported.includes(name), name);
   });
-  it('lists the fronts that are mounted, and no other', () => {
+  it('lists the mounted adapters only', () => {
     assert.deepEqual(
       (document['adapters'] as { name: string }[]).map(({ name }) => name),
       ['http'],
@@ -134,13 +130,13 @@ describe('GET /.well-known/agent-commerce', () => {
     assert.equal((document['store'] as { name: string }).name, 'redis');
     assert.deepEqual(document['authorizationProviders'], []);
   });
-  it('carries the health of each front', () => {
+  it('has the health of each adapter', () => {
     const health = (healths: AdapterHealths) =>
       (parsed(compileCatalogue(secretive, START).discovery(healths))['adapters'] as { health: unknown }[])[0]?.health;
     assert.deepEqual(health({}), { status: 'warn', checkedAt: START });
     assert.deepEqual(health(http('fail', after(9))), { status: 'fail', checkedAt: after(9) });
   });
-  it('keeps bytes and ETag while the status stays and the check is less than 30 s newer, then tells the newer one', () => {
+  it('keeps bytes and ETag while the status stays and the check is less than 30 s newer', () => {
     const { discovery } = compileCatalogue(secretive, START);
     const first = discovery(http('pass', START));
     assert.equal(discovery(http('pass', after(2_000))), first);
@@ -153,16 +149,16 @@ describe('GET /.well-known/agent-commerce', () => {
   });
 });
 
-describe('a shop that asks for mandates', () => {
+describe('documents of a gateway that needs mandates', () => {
   const strict = compileCatalogue(load(asking({ 'authorization.ap2.algorithms': ['EdDSA'] })), START);
-  it('says so of each resource that needs one, and of no other', () => {
+  it('mark each resource that needs one, and no other', () => {
     const { resources: asked } = parsed(strict.listing) as { resources: Record<string, unknown>[] };
     obeys({ type: 'array', items: resourceSchema, minItems: 1 }, asked);
     assert.deepEqual(asked[0]?.['authorization'], { required: ['ap2'] });
     const { resources: others } = parsed(catalogue.listing) as { resources: object[] };
     for (const resource of others) assert.ok(!('authorization' in resource));
   });
-  it('publishes what it understands, whom it trusts, and where its keys are', () => {
+  it('have capabilities, issuers and the path of the keys', () => {
     const document = parsed(strict.discovery({}));
     obeys(discoverySchema, document);
     const [provider, ...more] = document['authorizationProviders'] as Record<string, unknown>[];
@@ -185,17 +181,14 @@ describe('a shop that asks for mandates', () => {
         jwksUri: 'https://api.shop.example/.well-known/jwks.json',
       },
     });
-    assert.ok(
-      !Buffer.from(strict.discovery({}).bytes)
-        .toString()
-        .includes(CHECKOUT_PEM.split('\n')[1] ?? ''),
-    );
+    const key = CHECKOUT_PEM.split('\n')[1] ?? assert.fail('no key');
+    assert.ok(!Buffer.from(strict.discovery({}).bytes).toString().includes(key));
     assert.ok(!('authorization' in parsed(catalogue.discovery({}))));
   });
 });
 
-describe('what is published', () => {
-  it('withholds every URL, token, header and path of the inside', () => {
+describe('the published documents', () => {
+  it('contain no internal URL, token, header or path', () => {
     for (const document of [catalogue.listing, catalogue.discovery({})])
       assert.doesNotMatch(Buffer.from(document.bytes).toString(), /c4n4ry|redis\.example|rpc\.example|127\.0\.0\.1/);
   });

@@ -12,25 +12,20 @@ const obeys = (schema: object, value: unknown): void => {
   const validate = ajv.compile(schema);
   assert.ok(validate(value), JSON.stringify(validate.errors));
 };
-const START = '2026-01-02T03:04:05.000Z';
 
 describe('the published schemas', () => {
   it('accept every error envelope that the gateway can write', () => {
+    const errors = [{ path: '$.a', message: 'is required', keyword: 'required' }];
+    const details = { errors, reason: 'malformed_json', timeoutMs: 1 };
     for (const code of Object.keys(ERRORS) as (keyof typeof ERRORS)[]) {
-      const details = {
-        errors: [{ path: '$.a', message: 'is required', keyword: 'required' }],
-        reason: 'malformed_json',
-        timeoutMs: 1,
-      };
       obeys(errorSchema, errorEnvelope(new GatewayError(code, { details }), 'req_1', 'report'));
       obeys(errorSchema, errorEnvelope(new GatewayError(code), 'req_1'));
     }
   });
-  it('refuse a code outside the closed list', () =>
-    assert.equal(
-      ajv.validate(errorSchema, { ...errorEnvelope(new GatewayError('NOT_FOUND'), 'r'), code: 'OOPS' }),
-      false,
-    ));
+  it('refuse a code outside the closed list', () => {
+    const envelope = errorEnvelope(new GatewayError('NOT_FOUND'), 'r');
+    assert.equal(ajv.validate(errorSchema, { ...envelope, code: 'OOPS' }), false);
+  });
   it('accept the payment-required envelope of the contract', () => {
     const requirements = {
       scheme: 'exact',
@@ -56,23 +51,15 @@ describe('the published schemas', () => {
       destination: '0x2',
       network: 'eip155:84532',
       asset: '0x1',
-      expiresAt: START,
+      expiresAt: '2026-01-02T03:04:05.000Z',
       accepts: [requirements],
       envelope,
     };
-    const body = {
-      status: 'payment-required',
-      code: 'PAYMENT_REQUIRED',
-      requestId: 'req_1',
-      resourceId: 'r',
-      message: '0.01 USDC for r',
-      payment,
-    };
+    const names = { requestId: 'req_1', resourceId: 'r', message: '0.01 USDC for r' };
+    const body = { status: 'payment-required', code: 'PAYMENT_REQUIRED', ...names, payment };
+    const error = { code: 'PAYMENT_INVALID', reason: 'invalid_payload', message: 'x', retryable: false };
     obeys(paymentRequiredSchema, body);
-    obeys(paymentRequiredSchema, {
-      ...body,
-      error: { code: 'PAYMENT_INVALID', reason: 'invalid_payload', message: 'x', retryable: false },
-    });
+    obeys(paymentRequiredSchema, { ...body, error });
     assert.equal(ajv.validate(paymentRequiredSchema, { ...body, price: 1 }), false);
   });
 });

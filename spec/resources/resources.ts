@@ -29,7 +29,7 @@ export function resourceOf(inputSchema: object | undefined, backend: object = {}
   return resource;
 }
 
-/** What start-up says about a schema or an operation; paths relative to the resource. */
+/** The faults of a schema or a backend operation; paths are relative to the resource. */
 export function faultsOf(
   inputSchema: object | undefined,
   backend: object = {},

@@ -1,3 +1,5 @@
+/** Where a call may carry its proof, mandate and idempotency key; none of them is checked here. */
+
 import type { IncomingMessage } from 'node:http';
 import { canonicalJson } from '../json/canonical.ts';
 import { parseStrictJson } from '../json/strict.ts';
@@ -12,14 +14,13 @@ import { readHeader } from '../server/http/headers.ts';
 const NO_PROOF: CarriedProof = { kind: 'none' };
 const NO_MANDATE: CarriedMandate = { kind: 'none' };
 
-/** The proof in the header of the HTTP transport, unchecked. */
+/** The proof in the header of the HTTP transport. */
 export function carriedProof(req: IncomingMessage): CarriedProof {
   const header = readHeader(req, PAYMENT_SIGNATURE);
   if (header.kind === 'absent') return NO_PROOF;
   return header.kind === 'single' ? { kind: 'header', value: header.value } : { kind: 'illegible' };
 }
 
-/** The caller's `Idempotency-Key`, unchecked. */
 export function carriedKey(req: IncomingMessage): ReceivedCall['idempotencyKey'] {
   const header = readHeader(req, 'idempotency-key');
   if (header.kind === 'absent') return undefined;
@@ -27,8 +28,8 @@ export function carriedKey(req: IncomingMessage): ReceivedCall['idempotencyKey']
 }
 
 /**
- * A proof in a member of a JSON message: the base64 text of the header, or the payload as an
- * object. Models fill in what a schema offers, so an empty member is none.
+ * A proof in a member of a JSON message: the text of the header, or the payload as an object. An
+ * empty text counts as absent, because models fill in what a schema offers.
  */
 export function memberProof(member: Json | undefined): CarriedProof {
   if (member === undefined || member === null || member === '') return NO_PROOF;
@@ -38,10 +39,7 @@ export function memberProof(member: Json | undefined): CarriedProof {
     : { kind: 'illegible' };
 }
 
-/**
- * The one proof of a call that has several places for it. The first carrier that holds one wins;
- * others may repeat it in any spelling, but not differ from it.
- */
+/** The first of the carried proofs; the others may repeat it in any spelling, but not differ. */
 export function oneProof(...carried: readonly CarriedProof[]): CarriedProof {
   const [first = NO_PROOF, ...others] = carried.filter(({ kind }) => kind !== 'none');
   return others.every((other) => sameProof(first, other)) ? first : { kind: 'conflicting' };
@@ -52,30 +50,27 @@ function sameProof(one: CarriedProof, other: CarriedProof): boolean {
   if (one.value === other.value) return true;
   const [a, b] = [decodeProof(one.value), decodeProof(other.value)];
   if (a.kind !== 'decoded' || b.kind !== 'decoded') return false;
-  return spelled(a) === spelled(b);
+  return canonicalProof(a) === canonicalProof(b);
 }
 
-/** Decoding gave every value its one spelling; the order of members is the only freedom left. */
-function spelled({ payload }: { readonly payload: object }): string {
+/** Decoding has normalized every value; only the order of members can still differ. */
+function canonicalProof({ payload }: { readonly payload: object }): string {
   return canonicalJson(JSON.parse(JSON.stringify(payload)) as Json);
 }
 
-/** The mandate in the header of the HTTP transport, unchecked (ap2 7.1). An empty one is none. */
+/** The mandate in the header of the HTTP transport (ap2 7.1). An empty one counts as absent. */
 export function carriedMandate(req: IncomingMessage): CarriedMandate {
   const header = readHeader(req, 'agent-authorization');
   if (header.kind === 'absent') return NO_MANDATE;
   return header.kind === 'single' ? unlessEmpty({ kind: 'text', value: header.value }) : { kind: 'illegible' };
 }
 
-/**
- * A mandate in a member of a JSON message: the text of the header, or the envelope as an object. An
- * empty member is none.
- */
+/** A mandate in a member of a JSON message: the text of the header, or the envelope's object. */
 export function memberMandate(member: Json | undefined): CarriedMandate {
   return member === null ? NO_MANDATE : unlessEmpty(carriedMember(member));
 }
 
-/** The one mandate of a call that has several places for it, like the one proof. */
+/** The first of the carried mandates, as for proofs. */
 export function oneMandate(...carried: readonly CarriedMandate[]): CarriedMandate {
   const [first = NO_MANDATE, ...others] = carried.filter(({ kind }) => kind !== 'none');
   return others.every((other) => sameMandate(first, other)) ? first : { kind: 'conflicting' };
@@ -85,18 +80,15 @@ function unlessEmpty(carried: CarriedMandate): CarriedMandate {
   return carried.kind === 'text' && carried.value === '' ? NO_MANDATE : carried;
 }
 
-/**
- * Whether they say the same, in whichever spelling of JSON; the first of them is the one that is
- * checked.
- */
+/** Whether two mandates are equal up to the spelling of their JSON. */
 function sameMandate(one: CarriedMandate, other: CarriedMandate): boolean {
   if (one.kind !== 'text' || other.kind !== 'text') return false;
   if (one.value === other.value) return true;
-  const said = meaning(one.value);
-  return said !== undefined && said === meaning(other.value);
+  const envelope = canonicalEnvelope(one.value);
+  return envelope !== undefined && envelope === canonicalEnvelope(other.value);
 }
 
-function meaning(envelope: string): string | undefined {
+function canonicalEnvelope(envelope: string): string | undefined {
   try {
     return canonicalJson(parseStrictJson(Buffer.from(envelope, 'base64url')));
   } catch {

@@ -14,7 +14,7 @@ import { createSessions } from '../checkouts/sessions.ts';
 import { type AcpSettings, longestTimeoutMs } from '../checkouts/settings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
-import type { StaticDocument } from '../resources/resource.ts';
+import type { StaticDocument } from '../resources/static-document.ts';
 import type { FieldJudge } from '../server/http/framing.ts';
 import { belowMount } from '../server/http/target.ts';
 import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';

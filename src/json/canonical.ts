@@ -1,9 +1,11 @@
+/** The canonical form of JSON, from which digests and comparisons are made. */
+
 import type { Json } from './types.ts';
 
 /**
  * RFC 8785 (JCS): one spelling for equal JSON values, so that a digest depends on the value alone.
- * Numbers as ECMAScript prints them, keys in UTF-16 order. The input comes from the strict parser,
- * which bounds its depth, so recursion is safe.
+ * Numbers are printed as by ECMAScript, names sorted in UTF-16 order. The strict parser bounds the
+ * depth of its values, so recursion is safe.
  */
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

@@ -1,15 +1,15 @@
+/** The strict parser for JSON from outside, such as requests, proofs and mandates. */
+
 import type { Json } from './types.ts';
 
 /** Deepest nesting of arrays and objects that is read. */
 export const MAX_JSON_DEPTH = 64;
 /** Most object members in one document. */
 export const MAX_JSON_MEMBERS = 10_000;
-/** Names that change prototypes when a careless copy meets them. */
+/** Names that change a prototype when a document is copied carelessly. */
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/**
- * What is wrong with a document; `reason` is a machine token, the message never quotes the input.
- */
+/** What is wrong with a document; the message never quotes the input. */
 export class JsonError extends Error {
   readonly reason:
     | 'malformed_json'
@@ -19,8 +19,8 @@ export class JsonError extends Error {
     | 'too_many_members'
     | 'number_out_of_range';
   /**
-   * What a lenient parser makes of it; undefined when it is no JSON at all. To name the request
-   * that failed, and for nothing else.
+   * The document as a lenient parser reads it; undefined when it is not JSON. Only for finding the
+   * id of the request that failed.
    */
   document: Json | undefined;
 
@@ -31,20 +31,32 @@ export class JsonError extends Error {
   }
 }
 
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const MINUS = 0x2d;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
+const COLON = 0x3a;
+const SPACE = 0x20;
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads JSON the strict way (I-JSON, RFC 7493): UTF-8 without byte order mark, no duplicate names,
- * no name that reaches a prototype, at most 10,000 members and 64 levels (or `maxDepth`), no lone
- * surrogate, no number that a double cannot hold exactly or at all. `JSON.parse` alone keeps the
- * last of two equal names and rounds silently; the merchant behind us may do otherwise.
+ * Reads strict JSON (I-JSON, RFC 7493): UTF-8 without byte order mark, no duplicate names, no name
+ * that reaches a prototype, at most 10,000 members and 64 levels (or `maxDepth`), no lone
+ * surrogate, no number outside the exact range of a double. `JSON.parse` alone keeps the last of
+ * two equal names and rounds silently; the backend may read the same bytes differently.
  * @throws JsonError
  */
 export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_DEPTH): Json {
   const text = decode(bytes);
   let value: Json;
   try {
-    // Grammar first: the scan below may then assume a well-formed document.
+    // Grammar first: the scan below assumes a well-formed document.
     value = JSON.parse(text) as Json;
   } catch {
     throw new JsonError('malformed_json', 'The body is not well-formed JSON.');
@@ -68,11 +80,9 @@ function decode(bytes: Uint8Array): string {
   throw new JsonError('malformed_json', 'The body is not UTF-8 without byte order mark.');
 }
 
-/**
- * One pass over a well-formed document with a stack of the names seen per object (undefined marks
- * an array).
- */
+/** Scans a well-formed document once, with a stack of the names in each open object. */
 function scan(text: string, maxDepth: number): void {
+  /** Undefined stands for an array. */
   const open: (Set<string> | undefined)[] = [];
   let members = 0;
   let at = 0;
@@ -100,18 +110,6 @@ function scan(text: string, maxDepth: number): void {
   }
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const MINUS = 0x2d;
-const DIGIT_0 = 0x30;
-const DIGIT_9 = 0x39;
-const COLON = 0x3a;
-const SPACE = 0x20;
-
 /** Index after the closing quote of the string that starts at `start`. */
 function stringEnd(text: string, start: number): number {
   let at = start + 1;
@@ -123,9 +121,7 @@ function stringEnd(text: string, start: number): number {
   }
 }
 
-/**
- * In an object, a string followed by a colon is a name: a value is followed by a comma or a brace.
- */
+/** In an object a name is followed by a colon, a value by a comma or a brace. */
 function isName(text: string, end: number): boolean {
   let at = end;
   while (text.charCodeAt(at) <= SPACE) at += 1;
@@ -146,10 +142,7 @@ function addName(names: Set<string>, name: string): void {
   names.add(name);
 }
 
-/**
- * Integers must be exact in a double, everything else must stay finite. Returns the index after the
- * number.
- */
+/** Integers must be exact in a double, other numbers finite. Returns the index after the number. */
 function checkNumber(text: string, start: number): number {
   let at = start + 1;
   let integer = true;

@@ -1,3 +1,5 @@
+/** The catalogue: every resource compiled at start, with the bytes of the published documents. */
+
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../json/types.ts';
 import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';
@@ -6,32 +8,27 @@ import { type ListedResource, listedResource } from './listing.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
 import { proveLinearEngine } from './patterns/linear.ts';
 import { prepareInput } from './prepare.ts';
-import type { Resource, StaticDocument } from './resource.ts';
+import type { Resource } from './resource.ts';
 import { compileValidators, MatchLengthError } from './schemas/ajv.ts';
 import { closeSchema, EMPTY_INPUT } from './schemas/closed-objects.ts';
 import type { CatalogueSettings, ResourceConfig } from './settings.ts';
-import { staticDocument } from './static-document.ts';
+import { type StaticDocument, staticDocument } from './static-document.ts';
 import { readTemplate } from './url-template.ts';
 
-/** What the gateway sells, compiled once at start. */
 export interface Catalogue {
-  /** A map, so that no caller's `__proto__` finds anything. Configuration order. */
+  /** In configuration order. A map, so that `__proto__` of a caller finds nothing. */
   readonly byId: ReadonlyMap<string, Resource>;
-  /**
-   * What anyone may know of each resource, in configuration order: adapters list their tools or
-   * skills from it.
-   */
+  /** The public part of each resource, in configuration order; adapters list tools from it. */
   readonly listed: readonly ListedResource[];
   /** GET /api/resources. */
   readonly listing: StaticDocument;
-  /** GET /.well-known/agent-commerce; cheap enough to call for every request. */
+  /** GET /.well-known/agent-commerce; cheap enough for every request. */
   readonly discovery: (health: AdapterHealths) => StaticDocument;
 }
 
 /**
- * Compiles every resource. `startedAt` (ISO 8601) dates the health of adapters before their first
- * check.
- * @throws ConfigError for whatever `loadConfig` could not see: a schema that does not compile;
+ * `startedAt` (ISO 8601) dates the health of adapters before their first check.
+ * @throws ConfigError for a schema that does not compile, which `loadConfig` cannot see;
  * LinearEngineMissing
  */
 export function compileCatalogue(config: CatalogueSettings, startedAt = new Date().toISOString()): Catalogue {
@@ -84,8 +81,8 @@ function compiled(path: string, schema: JsonObject): ReturnType<typeof compileVa
 }
 
 /**
- * What cannot be tried does not count as fitting: too long for a pattern, or nested deeper than the
- * stack, as no input of ours can be.
+ * A value that cannot be tried does not fit: its texts are too long for a pattern, or it is nested
+ * deeper than the stack allows (the depth of a backend's answer is not bounded).
  */
 function fits(validate: ValidateFunction, value: Json): boolean {
   try {

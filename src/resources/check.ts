@@ -1,48 +1,19 @@
+/** Checks a configured resource: its schemas, path template and input bindings. */
+
 import { isObject, type Json } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
+import { carriesBody } from './backend-request.ts';
 import { mirrorFaults } from './mirrored-headers.ts';
-import { carriesBody } from './request-template.ts';
 import { type ResourceFault, subschemas } from './schemas/keywords.ts';
 import { schemaFaults } from './schemas/schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
 import { readTemplate } from './url-template.ts';
 
-/**
- * Patterns that agents cannot compile. JSON Schema asks for the `u` flag (2020-12, core 6.4), with
- * which ECMAScript refuses what it tolerates without: `\-` outside a class, `[\w-.]`, a lone `]` or
- * `{`. They are enforced here, and published as they stand.
- */
-export function publishedPatternWarnings({ inputSchema, outputSchema }: ResourceConfig): readonly ResourceFault[] {
-  const found: ResourceFault[] = [];
-  const walk = (schema: Json, path: string): void => {
-    if (!isObject(schema)) return;
-    const { pattern, patternProperties } = schema;
-    if (typeof pattern === 'string' && !compilesWithUnicode(pattern))
-      found.push({ path: memberPath(path, 'pattern'), message: WARNING });
-    if (isObject(patternProperties) && !Object.keys(patternProperties).every(compilesWithUnicode))
-      found.push({ path: memberPath(path, 'patternProperties'), message: WARNING });
-    for (const inner of subschemas(schema)) walk(inner.schema, inner.steps.reduce<string>(memberPath, path));
-  };
-  if (inputSchema !== undefined) walk(inputSchema, 'inputSchema');
-  if (outputSchema !== undefined) walk(outputSchema, 'outputSchema');
-  return found;
-}
-
-const WARNING =
+const NO_TEXT_FORM: ReadonlySet<Json> = new Set<Json>(['object', 'array', 'null']);
+const NOT_UNICODE =
   'agents that compile it with the u flag, as JSON Schema asks, cannot: escape only what needs it, and write a - in a class first or last';
 
-function compilesWithUnicode(pattern: string): boolean {
-  try {
-    return new RegExp(pattern, 'u') !== undefined;
-  } catch {
-    return false;
-  }
-}
-
-/**
- * Every fault of a resource's schemas, path template and bindings; paths are relative to the
- * resource.
- */
+/** Every fault; paths are relative to the resource. */
 export function resourceFaults(resource: ResourceConfig): readonly ResourceFault[] {
   const { inputSchema, outputSchema } = resource;
   const faults: ResourceFault[] = [...pathFaults(resource), ...bindingFaults(resource)];
@@ -55,7 +26,7 @@ export function resourceFaults(resource: ResourceConfig): readonly ResourceFault
   return faults;
 }
 
-/** Each `{param}` must be an input property that is always there and has a text form. */
+/** Each `{param}` must be a required input property with a text form. */
 function pathFaults({ backend, inputSchema }: ResourceConfig): readonly ResourceFault[] {
   const path = 'backend.path';
   const reading = readTemplate(backend.path);
@@ -74,23 +45,18 @@ function pathFaults({ backend, inputSchema }: ResourceConfig): readonly Resource
   return [];
 }
 
-const NO_TEXT_FORM: ReadonlySet<Json> = new Set<Json>(['object', 'array', 'null']);
-
-/**
- * Explicit bindings name declared properties, cover the path exactly, and put nothing where the
- * method has no place for it.
- */
+/** Bindings name declared properties and cover the path exactly; a body needs a method with one. */
 function bindingFaults({ backend, inputSchema }: ResourceConfig): readonly ResourceFault[] {
   const bindings = backend.inputBindings;
   if (bindings === undefined) return [];
   const at = 'backend.inputBindings';
   const faults: ResourceFault[] = [];
   const properties = declared(inputSchema);
-  for (const place of ['path', 'query', 'body'] as const)
-    for (const name of bindings[place])
+  for (const part of ['path', 'query', 'body'] as const)
+    for (const name of bindings[part])
       if (!properties.has(name))
         faults.push({
-          path: `${at}.${place}`,
+          path: `${at}.${part}`,
           message: `names ${name}, which inputSchema.properties does not declare`,
         });
   const reading = readTemplate(backend.path);
@@ -108,4 +74,33 @@ function bindingFaults({ backend, inputSchema }: ResourceConfig): readonly Resou
 function declared(schema: ResourceConfig['inputSchema']): ReadonlyMap<string, Json> {
   const properties = schema?.['properties'];
   return new Map(isObject(properties) ? Object.entries(properties) : []);
+}
+
+/**
+ * Patterns that are enforced here and that agents cannot compile. JSON Schema asks for the flag `u`
+ * (2020-12, core 6.4), with which ECMAScript refuses `\-` outside a class, `[\w-.]` and a lone `]`
+ * or `{`.
+ */
+export function publishedPatternWarnings({ inputSchema, outputSchema }: ResourceConfig): readonly ResourceFault[] {
+  const found: ResourceFault[] = [];
+  const walk = (schema: Json, path: string): void => {
+    if (!isObject(schema)) return;
+    const { pattern, patternProperties } = schema;
+    if (typeof pattern === 'string' && !compilesWithUnicode(pattern))
+      found.push({ path: memberPath(path, 'pattern'), message: NOT_UNICODE });
+    if (isObject(patternProperties) && !Object.keys(patternProperties).every(compilesWithUnicode))
+      found.push({ path: memberPath(path, 'patternProperties'), message: NOT_UNICODE });
+    for (const inner of subschemas(schema)) walk(inner.schema, inner.steps.reduce<string>(memberPath, path));
+  };
+  if (inputSchema !== undefined) walk(inputSchema, 'inputSchema');
+  if (outputSchema !== undefined) walk(outputSchema, 'outputSchema');
+  return found;
+}
+
+function compilesWithUnicode(pattern: string): boolean {
+  try {
+    return new RegExp(pattern, 'u') !== undefined;
+  } catch {
+    return false;
+  }
 }

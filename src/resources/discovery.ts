@@ -1,17 +1,18 @@
+/** The discovery document: what this gateway serves, and how its adapters are. */
+
 import release from '../../package.json' with { type: 'json' };
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import type { Channel } from '../events/event.ts';
 import { CHECKOUT_PROFILE } from '../mandates/ap2/checkout/checkout-claims.ts';
 import { CONSTRAINTS } from '../mandates/ap2/verify/challenge.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
-import type { StaticDocument } from './resource.ts';
 import type { CatalogueSettings, PublicMandateSettings } from './settings.ts';
-import { staticDocument } from './static-document.ts';
+import { type StaticDocument, staticDocument } from './static-document.ts';
 
-/** The wire contract this release speaks; changes only when the contract does. */
+/** The version of the wire contract that this release implements. */
 const SUPPORTED_SPEC = 'agent-commerce/v1.0.0';
 
-/** Interface specification, part 2: adapter descriptor. */
+/** The adapter descriptor of the interface specification, part 2. */
 interface Descriptor {
   readonly name: string;
   readonly kind: 'protocol' | 'payment' | 'storage' | 'authorization';
@@ -24,16 +25,10 @@ interface Descriptor {
   readonly status: 'stable' | 'experimental' | 'planned';
 }
 
-/**
- * Messages that name a task of an earlier message: the one thing of A2A that an operator switches
- * on.
- */
+/** The one part of A2A that is switched on by configuration: messages that continue a task. */
 const CONTINUATION = 'continuation';
 
-/**
- * Constants of a release: nothing changes them at run time (contract 2). Only those of mounted
- * adapters are published.
- */
+/** Constants of a release (contract 2). Those of mounted adapters are published. */
 const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
   http: {
     name: 'http',
@@ -89,10 +84,7 @@ const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
   },
 };
 
-/**
- * The A2A adapter with continuation switched on: a task may wait for its payment, as the x402
- * extension has it.
- */
+/** The A2A adapter with continuation: a task may wait for its payment (x402 extension). */
 function continuing(a2a: Descriptor): Descriptor {
   const unsupported = a2a.unsupported?.filter((name) => name !== CONTINUATION) ?? [];
   return { ...a2a, capabilities: [...a2a.capabilities, CONTINUATION, 'x402-extension'], unsupported };
@@ -108,7 +100,6 @@ const X402_PROVIDER: Descriptor = {
   status: 'stable',
 };
 
-/** Mandates of the Agent Payments Protocol. */
 const AP2_PROVIDER: Descriptor = {
   name: 'ap2',
   kind: 'authorization',
@@ -165,11 +156,10 @@ export const HEALTH_REFRESH_MS = 30_000;
 const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a', 'acp'];
 
 /**
- * GET /.well-known/agent-commerce as a function of the adapters' health. Checks run every 2 s; were
- * each one published, no client could ever revalidate. So the bytes, and with them the strong ETag,
- * are rebuilt only when a status changed or `checkedAt` moved by 30 s or more; in between a call
- * costs a few comparisons. What is published did happen: a check at that time with that result. An
- * adapter without a check so far is `warn` since the start.
+ * GET /.well-known/agent-commerce as a function of the adapters' health. Checks run every 2 s; if
+ * each one were published, no client could revalidate. So the bytes and their strong ETag change
+ * only when a status changes or `checkedAt` moves by 30 s or more; the published check did happen
+ * at that time with that result. An adapter without a check is `warn` since the start.
  */
 export function discoveryDocument(
   config: CatalogueSettings,
@@ -186,7 +176,7 @@ export function discoveryDocument(
   let document: StaticDocument | undefined;
   return (health) => {
     const current = mounted.map((channel) => health[channel] ?? unchecked);
-    if (document !== undefined && current.every((check, index) => stillTrue(published[index], check))) return document;
+    if (document !== undefined && current.every((check, index) => isCurrent(published[index], check))) return document;
     published = current;
     const adapters = mounted.map((channel, index) => {
       const { status, checkedAt } = current[index] ?? unchecked;
@@ -197,16 +187,13 @@ export function discoveryDocument(
   };
 }
 
-function stillTrue(published: AdapterHealth | undefined, current: AdapterHealth): boolean {
+function isCurrent(published: AdapterHealth | undefined, current: AdapterHealth): boolean {
   if (published === undefined || published.status !== current.status) return false;
   if (published.checkedAt === current.checkedAt) return true;
   return Math.abs(Date.parse(current.checkedAt) - Date.parse(published.checkedAt)) < HEALTH_REFRESH_MS;
 }
 
-/**
- * Everything but the adapters, field by field: no RPC, facilitator, backend or store URL and no
- * token can slip in.
- */
+/** Everything but the adapters, field by field: no internal URL and no token is published. */
 function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>> {
   const { merchant, protocols, storage, x402 } = config;
   const { ap2 } = config.authorization;
@@ -232,10 +219,7 @@ function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>
   };
 }
 
-/**
- * What an agent must know before it asks its provider for a mandate, and where it checks our
- * checkouts and receipts.
- */
+/** What an agent needs to ask for a mandate, and to check checkouts and receipts. */
 function publicMandates(
   { profile, issuers }: PublicMandateSettings,
   publicBaseUrl: string,

@@ -1,33 +1,22 @@
+/** Explains to a caller why an input does not fit its schema, without repeating values of it. */
+
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { InputProblem } from '../errors.ts';
 import type { Json } from '../json/types.ts';
 
 /** Most problems that one answer lists (contract 1.1). */
 const MAX_INPUT_PROBLEMS = 20;
-/** Longest message, characters: published values may be part of it. */
+/** Longest message, characters; it may list values of the schema. */
 const MAX_MESSAGE_LENGTH = 200;
-/** Longest member name that a path repeats, characters. */
+/** Longest name of a member in a path, characters. */
 const MAX_NAME_LENGTH = 64;
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 
-/**
- * `$.a.b[0]`; a name outside the plain grammar is quoted, a long one is cut, so that a path stays
- * one short line.
- */
-export function instancePath(parent: string, member: string | number): string {
-  if (typeof member === 'number') return `${parent}[${member}]`;
-  const name = member.slice(0, MAX_NAME_LENGTH).toWellFormed();
-  return PLAIN_NAME.test(name) ? `${parent}.${name}` : `${parent}[${JSON.stringify(name)}]`;
-}
-
-/**
- * The validator's errors in the contract's form: fixed phrases and what the published schema says,
- * never a value of the input.
- */
+/** The validator's errors in the contract's form: fixed phrases and parts of the schema. */
 export function inputProblems(errors: readonly ErrorObject[], input: Json): readonly InputProblem[] {
   const problems = new Map<string, InputProblem>();
   for (const error of errors) {
-    // Follow-up errors: the branch that failed says more.
+    // These errors follow from another one, which is more specific.
     if (error.keyword === 'if' || (error.propertyName !== undefined && error.keyword !== 'propertyNames')) continue;
     const problem = explain(error, pathOf(error.instancePath, input));
     problems.set(`${problem.path} ${problem.keyword}`, problem);
@@ -68,7 +57,7 @@ function bounded(text: string): string {
   return text.length <= MAX_MESSAGE_LENGTH ? text : `${text.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
 }
 
-/** A JSON pointer in the contract's form; only the input tells a list index from a name. */
+/** A JSON pointer in the contract's form; the input decides what is an index and what a name. */
 function pathOf(pointer: string, input: Json): string {
   let path = '$';
   let value: Json | undefined = input;
@@ -84,4 +73,11 @@ function pathOf(pointer: string, input: Json): string {
     }
   }
   return path;
+}
+
+/** `$.a.b[0]`; other than plain names are quoted and long ones cut, so that a path is one line. */
+export function instancePath(parent: string, member: string | number): string {
+  if (typeof member === 'number') return `${parent}[${member}]`;
+  const name = member.slice(0, MAX_NAME_LENGTH).toWellFormed();
+  return PLAIN_NAME.test(name) ? `${parent}.${name}` : `${parent}[${JSON.stringify(name)}]`;
 }

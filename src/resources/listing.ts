@@ -1,11 +1,10 @@
+/** The public form of a resource, which the list, MCP tools and A2A skills are made from. */
+
 import type { JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { ResourceConfig } from './settings.ts';
 
-/**
- * A resource as GET /api/resources shows it (interface specification, part 2). No backend URL, path
- * or header.
- */
+/** An entry of GET /api/resources (interface specification, part 2), without backend details. */
 export interface ListedResource {
   readonly id: string;
   readonly name: string;
@@ -22,10 +21,7 @@ export interface ListedResource {
   readonly authorization?: { readonly required: readonly string[] };
 }
 
-/**
- * Built field by field, never by spreading configuration. `inputSchema`: the closed form that is
- * enforced.
- */
+/** Built field by field, never by spreading configuration. `inputSchema`: the closed form. */
 export function listedResource(resource: ResourceConfig, inputSchema: JsonObject): ListedResource {
   return {
     id: resource.id,
@@ -46,10 +42,7 @@ function listedPricing(pricing: Pricing): ListedResource['pricing'] {
   return { type: 'fixed', amount: pricing.amount, currency: pricing.currency };
 }
 
-/**
- * What a model reads about a resource: its description, else its name, for a priced one what it
- * costs per call, and whether it needs a mandate.
- */
+/** The text for a model: description or name, the price, and whether a mandate is needed. */
 export function describedWithPrice(
   resource: Pick<ListedResource, 'name' | 'description' | 'pricing' | 'authorization'>,
   howToPay = '',
@@ -62,7 +55,6 @@ export function describedWithPrice(
   return `${sentence}${price}${mandate}`;
 }
 
-/** Whether calls need an AP2 mandate. */
 export function asksForMandate({ authorization }: Pick<ListedResource, 'authorization'>): boolean {
   return authorization?.required.includes('ap2') === true;
 }

@@ -1,11 +1,10 @@
+/** Input members that MCP clients repeat in a header: their annotations, read and checked. */
+
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import { MIRROR_KEYWORD, type ResourceFault, subschemas } from './schemas/keywords.ts';
 
-/**
- * An argument that MCP clients repeat in a header (2026-07-28, "Custom Headers from Tool
- * Parameters").
- */
+/** An annotated argument (2026-07-28, "Custom Headers from Tool Parameters"). */
 export interface MirroredParameter {
   /** Lower-case name of the whole header, `mcp-param-…`. */
   readonly header: string;
@@ -41,10 +40,7 @@ export function mirroredParameters(schema: JsonObject): readonly MirroredParamet
   return found;
 }
 
-/**
- * What is wrong with the annotations of a schema: clients drop a tool whose annotations break the
- * specification.
- */
+/** The faults of annotations: clients drop a tool whose annotations break the specification. */
 export function mirrorFaults(root: JsonObject, at: string): readonly ResourceFault[] {
   const faults: ResourceFault[] = [];
   const names = new Set<string>();

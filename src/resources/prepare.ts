@@ -1,27 +1,22 @@
+/** Prepares an input: strips reserved members, validates, builds the backend request. */
+
 import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
+import { buildRequest } from './backend-request.ts';
 import { inputProblems } from './input-problems.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
-import { buildRequest } from './request-template.ts';
 import type { Resource } from './resource.ts';
 import { type compileValidators, MatchLengthError } from './schemas/ajv.ts';
 import { MAX_MATCHED_LENGTH } from './schemas/closed-objects.ts';
-import { RESERVED_NAMES } from './schemas/schema-check.ts';
+import { RESERVED_NAMES } from './schemas/reserved-members.ts';
 import type { ResourceConfig } from './settings.ts';
 import type { PathTemplate } from './url-template.ts';
 
-/**
- * Largest input, in JSON values, whose problems are all listed; above it only the first one is, so
- * that garbage stays cheap.
- */
+/** JSON values in an input above which only its first problem is reported, which is cheap. */
 const MAX_REPORTED_VALUES = 1_000;
 
 type Validators = ReturnType<typeof compileValidators>;
 
-/**
- * The `prepare` of one resource: strip the reserved names, validate, build the whole backend
- * request.
- */
 export function prepareInput(
   validators: Validators,
   backend: ResourceConfig['backend'],
@@ -36,10 +31,7 @@ export function prepareInput(
   };
 }
 
-/**
- * An input as it is bought. The same object when there is nothing to strip: then the caller's bytes
- * still say what it says.
- */
+/** An input as it is bought. The same object when there is nothing to strip. */
 export function withoutReserved(input: JsonObject): JsonObject {
   const entries = Object.entries(input).filter(([name]) => !RESERVED_NAMES.has(name));
   return entries.length === Object.keys(input).length ? input : Object.fromEntries(entries);
@@ -47,29 +39,29 @@ export function withoutReserved(input: JsonObject): JsonObject {
 
 function problemsOf(validators: Validators, input: JsonObject): readonly InputProblem[] {
   try {
-    return withMatchBudget(() => found(validators, input));
+    return withMatchBudget(() => findProblems(validators, input));
   } catch (error) {
-    const message = untried(error);
+    const message = reasonUntried(error);
     if (message === undefined) throw error;
     return [{ path: '$', message, keyword: 'maxLength' }];
   }
 }
 
-function found({ first, all }: Validators, input: JsonObject): readonly InputProblem[] {
+function findProblems({ first, all }: Validators, input: JsonObject): readonly InputProblem[] {
   if (first(input)) return [];
   if (isLarge(input)) return inputProblems(first.errors ?? [], input);
   try {
     all(input);
     return inputProblems(all.errors ?? [], input);
   } catch (error) {
-    // The report goes through what the verdict has gone through, and further.
-    if (untried(error) === undefined) throw error;
+    // The full report costs more than the verdict, and may exceed the budget.
+    if (reasonUntried(error) === undefined) throw error;
     return inputProblems(first.errors ?? [], input);
   }
 }
 
-/** Why a pattern or format was not tried at all. */
-function untried(error: unknown): string | undefined {
+/** Why a pattern or format was not tried; undefined for any other error. */
+function reasonUntried(error: unknown): string | undefined {
   if (error instanceof MatchLengthError)
     return `has a text of more than ${MAX_MATCHED_LENGTH} characters where a pattern or format applies`;
   if (error instanceof MatchBudgetError)

@@ -1,10 +1,11 @@
 import type { BackendRequest } from '../backend/exchange.ts';
+/** The settings of resources and of the published documents, as the configuration derives them. */
+
 import type { Channel } from '../events/event.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 
-/** What the published documents are made from. */
 export interface CatalogueSettings {
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
   readonly storage: { readonly engine: { readonly kind: 'redis' | 'sqlite' } };
@@ -17,13 +18,13 @@ export interface CatalogueSettings {
   readonly resources: readonly ResourceConfig[];
 }
 
-/** What anyone may know of the mandates that are accepted. */
+/** The public part of the mandate settings. */
 export interface PublicMandateSettings {
   readonly profile: { readonly audience: string; readonly algorithms: ReadonlySet<string> };
   readonly issuers: readonly { readonly id: string }[];
 }
 
-/** One resource as configured; everything has been checked. */
+/** One resource as configured and checked. */
 export interface ResourceConfig {
   readonly id: string;
   readonly name: string;
@@ -33,7 +34,7 @@ export interface ResourceConfig {
   readonly mimeType: string;
   readonly backend: {
     readonly method: BackendRequest['method'];
-    /** Path template with `{param}`s and an optional fixed query. */
+    /** A path template with `{param}`s and an optional fixed query. */
     readonly path: string;
     readonly headers: Readonly<Record<string, string>>;
     readonly inputBindings:

@@ -1,18 +1,21 @@
+/** Published documents whose bytes are made once, with a strong ETag. */
+
 import { createHash } from 'node:crypto';
-import type { StaticDocument } from './resource.ts';
+
+export interface StaticDocument {
+  readonly bytes: Uint8Array;
+  /** Quoted, as in the header. */
+  readonly etag: string;
+}
 
 /** Characters of the base64url SHA-256 in an ETag: 162 bits. */
 const ETAG_LENGTH = 27;
 
-/** A JSON document as bytes with a strong ETag. */
 export function staticDocument(document: unknown): StaticDocument {
   return staticText(JSON.stringify(document));
 }
 
-/**
- * A text as bytes with a strong ETag: equal tags mean equal bytes, on every replica and after every
- * restart.
- */
+/** Equal ETags mean equal bytes, on every replica and after every restart. */
 export function staticText(text: string): StaticDocument {
   const bytes = Buffer.from(text, 'utf8');
   const digest = createHash('sha256').update(bytes).digest('base64url');

@@ -1,12 +1,13 @@
-/** The backend path of a resource, parsed once: `/reports/{city}?format=json`. */
+/** Backend paths as templates, such as `/reports/{city}?format=json`: read once, then filled. */
+
 export interface PathTemplate {
-  /** Literal texts and parameters in turn: literal first, literal last. */
+  /** The texts around the parameters: one before each of them and one at the end. */
   readonly literals: readonly string[];
   readonly parameters: readonly string[];
-  /** The fixed query without `?`, as configured. */
+  /** The fixed query as configured, without `?`. */
   readonly query: string;
   readonly queryNames: ReadonlySet<string>;
-  /** `/`-separated parts of the path: the same for every input. */
+  /** Number of `/`-separated parts of the path, the same for every input. */
   readonly segmentCount: number;
 }
 
@@ -15,13 +16,10 @@ type TemplateReading =
   | { readonly ok: false; readonly message: string };
 
 const PARAMETER = /\{([^{}]*)\}/g;
-/** Host for parsing a path alone; never contacted. */
-const NOWHERE = 'http://backend.invalid';
+/** An origin for parsing a path with `URL`; it is never contacted. */
+const PLACEHOLDER_ORIGIN = 'http://backend.invalid';
 
-/**
- * Reads a template and refuses whatever a URL parser would change: what is configured is what is
- * called.
- */
+/** Reads a template and refuses one that a URL parser would change. */
 export function readTemplate(text: string): TemplateReading {
   const refuse = (message: string): TemplateReading => ({ ok: false, message });
   if (!text.startsWith('/') || text.startsWith('//'))
@@ -40,7 +38,7 @@ export function readTemplate(text: string): TemplateReading {
   const sample = literals.join('x') + (mark < 0 ? '' : `?${query}`);
   if (/[^\x21-\x7e]|\\/.test(sample))
     return refuse('must be visible ASCII without backslashes; percent-encode the rest');
-  const url = new URL(NOWHERE + sample);
+  const url = new URL(PLACEHOLDER_ORIGIN + sample);
   if (url.pathname + (query === '' ? '' : url.search) !== sample)
     return refuse('must be in normal form: no . or .. segments, no empty query, special characters percent-encoded');
   const queryNames = new Set(new URLSearchParams(query).keys());
@@ -52,14 +50,11 @@ export function templateParameters(text: string): readonly string[] {
   return [...text.matchAll(PARAMETER)].map(([, name = '']) => name);
 }
 
-/**
- * A path parameter's value as it stands in the URL, or undefined when it must not: it could leave
- * its place in the path.
- */
+/** The value of a path parameter, encoded; undefined for one that could leave its segment. */
 export function encodePathValue(value: unknown): string | undefined {
   const text = scalarText(value);
   if (text === undefined || text === '' || /\p{Cc}/u.test(text)) return undefined;
-  // A merchant that decodes %2F before routing would climb with `../admin`.
+  // A backend that decodes %2F before routing would follow `../admin`.
   if (text.split(/[/\\]/).some((part) => part === '.' || part === '..')) return undefined;
   return encodeText(text);
 }
@@ -75,18 +70,15 @@ export function encodeText(text: string): string | undefined {
   return text.isWellFormed() ? encodeURIComponent(text) : undefined;
 }
 
-/**
- * The path with its parameters filled in; `undefined` when the URL would not be the one that was
- * configured.
- */
+/** The path with its parameters filled in; undefined when a URL parser reads another path. */
 export function fillPath(template: PathTemplate, values: readonly string[], query: string): string | undefined {
   const path = template.literals.map((literal, index) => literal + (values[index] ?? '')).join('');
   const target = query === '' ? path : `${path}?${query}`;
-  // The last word belongs to a URL parser: same origin, same number of segments, nothing rewritten.
-  const url = URL.parse(NOWHERE + target);
+  // A URL parser must find the same origin and the same number of segments, and rewrite nothing.
+  const url = URL.parse(PLACEHOLDER_ORIGIN + target);
   if (
     url === null ||
-    url.origin !== NOWHERE ||
+    url.origin !== PLACEHOLDER_ORIGIN ||
     url.pathname !== path ||
     segments(url.pathname) !== template.segmentCount
   )

@@ -3,6 +3,10 @@ import { createPublicKey, generateKeyPairSync, type webcrypto } from 'node:crypt
 import { after, before, describe, it } from 'node:test';
 import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import release from '../../../package.json' with { type: 'json' };
+import { agentCard } from '../../../src/adapters/a2a/agent-card.ts';
+import { readSigningKey, signDocument } from '../../../src/crypto/signing-key.ts';
+import type { JsonObject } from '../../../src/json/types.ts';
+import type { ListedResource } from '../../../src/resources/listing.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
 import type { ConfigObject } from '../../support/config.ts';
@@ -26,42 +30,31 @@ interface Card extends Members {
   readonly signatures?: readonly { readonly protected: string }[];
 }
 
+type Jwk = webcrypto.JsonWebKey & { readonly kid: string };
 const report = {
   name: 'Report',
   backend: { method: 'GET', path: '/cities' },
   pricing: { type: 'fixed', amount: '0.01', currency: 'TUSD' },
   expose: ['http', 'a2a'],
 };
-const object = (properties: object, more: object = {}): object => ({ type: 'object', properties, ...more });
-type Jwk = webcrypto.JsonWebKey & { readonly kid: string };
-/** The only resources of this shop; the sample merchant’s own are not exposed. */
-const RESOURCES: ConfigObject = {
-  plain: { ...report, description: 'Prices of one city' },
-  bare: { ...report, pricing: { type: 'free' } },
-  sentence: { ...report, description: 'What does it cost?' },
-  shown: {
-    ...report,
-    inputSchema: object({ city: { type: 'string' } }, { examples: [{ city: 7 }, { city: 'Bern' }] }),
-  },
-  usual: { ...report, inputSchema: object({ city: { type: 'string' } }, { default: { city: 'Rome' } }) },
-  parts: {
-    ...report,
-    inputSchema: object(
-      { city: { type: 'string', examples: ['Oslo'] }, days: { type: 'integer', default: 3 } },
-      { required: ['city'] },
-    ),
-  },
-  unshown: { ...report, inputSchema: object({ city: { type: 'string' } }, { required: ['city'] }) },
-  elsewhere: { ...report, expose: ['http'] },
+const city = (rules: object): object => ({
+  inputSchema: { type: 'object', properties: { city: { type: 'string' } }, ...rules },
+});
+const days = { type: 'integer', default: 3 };
+const parts = { city: { type: 'string', examples: ['Oslo'] }, days };
+/** The exposed resources, each with the input of its example. */
+const SKILLS: Readonly<Record<string, readonly [changes: object, example: object | undefined]>> = {
+  plain: [{ description: 'Prices of one city' }, {}],
+  bare: [{ pricing: { type: 'free' } }, {}],
+  sentence: [{ description: 'What does it cost?' }, {}],
+  shown: [city({ examples: [{ city: 7 }, { city: 'Bern' }] }), { city: 'Bern' }],
+  usual: [city({ default: { city: 'Rome' } }), { city: 'Rome' }],
+  parts: [{ inputSchema: { type: 'object', properties: parts, required: ['city'] } }, { city: 'Oslo', days: 3 }],
+  unshown: [city({ required: ['city'] }), undefined],
 };
-const EXAMPLES: Readonly<Record<string, object | undefined>> = {
-  plain: {},
-  bare: {},
-  sentence: {},
-  shown: { city: 'Bern' },
-  usual: { city: 'Rome' },
-  parts: { city: 'Oslo', days: 3 },
-  unshown: undefined,
+const RESOURCES: ConfigObject = {
+  ...Object.fromEntries(Object.entries(SKILLS).map(([id, [changes]]) => [id, { ...report, ...changes }])),
+  elsewhere: { ...report, expose: ['http'] },
 };
 
 describe('the agent card', () => {
@@ -91,7 +84,7 @@ describe('the agent card', () => {
   }
   const get = (base: string, path: string, headers = {}) => ask(base, { method: 'GET', path, headers });
 
-  it('names the agent, its one interface, what it cannot do, and the release', async () => {
+  it('names the agent, its one interface, its capabilities, and the release', async () => {
     const card = cardOf(await get(shop.url, CARD));
     const { publicBaseUrl, name } = shop.config.merchant;
     assert.deepEqual([card['name'], card['version']], [name, release.version]);
@@ -100,7 +93,7 @@ describe('the agent card', () => {
     ]);
     const { extensions, ...flags } = card.capabilities;
     assert.deepEqual(flags, { streaming: false, pushNotifications: false, extendedAgentCard: false });
-    assert.equal(extensions.length, 1, 'the x402 extension is for shops where a task may wait');
+    assert.equal(extensions.length, 1, 'no x402 extension unless a task may wait');
     assert.deepEqual(extensions[0]?.params, {
       resourcesUrl: `${publicBaseUrl}/api/resources`,
       discoveryUrl: `${publicBaseUrl}/.well-known/agent-commerce`,
@@ -108,23 +101,27 @@ describe('the agent card', () => {
     });
   });
 
-  it('has one skill for each resource that is exposed here, in the order of the configuration', async () => {
+  it('has one skill for each exposed resource, in the order of the configuration', async () => {
     const { skills } = cardOf(await get(shop.url, CARD));
     assert.deepEqual(
       skills.map(({ id }) => id),
-      Object.keys(EXAMPLES),
+      Object.keys(SKILLS),
     );
     const [plain, bare, sentence] = skills;
     assert.equal(plain?.description, 'Prices of one city. Costs 0.01 TUSD per call.');
     assert.deepEqual(plain.tags, ['agent-commerce', 'paid']);
-    assert.equal(bare?.description, 'Report', 'without a description its name is one, and it names no price');
+    assert.equal(
+      bare?.description,
+      'Report',
+      'the name replaces a missing description, and a free skill names no price',
+    );
     assert.deepEqual(bare.tags, ['agent-commerce', 'free']);
     assert.equal(sentence?.description, 'What does it cost? Costs 0.01 TUSD per call.');
-    assert.ok(!JSON.stringify(skills).includes('inputSchema'), 'schemas are read elsewhere');
+    assert.ok(!JSON.stringify(skills).includes('inputSchema'), 'schemas are published with the resources');
   });
 
-  for (const [id, input] of Object.entries(EXAMPLES))
-    it(`${id}: ${input === undefined ? 'no example can be made of its schema' : 'its example is a part to be sent as it stands'}`, async () => {
+  for (const [id, [, input]] of Object.entries(SKILLS))
+    it(`${id}: ${input === undefined ? 'its schema gives no example' : 'its example is a part that can be sent'}`, async () => {
       const { skills } = cardOf(await get(shop.url, CARD));
       const [text] = skills.find((skill) => skill.id === id)?.examples ?? [];
       if (input === undefined) {
@@ -136,7 +133,7 @@ describe('the agent card', () => {
       const content = { messageId: 'example', role: 'ROLE_USER', parts: [part] };
       const task = taskOf(await postA2a(shop.url, sendMessage(content)));
       const { code } = task.artifacts?.[0].parts[0].data ?? {};
-      // The merchant of this shop is not there: whatever gets that far was accepted.
+      // No backend is running, so a call that gets that far was accepted.
       assert.ok(code === 'PAYMENT_REQUIRED' || code === 'BACKEND_ERROR', String(code));
     });
 
@@ -152,7 +149,7 @@ describe('the agent card', () => {
     }
   });
 
-  it('does not speak of payments where nothing has a price', async () => {
+  it('does not declare the x402 extension where nothing has a price', async () => {
     const free = await open({ continuation: true }, { bare: RESOURCES['bare'] });
     try {
       const { capabilities } = cardOf(await get(free.url, CARD));
@@ -165,7 +162,7 @@ describe('the agent card', () => {
     }
   });
 
-  it('is the same at both places where clients look, with ETag, age and 304; HEAD has the head alone', async () => {
+  it('is the same at both paths where clients look, with ETag, age and 304; HEAD has no body', async () => {
     const [root, mounted] = [await get(shop.url, CARD), await get(shop.url, `/a2a${CARD}`)];
     assert.equal(root.text, mounted.text);
     const { etag = '', 'last-modified': modified = '' } = root.headers;
@@ -193,12 +190,12 @@ describe('the agent card', () => {
     assertEnvelope(posted, 'METHOD_NOT_ALLOWED');
   });
 
-  it('without a key it is not signed, and no keys are published', async () => {
+  it('is not signed without a key, and no keys are published', async () => {
     assert.equal(cardOf(await get(shop.url, CARD)).signatures, undefined);
     assertEnvelope(await get(shop.url, KEYS), 'NOT_FOUND');
   });
 
-  it('with a key it is signed: the official verifier finds it good, and any change bad', async () => {
+  it('is signed with a key: the official verifier accepts it, and no change of it', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const signed = await open({
       mountPath: '/agents',
@@ -231,5 +228,59 @@ describe('the agent card', () => {
     } finally {
       await signed.close();
     }
+  });
+});
+
+describe('the agent card with mandates', () => {
+  const listed: ListedResource = {
+    id: 'cities',
+    name: 'Cities',
+    inputSchema: { type: 'object', properties: {} },
+    method: 'GET',
+    pricing: { type: 'free' },
+    exposedVia: ['a2a'],
+    paymentMethods: [],
+  };
+  const guarded: ListedResource = {
+    ...listed,
+    pricing: { type: 'fixed', amount: '0.01', currency: 'USDC' },
+    authorization: { required: ['ap2'] },
+  };
+  const cardWith = (...resources: readonly ListedResource[]): JsonObject =>
+    agentCard({
+      settings: {
+        mountPath: '/a2a',
+        continuation: false,
+        ...{ description: undefined, provider: undefined, documentationUrl: undefined, iconUrl: undefined },
+      },
+      catalogue: { byId: new Map(), listed: resources },
+      merchant: { name: 'Shop', publicBaseUrl: 'https://shop.example' },
+      version: '1.0.0',
+    });
+
+  it('declares the header once, and names it with the skills that need it', () => {
+    const card = cardWith(listed, guarded);
+    assert.ok(isCard(card), JSON.stringify(isCard.errors));
+    const [plain, sold] = card['skills'] as readonly JsonObject[];
+    assert.deepEqual([plain?.['tags'], plain?.['securityRequirements']], [['agent-commerce', 'free'], undefined]);
+    assert.deepEqual(sold?.['tags'], ['agent-commerce', 'paid', 'ap2']);
+    assert.deepEqual(sold['securityRequirements'], [{ schemes: { ap2Mandate: {} } }]);
+    const { ap2Mandate } = card['securitySchemes'] as Readonly<Record<string, JsonObject>>;
+    const { location, name } = (ap2Mandate?.['apiKeySecurityScheme'] ?? {}) as JsonObject;
+    assert.deepEqual([location, name], ['header', 'Agent-Authorization']);
+    assert.match(JSON.stringify(card['capabilities']), /"authorizationField":"input\._authorization"/);
+  });
+
+  it('does not mention them where no resource needs one', () =>
+    assert.doesNotMatch(JSON.stringify(cardWith(listed)), /securit|authorization|mandate/i));
+
+  it('can be signed: nothing in it is a default that readers drop', () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const reading = readSigningKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+    assert.ok(reading.ok);
+    assert.ok(signDocument(cardWith(guarded), reading.key, 'https://shop.example/keys').signature);
+    assert.doesNotMatch(JSON.stringify(cardWith(guarded)), /\[\]|""/);
+    const { skills, securityRequirements = [] } = AgentCard.fromJSON(cardWith(guarded));
+    assert.deepEqual([securityRequirements.length, skills[0]?.securityRequirements?.length], [0, 1]);
   });
 });

@@ -6,7 +6,6 @@ import { type Message, Role, type SendMessageRequest, type Task, TaskState } fro
 import { type Client, ClientFactory, ServiceParameters, withA2AExtensions } from '@a2a-js/sdk/client';
 import { encodePaymentSignatureHeader } from '@x402/core/http';
 import type { PaymentPayload, PaymentRequired } from '@x402/fetch';
-
 import { type Buyer, createBuyer } from '../../support/buyer.ts';
 import { type ConfigObject, writeConfig } from '../../support/config.ts';
 import { type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
@@ -36,7 +35,7 @@ function request(part: Part, changes: Partial<Message> = {}): SendMessageRequest
   return { tenant: '', message, configuration: undefined, metadata: undefined };
 }
 
-/** Sends with the official client; its answer must be a task. */
+/** Sends with the official client, whose answer must be a task. */
 async function ask(client: Client, sent: SendMessageRequest, options = {}): Promise<Task> {
   const result = await client.sendMessage(sent, options);
   assert.ok('artifacts' in result, 'the answer is a task');
@@ -50,9 +49,10 @@ function dataOf({ artifacts }: Task): unknown {
   return content.value;
 }
 
+const COMPLETED = TaskState.TASK_STATE_COMPLETED;
 const x402Of = (task: Task): Members => task.status?.message?.metadata ?? {};
 
-/** A second gateway beside the one of a world: the same shop, over the same store. */
+/** A second gateway with the same configuration, over the same store. */
 async function startSibling(world: World): Promise<GatewayProcess> {
   const [agents = 0, management = 0] = await freePorts(2);
   const { server, management: probes } = world.config as { server: ConfigObject; management: ConfigObject };
@@ -72,7 +72,7 @@ describe('the official A2A client, and two gateways over one Redis', () => {
   let sibling: GatewayProcess;
   let buyer: Buyer;
   let client: Client;
-  /** What the same client reaches when its connection goes to the other gateway. */
+  /** The same client, connected to the other gateway. */
   let other: Client;
 
   before(async () => {
@@ -112,9 +112,9 @@ describe('the official A2A client, and two gateways over one Redis', () => {
     }
   });
 
-  it('calls a free skill, also where it wants a stream: the card says that there is none', async () => {
+  it('calls a free skill, also by its streaming method, which the card does not offer', async () => {
     const task = await ask(client, request(dataPart('cities', {})));
-    assert.equal(task.status?.state, TaskState.TASK_STATE_COMPLETED);
+    assert.equal(task.status?.state, COMPLETED);
     assert.deepEqual(dataOf(task), { cities: ['Berlin', 'Lisboa', 'São Paulo'] });
     const kinds: (string | undefined)[] = [];
     for await (const { payload } of client.sendMessageStream(request(dataPart('cities', {}))))
@@ -122,7 +122,7 @@ describe('the official A2A client, and two gateways over one Redis', () => {
     assert.deepEqual(kinds, ['task']);
   });
 
-  it('hears of what is not served as an error, and of a failed call as a task', async () => {
+  it('gets an error for what is not served, and a task for a failed call', async () => {
     await assert.rejects(client.getTask({ id: randomUUID(), tenant: '', historyLength: undefined }));
     await assert.rejects(client.sendMessage(request(textPart('Berlin, please'))));
     const task = await ask(client, request(dataPart('nowhere', {})));
@@ -133,7 +133,7 @@ describe('the official A2A client, and two gateways over one Redis', () => {
   const ways: Readonly<Record<string, (asked: Task, payload: PaymentPayload) => SendMessageRequest>> = {
     'in the input, as base64': (_, payload) =>
       request(dataPart('market_report', { ...CITY, _payment: encodePaymentSignatureHeader(payload) })),
-    'in the metadata of a message that repeats the order': (_, payload) =>
+    'in the metadata of a message that repeats the call': (_, payload) =>
       request(dataPart('market_report', CITY), { metadata: { 'x402.payment.payload': payload } }),
     'for the task that waits': paying,
   };
@@ -149,7 +149,7 @@ describe('the official A2A client, and two gateways over one Redis', () => {
         const { TASK_STATE_FAILED, TASK_STATE_INPUT_REQUIRED } = TaskState;
         assert.equal(asked.status?.state, options === ACTIVATED ? TASK_STATE_INPUT_REQUIRED : TASK_STATE_FAILED);
         const task = await ask(collector(), paid(asked, await pay(asked)), options);
-        assert.equal(task.status?.state, TaskState.TASK_STATE_COMPLETED);
+        assert.equal(task.status?.state, COMPLETED);
         assert.equal(task.id === asked.id && task.contextId === asked.contextId, options === ACTIVATED);
         assert.deepEqual(dataOf(task), REPORT);
         assert.equal(x402Of(task)['x402.payment.status'], 'payment-completed');
@@ -165,7 +165,7 @@ describe('the official A2A client, and two gateways over one Redis', () => {
       const answers = await Promise.allSettled([ask(client, one, ACTIVATED), ask(other, second, ACTIVATED)]);
       const taken = answers.filter((answer) => answer.status === 'fulfilled');
       assert.equal(taken.length, 1);
-      assert.equal(taken[0]?.value.status?.state, TaskState.TASK_STATE_COMPLETED);
+      assert.equal(taken[0]?.value.status?.state, COMPLETED);
       assert.equal((await income()) - earned, PRICE_UNITS);
       assert.equal(world.merchant.requests.length - calls, 1);
     }
@@ -189,7 +189,7 @@ describe('the official A2A client, and two gateways over one Redis', () => {
     await world.restartGateway();
   });
 
-  it('without the store an order waits all the same, and a payment is told to come again', async () => {
+  it('without the store a call still waits, and a payment may be sent again', async () => {
     const asked = await ask(client, request(dataPart('market_report', CITY)), ACTIVATED);
     await redis.kill();
     const meanwhile = await ask(other, request(dataPart('market_report', CITY)), ACTIVATED);
@@ -197,12 +197,9 @@ describe('the official A2A client, and two gateways over one Redis', () => {
     assert.equal((dataOf(meanwhile) as Members)['code'], 'PAYMENT_REQUIRED');
     const payload = await pay(asked);
     const failed = await ask(other, paying(asked, payload), ACTIVATED);
-    // Not an end: this payment may be on its way already, and whoever takes the task for lost would
-    // sign another one.
+    // The task stays: this payment may be on its way, and after a failure a client signs another.
     assert.deepEqual([failed.id, failed.status?.state], [asked.id, TaskState.TASK_STATE_INPUT_REQUIRED]);
     const { code, retryable } = dataOf(failed) as Members;
     assert.deepEqual([code, retryable], ['STORAGE_ERROR', true]);
   });
 });
-
-const COMPLETED = TaskState.TASK_STATE_COMPLETED;

@@ -10,14 +10,15 @@ export type Headers = Readonly<Record<string, string>>;
 export type Members = Readonly<Record<string, unknown>>;
 
 export const VERSION: Headers = { 'a2a-version': '1.0' };
-/** What a request activates to be able to pay for a task that waits. */
+/** The extension under which a task may wait for its payment. */
 export const X402_URI = 'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2';
 export const ACTIVATED: Headers = { 'a2a-extensions': X402_URI };
 
-/** A shop in which a task may wait for its payment. */
+export const ENABLED = { protocols: { a2a: { enabled: true } } };
+/** A task may wait for its payment. */
 export const CONTINUED = { protocols: { a2a: { enabled: true, continuation: true } } };
 
-/** A POST to the mount as it goes over the wire; an object is sent as JSON. */
+/** A raw POST to the mount; an object is sent as JSON. */
 export function postA2a(base: string, body: unknown, headers: Headers = VERSION, path = '/a2a'): Promise<Answered> {
   const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   return ask(base, { path, headers: { 'content-type': 'application/json', ...headers }, body: text });
@@ -29,9 +30,7 @@ export function message(resource: unknown, input: unknown = {}, changes: Members
   return { messageId: randomUUID(), role: 'ROLE_USER', parts, ...changes };
 }
 
-/**
- * A message that pays for a task that waits: it has words and a payment, and not what is bought.
- */
+/** A message that pays for a task that waits: it has a text and a payment, and not the call. */
 export function paying(taskId: string, payload: unknown, changes: Members = {}): Members {
   const metadata = { 'x402.payment.status': 'payment-submitted', 'x402.payment.payload': payload };
   return { messageId: randomUUID(), role: 'ROLE_USER', taskId, parts: [{ text: 'Here it is.' }], metadata, ...changes };
@@ -41,7 +40,7 @@ export function sendMessage(content: unknown, id: unknown = 1): Members {
   return { jsonrpc: '2.0', id, method: 'SendMessage', params: { message: content, configuration: {} } };
 }
 
-/** A task as far as specs look at it. */
+/** The members of a task that specs read. */
 export interface Task {
   readonly id: string;
   readonly contextId: string;
@@ -58,18 +57,15 @@ export interface Task {
 const ajv = new Ajv2020({ strict: true, strictRequired: false });
 (formatsPlugin.default ?? formatsPlugin)(ajv);
 
-/** Whether a document fits the published schema of that name. */
+/** The published schema of that name. */
 export function schemaOf(name: string): ReturnType<typeof ajv.compile> {
   const text = readFileSync(new URL(`../../../schemas/${name}.schema.json`, import.meta.url), 'utf8');
   return ajv.compile(JSON.parse(text) as object);
 }
-/** Whether a result of SendMessage fits its published schema. */
+/** The schema of a result of SendMessage. */
 export const isResult = schemaOf('a2a-result');
 
-/**
- * The task of an answer. Every task of every spec is held against both oracles: our schema, and the
- * official parser.
- */
+/** The task of an answer, which must fit the published schema and the official parser. */
 export function taskOf(answer: Answered, id: unknown = 1): Task {
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.headers['content-type'], 'application/json');
@@ -83,7 +79,6 @@ export function taskOf(answer: Answered, id: unknown = 1): Task {
   return body.result.task;
 }
 
-/** Sends one message and gives its task. */
 export async function send(base: string, content: unknown, headers: Headers = {}): Promise<Task> {
   return taskOf(await postA2a(base, sendMessage(content), { ...VERSION, ...headers }));
 }
@@ -94,12 +89,17 @@ export function dataOf({ artifacts }: Task): Members {
   return artifacts[0].parts[0].data;
 }
 
-/** What the x402 extension says about a task. */
+/** The summary of a delivery. */
+export function deliveryOf({ metadata }: Task): Members {
+  return metadata['agent-commerce/delivery'] as Members;
+}
+
+/** The members of the x402 extension. */
 export function x402Of({ status }: Task): Members {
   return status.message?.metadata ?? {};
 }
 
-/** A JSON-RPC error as far as specs look at it. */
+/** The members of a JSON-RPC error that specs read. */
 export interface RpcError {
   readonly code: number;
   readonly message: string;
@@ -110,7 +110,7 @@ export interface RpcError {
   })[];
 }
 
-/** The error of an answer, whose form is that of A2A 1.0. */
+/** The error of an answer, in the form of A2A 1.0. */
 export function errorOf(answer: Answered, id: unknown, status = 200): RpcError {
   assert.equal(answer.status, status, answer.text);
   const body = JSON.parse(answer.text) as { id: unknown; error: RpcError };

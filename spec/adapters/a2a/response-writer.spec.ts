@@ -10,68 +10,47 @@ import { createAnswerBudget } from '../../../src/server/load-shedding/answer-bud
 
 const JSON_TYPE = 'application/json';
 
-/** What the merchant sent, with its type and encoding, and the data that a task carries. */
-const ANSWERS: readonly (readonly [
-  what: string,
-  sent: string,
-  type: string,
-  encoding: string | undefined,
-  data: string,
-])[] = [
-  [
-    'an object, in its own spelling',
-    '{ "n": 12345678901234567890, "p": 1.50 }',
-    JSON_TYPE,
-    undefined,
-    '{ "n": 12345678901234567890, "p": 1.50 }',
-  ],
-  ['a list', '[1.50]', JSON_TYPE, undefined, '{"value":[1.50]}'],
-  ['a JSON text', '"a\\u00fc"', JSON_TYPE, undefined, '{"value":"a\\u00fc"}'],
-  ['JSON null', 'null', JSON_TYPE, undefined, '{"value":null}'],
-  ['JSON of another name', '{"a":1}', 'application/problem+json', undefined, '{"a":1}'],
-  ['a text', 'Grüß "Gott"\n', 'text/plain; charset=utf-8', undefined, '{"value":"Grüß \\"Gott\\"\\n"}'],
-  ['what is no JSON although it says so', '{', JSON_TYPE, undefined, '{"value":"{"}'],
-  ['nothing', '', JSON_TYPE, undefined, '{"value":null}'],
-  ['bytes', 'abc', 'image/png', undefined, '{"value":"YWJj","encoding":"base64","mediaType":"image/png"}'],
-  [
-    'what came compressed unasked',
-    'abc',
-    JSON_TYPE,
-    'gzip',
-    '{"value":"YWJj","encoding":"base64","mediaType":"application/json","contentEncoding":"gzip"}',
-  ],
-];
+const SPELLING = '{ "n": 12345678901234567890, "p": 1.50 }';
+const BYTES = '"value":"YWJj","encoding":"base64"';
 
-describe('what the merchant answered, as the data of a part', () => {
-  for (const [what, sent, type, encoding, data] of ANSWERS)
+describe('the answer of the backend, as the data of a part', () => {
+  for (const [what, sent, type, data, encoding] of [
+    ['an object, in its own spelling', SPELLING, JSON_TYPE, SPELLING],
+    ['a list', '[1.50]', JSON_TYPE, '{"value":[1.50]}'],
+    ['a JSON text', '"a\\u00fc"', JSON_TYPE, '{"value":"a\\u00fc"}'],
+    ['JSON null', 'null', JSON_TYPE, '{"value":null}'],
+    ['another type of JSON', '{"a":1}', 'application/problem+json', '{"a":1}'],
+    ['a text', 'Grüß "Gott"\n', 'text/plain; charset=utf-8', '{"value":"Grüß \\"Gott\\"\\n"}'],
+    ['malformed JSON', '{', JSON_TYPE, '{"value":"{"}'],
+    ['an empty answer', '', JSON_TYPE, '{"value":null}'],
+    ['bytes', 'abc', 'image/png', `{${BYTES},"mediaType":"image/png"}`],
+    ['compressed JSON', 'abc', JSON_TYPE, `{${BYTES},"mediaType":"application/json","contentEncoding":"gzip"}`, 'gzip'],
+  ] as const)
     it(what, () => assert.equal(deliveredData(readContent(Buffer.from(sent), type, encoding)), data));
 });
 
-/** An answer that ends with a failure after its first bytes. */
+/** An answer that fails after its first bytes. */
 function brokenAnswer(reason: BackendFailure): BackendAnswer {
   const body = new PassThrough();
   body.write('{"half":');
   queueMicrotask(() => body.destroy(new BackendError(reason, true)));
-  return { status: 200, headers: { 'content-type': 'application/json' }, body };
+  return { status: 200, headers: { 'content-type': JSON_TYPE }, body };
 }
 
-const NEW = { waiting: false, open: false, taken: () => assert.fail('no task waits') } as const;
-
 describe('the relay of an answer that breaks off', () => {
-  // Whatever is touched of the response shows as a failure: nothing may have been sent.
+  // Any use of the response fails: nothing may be sent.
   const untouched = new Proxy({}, { get: (_, name) => assert.fail(`res.${String(name)}`) }) as Response;
   const budget = createAnswerBudget(1_048_576);
-  const call = { id: 1, requestId: 'r', resourceId: 'cities', task: newTask(), ...NEW };
+  const refuseTaken = () => assert.fail('no task is parked');
+  const names = { id: 1, requestId: 'r', resourceId: 'cities', task: newTask() };
+  const writer = a2aResponseWriter(untouched, { ...names, parked: false, open: false, refuseTaken }, budget);
 
   for (const reason of ['transport', 'timeout', 'response_too_large'] as const)
     it(`${reason}: broken, and nothing was sent`, async () => {
-      const relayed = await a2aResponseWriter(untouched, call, budget).relay(brokenAnswer(reason), {});
+      const relayed = await writer.relay(brokenAnswer(reason), {});
       assert.equal(relayed.kind === 'broken' && relayed.error.reason, reason);
     });
 
-  it('ended by ourselves because the caller left: no failure of the merchant', async () => {
-    assert.deepEqual(await a2aResponseWriter(untouched, call, budget).relay(brokenAnswer('aborted'), {}), {
-      kind: 'client_gone',
-    });
-  });
+  it('aborted because the caller left: no failure of the backend', async () =>
+    assert.deepEqual(await writer.relay(brokenAnswer('aborted'), {}), { kind: 'client_gone' }));
 });

@@ -1,15 +1,50 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { isEnvelope } from '../../e2e/ask.ts';
-import { receiptWhen } from '../../support/books.ts';
+import { decode, found, MUTATIONS, mutate } from '../../e2e/proofs.ts';
+import { eventsUntil, receiptWhen } from '../../support/books.ts';
+import { createBuyer } from '../../support/buyer.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
 import { openShop } from '../../support/shop.ts';
-import { dataOf, message, postA2a, schemaOf, send, sendMessage, type Task, taskOf, VERSION, x402Of } from './post.ts';
+import {
+  dataOf,
+  deliveryOf,
+  ENABLED,
+  errorOf,
+  type Headers,
+  type Members,
+  message,
+  postA2a,
+  schemaOf,
+  send,
+  sendMessage,
+  type Task,
+  taskOf,
+  VERSION,
+  x402Of,
+} from './post.ts';
 
-/** One buffered answer more than this would not fit into a message. */
+/** The largest answer that fits into a message, bytes. */
 const CAP = 1_048_576;
+const PRICE_UNITS = 10_000n;
 const CITY = { city: 'Berlin' };
+const PAYLOAD = 'x402.payment.payload';
 const isChallenge = schemaOf('payment-required');
+
+let seller: Seller;
+let base: string;
+before(async () => {
+  const hidden = {
+    name: 'Hidden',
+    inputSchema: { type: 'object', properties: {} },
+    backend: { method: 'GET', path: '/cities' },
+    pricing: { type: 'free' },
+    expose: ['http'],
+  };
+  seller = await openSeller({ overrides: { ...ENABLED, resources: { hidden } } });
+  base = seller.shop.url;
+});
+after(() => seller?.close());
 
 /** The error envelope of a failed task. */
 function failure(task: Task, code: string): Record<string, unknown> {
@@ -23,22 +58,7 @@ function failure(task: Task, code: string): Record<string, unknown> {
 }
 
 describe('a call as a task', () => {
-  let seller: Seller;
-  let base: string;
-  before(async () => {
-    const hidden = {
-      name: 'Hidden',
-      inputSchema: { type: 'object', properties: {} },
-      backend: { method: 'GET', path: '/cities' },
-      pricing: { type: 'free' },
-      expose: ['http'],
-    };
-    seller = await openSeller({ overrides: { protocols: { a2a: { enabled: true } }, resources: { hidden } } });
-    base = seller.shop.url;
-  });
-  after(() => seller?.close());
-
-  it('delivered: completed, with fresh ids, the summary on the artifact and mirrored on the task', async () => {
+  it('delivered: completed, with fresh ids, the summary on the artifact and on the task', async () => {
     const answer = await postA2a(base, sendMessage(message('cities')), { ...VERSION, 'x-request-id': 'asked-1' });
     const task = taskOf(answer);
     assert.equal(answer.headers['x-request-id'], 'asked-1');
@@ -48,30 +68,27 @@ describe('a call as a task', () => {
     const delivery = { requestId: 'asked-1', resourceId: 'cities', status: 200 };
     assert.deepEqual(task.artifacts[0].metadata, { 'agent-commerce/delivery': delivery });
     assert.deepEqual(task.metadata, { 'agent-commerce/delivery': delivery, 'agent-commerce/requestId': 'asked-1' });
-    assert.equal(task.status.message, undefined, 'a free call says nothing about payments');
+    assert.equal(task.status.message, undefined, 'a free call has no word about payments');
     const again = await send(base, message('cities'));
     assert.equal(new Set([task.id, task.contextId, again.id, again.contextId]).size, 4);
   });
 
-  it('a request without an id of its own gets one that says where it came in', async () => {
+  it('a request without an id of its own gets one with the name of the channel', async () => {
     const { metadata } = await send(base, message('cities'));
     assert.match(String(metadata['agent-commerce/requestId']), /^a2a_[0-9a-f-]{36}$/);
   });
 
-  it('an object comes as it is', async () => {
+  it('an object is delivered as it is', async () => {
     const input = { price: 1.5, deep: { list: [1, null, 'ü'] } };
     assert.deepEqual(dataOf(await send(base, message('free_echo', input))), input);
   });
 
-  const wrapped: readonly (readonly [what: string, resource: string, input: object, data: object])[] = [
-    ['text', 'free_greeting', {}, { value: 'Grüß Gott\n' }],
-    ['CSV', 'free_price_list', {}, { value: 'city,price\r\nBerlin,12.50\r\nSão Paulo,9.90\r\n' }],
-    ['nothing', 'free_nothing', {}, { value: null }],
-  ];
-  for (const [what, resource, input, data] of wrapped)
-    it(`${what} is wrapped`, async () => {
-      assert.deepEqual(dataOf(await send(base, message(resource, input))), data);
-    });
+  for (const [what, resource, value] of [
+    ['text', 'free_greeting', 'Grüß Gott\n'],
+    ['CSV', 'free_price_list', 'city,price\r\nBerlin,12.50\r\nSão Paulo,9.90\r\n'],
+    ['an empty answer', 'free_nothing', null],
+  ] as const)
+    it(`${what} is wrapped`, async () => assert.deepEqual(dataOf(await send(base, message(resource))), { value }));
 
   it('bytes are wrapped as base64 with their media type, and none is lost', async () => {
     const { value, ...kind } = dataOf(await send(base, message('free_bytes', { size: 70_000 })));
@@ -100,25 +117,23 @@ describe('a call as a task', () => {
       'x402.payment.status': 'payment-required',
       'x402.payment.required': payment.envelope,
     });
-    // For models, which read texts: what is asked, and where a payment goes.
+    // The text for models: what is asked, and where a payment goes.
     const text = task.status.message?.parts[0].text ?? '';
     assert.ok(text.startsWith(String(envelope['message'])), text);
     assert.match(text, /metadata\["x402\.payment\.payload"\].*input\._payment/);
   });
 
-  const failures: readonly (readonly [what: string, code: string, resource: string, input: object, named: boolean])[] =
-    [
-      ['a resource that does not exist', 'RESOURCE_NOT_FOUND', 'nowhere', {}, false],
-      ['one that is not exposed here', 'RESOURCE_NOT_FOUND', 'hidden', {}, false],
-      ['a name that every object has', 'RESOURCE_NOT_FOUND', 'constructor', {}, false],
-      ['what cannot be a name', 'RESOURCE_NOT_FOUND', 'no such thing', {}, false],
-      ['an input that does not fit', 'INPUT_INVALID', 'market_report', { city: 7 }, true],
-      ['a merchant that fails', 'BACKEND_ERROR', 'free_failing', { status: 500 }, true],
-      ['a merchant that breaks off', 'BACKEND_ERROR', 'free_broken', {}, true],
-      ['a merchant that is silent', 'BACKEND_TIMEOUT', 'free_silent', {}, true],
-      ['a merchant that sends elsewhere', 'BACKEND_ERROR', 'free_redirecting', {}, true],
-    ];
-  for (const [what, code, resource, input, named] of failures)
+  for (const [what, code, resource, input, named] of [
+    ['a resource that does not exist', 'RESOURCE_NOT_FOUND', 'nowhere', {}, false],
+    ['a resource that is not exposed here', 'RESOURCE_NOT_FOUND', 'hidden', {}, false],
+    ['a name that every object has', 'RESOURCE_NOT_FOUND', 'constructor', {}, false],
+    ['a text that cannot be a name', 'RESOURCE_NOT_FOUND', 'no such thing', {}, false],
+    ['an input that does not fit', 'INPUT_INVALID', 'market_report', { city: 7 }, true],
+    ['a backend that fails', 'BACKEND_ERROR', 'free_failing', { status: 500 }, true],
+    ['a backend that breaks off', 'BACKEND_ERROR', 'free_broken', {}, true],
+    ['a backend that is silent', 'BACKEND_TIMEOUT', 'free_silent', {}, true],
+    ['a backend that redirects', 'BACKEND_ERROR', 'free_redirecting', {}, true],
+  ] as const)
     it(`${what}: failed with ${code}, never a JSON-RPC error`, async () => {
       const task = await send(base, message(resource, input));
       const envelope = failure(task, code);
@@ -127,14 +142,14 @@ describe('a call as a task', () => {
       assert.deepEqual(x402Of(task), {});
     });
 
-  it('the reserved members of an input never reach the merchant', async () => {
+  it('the reserved members of an input never reach the backend', async () => {
     const task = await send(base, message('free_echo', { a: 1, _payment: '', _authorization: 'x' }));
     assert.deepEqual(dataOf(task), { a: 1 });
   });
 
-  it('more calls than there is room for: failed with GATEWAY_BUSY, and when to come back', async () => {
+  it('more calls than slots: failed with GATEWAY_BUSY and Retry-After', async () => {
     const { chain, merchant } = seller;
-    const overrides = { protocols: { a2a: { enabled: true } }, limits: { maxInFlight: 1 } };
+    const overrides = { ...ENABLED, limits: { maxInFlight: 1 } };
     const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
     try {
       merchant.hold();
@@ -151,7 +166,7 @@ describe('a call as a task', () => {
     }
   });
 
-  it('a paid call that the merchant fails says that money moved, and how to collect', async () => {
+  it('a paid call that the backend fails states that money moved, and the same payment collects', async () => {
     const earned = await seller.income();
     const proof = await seller.proof('flaky', { failures: 1 });
     const pay = message('flaky', { failures: 1, _payment: proof });
@@ -167,4 +182,132 @@ describe('a call as a task', () => {
     const receipt = await receiptWhen(seller.shop, String(task.metadata['agent-commerce/requestId']), true);
     assert.equal(receipt.protocol, 'a2a');
   });
+});
+
+describe('paying for a task', () => {
+  /** A proof for a challenge of this channel. */
+  const paid = async (): Promise<string> => {
+    const asked = await send(base, message('market_report', CITY));
+    return seller.buyer.pay(x402Of(asked)['x402.payment.required']);
+  };
+
+  const carriers: Readonly<Record<string, (proof: string) => readonly [Members, Headers?]>> = {
+    'the input': (proof) => [message('market_report', { ...CITY, _payment: proof })],
+    'the input as an object': (proof) => [message('market_report', { ...CITY, _payment: decode(proof) })],
+    'the metadata': (proof) => [message('market_report', CITY, { metadata: { [PAYLOAD]: decode(proof) } })],
+    'the header': (proof) => [message('market_report', CITY), { 'payment-signature': proof }],
+    'all three at once': (proof) => {
+      const input = { ...CITY, _payment: proof.replace(/=+$/, '') };
+      const metadata = { [PAYLOAD]: decode(proof) };
+      return [message('market_report', input, { metadata }), { 'payment-signature': proof }];
+    },
+  };
+  for (const [carrier, carry] of Object.entries(carriers))
+    it(`${carrier}: delivered, exactly the price moves, and all members agree`, async () => {
+      const [bought, earned] = [await seller.buyer.balance(), await seller.income()];
+      const task = await send(base, ...carry(await paid()));
+      assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+      assert.deepEqual(dataOf(task), { ...CITY, currency: 'EUR', price: '12.50', volume: 340 });
+      assert.equal(bought - (await seller.buyer.balance()), PRICE_UNITS);
+      assert.equal((await seller.income()) - earned, PRICE_UNITS);
+      const { metadata = {} } = task.artifacts?.[0] ?? {};
+      const response = metadata['x402/payment-response'] as Members;
+      assert.deepEqual([response['success'], response['payer']], [true, seller.buyer.address.toLowerCase()]);
+      assert.deepEqual(deliveryOf(task)['payment'], response);
+      assert.deepEqual(metadata['agent-commerce/delivery'], deliveryOf(task));
+      assert.deepEqual(x402Of(task), {
+        'x402.payment.status': 'payment-completed',
+        'x402.payment.receipts': [response],
+      });
+      const receipt = await receiptWhen(seller.shop, String(task.metadata['agent-commerce/requestId']), true);
+      assert.deepEqual([receipt.protocol, receipt.id], ['a2a', response['receiptId']]);
+      const events = await eventsUntil(seller.shop, receipt.requestId, 'resource.delivered');
+      assert.ok(events.every(({ adapter }) => adapter === 'a2a'));
+    });
+
+  it('two different proofs are bad parameters, and no money moves', async () => {
+    const [one, other, earned] = [await paid(), await paid(), await seller.income()];
+    const twice = message('market_report', { ...CITY, _payment: one }, { metadata: { [PAYLOAD]: decode(other) } });
+    for (const [content, headers] of [
+      [twice, {}],
+      [message('market_report', { ...CITY, _payment: one }), { 'payment-signature': other }],
+    ] as const) {
+      const error = errorOf(await postA2a(base, sendMessage(content), { ...VERSION, ...headers }), 1);
+      assert.equal(error.code, -32602);
+      assert.equal(error.data[0]?.fieldViolations?.[0]?.field, `message.metadata["${PAYLOAD}"]`);
+    }
+    assert.equal(await seller.income(), earned);
+  });
+
+  it('the proof of a free call is ignored', async () => {
+    const task = await send(base, message('cities', { _payment: 'nonsense' }));
+    assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+  });
+
+  const codes: Readonly<Record<string, string>> = {
+    invalid_network: 'NETWORK_MISMATCH',
+    invalid_scheme: 'NETWORK_MISMATCH',
+    invalid_payment_requirements: 'INVALID_AMOUNT',
+    invalid_exact_evm_payload_recipient_mismatch: 'INVALID_AMOUNT',
+    invalid_exact_evm_payload_authorization_value_mismatch: 'INVALID_AMOUNT',
+    invalid_exact_evm_payload_authorization_valid_after: 'EXPIRED_PAYMENT',
+    invalid_exact_evm_payload_authorization_valid_before: 'EXPIRED_PAYMENT',
+    invalid_exact_evm_payload_signature: 'INVALID_SIGNATURE',
+    invalid_payload: 'INVALID_SIGNATURE',
+    invalid_x402_version: 'INVALID_SIGNATURE',
+  };
+  const tried = new Map(MUTATIONS.map((mutation) => [mutation.reason, mutation]));
+  for (const { reason, field, at, to } of tried.values())
+    it(`a proof with another ${field}: a fresh challenge, and ${codes[reason]}`, async () => {
+      const payload = decode(await paid());
+      mutate(payload, at, to);
+      const task = await send(base, message('market_report', CITY, { metadata: { [PAYLOAD]: payload } }));
+      assert.equal(task.status.state, 'TASK_STATE_FAILED');
+      const { error, payment } = dataOf(task) as { error: { reason: string }; payment: { envelope: object } };
+      assert.equal(error.reason, reason);
+      assert.deepEqual(x402Of(task), {
+        'x402.payment.status': 'payment-failed',
+        'x402.payment.error': codes[reason],
+        'x402.payment.required': payment.envelope,
+      });
+    });
+
+  it('a buyer without money: INSUFFICIENT_FUNDS', async () => {
+    const poor = await createBuyer(seller.chain, 0n);
+    const asked = await send(base, message('market_report', CITY));
+    const proof = await poor.pay(x402Of(asked)['x402.payment.required']);
+    const task = await send(base, message('market_report', { ...CITY, _payment: proof }));
+    assert.equal(x402Of(task)['x402.payment.error'], 'INSUFFICIENT_FUNDS');
+  });
+
+  it('a proof that has bought its answer: DUPLICATE_NONCE, and no second payment is asked for', async () => {
+    const proof = await paid();
+    const pay = (_payment: string): Members => message('market_report', { ...CITY, _payment });
+    assert.equal((await send(base, pay(proof))).status.state, 'TASK_STATE_COMPLETED');
+    const earned = await seller.income();
+    const again = await send(base, pay(found(proof)));
+    assert.equal(dataOf(again)['code'], 'PAYMENT_REPLAYED');
+    assert.deepEqual(x402Of(again), {
+      'x402.payment.status': 'payment-completed',
+      'x402.payment.error': 'DUPLICATE_NONCE',
+    });
+    assert.equal(await seller.income(), earned);
+    const elsewhere = await send(base, message('market_report', { city: 'Lisboa', _payment: proof }));
+    assert.equal(x402Of(elsewhere)['x402.payment.status'], 'payment-failed');
+  });
+
+  for (const [what, headers] of [
+    ['the same message', {}],
+    ['an idempotency key', { 'idempotency-key': 'order-4711' }],
+  ] as const)
+    it(`${what} gets its answer again, as a new task: paid once, run once`, async () => {
+      const pay = message('market_report', { ...CITY, _payment: await paid() });
+      const [earned, calls] = [await seller.income(), seller.merchant.requests.length];
+      const [first, again] = [await send(base, pay, headers), await send(base, pay, headers)];
+      assert.deepEqual(dataOf(again), dataOf(first));
+      assert.deepEqual([deliveryOf(first)['replayed'], deliveryOf(again)['replayed']], [undefined, true]);
+      assert.notEqual(again.id, first.id);
+      assert.equal((await seller.income()) - earned, PRICE_UNITS);
+      assert.equal(seller.merchant.requests.length - calls, 1);
+    });
 });

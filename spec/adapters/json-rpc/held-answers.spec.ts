@@ -23,7 +23,7 @@ function answerOf(bytes: number, declared: boolean): BackendAnswer {
   return { status: 200, headers: declared ? { 'content-length': String(bytes) } : {}, body };
 }
 
-describe('answers that are held as a whole', () => {
+describe('the memory for a whole answer', () => {
   let budget: AnswerBudget;
   let reservedWhileSending: number | undefined;
   const send = async (): Promise<Relayed> => {
@@ -36,13 +36,13 @@ describe('answers that are held as a whole', () => {
   });
 
   const SIZES: readonly (readonly [string, number, boolean, number])[] = [
-    ['declared, as large as what needs no room', UNRESERVED_BYTES, true, 0],
+    ['declared, of a size that needs none', UNRESERVED_BYTES, true, 0],
     ['declared and larger: its length', UNRESERVED_BYTES + 1, true, UNRESERVED_BYTES + 1],
-    ['undeclared, and it stays small', UNRESERVED_BYTES, false, 0],
-    ['undeclared and larger: as much as any can take', UNRESERVED_BYTES + 1, false, MAX_BUFFERED_BYTES],
+    ['undeclared and small', UNRESERVED_BYTES, false, 0],
+    ['undeclared and larger: the largest size', UNRESERVED_BYTES + 1, false, MAX_BUFFERED_BYTES],
   ];
   for (const [title, bytes, declared, reserved] of SIZES)
-    it(`room until it is sent, ${title}`, async () => {
+    it(`is reserved until the answer is sent, ${title}`, async () => {
       assert.deepEqual(await withContent(answerOf(bytes, declared), { budget, ...FREE }, send), { kind: 'finished' });
       assert.deepEqual([reservedWhileSending, budget.reserved()], [reserved, 0]);
     });
@@ -50,23 +50,20 @@ describe('answers that are held as a whole', () => {
   const ENDS: readonly (readonly [string, BackendFailure, Relayed['kind']])[] = [
     ['breaks off', 'transport', 'broken'],
     ['is too slow', 'timeout', 'broken'],
-    ['was wanted by somebody who left', 'aborted', 'client_gone'],
+    ['is aborted because the caller left', 'aborted', 'client_gone'],
   ];
   for (const [title, reason, kind] of ENDS)
-    it(`an answer that ${title} gives its room back`, async () => {
+    it(`is released when the answer ${title}`, async () => {
       const body = new PassThrough();
-      const relayed = withContent(
-        { status: 200, headers: { 'content-length': '100000' }, body },
-        { budget, ...FREE },
-        send,
-      );
+      const answer = { status: 200, headers: { 'content-length': '100000' }, body };
+      const relayed = withContent(answer, { budget, ...FREE }, send);
       body.write('half');
       queueMicrotask(() => body.destroy(new BackendError(reason, true)));
       assert.equal((await relayed).kind, kind);
       assert.equal(budget.reserved(), 0);
     });
 
-  it('a message that cannot be sent gives its room back', async () => {
+  it('is released when the message cannot be sent', async () => {
     const bug = new Error('cannot be written');
     await assert.rejects(
       withContent(answerOf(100_000, true), { budget, ...FREE }, () => Promise.reject(bug)),
@@ -76,7 +73,7 @@ describe('answers that are held as a whole', () => {
   });
 
   for (const declared of [true, false])
-    it(`no room: nothing is sent, and who keeps the answer can still have all of it, ${declared ? '' : 'un'}declared`, async () => {
+    it(`without memory nothing is sent, and the answer can still be kept, ${declared ? '' : 'un'}declared`, async () => {
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
         const release = await budget.reserve({ bytes: MAX_BUFFERED_BYTES, paid: false });

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
-import { callTool } from './post.ts';
+import { callTool, ENABLED } from './post.ts';
 
-/** One buffered answer more than this would not fit into a message. */
+/** The largest answer that fits into a message, bytes. */
 const CAP = 1_048_576;
 
-describe('what the merchant answers, as a tool result', () => {
+describe('the answer of the backend, as a tool result', () => {
   let seller: Seller;
   let base: string;
   before(async () => {
-    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true } } } });
+    seller = await openSeller({ overrides: ENABLED });
     base = seller.shop.url;
   });
   after(() => seller.close());
@@ -25,12 +25,12 @@ describe('what the merchant answers, as a tool result', () => {
     }
   });
 
-  it('the spelling of the merchant’s JSON: no digit is lost', async () => {
+  it('JSON keeps the spelling of the backend', async () => {
     const { content } = await callTool(base, 'free_echo', { price: 1.5, deep: { list: [1, null, 'ü'] } });
     assert.equal(content[0]?.text, '{"price":1.5,"deep":{"list":[1,null,"ü"]}}');
   });
 
-  it('text: as it is, wrapped for the legacy era only', async () => {
+  it('a text: as it is, wrapped for the legacy era only', async () => {
     const [legacy, modern] = await Promise.all([
       callTool(base, 'free_greeting'),
       callTool(base, 'free_greeting', {}, { era: 'modern' }),
@@ -40,12 +40,12 @@ describe('what the merchant answers, as a tool result', () => {
     assert.equal(modern.structuredContent as unknown, 'Grüß Gott\n');
   });
 
-  it('nothing: an empty text', async () => {
+  it('an empty answer: an empty text', async () => {
     const { content, structuredContent } = await callTool(base, 'free_nothing');
     assert.deepEqual([content, structuredContent], [[{ type: 'text', text: '' }], { value: null }]);
   });
 
-  it('bytes: an embedded resource that holds each of them', async () => {
+  it('bytes: an embedded resource with all of them', async () => {
     const { content } = await callTool(base, 'free_bytes', { size: 70_000 });
     const [block] = content;
     assert.equal(block?.type, 'resource');
@@ -82,11 +82,11 @@ describe('what the merchant answers, as a tool result', () => {
         assert.equal(structuredContent['resourceId'], tool);
         assert.deepEqual(JSON.parse(content[0]?.text ?? ''), structuredContent);
         assert.equal(_meta['agent-commerce/requestId'] as unknown, structuredContent['requestId']);
-        assert.ok(!content[0]?.text?.includes('internal-detail'), 'nothing of the merchant’s own words');
+        assert.ok(!content[0]?.text?.includes('internal-detail'), 'no text of the backend is shown');
       }
     });
 
-  it('a broken answer of a paid call is told with its payment, and can be collected later', async () => {
+  it('a broken answer of a paid call has its payment, and a receipt that is not delivered', async () => {
     const proof = await seller.proof('broken');
     const { isError, structuredContent, _meta } = await callTool(base, 'broken', { _payment: proof });
     assert.equal(isError, true);
@@ -97,8 +97,8 @@ describe('what the merchant answers, as a tool result', () => {
     assert.equal(payment?.externalReference, _meta['x402/payment-response']?.['transaction']);
   });
 
-  it('a refusal because the gateway is full says when to come back', async () => {
-    const full = await openSeller({ overrides: { protocols: { mcp: { enabled: true } }, limits: { maxInFlight: 1 } } });
+  it('more calls than slots: isError with GATEWAY_BUSY', async () => {
+    const full = await openSeller({ overrides: { ...ENABLED, limits: { maxInFlight: 1 } } });
     try {
       const arrived = full.merchant.nextRequest('/held');
       const first = callTool(full.shop.url, 'free_held');
@@ -112,7 +112,7 @@ describe('what the merchant answers, as a tool result', () => {
     }
   });
 
-  it('a free call tells the feed what it was, under its adapter', async () => {
+  it('a free call has events and a receipt under its channel', async () => {
     const { _meta } = await callTool(base, 'cities', {}, { headers: { 'x-request-id': 'mcp-events' } });
     assert.deepEqual(_meta['agent-commerce/delivery'], { requestId: 'mcp-events', resourceId: 'cities', status: 200 });
     const events = await eventsUntil(seller.shop, 'mcp-events', 'resource.delivered');
@@ -123,15 +123,11 @@ describe('what the merchant answers, as a tool result', () => {
     assert.equal((await receiptWhen(seller.shop, 'mcp-events', true)).protocol, 'mcp');
   });
 
-  it('the trace context of _meta reaches the merchant, and wins over the headers', async () => {
+  it('the trace context of _meta reaches the backend, before that of the headers', async () => {
     const inMeta = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const inHeader = '00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01';
-    await callTool(
-      base,
-      'free_request_headers',
-      {},
-      { meta: { traceparent: inMeta, tracestate: 'a=1' }, headers: { traceparent: inHeader } },
-    );
+    const traced = { meta: { traceparent: inMeta, tracestate: 'a=1' }, headers: { traceparent: inHeader } };
+    await callTool(base, 'free_request_headers', {}, traced);
     const { headers } = seller.merchant.requests.at(-1) ?? {};
     assert.deepEqual([headers?.['traceparent'], headers?.['tracestate']], [inMeta, 'a=1']);
     assert.equal(headers?.['agent-commerce-protocol'], 'mcp');

@@ -1,12 +1,9 @@
 import { META_CAPABILITIES, META_VERSION, MODERN, type Post } from './classifier-posts.ts';
 
-/**
- * What came of a POST: the era that serves it, another kind of message, or HTTP status and JSON-RPC
- * code of a refusal.
- */
+/** The era that serves a POST, another kind of message, or HTTP status and code of a refusal. */
 export type Verdict = 'legacy' | 'modern' | 'notification' | 'batch' | 'response' | `${number} ${number}`;
 
-/** What the rows below look at. */
+/** The facts of a POST that the rows below read. */
 export interface Facts {
   readonly method: unknown;
   readonly hasId: boolean;
@@ -19,9 +16,7 @@ export interface Facts {
   readonly nameHeader: string | undefined;
 }
 
-/**
- * One place where the gateway answers otherwise than the classifier of the official SDK, and when.
- */
+/** A rule by which the gateway differs from the classifier of the official SDK. */
 export interface Difference {
   /** The rule of the contract. */
   readonly rule: string;
@@ -43,24 +38,22 @@ const post = (message: object, headers: Post['headers'] = {}): Post => ({
   headers,
 });
 
-/** A name as the header that repeats it; no header repeats what is no name. */
+/** A name as the header that repeats it. */
 function encoded(name: unknown): string | undefined {
   return typeof name === 'string' ? `=?base64?${Buffer.from(name).toString('base64')}?=` : undefined;
 }
 
-/**
- * The steps of the ladder that come after the classifier: whatever it let through must end there.
- */
+/** Checks after the classifier, which refuse some of what it accepts. */
 export const LATER: readonly Difference[] = [
   {
-    rule: 'a method that the legacy era has not: 200 and -32601',
+    rule: 'a method that is not of the legacy era: 200 and -32601',
     sdk: ['legacy'],
     gateway: ['200 -32601'],
     when: ({ method }) => !LEGACY_METHODS.includes(method),
     example: post({ id: 1, method: 'resources/read' }),
   },
   {
-    rule: 'a method that the modern era has not: 404 and -32601',
+    rule: 'a method that is not of the modern era: 404 and -32601',
     sdk: ['modern'],
     gateway: ['404 -32601'],
     when: ({ method }) => !MODERN_METHODS.includes(method),
@@ -74,7 +67,7 @@ export const LATER: readonly Difference[] = [
     example: post({ id: 1, method: 'tools/list', params: { _meta: { ...META, [META_VERSION]: '2027-01-01' } } }),
   },
   {
-    rule: 'headers that must repeat the body and do not, or are missing: -32020',
+    rule: 'missing headers, or headers that do not repeat the body: -32020',
     sdk: ['modern'],
     gateway: ['400 -32020'],
     when: ({ method, toolName, version, methodHeader, nameHeader }) =>
@@ -90,7 +83,7 @@ export const LATER: readonly Difference[] = [
   },
 ];
 
-/** Where the contract decides otherwise. */
+/** Decisions of the contract. */
 export const DECIDED: readonly Difference[] = [
   {
     rule: 'batches are served in no era',
@@ -100,14 +93,14 @@ export const DECIDED: readonly Difference[] = [
     example: { body: [{ jsonrpc: '2.0', id: 1, method: 'ping' }], headers: {} },
   },
   {
-    rule: 'a response answers nothing that was asked here',
+    rule: 'responses are refused',
     sdk: ['response'],
     gateway: ['400 -32600'],
     when: () => true,
     example: post({ id: 1, result: {} }),
   },
   {
-    rule: 'a notification is accepted and dropped before anything in it is looked at',
+    rule: 'a notification is accepted and dropped before anything in it is read',
     sdk: ['400 -32020', '400 -32600', '400 -32602'],
     gateway: ['notification'],
     when: ({ hasId, method }) => !hasId && typeof method === 'string',
@@ -137,14 +130,14 @@ export const DECIDED: readonly Difference[] = [
     example: post({ id: 1, method: 'initialize' }, VERSION_HEADER),
   },
   {
-    rule: 'a version header that is no date names no modern revision',
+    rule: 'a version header that is not a date is not modern',
     sdk: ['400 -32020', '400 -32602'],
     gateway: ['400 -32600'],
     when: ({ hasClaim, version = '' }) => !hasClaim && !DATE.test(version),
     example: post({ id: 1, method: 'ping' }, { 'mcp-protocol-version': 'latest' }),
   },
   {
-    rule: 'the version is looked at before the headers that repeat the body',
+    rule: 'the version is checked before the headers that repeat the body',
     sdk: ['400 -32020'],
     gateway: ['400 -32022'],
     when: ({ claim, version = claim }) => claim !== MODERN && version === claim,

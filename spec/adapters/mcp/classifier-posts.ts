@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** A POST as both ladders read it: parsed body, headers by lower-case name. */
+/** A POST as both classifiers read it: parsed body, headers by lower-case name. */
 export interface Post {
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string>>;
@@ -11,28 +11,22 @@ export const META_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 export const META_CLIENT = 'io.modelcontextprotocol/clientInfo';
 export const MODERN = '2026-07-28';
 
-/**
- * Versions that somebody may name: served and not, in the past and the future, and no version at
- * all.
- */
+/** Versions that are served, past, future, and no version at all. */
 const VERSIONS = [MODERN, '2025-11-25', '2025-03-26', '2024-11-05', '2027-01-01', 'latest'] as const;
 const METHODS = [
   ...['initialize', 'ping', 'tools/list', 'tools/call', 'server/discover', 'resources/read'],
   'notifications/initialized',
 ] as const;
 
-/** How much more often a member is right than wrong in a given way. */
+/** How much more often a member is right than wrong in one way. */
 const RIGHT_WEIGHT = 14;
 
-/**
- * What is right, and now and then something else; undefined is a member or a header that is
- * missing.
- */
+/** The right value, and sometimes another one; undefined: the member or header is missing. */
 function usually<T>(right: T, ...wrong: readonly unknown[]): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: RIGHT_WEIGHT, arbitrary: fc.constant(right) }, fc.constantFrom(...wrong));
 }
 
-/** A request of one era with every member that the ladder looks at, mostly as it should be. */
+/** A request of one era with every member that is checked, mostly right. */
 function requests(modern: boolean, method: (typeof METHODS)[number]): fc.Arbitrary<Post> {
   const name = method === 'tools/call' ? 'Wetter in Zürich' : undefined;
   const encoded = name === undefined ? undefined : `=?base64?${Buffer.from(name).toString('base64')}?=`;
@@ -70,7 +64,7 @@ function requests(modern: boolean, method: (typeof METHODS)[number]): fc.Arbitra
 
 const KEPT = Symbol('kept');
 
-/** JSON knows no undefined: such members, and such headers, are missing. */
+/** Leaves out members and headers that are undefined. */
 function overTheWire(body: unknown, headers: object): Post {
   return JSON.parse(JSON.stringify({ body, headers })) as Post;
 }
@@ -79,7 +73,7 @@ const single = fc
   .tuple(fc.boolean(), fc.constantFrom(...METHODS))
   .chain(([modern, method]) => requests(modern, method));
 
-/** What is no single request: batches, responses, and JSON of other kinds. */
+/** Batches, responses, and other JSON. */
 const others = fc
   .oneof(
     fc.array(
@@ -94,5 +88,5 @@ const others = fc
   )
   .map((body) => overTheWire(body, {}));
 
-/** POSTs on both sides of every border of the ladder. */
+/** POSTs on both sides of every check. */
 export const posts: fc.Arbitrary<Post> = fc.oneof({ weight: 15, arbitrary: single }, { weight: 1, arbitrary: others });

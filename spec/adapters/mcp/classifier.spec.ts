@@ -56,8 +56,8 @@ function gatewayVerdict({ body, headers }: Post): Verdict {
   return reading.kind === 'request' ? reading.request.era : 'notification';
 }
 
-/** The same POST without what the gateway does not look at, and therefore does not refuse. */
-function withoutTheUnread({ body, headers }: Post): Post {
+/** The same POST without the members that the gateway ignores and the SDK refuses. */
+function withoutIgnored({ body, headers }: Post): Post {
   if (!isObject(body) || !isObject(body['params']) || !('_meta' in body['params'])) return { body, headers };
   const { _meta, ...params } = body['params'];
   if (!isObject(_meta)) return { body: { ...body, params }, headers };
@@ -69,12 +69,12 @@ function withoutTheUnread({ body, headers }: Post): Post {
 const explains = ({ sdk, gateway, when }: Difference, [theirs, ours]: readonly [Verdict, Verdict], facts: Facts) =>
   sdk.includes(theirs) && gateway.includes(ours) && when(facts);
 
-describe('the ladder beside the classifier of the official SDK', () => {
-  it(`judges ${RUNS} requests like it, but for the differences named below`, () => {
+describe('the checks of a message, beside the classifier of the official SDK', () => {
+  it(`agree on ${RUNS} requests except for the differences below`, () => {
     fc.assert(
       fc.property(posts, (post) => {
         const facts = factsOf(post);
-        const [theirs, ours] = [sdkVerdict(withoutTheUnread(post)), gatewayVerdict(post)];
+        const [theirs, ours] = [sdkVerdict(withoutIgnored(post)), gatewayVerdict(post)];
         const named = DIFFERENCES.some((difference) => explains(difference, [theirs, ours], facts));
         assert.ok(theirs === ours || named, `SDK ${theirs}, gateway ${ours}`);
         const missed = LATER.find(({ sdk, when }) => theirs === ours && sdk.includes(theirs) && when(facts));
@@ -99,11 +99,11 @@ describe('the ladder beside the classifier of the official SDK', () => {
       [META_CLIENT]: null,
     },
   }))
-    it(`${what} is not looked at, where the SDK refuses`, () => {
+    it(`ignore ${what}, which the SDK refuses`, () => {
       const body = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: meta } };
       const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' };
       const post: Post = { body, headers: meta === null ? {} : modern };
       assert.match(sdkVerdict(post), /^400 /);
-      assert.equal(gatewayVerdict(post), sdkVerdict(withoutTheUnread(post)));
+      assert.equal(gatewayVerdict(post), sdkVerdict(withoutIgnored(post)));
     });
 });

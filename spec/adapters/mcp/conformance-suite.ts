@@ -15,24 +15,21 @@ export interface Check {
   readonly errorMessage?: string;
 }
 
-/** What a run of the suite found. */
+/** The result of a run of the suite. */
 export interface SuiteRun {
-  /** 0: nothing failed but what was expected, and nothing expected passed. */
+  /** 0: exactly the expected checks failed. */
   readonly exitCode: number | null;
   readonly output: string;
   /** Checks by scenario. */
   readonly scenarios: ReadonlyMap<string, readonly Check[]>;
 }
 
-/** Both revisions take about a second each; a suite that hangs must not hang the specs. */
+/** A revision takes about a second; a suite that hangs must not block the specs. */
 const SUITE_TIMEOUT_MS = 60_000;
 const SUITE = fileURLToPath(import.meta.resolve('@modelcontextprotocol/conformance/dist/index.js'));
 const RESULT_FOLDER = /^server-(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z$/;
 
-/**
- * Runs every server scenario that a revision requires, and those that it merely reports, against
- * `url`.
- */
+/** Runs every server scenario of a revision against `url`. */
 export async function runSuite(url: string, revision: string, expectedFailuresPath: string): Promise<SuiteRun> {
   const results = await mkdtemp(join(tmpdir(), 'acg-conformance-'));
   try {
@@ -76,10 +73,7 @@ export interface ExpectedFailure {
 
 const ENTRY = /^ {2}- ([^\s:#]+)(?::([^\s#]+))?(?: +# (.+))?$/;
 
-/**
- * The entries with their comments, which a YAML parser would drop. @throws Error for a line that is
- * neither entry nor comment
- */
+/** The entries with their comments, which a YAML parser would drop. @throws Error */
 export async function readExpectedFailures(path: string): Promise<readonly ExpectedFailure[]> {
   const lines = (await readFile(path, 'utf8')).split('\n');
   return lines
@@ -91,7 +85,7 @@ export async function readExpectedFailures(path: string): Promise<readonly Expec
     });
 }
 
-/** What the suite itself counts as failed. */
+/** Whether the suite counts a check as failed. */
 export function failed({ status }: Check): boolean {
   return status === 'FAILURE' || status === 'WARNING';
 }

@@ -6,7 +6,7 @@ import { mcpShop } from '../../support/mcp-shop.ts';
 import { startWorld, type World } from '../../support/world.ts';
 import { type ExpectedFailure, failed, readExpectedFailures, runSuite, type SuiteRun } from './conformance-suite.ts';
 
-/** Scenarios that apply to a server of tools, with the checks that must have passed at least. */
+/** Scenarios that apply to a server of tools, with the least number of checks that must pass. */
 const APPLICABLE: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   '2025-11-25': {
     'server-initialize': 2,
@@ -41,7 +41,7 @@ const APPLICABLE: Readonly<Record<string, Readonly<Record<string, number>>>> = {
     'input-required-result-missing-input-response': 1,
   },
 };
-/** Of every message that the gateway sent, against the JSON schema of the revision. */
+/** The check of every message of the gateway with the JSON schema of the revision. */
 const WIRE_SCHEMA = 'wire-schema-valid';
 
 let merchant: McpMerchant;
@@ -92,7 +92,7 @@ for (const [revision, scenarios] of Object.entries(APPLICABLE))
       );
     });
 
-    it('no other scenario fails, and the suite says so itself', () => {
+    it('no other scenario fails, also by the exit code of the suite', () => {
       assert.deepEqual([...run.scenarios.keys()].flatMap(unexpected), []);
       assert.equal(run.exitCode, 0, run.output);
     });

@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { encodePaymentSignatureHeader } from '@x402/core/http';
-import type { PaymentPayload } from '@x402/core/types';
-import { CLIENT_MODES, type McpClient, type ToolAnswer, type ToolCall } from '../../support/mcp-clients.ts';
+import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
+import { withX402Client } from 'agents/x402';
+import {
+  CLIENT_MODES,
+  connectFirst,
+  connectSecond,
+  type McpClient,
+  type ToolAnswer,
+  type ToolCall,
+} from '../../support/mcp-clients.ts';
 import { CITIES, MISFIT, SIMPLE_TEXT } from '../../support/mcp-merchant.ts';
-import { buyTool, receiptOf, withProof } from '../../support/mcp-payer.ts';
+import { buyTool, receiptOf, termsOf, withProof } from '../../support/mcp-payer.ts';
 import { type McpSeller, openMcpSeller } from '../../support/mcp-seller.ts';
 import { PRICE_AMOUNT, PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-shop.ts';
+import { NETWORK } from '../../support/mcp-usdc.ts';
 
 const CARRIERS: Readonly<Record<string, (call: ToolCall, proof: PaymentPayload) => ToolCall>> = {
   'the payload as an object in _meta': withProof,
@@ -16,7 +25,10 @@ const CARRIERS: Readonly<Record<string, (call: ToolCall, proof: PaymentPayload) 
     arguments: { ...call.arguments, _payment: encodePaymentSignatureHeader(proof) },
   }),
 };
-const SOLD_ONCE = { spent: PRICE_UNITS, earned: PRICE_UNITS, requests: 1 } as const;
+const WEATHER = { name: 'weather', arguments: { city: 'São Paulo' } } as const;
+const DELIVERED = { city: 'São Paulo', celsius: 21 } as const;
+const PAID_ONCE = { spent: PRICE_UNITS, earned: PRICE_UNITS, requests: 1 } as const;
+const NOTHING = { spent: 0n, earned: 0n, requests: 0 } as const;
 
 let seller: McpSeller;
 before(async () => {
@@ -35,13 +47,12 @@ for (const [name, { era, connect }] of Object.entries(CLIENT_MODES))
     let client: McpClient;
     before(async () => {
       client = await connect(seller.url);
-      // From the list on, clients hold answers against what was promised, and repeat arguments in
-      // headers.
+      // After the list, clients validate answers with its schemas and repeat arguments in headers.
       await client.listTools();
     });
     after(() => client?.close());
 
-    it('lists what is offered over MCP, in the order of the configuration', async () => {
+    it('lists the tools that are exposed over MCP, in the order of the configuration', async () => {
       const tools = await client.listTools();
       assert.deepEqual(
         tools.map((tool) => tool.name),
@@ -58,7 +69,7 @@ for (const [name, { era, connect }] of Object.entries(CLIENT_MODES))
       assert.equal(weather?.annotations?.readOnlyHint, false);
     });
 
-    it('sees output schemas in the modern era alone: one whose root is no object ends a legacy list', async () => {
+    it('sees output schemas in the modern era alone', async () => {
       const promising = (await client.listTools()).filter((tool) => tool.outputSchema !== undefined);
       assert.deepEqual(
         promising.map((tool) => tool.name),
@@ -72,7 +83,7 @@ for (const [name, { era, connect }] of Object.entries(CLIENT_MODES))
       assert.notEqual(isError, true);
     });
 
-    it('gets a list as structured content that its era can hold', async () => {
+    it('gets a list as structured content in the form of its era', async () => {
       const { structuredContent } = await client.callTool({ name: 'city_list' });
       assert.deepEqual(structuredContent, era === 'modern' ? CITIES : { value: CITIES });
     });
@@ -83,48 +94,115 @@ for (const [name, { era, connect }] of Object.entries(CLIENT_MODES))
       assert.deepEqual(structuredContent, input);
     });
 
-    it('hears of invalid arguments as a tool error that the model can read', async () => {
+    it('gets a tool error for invalid arguments', async () => {
       const answer = await client.callTool({ name: 'weather', arguments: { city: '' } });
       const { code, details } = envelopeOf(answer);
       assert.equal(code, 'INPUT_INVALID');
       assert.match(JSON.stringify(details), /\$\.city/);
     });
 
-    it('hears of a failing merchant as a tool error', async () => {
+    it('gets a tool error for a failing backend', async () => {
       assert.equal(envelopeOf(await client.callTool({ name: 'test_error_handling' })).code, 'BACKEND_ERROR');
     });
 
-    for (const [what, tool] of Object.entries({ unknown: 'no_such_tool', 'not offered over MCP': 'http_only' }))
-      it(`hears of a tool that is ${what} as the protocol error -32602`, async () => {
+    for (const [what, tool] of Object.entries({ unknown: 'no_such_tool', 'not exposed over MCP': 'http_only' }))
+      it(`gets the protocol error -32602 for a tool that is ${what}`, async () => {
         await assert.rejects(client.callTool({ name: tool }), { code: -32602, message: /no such tool/ });
       });
 
     for (const [carrier, carry] of Object.entries(CARRIERS))
       it(`buys with ${carrier}: delivered with a receipt, and exactly the price moves`, async () => {
-        const call = { name: 'weather', arguments: { city: 'São Paulo' } };
         const moved = await seller.balances(async () => {
-          const { answer } = await buyTool(client, seller.buyer.client, call, carry);
+          const { terms, answer } = await buyTool(client, seller.buyer.client, WEATHER, carry);
+          assert.equal(terms.accepts[0]?.amount, String(PRICE_UNITS));
           assert.notEqual(answer.isError, true, JSON.stringify(answer));
-          assert.deepEqual(answer.structuredContent, { city: 'São Paulo', celsius: 21 });
+          assert.deepEqual(answer.structuredContent, DELIVERED);
           assert.deepEqual(JSON.parse(answer.content[0]?.text ?? ''), answer.structuredContent);
           const receipt = receiptOf(answer);
-          assert.equal(receipt?.success, true);
+          assert.deepEqual([receipt?.success, receipt?.network], [true, NETWORK]);
           assert.equal(receipt?.payer?.toLowerCase(), seller.buyer.address.toLowerCase());
           assert.match(receipt?.transaction ?? '', /^0x[0-9a-f]{64}$/);
         });
-        assert.deepEqual(moved, SOLD_ONCE);
+        assert.deepEqual(moved, PAID_ONCE);
       });
 
-    it('gets what it paid for although the merchant breaks the promised schema', async () => {
+    it('gets what it paid for although the answer does not fit the output schema', async () => {
       const moved = await seller.balances(async () => {
         const { answer } = await buyTool(client, seller.buyer.client, { name: 'misfit' });
         assert.deepEqual(JSON.parse(answer.content[0]?.text ?? ''), MISFIT);
         assert.equal(receiptOf(answer)?.success, true);
-        // A success would make the client throw, with the data in its exception.
+        // A success would make the client throw.
         const promised = era === 'modern';
         assert.equal(answer.isError ?? false, promised);
         assert.deepEqual(answer.structuredContent, promised ? undefined : MISFIT);
       });
-      assert.deepEqual(moved, SOLD_ONCE);
+      assert.deepEqual(moved, PAID_ONCE);
+    });
+
+    it('gets the terms again for a refused payment, with the reason and without content of the tool', async () => {
+      const moved = await seller.balances(async () => {
+        const terms = termsOf(await client.callTool(WEATHER));
+        const [offer] = terms.accepts;
+        assert.ok(offer);
+        // Signed for one unit less than the price.
+        const cheaper = { ...terms, accepts: [{ ...offer, amount: String(PRICE_UNITS - 1n) }] };
+        const proof = await seller.buyer.client.createPaymentPayload(cheaper);
+        const answer = await client.callTool(withProof(WEATHER, proof));
+        const refused = termsOf(answer);
+        assert.deepEqual(refused.accepts, terms.accepts);
+        assert.notEqual(refused.error, terms.error);
+        assert.doesNotMatch(JSON.stringify(answer), /celsius/);
+      });
+      assert.deepEqual(moved, NOTHING);
+    });
+  });
+
+/** Clients that the Cloudflare agents wrap. */
+const WRAPPED = {
+  'the 1.x client': (url: string) => connectFirst(url),
+  'the 2.x client': (url: string) => connectSecond(url),
+  'the 2.x client that negotiates': (url: string) => connectSecond(url, 'auto'),
+} as const;
+
+for (const [name, connect] of Object.entries(WRAPPED))
+  describe(`the Cloudflare agents around ${name}`, () => {
+    const wrapped = async () => {
+      const { account } = seller.buyer;
+      const client = withX402Client(await connect(seller.url), { account, network: NETWORK });
+      return { client, [Symbol.asyncDispose]: () => client.close() };
+    };
+
+    it('list what the tool costs in dollars', async () => {
+      await using wallet = await wrapped();
+      const { tools } = await wallet.client.listTools();
+      const paid = tools.filter(({ description }) => description?.includes(`you will be charged $${PRICE_AMOUNT}`));
+      assert.deepEqual(
+        paid.map((tool) => tool.name),
+        ['weather', 'misfit'],
+      );
+    });
+
+    it('ask their user about the price, and pay; money moves once', async () => {
+      await using wallet = await wrapped();
+      const asked: PaymentRequirements[][] = [];
+      const moved = await seller.balances(async () => {
+        const agree = async (accepts: PaymentRequirements[]): Promise<boolean> => asked.push(accepts) > 0;
+        const answer: ToolAnswer = await wallet.client.callTool(agree, WEATHER);
+        assert.deepEqual(answer.structuredContent, DELIVERED, JSON.stringify(answer));
+        assert.equal(receiptOf(answer)?.success, true);
+      });
+      assert.deepEqual(moved, PAID_ONCE);
+      assert.equal(asked.length, 1);
+      const [offer] = asked[0] ?? [];
+      assert.deepEqual([offer?.network, offer?.amount], [NETWORK, String(PRICE_UNITS)]);
+    });
+
+    it('pay nothing when their user declines', async () => {
+      await using wallet = await wrapped();
+      const moved = await seller.balances(async () => {
+        const answer: ToolAnswer = await wallet.client.callTool(async () => false, WEATHER);
+        assert.equal(answer.isError, true);
+      });
+      assert.deepEqual(moved, NOTHING);
     });
   });

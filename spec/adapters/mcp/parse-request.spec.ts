@@ -2,31 +2,43 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
-import { MODERN_META, modernHeaders, postMcp } from './post.ts';
-import { call, IDS, modern, RUNGS, request, VERSION } from './rungs.ts';
+import { ENABLED, MODERN_META, modernHeaders, postMcp } from './post.ts';
+import { CASES, call, modern, request, VERSION } from './request-cases.ts';
 
-function read(answer: Answered): {
+/** Ids that a request may have; each must come back with its JSON type. */
+const IDS = ['a', 7, 0] as const;
+
+const HIDDEN = {
+  name: 'Hidden',
+  inputSchema: { type: 'object' },
+  backend: { method: 'GET', path: '/cities' },
+  pricing: { type: 'free' },
+  expose: ['http'],
+};
+
+interface Answer {
   id?: unknown;
   result?: object;
   error?: { code: number; message: string; data?: object };
-} {
+}
+
+function read(answer: Answered): Answer {
   assert.equal(answer.headers['content-type'], 'application/json');
   assert.equal(answer.headers['cache-control'], 'no-store');
   assert.equal(answer.headers['mcp-session-id'], undefined);
   return JSON.parse(answer.text);
 }
 
-describe('the ladder of the MCP front', () => {
+describe('the checks of a message', () => {
   let seller: Seller;
   let base: string;
   before(async () => {
-    const resources = { hidden: { ...HIDDEN } };
-    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true } }, resources } });
+    seller = await openSeller({ overrides: { ...ENABLED, resources: { hidden: HIDDEN } } });
     base = seller.shop.url;
   });
   after(() => seller.close());
 
-  for (const { name, message, headers, status, code } of RUNGS)
+  for (const [name, message, status, code, headers] of CASES)
     for (const id of IDS)
       it(`${name}: ${code ?? 'result'} for id ${JSON.stringify(id)}`, async () => {
         const answer = await postMcp(base, { ...message, id }, headers);
@@ -38,18 +50,18 @@ describe('the ladder of the MCP front', () => {
       });
 
   for (const id of [null, 1.5, true, {}, ['a']])
-    it(`7 the id ${JSON.stringify(id)} is none`, async () => {
+    it(`5 the id ${JSON.stringify(id)} is refused`, async () => {
       const answer = await postMcp(base, { ...request('ping'), id });
       assert.equal(answer.status, 400);
       assert.deepEqual([read(answer).id, read(answer).error?.code], [null, -32600]);
     });
 
   for (const method of ['notifications/initialized', 'tools/call', 'nothing/known'])
-    it(`6 ${method} without an id is a notification: 202 and nothing else`, async () => {
+    it(`4 ${method} without an id is a notification: 202, and nothing runs`, async () => {
       const before = seller.merchant.requests.length;
       const answer = await postMcp(base, request(method, call('cities')));
       assert.deepEqual([answer.status, answer.text], [202, '']);
-      assert.equal(seller.merchant.requests.length, before, 'nothing was run');
+      assert.equal(seller.merchant.requests.length, before, 'no call reached the backend');
     });
 
   for (const [what, body, code] of [
@@ -62,7 +74,7 @@ describe('the ladder of the MCP front', () => {
     ['null', 'null', -32600],
     ['an id beyond a double', '{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}', -32600],
   ] as const)
-    it(`5 ${what}: ${code} without an id`, async () => {
+    it(`2 and 3 ${what}: ${code} without an id`, async () => {
       const answer = await postMcp(base, body);
       assert.equal(answer.status, 400);
       assert.deepEqual([read(answer).id, read(answer).error?.code], [null, code]);
@@ -73,18 +85,18 @@ describe('the ladder of the MCP front', () => {
     ['a name that changes prototypes', '{"constructor":1}'],
     ['a number beyond a double', '{"a":9007199254740993}'],
   ] as const)
-    it(`5 ${what}: -32600 under the id that can be read all the same`, async () => {
+    it(`3 ${what}: -32600 with the id of a lenient reading`, async () => {
       const answer = await postMcp(base, `{"jsonrpc":"2.0","id":7,"method":"ping","params":${params}}`);
       assert.deepEqual([answer.status, read(answer).id, read(answer).error?.code], [400, 7, -32600]);
     });
 
   for (const method of ['GET', 'DELETE', 'PUT', 'HEAD'])
-    it(`1 ${method}: 405 with Allow`, async () => {
+    it(`${method}: 405 with Allow`, async () => {
       const answer = await ask(base, { method, path: '/mcp', headers: {} });
       assert.deepEqual([answer.status, answer.headers.allow], [405, 'POST']);
     });
 
-  it('2 a foreign Origin: 403, its own public one passes, without CORS headers', async () => {
+  it('a foreign Origin: 403; the public one of the gateway passes, without CORS headers', async () => {
     const ping = { ...request('ping'), id: 1 };
     assert.equal((await postMcp(base, ping, { origin: 'http://evil.example' })).status, 403);
     assert.equal((await postMcp(base, ping, { origin: 'null' })).status, 403);
@@ -92,7 +104,7 @@ describe('the ladder of the MCP front', () => {
     assert.deepEqual([own.status, own.headers['access-control-allow-origin']], [200, undefined]);
   });
 
-  it('3 another content type: 415 with the envelope', async () => {
+  it('1 another content type: 415 with the envelope', async () => {
     for (const type of ['text/plain', 'application/xml', 'multipart/form-data']) {
       const answer = await postMcp(base, { ...request('ping'), id: 1 }, { 'content-type': type });
       assert.equal(answer.status, 415);
@@ -100,7 +112,7 @@ describe('the ladder of the MCP front', () => {
     }
   });
 
-  it('4 more than 262,144 bytes: 413 with the envelope; exactly as many are read', async () => {
+  it('1 more than 262,144 bytes: 413 with the envelope; exactly as many are read', async () => {
     const frame = JSON.stringify({ ...request('ping', { pad: '' }), id: 1 });
     const padded = (size: number): string => frame.replace('"pad":""', `"pad":"${'x'.repeat(size - frame.length)}"`);
     assert.equal((await postMcp(base, padded(262_144))).status, 200);
@@ -109,7 +121,7 @@ describe('the ladder of the MCP front', () => {
     assert.ok(isEnvelope(JSON.parse(answer.text)));
   });
 
-  it('10 names what is served, as server/discover does', async () => {
+  it('10 names the served versions, as server/discover does', async () => {
     const meta = { ...MODERN_META, [VERSION]: '2027-01-01' };
     const refused = read(await postMcp(base, { ...modern('tools/list', {}, meta), id: 1 }));
     const discovered = read(
@@ -120,7 +132,7 @@ describe('the ladder of the MCP front', () => {
     assert.deepEqual(supported, (discovered.result as { supportedVersions: string[] }).supportedVersions);
   });
 
-  it('13 says the same of an unknown tool and of one that is not exposed', async () => {
+  it('an unknown tool and one that is not exposed have the same error', async () => {
     const messages = await Promise.all(
       ['none', 'hidden'].map(async (name) =>
         read(await postMcp(base, { ...request('tools/call', call(name)), id: 1 })),
@@ -142,24 +154,16 @@ describe('the ladder of the MCP front', () => {
       assert.equal((result as { protocolVersion: string }).protocolVersion, answered);
     });
 
-  it('the request id is the caller’s when legal, else one of this channel', async () => {
+  it('the request id is the caller’s when legal, else one with the name of this channel', async () => {
     const given = await postMcp(base, { ...request('ping'), id: 1 }, { 'x-request-id': 'mine-1' });
     assert.equal(given.headers['x-request-id'], 'mine-1');
-    const minted = await postMcp(base, { ...request('ping'), id: 1 }, { 'x-request-id': 'not legal' });
-    assert.match(String(minted.headers['x-request-id']), /^mcp_[0-9a-f-]{36}$/);
+    const generated = await postMcp(base, { ...request('ping'), id: 1 }, { 'x-request-id': 'not legal' });
+    assert.match(String(generated.headers['x-request-id']), /^mcp_[0-9a-f-]{36}$/);
   });
 });
 
-const HIDDEN = {
-  name: 'Hidden',
-  inputSchema: { type: 'object' },
-  backend: { method: 'GET', path: '/cities' },
-  pricing: { type: 'free' },
-  expose: ['http'],
-};
-
-describe('a gateway without the MCP front', () => {
-  it('knows no /mcp', async () => {
+describe('a gateway without MCP', () => {
+  it('answers 404 at /mcp', async () => {
     const seller = await openSeller();
     try {
       for (const method of ['POST', 'GET']) {

@@ -1,5 +1,7 @@
 import { type Answered, ask } from '../../e2e/ask.ts';
 
+export const ENABLED = { protocols: { mcp: { enabled: true } } };
+
 /** The members of `_meta` that every request of the modern era has. */
 export const MODERN_META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -18,13 +20,13 @@ export function modernHeaders(method: string, name?: string): Headers {
   };
 }
 
-/** A POST to /mcp as it goes over the wire; an object is sent as JSON. */
+/** A raw POST to /mcp; an object is sent as JSON. */
 export function postMcp(base: string, body: unknown, headers: Headers = {}): Promise<Answered> {
   const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   return ask(base, { path: '/mcp', headers: { 'content-type': 'application/json', ...headers }, body: text });
 }
 
-/** A result of `tools/call`, as far as specs look at it. */
+/** The members of a result of `tools/call` that specs read. */
 export interface CallResult {
   readonly content: readonly {
     readonly type: string;

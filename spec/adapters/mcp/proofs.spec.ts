@@ -5,25 +5,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { found } from '../../e2e/proofs.ts';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
 import { openSeller, type Seller } from '../../support/seller.ts';
-import { type CallResult, callTool } from './post.ts';
+import { type CallResult, callTool, ENABLED } from './post.ts';
 
 const PRICE_UNITS = 10_000n;
 const CITY = { city: 'Berlin' };
 
-/** The proof of the buyer for what a challenge of this channel asks. */
-async function paidFor(seller: Seller, challenge: CallResult): Promise<string> {
-  return seller.buyer.pay(challenge.structuredContent);
-}
 const decoded = (proof: string): object => JSON.parse(Buffer.from(proof, 'base64').toString()) as object;
 
-/** A request whose head is out and whose body is not. */
+/** A request whose head is sent and whose body is not. */
 async function openRequest(base: string): Promise<{ finish(body: string): Promise<string> }> {
   const request = http.request(`${base}/mcp`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'transfer-encoding': 'chunked' },
   });
   request.write(' ');
-  // As long as a copy of a call would have to be here to pass for one that waited.
+  // Longer than a call must be open to count as waiting.
   await delay(50);
   return {
     finish: (body) =>
@@ -43,16 +39,16 @@ describe('paying for a tool', () => {
   let seller: Seller;
   let base: string;
   before(async () => {
-    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true } } } });
+    seller = await openSeller({ overrides: ENABLED });
     base = seller.shop.url;
   });
   after(() => seller.close());
 
-  it('the challenge says the same in each of its places, and no HTTP 402', async () => {
+  it('the challenge is the same in all its members, under HTTP 200', async () => {
     const { content, structuredContent, isError, _meta } = await callTool(base, 'market_report', CITY);
     assert.equal(isError, true);
     assert.deepEqual(JSON.parse(content[0]?.text ?? ''), structuredContent);
-    // For models, which read texts: what is asked, and where a payment goes.
+    // The text for models: what is asked, and where a payment goes.
     assert.match(
       content[1]?.text ?? '',
       /^Payment of 0\.01 TUSD is required for Market report \(market_report\)\. Sign/,
@@ -63,7 +59,7 @@ describe('paying for a tool', () => {
     assert.equal(error, 'Payment required');
     assert.equal(envelope['code'], 'PAYMENT_REQUIRED');
     const { body } = await seller.quote('market_report', CITY);
-    assert.deepEqual(accepts, body.payment.accepts, 'the terms of every front are the same');
+    assert.deepEqual(accepts, body.payment.accepts, 'the terms are the same on every channel');
     const { payment } = envelope as { payment: { accepts: unknown; envelope: unknown } };
     assert.deepEqual(payment.accepts, accepts);
     const { url } = resource as { url: string };
@@ -85,7 +81,7 @@ describe('paying for a tool', () => {
     for (const era of ['legacy', 'modern'] as const)
       it(`${carrier}, ${era}: delivered, and exactly the price moves`, async () => {
         const [bought, earned] = [await seller.buyer.balance(), await seller.income()];
-        const proof = await paidFor(seller, await callTool(base, 'market_report', CITY, { era }));
+        const proof = await seller.buyer.pay((await callTool(base, 'market_report', CITY, { era })).structuredContent);
         const [input, options] = carry(proof);
         const { structuredContent, isError, _meta } = await callTool(base, 'market_report', input, { ...options, era });
         assert.equal(isError, undefined);
@@ -102,7 +98,7 @@ describe('paying for a tool', () => {
         assert.ok(events.every(({ adapter }) => adapter === 'mcp'));
       });
 
-  it('who holds his body back until the proof is public did not wait for the answer', async () => {
+  it('a body that is held back until the proof is public does not get the answer', async () => {
     const input = { city: 'Lisboa' };
     const stalled = await openRequest(base);
     const proof = await seller.proof('market_report', input);
@@ -113,21 +109,19 @@ describe('paying for a tool', () => {
     assert.doesNotMatch(answer, /12\.50/);
   });
 
-  it('two proofs that differ are refused before money moves', async () => {
+  it('two different proofs are refused before money moves', async () => {
     const [one, other] = [await seller.proof('market_report', CITY), await seller.proof('market_report', CITY)];
     const earned = await seller.income();
-    const { isError, structuredContent } = await callTool(
-      base,
-      'market_report',
-      { ...CITY, _payment: one },
-      { meta: { 'x402/payment': other } },
-    );
+    const input = { ...CITY, _payment: one };
+    const { isError, structuredContent } = await callTool(base, 'market_report', input, {
+      meta: { 'x402/payment': other },
+    });
     assert.deepEqual([isError, structuredContent?.['code']], [true, 'INPUT_INVALID']);
     assert.deepEqual(structuredContent?.['details'], { reason: 'payment_proofs_differ' });
     assert.equal(await seller.income(), earned);
   });
 
-  it('a proof that is refused gets a fresh challenge with the reason in each place', async () => {
+  it('a refused proof gets a fresh challenge with the reason in all its members', async () => {
     const input = { ...CITY, _payment: 'bm9uZQ==' };
     const { structuredContent, _meta, isError, content } = await callTool(base, 'market_report', input);
     assert.equal(isError, true);
@@ -138,14 +132,14 @@ describe('paying for a tool', () => {
     assert.deepEqual([code, reason], ['PAYMENT_INVALID', 'invalid_payload']);
   });
 
-  it('an empty _payment is none: models fill in what a schema offers', async () => {
+  it('an empty _payment counts as absent', async () => {
     for (const _payment of ['', null]) {
       const { structuredContent } = await callTool(base, 'market_report', { ...CITY, _payment });
       assert.equal(structuredContent?.['error'], 'Payment required');
     }
   });
 
-  it('a proof that bought over HTTP buys nothing here, and the other way round', async () => {
+  it('a proof that was spent over HTTP buys nothing here, and the other way round', async () => {
     const proof = await seller.proof('market_report', CITY);
     assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': proof })).status, 200);
     const { structuredContent } = await callTool(base, 'market_report', { ...CITY, _payment: found(proof) });
@@ -155,7 +149,7 @@ describe('paying for a tool', () => {
     assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': found(second) })).status, 409);
   });
 
-  it('the same proof and Idempotency-Key get the same answer again, and say so', async () => {
+  it('the same proof and Idempotency-Key get the same answer again, marked as replayed', async () => {
     const proof = await seller.proof('market_report', CITY);
     const again = () =>
       callTool(base, 'market_report', { ...CITY, _payment: proof }, { headers: { 'idempotency-key': 'my key' } });
@@ -167,7 +161,7 @@ describe('paying for a tool', () => {
     assert.equal(transaction(second), transaction(first));
   });
 
-  it('who leaves while the merchant works collects the same answer later; the merchant works once', async () => {
+  it('a caller that leaves collects the same answer later, and the backend runs once', async () => {
     const proof = await seller.proof('held_post');
     const leaving = new AbortController();
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call' };
@@ -189,7 +183,7 @@ describe('paying for a tool', () => {
     assert.equal(seller.merchant.executions(idempotencyKey), 1);
   });
 
-  it('what failed here after its payment can be collected over HTTP', async () => {
+  it('a call that failed here after its payment can be collected over HTTP', async () => {
     const input = { failures: 1 };
     const proof = await seller.proof('flaky', input);
     const failed = await callTool(base, 'flaky', { ...input, _payment: proof });
@@ -202,9 +196,9 @@ describe('paying for a tool', () => {
     assert.deepEqual([answer.status, await answer.json()], [200, { delivered: true }]);
   });
 
-  it('a description in any script can be echoed by clients that know Latin only', async () => {
+  it('a description in any script can be echoed by clients that write ASCII only', async () => {
     const resources = { market_report: { description: '都市の市場価格' } };
-    const far = await openSeller({ overrides: { protocols: { mcp: { enabled: true } }, resources } });
+    const far = await openSeller({ overrides: { ...ENABLED, resources } });
     try {
       const { structuredContent, _meta } = await callTool(far.shop.url, 'market_report', CITY);
       const { description } = (structuredContent?.['resource'] ?? {}) as { description?: string };

@@ -38,12 +38,12 @@ const listed = (resource: ListedResource, era: 'legacy' | 'modern' = 'modern'): 
   (JSON.parse(toolsListResult([resource], era, SERVER)) as { tools: [Tool] }).tools[0];
 
 describe('resources as tools', () => {
-  it('name is the id, title the name, and without a description the name stands in', () => {
+  it('have the id as name, the name as title, and the name for a missing description', () => {
     const { name, title, description } = listed(FREE);
     assert.deepEqual([name, title, description], ['cities', 'Cities', 'Cities']);
   });
 
-  it('a price is in the description, in _meta, and for dollar coins where the Cloudflare client looks', () => {
+  it('have their price in the description, in _meta, and for dollar coins in members of Cloudflare', () => {
     const { description, _meta } = listed(PAID);
     assert.match(description, /^Prices of one city\. Costs 0\.01 USDC per call, paid with x402/);
     assert.deepEqual(_meta, {
@@ -56,17 +56,17 @@ describe('resources as tools', () => {
     assert.deepEqual(listed(FREE)._meta, { 'agent-commerce/pricing': { type: 'free' } });
   });
 
-  it('_payment is declared for paid tools, because hosts validate, and never required', () => {
+  it('declare _payment when paid, and never require it', () => {
     const { properties, required } = listed(PAID).inputSchema;
     assert.deepEqual(Object.keys(properties), ['city', '_payment']);
     assert.deepEqual(required, ['city']);
     assert.deepEqual(listed(FREE).inputSchema, FREE.inputSchema);
   });
 
-  it('a host that validates can send _payment, whatever the schema says of all properties', () => {
+  it('allow _payment beside every rule about all properties', () => {
     const schemas: Readonly<Record<string, JsonObject>> = {
-      'as many as there are': { maxProperties: 1 },
-      'named in one way': { propertyNames: { pattern: '^[a-z]+$' } },
+      'a number of them': { maxProperties: 1 },
+      'a pattern of names': { propertyNames: { pattern: '^[a-z]+$' } },
       'closed beside a composition': { additionalProperties: false, allOf: [{ required: ['city'] }] },
     };
     for (const [what, rules] of Object.entries(schemas)) {
@@ -77,7 +77,7 @@ describe('resources as tools', () => {
     }
   });
 
-  it('_payment is not declared where a part of the schema would refuse it', () => {
+  it('do not declare _payment where a part of the schema would refuse it', () => {
     const closed = { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: false };
     const inputSchema: JsonObject = { type: 'object', $defs: { closed }, allOf: [{ $ref: '#/$defs/closed' }] };
     assert.deepEqual(listed({ ...PAID, inputSchema }).inputSchema, inputSchema);
@@ -93,7 +93,7 @@ describe('resources as tools', () => {
       assert.deepEqual(listed({ ...FREE, method }).annotations, { title: 'Cities', ...hints, openWorldHint: true });
     });
 
-  it('a paid tool is never read-only, so that hosts ask before it spends', () => {
+  it('are never read-only when paid', () => {
     for (const method of ['GET', 'PUT', 'POST'] as const)
       assert.deepEqual(listed({ ...PAID, method }).annotations, {
         title: 'Report',
@@ -104,13 +104,13 @@ describe('resources as tools', () => {
       });
   });
 
-  it('an output schema is for the modern era alone', () => {
+  it('have an output schema in the modern era alone', () => {
     const outputSchema = { type: 'array' };
     assert.deepEqual(listed({ ...FREE, outputSchema }).outputSchema, outputSchema);
     assert.equal(listed({ ...FREE, outputSchema }, 'legacy').outputSchema, undefined);
   });
 
-  it('the list says how long it holds, and for whom, in the modern era', () => {
+  it('come in a list that may be cached in the modern era', () => {
     const { tools, ...rest } = JSON.parse(toolsListResult([FREE, PAID], 'modern', SERVER)) as { tools: Tool[] };
     assert.deepEqual(rest, {
       resultType: 'complete',
@@ -123,5 +123,42 @@ describe('resources as tools', () => {
       ['cities', 'report'],
     );
     assert.deepEqual(Object.keys(JSON.parse(toolsListResult([FREE], 'legacy', SERVER)) as object), ['tools']);
+  });
+});
+
+describe('a tool that needs a mandate', () => {
+  const authorization = { required: ['ap2'] };
+  const inputSchema = { ...PAID.inputSchema, additionalProperties: false, required: [] };
+  const FREE_GUARDED = { ...FREE, inputSchema, authorization };
+  const PAID_GUARDED = { ...PAID, inputSchema, authorization };
+
+  it('states it in its description and in _meta', () => {
+    assert.match(
+      listed(FREE_GUARDED).description,
+      /^Cities\. Needs an AP2 mandate .*Agent-Authorization.*_authorization/,
+    );
+    assert.match(listed(PAID_GUARDED).description, /^Prices .* Costs 0\.01 USDC per call.* Needs an AP2 mandate/);
+    assert.deepEqual(listed(PAID_GUARDED)._meta['agent-commerce/authorization'], authorization);
+    assert.equal('agent-commerce/authorization' in listed(FREE)._meta, false);
+  });
+
+  it('declares _authorization, free or paid, and no other tool does', () => {
+    for (const [resource, names] of [
+      [{ ...FREE, inputSchema }, ['city']],
+      [FREE_GUARDED, ['city', '_authorization']],
+      [PAID_GUARDED, ['city', '_payment', '_authorization']],
+    ] as const) {
+      const schema = listed(resource).inputSchema;
+      assert.deepEqual(Object.keys(schema.properties), names);
+      const fits = new Ajv2020({ strict: false }).compile(schema);
+      assert.equal(fits({ city: 'Berlin', _authorization: 'x' }), names.length > 1);
+      assert.ok(fits({ city: 'Berlin' }), 'it is never required');
+    }
+  });
+
+  it('allows both members where a schema counts', () => {
+    const counting = { ...inputSchema, maxProperties: 1, propertyNames: { pattern: '^[a-z]+$' } };
+    const schema = listed({ ...PAID_GUARDED, inputSchema: counting }).inputSchema;
+    assert.ok(new Ajv2020({ strict: false }).compile(schema)({ city: 'Berlin', _payment: 'x', _authorization: 'y' }));
   });
 });

@@ -7,24 +7,18 @@ import { object, resourceOf } from '../resources.ts';
 import { CATASTROPHES, type Catastrophe } from './catastrophes.ts';
 import { EVERYDAY, FALSE_REFUSALS } from './everyday.ts';
 
-/** Longest turn that one input may take, milliseconds of CPU. */
+/** Longest turn of one input, milliseconds of CPU. */
 const LIMIT_MS = 50;
-/**
- * The same on a machine that is busy or slow: so many times what the plainest pattern takes right
- * beside it for a whole body.
- */
+/** On a busy or slow machine: so many times as long as the plainest pattern on a whole body. */
 const TIMES_PLAIN = 12;
-/**
- * Tries of one input: what garbage, a compilation or a shared core adds to one of them it does not
- * add to all.
- */
+/** Tries of one input: garbage collection, compilation or a shared core slows only some of them. */
 const TRIES = 20;
 /** Longest text that is tried. */
 const LONGEST = 4_096;
 /** Texts in one body of 1 MiB. */
 const TEXTS = 250;
 
-/** CPU time of this thread, milliseconds: what other processes do does not count. */
+/** CPU time of this thread, milliseconds: other processes do not count. */
 function cpuMs(call: () => void): number {
   const start = process.threadCpuUsage();
   call();
@@ -32,7 +26,7 @@ function cpuMs(call: () => void): number {
   return (user + system) / 1_000;
 }
 
-/** What 1 MiB of letters costs with a pattern of one step for each, milliseconds of CPU. */
+/** The cost of 1 MiB of letters with a pattern of one step for each, milliseconds of CPU. */
 const plainMs = (() => {
   const text = { type: 'string', pattern: '^[a-z]*$' };
   const resource = resourceOf(object({ many: { type: 'array', items: text } }));
@@ -40,17 +34,17 @@ const plainMs = (() => {
   return (): number => cpuMs(() => resource.prepare({ many }, undefined));
 })();
 
-/** What a turn took in each try, until one was short enough: then empty. */
+/** The length of each try; empty when one of them is short enough. */
 function tooLong(call: () => void): readonly string[] {
-  const told: string[] = [];
+  const tries: string[] = [];
   for (let tried = 0; tried < TRIES; tried += 1) {
     const ms = cpuMs(call);
     if (ms < LIMIT_MS) return [];
     const plain = plainMs();
     if (ms < TIMES_PLAIN * plain) return [];
-    told.push(`${ms} ms of CPU, ${plain} for the plainest`);
+    tries.push(`${ms} ms of CPU, ${plain} for the plainest`);
   }
-  return told;
+  return tries;
 }
 
 function attack([, pump, beginning, end]: Catastrophe, length: number): string {
@@ -73,8 +67,7 @@ describe('published catastrophic patterns', () => {
         it(`hold no turn: ${catastrophe[0].slice(0, 60)}`, () => {
           const [pattern] = catastrophe;
           if (patternFault(pattern) !== undefined) {
-            // A refusal has no turn to hold. Why it is refused is one of what the linear engine
-            // cannot do.
+            // A refused pattern never runs. The reason is a limit of the linear engine.
             assert.match(patternFault(pattern) ?? '', /look-around|back-reference|steps for each character|U\+FFFF/);
             return;
           }
@@ -91,9 +84,8 @@ describe('published catastrophic patterns', () => {
         });
     });
 
-  it('would hold the ordinary engine', () => {
-    // On 31 characters, which ended nothing for 20 s. A time limit of its own ends the process that
-    // never would.
+  it('block the ordinary engine', () => {
+    // It takes more than 20 s on 31 characters, so a time limit ends the process.
     const program = `/^(?:[a-z]|[a-z0-9]){64}$/.test('a'.repeat(31))`;
     const { signal } = spawnSync(process.execPath, ['--eval', program], { timeout: 2_000, killSignal: 'SIGKILL' });
     assert.equal(signal, 'SIGKILL');
@@ -103,7 +95,7 @@ describe('published catastrophic patterns', () => {
 describe('everyday patterns', () => {
   it('are at least 40', () => assert.ok(EVERYDAY.length >= 40, `${EVERYDAY.length}`));
   for (const [name, pattern, yes, no] of EVERYDAY)
-    it(`${name} is accepted, and means what it says`, () => {
+    it(`${name} is accepted, and matches as written`, () => {
       assert.equal(patternFault(pattern), undefined);
       const resource = resourceOf(object({ a: { type: 'string', pattern } }));
       for (const a of yes) assert.equal(resource.prepare({ a }, undefined).ok, true, a);
@@ -118,6 +110,5 @@ describe('everyday patterns', () => {
     }
   });
   for (const [name, pattern, reason, instead] of FALSE_REFUSALS)
-    it(`${name} is refused, though it is ordinary: ${instead}`, () =>
-      assert.match(patternFault(pattern) ?? 'accepted', reason));
+    it(`${name} is refused; instead: ${instead}`, () => assert.match(patternFault(pattern) ?? 'accepted', reason));
 });

@@ -1,15 +1,9 @@
-/**
- * A pattern, and the text that holds an engine which goes back: `beginning`, `pump` again and
- * again, `end`.
- */
+/** A pattern, and the text that blocks backtracking: `beginning`, repeated `pump`, `end`. */
 export type Catastrophe = readonly [pattern: string, pump: string, beginning: string, end: string];
 
 const r = String.raw;
 
-/**
- * Shapes of textbooks, of OWASP on ReDoS, of the tests of safe-regex, and of the papers of Kirrage,
- * Weideman, Davis and others.
- */
+/** From textbooks, OWASP, the tests of safe-regex, and papers (Kirrage, Weideman, Davis, …). */
 const TEXTBOOKS: readonly Catastrophe[] = [
   [r`^(a+)+$`, 'a', '', '!'],
   [r`^([a-zA-Z]+)*$`, 'a', '', '!'],
@@ -87,10 +81,7 @@ const TEXTBOOKS: readonly Catastrophe[] = [
   [r`^(?:.*?,){13}P`, ',', '', '!'],
 ];
 
-/**
- * The superlinear part of expressions that advisories name (npm, PyPI, RubyGems, Django, Rails, and
- * two outages), without flags.
- */
+/** The superlinear part of expressions in advisories and in the reports of two outages. */
 const ADVISORIES: readonly Catastrophe[] = [
   [r`^[\s\u200c]+|[\s\u200c]+$`, ' ', 'x', 'x'],
   [r`^((?:\d+)?\.?\d+) *(ms|seconds?|s|minutes?|m|hours?|h|days?|d|years?|y)?$`, '1', '', '!'],
@@ -259,9 +250,7 @@ const ADVISORIES: readonly Catastrophe[] = [
   ['\\s*[$\u00a5\u00a3\u20ac]?\\s*(?:\\d+,?)+(?:\\.\\d+)?\\s*$', '1', '', 'x'],
 ];
 
-/**
- * What the test suites of static analysers for ReDoS expect to be found, of programs and made up.
- */
+/** From the test suites of static analysers for ReDoS. */
 const ANALYSERS: readonly Catastrophe[] = [
   [r`^\b_((?:__|[\s\S])+?)_\b|^\*((?:\*\*|[\s\S])+?)\*(?!\*)`, '__', '_', 'x'],
   [r`^ *(\S.*\|.*)\n *([-:]+ *\|[-| :]*)\n((?:.*\|.*(?:\n|$))*)a`, '||\n', 'a|\n:|\n', '!'],
@@ -376,10 +365,7 @@ const ANALYSERS: readonly Catastrophe[] = [
   [r`\s*\(?0\d{4}\)?(\s*|-)\d{3}(\s*|-)\d{3}\s*;`, ' ', '', '!'],
 ];
 
-/**
- * Expressions for mail, names, numbers, URLs and markup in the style of the public collections that
- * the studies of ReDoS draw on.
- */
+/** For mail, names, numbers, URLs and markup, in the style of public collections. */
 const COLLECTIONS: readonly Catastrophe[] = [
   [r`^([a-zA-Z0-9_.-])+@(([a-zA-Z0-9-])+\.)+([a-zA-Z0-9]{2,4})+$`, 'aaaa', 'a@a.', '!'],
   [
@@ -458,9 +444,9 @@ const COLLECTIONS: readonly Catastrophe[] = [
 ];
 
 /**
- * Published catastrophic patterns, by where they come from. Each of them held V8's ordinary engine
- * for more than 100 ms on at most 65,536 characters of its own attack, 194 of the 349 for more than
- * 1.5 s (Node 26.10, no fallback); what that engine took easily was left out.
+ * Published catastrophic patterns by source. Each blocks V8's ordinary engine for more than 100 ms
+ * on at most 65,536 characters of its attack, 194 of the 349 for more than 1.5 s (Node 26.10, no
+ * fallback).
  */
 export const CATASTROPHES: Readonly<Record<string, readonly Catastrophe[]>> = {
   'textbooks and papers': TEXTBOOKS,

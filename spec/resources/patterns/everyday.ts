@@ -1,4 +1,4 @@
-/** What operators write: a name, the pattern, texts that match and texts that do not. */
+/** A pattern as operators write it, with texts that match and texts that do not. */
 export type Everyday = readonly [name: string, pattern: string, yes: readonly string[], no: readonly string[]];
 
 const r = String.raw;
@@ -121,7 +121,7 @@ export const EVERYDAY: readonly Everyday[] = [
   ['ticker', r`^[A-Z]{1,5}(?:\.[A-Z]{1,2})?$`, ['BRK.B'], ['brk']],
 ];
 
-/** Ordinary patterns that are refused all the same, and what the refusal says to do about it. */
+/** Ordinary patterns that are refused, and what to write instead. */
 export const FALSE_REFUSALS: readonly (readonly [name: string, pattern: string, reason: RegExp, instead: string])[] = [
   [
     'password',
@@ -161,12 +161,7 @@ export const FALSE_REFUSALS: readonly (readonly [name: string, pattern: string, 
     'a class of the letters that are wanted, such as [A-Za-zÀ-ÿ]',
   ],
   ['quoted text', r`^(["']).*\1$`, /back-reference/, '^(?:".*"|\'.*\')$'],
-  [
-    'doubled word',
-    r`\b(\w+) \1\b`,
-    /back-reference/,
-    'a check of the merchant: no pattern of a linear engine compares',
-  ],
-  ['emoji', '^[\u{1f600}-\u{1f64f}]$', /U\+FFFF/, 'a check of the merchant'],
+  ['doubled word', r`\b(\w+) \1\b`, /back-reference/, 'a check in the backend: no linear pattern compares'],
+  ['emoji', '^[\u{1f600}-\u{1f64f}]$', /U\+FFFF/, 'a check in the backend'],
   ['a list of a hundred words', r`^(?:\w{1,30} ?){1,100}$`, /takes [\d,]+ steps/, 'maxLength beside ^(?:\\w+ ?)+$'],
 ];

@@ -6,31 +6,17 @@ import { MatchBudgetError, withMatchBudget } from '../../../src/resources/patter
 import { FORMATS, urlTest } from '../../../src/resources/patterns/formats.ts';
 
 const RUNS = 200_000;
-/** In which two of the signs that decide often meet. */
+/** Pieces with the characters that decide. */
 const PIECES = [
-  'http://',
-  'FTP://',
-  'a',
-  'b.co',
-  'x-y.shop',
-  '1.2.3.4',
-  '10.0.0.1',
-  ':',
-  ':80',
-  '@',
-  '/',
-  '?',
-  '#',
-  '.',
-  '-',
+  ...['http://', 'FTP://', 'a', 'b.co', 'x-y.shop', '1.2.3.4', '10.0.0.1', ':', ':80', '@', '/', '?', '#', '.', '-'],
 ];
 const SPACES = [' ', '\n', '\u3000', '\u00a0', '\u2028', '\ud83d\ude00', '\ud83d'];
 
 describe('the format url', () => {
-  const original = fullFormats.url instanceof RegExp ? fullFormats.url : assert.fail('is an expression no more');
+  const original = fullFormats.url instanceof RegExp ? fullFormats.url : assert.fail('the library has no expression');
   const isUrl = urlTest(original);
 
-  it('is what the validator’s own expression says', () => {
+  it('has the verdict of the library’s expression', () => {
     const texts = fc
       .array(fc.constantFrom(...PIECES, ...PIECES, ...SPACES), { maxLength: 12 })
       .map((pieces) => `http://${pieces.join('')}`);
@@ -58,13 +44,10 @@ describe('the format url', () => {
     [`http://${host}:65535`, true],
     [`http://${'a'.repeat(10)}${host}:65535`, false],
   ] as const)
-    it(`${verdict ? 'takes' : 'refuses'} ${text.slice(0, 40)}`, () => assert.equal(isUrl(text), verdict));
+    it(`${verdict ? 'accepts' : 'refuses'} ${text.slice(0, 40)}`, () => assert.equal(isUrl(text), verdict));
 });
 
-/**
- * A text of this length, of any of these beginnings, pumps and ends, takes seconds where going back
- * costs more than going on.
- */
+/** Texts of this length take seconds where backtracking costs more than linear time. */
 const LENGTH = 32_768;
 const LIMIT_MS = 60;
 const BEGINNINGS = ['', 'http://', 'a:', 'P', '/', '#', '{', 'a@', 'http://[', 'http://a@', '::', 'a://a@'];
@@ -91,10 +74,7 @@ const PUMPS = [
 ];
 const ENDS = ['', '!', '\n', '@', '}'];
 
-/**
- * Outside of a document's budget a text of this length has one of its own, which is not what is
- * measured.
- */
+/** Ignores the budget of a single text, which is not measured here. */
 const untilSpent = (test: (text: string) => boolean, text: string): void => {
   try {
     test(text);
@@ -103,7 +83,7 @@ const untilSpent = (test: (text: string) => boolean, text: string): void => {
   }
 };
 
-/** Of a few: a busy machine makes a call longer, never shorter. */
+/** The shortest of some runs: a busy machine makes a run longer, never shorter. */
 function bestMs(call: () => void): number {
   let best = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 8 && best > LIMIT_MS / 2; run += 1) {
@@ -127,7 +107,7 @@ describe('a format takes time linear in its text', () => {
     });
 
   it('and takes it from the budget of the document', () => {
-    const email = FORMATS['email'] ?? assert.fail('is no format');
+    const email = FORMATS['email'] ?? assert.fail('no such format');
     const mails = (count: number) => () => {
       for (let n = 0; n < count; n += 1) assert.ok(email('first.last@shop.example'));
     };

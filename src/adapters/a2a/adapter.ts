@@ -1,3 +1,8 @@
+/**
+ * The A2A adapter: JSON-RPC 2.0 with the one method SendMessage (a2a 1). It answers what buys
+ * nothing; a call, or the payment for a parked task, goes on to the pipeline.
+ */
+
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
@@ -13,37 +18,35 @@ import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import type { SendMessage } from './message.ts';
 import { parkedTasks } from './parked-task.ts';
-import { goOn, newPurchase, type Purchase, TAKEN } from './purchase.ts';
+import { continueTask, newPurchase, type Purchase, TAKEN } from './purchase.ts';
 import { type Refusal, rpcError } from './refusal.ts';
 import { type Dialect, readRequest } from './request.ts';
 import { a2aResponseWriter, canceledTask } from './response-writer.ts';
-import { activated, EXTENSIONS_HEADER, OLD_EXTENSIONS_HEADER } from './x402-keys.ts';
+import { activated, EXTENSIONS_HEADER, OLD_EXTENSIONS_HEADER } from './x402-extension.ts';
 
-/** What the adapter is made of. */
 interface A2aParts {
   readonly dialect: Dialect;
-  /** Which payments have tasks that wait, where continuation is switched on. */
+  /** Which payments have claimed parked tasks. */
   readonly claims: TaskClaims;
-  /** What the ids of such tasks are sealed with. */
+  /** Agrees on the secret under which the ids of parked tasks are sealed. */
   readonly secrets: SharedSecrets;
   readonly budget: AnswerBudget;
 }
 
-/**
- * The A2A adapter: JSON-RPC 2.0 with the one method SendMessage (a2a 1). It answers what is no
- * purchase; an order, or the payment for a task that waits for it, goes on to the shared
- * middleware.
- */
+/** What is known of a purchase whose task could not be looked up. */
+const UNKNOWN = { resourceId: '', input: {}, parked: true, open: false } as const;
+const TASK_TAKEN: Refusal = { reason: 'TASK_NOT_FOUND', message: TAKEN };
+
 export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): RequestHandler {
-  const waiting = parkedTasks(claims, secrets);
+  const tasks = parkedTasks(claims, secrets);
   const refuse = (res: Response, id: RpcId | null, refusal: Refusal, status: 200 | 413 = 200): void =>
     sendRpcError(res, status, id, rpcError(refusal, dialect.errorProfile, requestIdOf(res)));
 
-  return async function a2aFrontLayer(req, res, next) {
+  return async function receiveA2a(req, res, next) {
     const left = clientGone(res);
-    const bytes = await readJsonBytes(req, res).catch(nothingWhenTooLarge);
-    // Not before: the proof is in the body, and a caller who holds his body back must not pass for
-    // one who waited for a copy.
+    const bytes = await readJsonBytes(req, res).catch(undefinedWhenTooLarge);
+    // Only now: the proof is in the body, and a slow sender must not look like a caller who was
+    // already waiting for a running call.
     const startedAt = performance.now();
     if (bytes === undefined) return refuse(res, null, { reason: 'PAYLOAD_TOO_LARGE' }, 413);
     const version = readHeader(req, 'a2a-version');
@@ -53,51 +56,40 @@ export function a2aAdapter({ dialect, claims, secrets, budget }: A2aParts): Requ
     const { id } = reading;
     if (reading.kind === 'answered') return sendRpc(res, 200, resultText(id, reading.result));
     const { message } = reading;
-    const activates = dialect.continuation && activate(req, res);
-    const found = message.kind === 'order' ? newPurchase(waiting, message, activates) : await goOn(waiting, message);
+    const mayPark = dialect.continuation && activate(req, res);
+    const found = message.kind === 'call' ? newPurchase(tasks, message, mayPark) : await continueTask(tasks, message);
     if (found.kind === 'refused') return refuse(res, id, found.refusal);
     const requestId = requestIdOf(res);
     if (found.kind === 'declined') return sendRpc(res, 200, resultText(id, canceledTask(found.task, requestId)));
     const purchase = found.kind === 'purchase' ? found : { ...UNKNOWN, task: found.task };
+    const refuseTaken = (): void => refuse(res, id, TASK_TAKEN);
     receiveCall(res, {
       ...received(req, message, purchase),
       requestId,
       callId: callIdOf(res),
-      responseWriter: a2aResponseWriter(
-        res,
-        { ...purchase, id, requestId, taken: () => refuse(res, id, TASK_TAKEN) },
-        budget,
-      ),
+      responseWriter: a2aResponseWriter(res, { ...purchase, id, requestId, refuseTaken }, budget),
       startedAt,
       left,
     });
-    // The response writer of the call says it: as a task, like every failure of the gateway.
+    // Thrown only now, so that the response writer of the call reports it as a task.
     if (found.kind === 'unavailable') throw new GatewayError('STORAGE_ERROR', { cause: found.cause });
     next();
   };
 }
 
-/** What is known of a purchase whose task could not be looked up. */
-const UNKNOWN = { resourceId: '', input: {}, waiting: true, open: false } as const;
-const TASK_TAKEN: Refusal = { reason: 'TASK_NOT_FOUND', message: TAKEN };
-
-/** The one failure of a body that is answered in the words of JSON-RPC (contract 7.2). */
-function nothingWhenTooLarge(error: unknown): undefined {
+/** The one failure of a body that is answered as a JSON-RPC error (contract 7.2). */
+function undefinedWhenTooLarge(error: unknown): undefined {
   if (error instanceof GatewayError && error.code === 'PAYLOAD_TOO_LARGE') return undefined;
   throw error;
 }
 
-/**
- * Whether the request activates the x402 extension; then the answer says so (A2A 1.0, section
- * 3.6.3).
- */
+/** Whether the request activates the x402 extension, which the answer repeats (A2A 1.0, 3.6.3). */
 function activate(req: Request, res: Response): boolean {
   const extensions = activated(req.headers[EXTENSIONS_HEADER], req.headers[OLD_EXTENSIONS_HEADER]);
   if (extensions.length > 0) res.setHeader(EXTENSIONS_HEADER, extensions.join(', '));
   return extensions.length > 0;
 }
 
-/** A message as the shared middleware knows it. */
 function received(
   req: Request,
   { proof, mandate }: SendMessage,

@@ -1,81 +1,35 @@
+/** The agent card, by which A2A clients find the resources, made and signed at start. */
+
 import { Router } from 'express';
 import { KEY_SET_PATH, readSigningKey, type SigningKey, signDocument } from '../../crypto/signing-key.ts';
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
-import type { Resource, StaticDocument } from '../../resources/resource.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import type { Resource } from '../../resources/resource.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { staticDocument } from '../../resources/static-document.ts';
 import { published } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
-import { X402_EXTENSIONS } from './x402-keys.ts';
+import { X402_EXTENSIONS } from './x402-extension.ts';
 
+const CARD_PATH = '/.well-known/agent-card.json';
 const JSON_ONLY = ['application/json'];
 /** The name under which the card declares where a mandate goes (a2a 2). */
 const MANDATE_SCHEME = 'ap2Mandate';
+/** The contract of the data part, for which a skill of A2A 1.0 has no member. */
+const RESOURCES_EXTENSION = 'urn:agent-commerce:a2a:resources:1';
 
-/** A resource as a skill. `compiled` tells whether an example would be accepted. */
-function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject {
-  const { id, name, pricing } = listed;
-  const example = exampleInput(listed.inputSchema, compiled);
-  return {
-    id,
-    name,
-    description: describedWithPrice(listed),
-    tags: ['agent-commerce', pricing.type === 'free' ? 'free' : 'paid', ...(asksForMandate(listed) ? ['ap2'] : [])],
-    ...(example === undefined ? {} : { examples: [examplePart(id, example)] }),
-    inputModes: JSON_ONLY,
-    outputModes: JSON_ONLY,
-    ...(asksForMandate(listed) ? { securityRequirements: [{ schemes: { [MANDATE_SCHEME]: {} } }] } : {}),
-  };
-}
-
-/**
- * A part that can be sent as it stands: the only member of a skill that can tell a model what to
- * send.
- */
-function examplePart(resource: string, input: JsonObject): string {
-  return JSON.stringify({ data: { resource, input }, mediaType: 'application/json' });
-}
-
-/**
- * The first valid input that the schema itself shows: an example, its default, or those of its
- * properties put together.
- */
-function exampleInput(schema: JsonObject, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject | undefined {
-  const candidates = [...shown(schema), fromProperties(schema)].filter((candidate) => isObject(candidate));
-  return candidates.find((candidate) => compiled?.prepare(candidate, undefined).ok === true);
-}
-
-function fromProperties({ properties }: JsonObject): JsonObject {
-  const input: Record<string, Json> = {};
-  for (const [name, schema] of Object.entries(isObject(properties) ? properties : {})) {
-    const [first] = isObject(schema) ? shown(schema) : [];
-    if (first !== undefined) input[name] = first;
-  }
-  return input;
-}
-
-function shown({ examples, default: usual }: JsonObject): readonly Json[] {
-  return [...(Array.isArray(examples) ? (examples as readonly Json[]) : []), ...(usual === undefined ? [] : [usual])];
-}
-
-/** What the agent card is made from. */
 interface CardParts {
   readonly settings: CardSettings;
   readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
   readonly merchant: { readonly name: string; readonly publicBaseUrl: string };
-  /** Of the gateway. */
+  /** The gateway's. */
   readonly version: string;
 }
 
-/** What an operator says about the agent. */
 interface CardSettings {
   readonly mountPath: string;
-  /**
-   * Whether a task may wait for its payment: without it the x402 extension is not served as it is
-   * written.
-   */
+  /** Whether a task may wait for its payment; without it the x402 extension is not declared. */
   readonly continuation: boolean;
   readonly description: string | undefined;
   readonly provider: { readonly organization: string; readonly url: string } | undefined;
@@ -83,12 +37,32 @@ interface CardSettings {
   readonly iconUrl: string | undefined;
 }
 
-/** The contract of the data part, which a skill of A2A 1.0 has no member for. */
-const RESOURCES_EXTENSION = 'urn:agent-commerce:a2a:resources:1';
+interface DocumentParts extends CardParts {
+  /** `signingKey`: PKCS#8 PEM, checked by the configuration; undefined: the card is not signed. */
+  readonly settings: CardSettings & { readonly signingKey: string | undefined };
+  readonly startedAt: Date;
+}
+
 /**
- * The agent card (A2A 1.0, section 4.4.1; contract 7.2). No members of our own and no empty lists
- * or defaults: readers drop those before they check a signature, and would find another text than
- * the one that was signed.
+ * Serves the card at both paths where clients look for it: they resolve a relative reference, so a
+ * slash at the end of their base URL decides. Its bytes are made once. The key of its signature is
+ * published with the other keys of the gateway.
+ */
+export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
+  const { settings, merchant } = parts;
+  const key = keyOf(settings.signingKey);
+  const card = agentCard(parts);
+  const text = key === undefined ? card : signed(card, key, `${merchant.publicBaseUrl}${KEY_SET_PATH}`);
+  const paths = [CARD_PATH, `${settings.mountPath}${CARD_PATH}`];
+  const router = Router({ strict: true, caseSensitive: true });
+  router.get(paths, published(staticDocument(text), startedAt));
+  router.all(paths, allowOnly('GET', 'HEAD'));
+  return router;
+}
+
+/**
+ * The agent card (A2A 1.0, section 4.4.1; contract 7.2). It has no members of its own and no empty
+ * lists or defaults: readers drop those before they check a signature, which would then fail.
  */
 export function agentCard({ settings, catalogue, merchant, version }: CardParts): JsonObject {
   const { provider, documentationUrl, iconUrl } = settings;
@@ -150,45 +124,54 @@ function resourcesExtension(publicBaseUrl: string, mandates: boolean): Json {
   };
 }
 
-/** What the published documents are made from. */
-interface DocumentParts extends CardParts {
-  /** `signingKey`: PKCS#8 PEM, checked by the configuration; undefined: the card is not signed. */
-  readonly settings: CardSettings & { readonly signingKey: string | undefined };
-  readonly startedAt: Date;
+/** A resource as a skill. `compiled` decides whether an example would be accepted. */
+function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject {
+  const { id, name, pricing } = listed;
+  const example = exampleInput(listed.inputSchema, compiled);
+  return {
+    id,
+    name,
+    description: describedWithPrice(listed),
+    tags: ['agent-commerce', pricing.type === 'free' ? 'free' : 'paid', ...(asksForMandate(listed) ? ['ap2'] : [])],
+    ...(example === undefined ? {} : { examples: [examplePart(id, example)] }),
+    inputModes: JSON_ONLY,
+    outputModes: JSON_ONLY,
+    ...(asksForMandate(listed) ? { securityRequirements: [{ schemes: { [MANDATE_SCHEME]: {} } }] } : {}),
+  };
 }
 
-const CARD_PATH = '/.well-known/agent-card.json';
+/** A part that can be sent as it stands: no other member of a skill shows a model what to send. */
+function examplePart(resource: string, input: JsonObject): string {
+  return JSON.stringify({ data: { resource, input }, mediaType: 'application/json' });
+}
 
-/**
- * The agent card at both places where clients look for it (they resolve a relative reference, so a
- * slash at the end of their base URL decides). Bytes made once; the key of its signature is
- * published with those of the gateway's other signatures.
- */
-export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
-  const { settings, merchant } = parts;
-  const key = keyOf(settings.signingKey);
-  const card = agentCard(parts);
-  const router = Router({ strict: true, caseSensitive: true });
-  const publish = (paths: string[], document: StaticDocument): void => {
-    router.get(paths, published(document, startedAt));
-    router.all(paths, allowOnly('GET', 'HEAD'));
-  };
-  const text = key === undefined ? card : signed(card, key, `${merchant.publicBaseUrl}${KEY_SET_PATH}`);
-  publish([CARD_PATH, `${settings.mountPath}${CARD_PATH}`], staticDocument(text));
-  return router;
+/** The first valid input in the schema: an example, the default, or those of its properties. */
+function exampleInput(schema: JsonObject, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject | undefined {
+  const candidates = [...examplesIn(schema), fromProperties(schema)].filter((candidate) => isObject(candidate));
+  return candidates.find((candidate) => compiled?.prepare(candidate, undefined).ok === true);
+}
+
+function fromProperties({ properties }: JsonObject): JsonObject {
+  const input: Record<string, Json> = {};
+  for (const [name, schema] of Object.entries(isObject(properties) ? properties : {})) {
+    const [first] = isObject(schema) ? examplesIn(schema) : [];
+    if (first !== undefined) input[name] = first;
+  }
+  return input;
+}
+
+function examplesIn({ examples, default: usual }: JsonObject): readonly Json[] {
+  return [...(Array.isArray(examples) ? (examples as readonly Json[]) : []), ...(usual === undefined ? [] : [usual])];
 }
 
 function keyOf(pem: string | undefined): SigningKey | undefined {
   if (pem === undefined) return undefined;
   const reading = readSigningKey(pem);
-  if (!reading.ok) throw new Error('the configuration let a signing key pass that is none');
+  if (!reading.ok) throw new Error('the configuration accepted a signing key that cannot be read');
   return reading.key;
 }
 
-/**
- * A2A 1.0, section 8.4. ES256 draws a random number, so each process publishes a signature, and
- * with it an ETag, of its own.
- */
+/** A2A 1.0, section 8.4. ES256 is randomized: each process publishes its own signature and ETag. */
 function signed(card: JsonObject, key: SigningKey, keySetUrl: string): JsonObject {
   const signature = signDocument(card, key, keySetUrl);
   return { ...card, signatures: [{ protected: signature.protected, signature: signature.signature }] };

@@ -1,15 +1,17 @@
+/** Reads `params` of SendMessage: a call of a resource, or a follow-up to a parked task. */
+
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { CarriedMandate } from '../../mandates/ap2/token/envelope.ts';
 import type { CarriedProof } from '../../payments/settlement/verifier.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { isJsonType } from '../../server/http/headers.ts';
 import { memberMandate, memberProof, oneMandate, oneProof } from '../extract-credentials.ts';
 import { badParams, type Refusal } from './refusal.ts';
-import { PAYMENT_PAYLOAD, PAYMENT_STATUS } from './x402-keys.ts';
+import { PAYMENT_PAYLOAD, PAYMENT_STATUS } from './x402-extension.ts';
 
-/** A message that asks for a resource. */
-export interface Order {
-  readonly kind: 'order';
+/** A message that calls a resource. */
+export interface CallMessage {
+  readonly kind: 'call';
   readonly messageId: string;
   readonly resourceId: string;
   readonly input: JsonObject;
@@ -17,42 +19,40 @@ export interface Order {
   readonly mandate: CarriedMandate;
 }
 
-/**
- * A message about a task that waits for its payment (x402 extension): it brings the payment, or
- * declines.
- */
+/** A message about a parked task (x402 extension): it brings the payment, or declines. */
 export interface FollowUp {
   readonly kind: 'payment' | 'decline';
   readonly messageId: string;
   readonly taskId: string;
-  /** Undefined: that of the task. */
+  /** Undefined: the context of the task. */
   readonly contextId: string | undefined;
-  /** What the message says was ordered; most say nothing but a text. */
-  readonly order: Pick<Order, 'resourceId' | 'input'> | undefined;
+  /** The call that the message repeats; most have only a text. */
+  readonly call: CalledResource | undefined;
   readonly proof: CarriedProof;
   readonly mandate: CarriedMandate;
 }
 
-/** What the headers of the request carry, the last of the places where something may be. */
+type CalledResource = Pick<CallMessage, 'resourceId' | 'input'>;
+
+/** `params` of SendMessage, read. */
+export type SendMessage = CallMessage | FollowUp;
+
+/** The credentials in the headers of the request; a message has further places for them. */
 export interface CarriedInHeaders {
   readonly proof: CarriedProof;
   readonly mandate: CarriedMandate;
 }
 
-/** `params` of SendMessage, read. */
-export type SendMessage = Order | FollowUp;
-
 type Unread = { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** Longest message id, characters (contract 7.2). */
 const MAX_MESSAGE_ID_LENGTH = 256;
-/** What a part may hold besides data, today and before 1.0. */
+/** Content of a part besides data, in 1.0 and before. */
 const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
 
 /**
- * Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal, and mean
- * nothing here. Without `continuation` every message is an order of its own: what names a task is
- * refused.
+ * Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal and ignored.
+ * Without `continuation` every message is a call of its own: one that names a task is refused.
  */
 export function readSendMessage(
   params: Json | undefined,
@@ -67,26 +67,26 @@ export function readSendMessage(
   const messageId = String(message['messageId']);
   const parts = message['parts'] as readonly Json[];
   const metadata = isObject(message['metadata']) ? message['metadata'] : {};
-  const inside = inputInside(parts[0]);
-  const proof = oneProof(memberProof(inside?.[PAYMENT_MEMBER]), memberProof(metadata[PAYMENT_PAYLOAD]), headers.proof);
+  const input = inputOf(parts[0]);
+  const proof = oneProof(memberProof(input?.[PAYMENT_MEMBER]), memberProof(metadata[PAYMENT_PAYLOAD]), headers.proof);
   if (proof.kind === 'conflicting')
     return unread(badParams(`message.metadata["${PAYMENT_PAYLOAD}"]`, 'must be the payment that the input carries'));
-  const mandate = oneMandate(headers.mandate, memberMandate(inside?.[AUTHORIZATION_MEMBER]));
-  const taskId = named(message['taskId']);
-  const contextId = named(message['contextId']);
+  const mandate = oneMandate(headers.mandate, memberMandate(input?.[AUTHORIZATION_MEMBER]));
+  const taskId = nonEmpty(message['taskId']);
+  const contextId = nonEmpty(message['contextId']);
   if (taskId !== undefined && !continuation) return unread({ reason: 'TASK_NOT_FOUND', message: NOT_CONTINUED });
   if (taskId !== undefined) {
     const declined = metadata[PAYMENT_STATUS] === 'payment-rejected';
     if (!declined && proof.kind === 'none') return unread({ reason: 'TASK_NOT_FOUND', message: NO_PAYMENT });
-    const order = parts.some(hasData) ? readPart(parts[0]) : undefined;
-    if (order !== undefined && 'reason' in order) return unread(order);
-    return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, order, proof, mandate };
+    const call = parts.some(hasData) ? readPart(parts[0]) : undefined;
+    if (call !== undefined && 'reason' in call) return unread(call);
+    return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, call, proof, mandate };
   }
   if (contextId !== undefined)
     return unread(unsupported('A context cannot be continued. Send the message without contextId.'));
   if (parts.length > 1) return unread(unsupported('A message must have exactly one part.'));
-  const order = readPart(parts[0]);
-  return 'reason' in order ? unread(order) : { kind: 'order', messageId, ...order, proof, mandate };
+  const call = readPart(parts[0]);
+  return 'reason' in call ? unread(call) : { kind: 'call', messageId, ...call, proof, mandate };
 }
 
 const NOT_CONTINUED =
@@ -95,7 +95,7 @@ const NO_PAYMENT =
   'Tasks are continued by their payment only, and this message has none. Put the PaymentPayload into ' +
   `message.metadata["${PAYMENT_PAYLOAD}"], or decline with "${PAYMENT_STATUS}": "payment-rejected"; else send a new message without taskId.`;
 
-/** What breaks the rules of a Message, whatever is served. */
+/** What breaks the rules of a Message in A2A itself. */
 function messageFault(message: JsonObject): Refusal | undefined {
   const { messageId, role, parts, metadata } = message;
   if (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID_LENGTH)
@@ -111,7 +111,7 @@ function messageFault(message: JsonObject): Refusal | undefined {
   return undefined;
 }
 
-/** Legal A2A that would promise what nobody keeps. */
+/** Legal A2A that this gateway does not serve. */
 function unservedFault(message: JsonObject, configuration: Json | undefined): Refusal | undefined {
   const { referenceTaskIds } = message;
   if (Array.isArray(referenceTaskIds) && referenceTaskIds.length > 0)
@@ -122,7 +122,7 @@ function unservedFault(message: JsonObject, configuration: Json | undefined): Re
 }
 
 /** The resource and the input of the one data part. */
-function readPart(part: Json | undefined): { readonly resourceId: string; readonly input: JsonObject } | Refusal {
+function readPart(part: Json | undefined): CalledResource | Refusal {
   const at = 'message.parts[0]';
   if (!isObject(part)) return badParams(at, 'must be an object');
   const others = OTHER_CONTENT.filter((name) => !isAbsent(part[name]));
@@ -150,19 +150,19 @@ function hasData(part: Json): boolean {
   return isObject(part) && !isAbsent(part['data']);
 }
 
-function inputInside(part: Json | undefined): JsonObject | undefined {
+function inputOf(part: Json | undefined): JsonObject | undefined {
   const data = isObject(part) ? part['data'] : undefined;
   const input = isObject(data) ? data['input'] : undefined;
   return isObject(input) ? input : undefined;
 }
 
-/** ProtoJSON: null is the same as nothing. */
+/** In ProtoJSON null is the same as an absent member. */
 function isAbsent(member: Json | undefined): boolean {
   return member === undefined || member === null;
 }
 
-/** An empty text is what a proto3 client sends for nothing. */
-function named(member: Json | undefined): string | undefined {
+/** A proto3 client sends an empty text for an absent one. */
+function nonEmpty(member: Json | undefined): string | undefined {
   return typeof member === 'string' && member !== '' ? member : undefined;
 }
 

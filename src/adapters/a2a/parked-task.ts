@@ -1,3 +1,8 @@
+/**
+ * Parked tasks, which wait for their payment (x402 extension of A2A). The id of a task is its call,
+ * sealed; the store keeps only claims and the one secret that all processes share.
+ */
+
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors.ts';
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
@@ -8,26 +13,63 @@ import { decodeProof } from '../../payments/x402/wire/header-codec.ts';
 import type { Exclusive } from '../../pipeline/call.ts';
 import { withoutReserved } from '../../resources/prepare.ts';
 
-/** A call whose buyer comes back with the id of its task and a payment (x402 extension of A2A). */
-export interface WaitingCall {
+/** A call whose buyer comes back with the id of its task and a payment. */
+export interface ParkedCall {
   readonly contextId: string;
   readonly resourceId: string;
   readonly input: JsonObject;
 }
 
-/** What an id said. */
+/** The content of an id. */
 interface OpenedTask {
-  readonly call: WaitingCall;
-  /** What the task is called where claims are kept: of the same id always the same. */
+  readonly call: ParkedCall;
+  /** The name of the task in claims, derived from its id. */
   readonly name: string;
-  /** Until when it waits, milliseconds of the wall clock. */
+  /** When the task ends, milliseconds of the wall clock. */
   readonly until: number;
 }
 
-/**
- * The largest call that fits into an id, bytes of JSON; an id has about 4/3 of it and 100
- * characters. What is larger has to be sent again by its buyer.
- */
+/** A parked task, as a follow-up finds it. */
+export interface ParkedTask extends OpenedTask {
+  /** The authorization that has claimed it, or `DECLINED`; undefined: it is open. */
+  readonly holder: string | undefined;
+}
+
+export interface ParkedTasks {
+  /** The id of a new task. Undefined: the call is too large, or the store was never reached. */
+  park(call: ParkedCall): Promise<string | undefined>;
+  /** Undefined for an id that was not made here, or whose time is over. @throws StoreError */
+  find(taskId: string): Promise<ParkedTask | undefined>;
+  /** The claim of the task for one payment; the first one gets it. */
+  exclusive(task: ParkedTask, claimant: string): Exclusive;
+  /** False when a payment has claimed it. @throws StoreError */
+  decline(task: ParkedTask): Promise<boolean>;
+}
+
+/** Another payment claimed the task after it was looked up. */
+export class TaskTaken extends GatewayError {
+  constructor() {
+    super('IDEMPOTENCY_CONFLICT');
+  }
+}
+
+/** A secret that all processes share, and the name of it that ids carry. */
+interface TaskKey {
+  readonly id: Buffer;
+  readonly secret: Buffer;
+}
+
+/** How long a task waits, milliseconds: longer than any challenge is valid. */
+export const WAITS_MS = 3_600_000;
+/** The name of the secret under which ids are sealed. */
+const SECRET = 'a2a-task';
+const SECRET_BYTES = 32;
+/** How long an agreed secret is used before it is agreed on again: a store may have lost it. */
+const AGREED_FOR_MS = 30_000;
+/** The same for an id with an unknown key, which another process may have made since. */
+const AGREED_FOR_UNKNOWN_KEY_MS = 1_000;
+
+/** The largest call that is parked, bytes of JSON; an id has 4/3 of it and about 50 characters. */
 export const MAX_SEALED_BYTES = 4_096;
 const VERSION = 1;
 const KEY_ID_BYTES = 4;
@@ -35,122 +77,10 @@ const SALT_BYTES = 16;
 const HEAD_BYTES = 1 + KEY_ID_BYTES + SALT_BYTES;
 const TAG_BYTES = 16;
 const MAX_ID_LENGTH = Math.ceil(((HEAD_BYTES + MAX_SEALED_BYTES + TAG_BYTES) * 4) / 3);
-/** Each id has a key of its own, so its counter starts at nothing. */
+/** Each id has a key of its own, so its counter starts at zero. */
 const IV = Buffer.alloc(12);
 const ID = /^[A-Za-z0-9_-]+$/;
 
-/** A secret that all processes of a merchant share, and the name of it that ids carry. */
-interface TaskKey {
-  readonly id: Buffer;
-  readonly secret: Buffer;
-}
-
-/** A key out of a shared secret of any length. */
-export function taskKey(secret: string): TaskKey {
-  const bytes = createHmac('sha256', secret).update('acg a2a task 1').digest();
-  return { id: createHash('sha256').update(bytes).digest().subarray(0, KEY_ID_BYTES), secret: bytes };
-}
-
-/**
- * The id of a task that waits: what was ordered, sealed (AES-256-GCM under a key derived from a
- * fresh salt). So nothing is kept for those who never pay. Undefined for a call that is too large.
- */
-export function sealTask(call: WaitingCall, until: number, key: TaskKey): string | undefined {
-  const plain = Buffer.from(JSON.stringify([until, call.contextId, call.resourceId, call.input]));
-  if (plain.length > MAX_SEALED_BYTES) return undefined;
-  const head = Buffer.concat([Buffer.of(VERSION), key.id, randomBytes(SALT_BYTES)]);
-  const cipher = createCipheriv('aes-256-gcm', keyOf(head, key), IV);
-  cipher.setAAD(head);
-  const sealed = Buffer.concat([head, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
-  return sealed.toString('base64url');
-}
-
-/** Which key an id was sealed under; undefined for what is no such id, in its one spelling. */
-export function keyIdOf(id: string): Buffer | undefined {
-  return bytesOf(id)?.subarray(1, 1 + KEY_ID_BYTES);
-}
-
-/** What an id says. Undefined for one that was not sealed under this key, or whose time is over. */
-export function openTask(id: string, now: number, key: TaskKey): OpenedTask | undefined {
-  const bytes = bytesOf(id);
-  if (bytes === undefined) return undefined;
-  const head = bytes.subarray(0, HEAD_BYTES);
-  const decipher = createDecipheriv('aes-256-gcm', keyOf(head, key), IV, { authTagLength: TAG_BYTES });
-  decipher.setAAD(head);
-  decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
-  let said: Json;
-  try {
-    const plain = Buffer.concat([decipher.update(bytes.subarray(HEAD_BYTES, -TAG_BYTES)), decipher.final()]);
-    said = JSON.parse(plain.toString('utf8')) as Json;
-  } catch {
-    return undefined;
-  }
-  const [until, contextId, resourceId, input] = Array.isArray(said) ? said : [];
-  if (typeof until !== 'number' || typeof contextId !== 'string' || typeof resourceId !== 'string' || !isObject(input))
-    return undefined;
-  if (until <= now) return undefined;
-  const name = createHash('sha256').update(bytes).digest('base64url');
-  return { call: { contextId, resourceId, input }, name, until };
-}
-
-function keyOf(head: Uint8Array, { secret }: TaskKey): Buffer {
-  return createHmac('sha256', secret).update(head).digest();
-}
-
-/** One spelling only: the same task under two names could be paid twice. */
-function bytesOf(id: string): Buffer | undefined {
-  if (id.length > MAX_ID_LENGTH || !ID.test(id)) return undefined;
-  const bytes = Buffer.from(id, 'base64url');
-  if (bytes.length <= HEAD_BYTES + TAG_BYTES || bytes[0] !== VERSION) return undefined;
-  return bytes.toString('base64url') === id ? bytes : undefined;
-}
-
-/** A task that waits for its payment, as a follow-up finds it. */
-export interface ParkedTask extends OpenedTask {
-  /** Who has it: the authorization of a payment, or who declined. Undefined: it is open. */
-  readonly holder: string | undefined;
-}
-
-/** Tasks that wait for their payment. */
-export interface ParkedTasks {
-  /**
-   * The id of a task that waits for this call from now on. Undefined: the call is too long, or the
-   * store was never reached.
-   */
-  wait(call: WaitingCall): Promise<string | undefined>;
-  /** Undefined for what never waited here, or does not wait any more. @throws StoreError */
-  find(taskId: string): Promise<ParkedTask | undefined>;
-  /** The task for one payment, whichever comes first. */
-  exclusive(task: ParkedTask, claimant: string): Exclusive;
-  /** False when a payment has it. @throws StoreError */
-  decline(task: ParkedTask): Promise<boolean>;
-}
-
-/** Another payment has the task: it came between the look and the claim. */
-export class TaskTaken extends GatewayError {
-  constructor() {
-    super('IDEMPOTENCY_CONFLICT');
-  }
-}
-
-/**
- * How long a task waits, milliseconds: longer than any challenge is good for, because nothing is
- * kept for it.
- */
-export const WAITS_MS = 3_600_000;
-/** The name of the secret under which ids are sealed. */
-const SECRET = 'a2a-task';
-const SECRET_BYTES = 32;
-/**
- * How long the agreed secret counts before it is asked for again, milliseconds: a store that lost
- * it gets it back.
- */
-const AGREED_FOR_MS = 30_000;
-
-/**
- * Tasks whose ids say what was ordered; of the store only claims are asked, and the one secret that
- * all processes share.
- */
 export function parkedTasks(claims: TaskClaims, secrets: SharedSecrets, now: () => number = Date.now): ParkedTasks {
   let candidate = randomBytes(SECRET_BYTES).toString('base64url');
   let agreed: { readonly key: TaskKey; readonly at: number } | undefined;
@@ -160,25 +90,24 @@ export function parkedTasks(claims: TaskClaims, secrets: SharedSecrets, now: () 
     try {
       candidate = await secrets.agree(SECRET, candidate);
     } catch (error) {
-      // What was agreed upon stays good while the store is away.
+      // The last secret stays valid while the store is away.
       if (last !== undefined) return last.key;
       throw error;
     }
     agreed = { key: taskKey(candidate), at: now() };
     return agreed.key;
   };
-  /** The key of an id: one that is not known may have been made by another process since. */
   const keyFor = async (id: Buffer): Promise<TaskKey | undefined> => {
-    for (const atMostMs of [AGREED_FOR_MS, SECOND_MS]) {
+    for (const atMostMs of [AGREED_FOR_MS, AGREED_FOR_UNKNOWN_KEY_MS]) {
       const key = await newestKey(atMostMs);
       if (key.id.equals(id)) return key;
     }
     return undefined;
   };
   return {
-    async wait(call) {
+    async park(call) {
       const sealed = { ...call, input: withoutReserved(call.input) };
-      // The plain flow does without a store; what failed shows in the readiness.
+      // Without a store the task just ends; readiness reports the failure.
       const key = await newestKey(AGREED_FOR_MS).catch(() => undefined);
       return key === undefined ? undefined : sealTask(sealed, now() + WAITS_MS, key);
     },
@@ -194,7 +123,7 @@ export function parkedTasks(claims: TaskClaims, secrets: SharedSecrets, now: () 
         async claim() {
           if (!(await claims.claim(name, claimant, attempt, Math.max(1, until - now())))) throw new TaskTaken();
         },
-        // A claim that is not ended ends with its task.
+        // A claim that cannot be ended here ends with its task.
         end: (how) => claims.end(name, claimant, attempt, how).catch(() => undefined),
       };
     },
@@ -202,14 +131,71 @@ export function parkedTasks(claims: TaskClaims, secrets: SharedSecrets, now: () 
   };
 }
 
-const SECOND_MS = 1_000;
+/** A key out of a shared secret of any length. */
+export function taskKey(secret: string): TaskKey {
+  const bytes = createHmac('sha256', secret).update('acg a2a task 1').digest();
+  return { id: createHash('sha256').update(bytes).digest().subarray(0, KEY_ID_BYTES), secret: bytes };
+}
 
-/** Whether it was declined. */
+/**
+ * The id of a parked task: its call, sealed (AES-256-GCM under a key derived from a fresh salt), so
+ * that a call that is never paid takes no memory. Undefined for a call that is too large.
+ */
+export function sealTask(call: ParkedCall, until: number, key: TaskKey): string | undefined {
+  const plain = Buffer.from(JSON.stringify([until, call.contextId, call.resourceId, call.input]));
+  if (plain.length > MAX_SEALED_BYTES) return undefined;
+  const head = Buffer.concat([Buffer.of(VERSION), key.id, randomBytes(SALT_BYTES)]);
+  const cipher = createCipheriv('aes-256-gcm', keyOf(head, key), IV);
+  cipher.setAAD(head);
+  const sealed = Buffer.concat([head, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  return sealed.toString('base64url');
+}
+
+/** The name of the key that an id is sealed under; undefined for any other text. */
+export function keyIdOf(id: string): Buffer | undefined {
+  return bytesOf(id)?.subarray(1, 1 + KEY_ID_BYTES);
+}
+
+/** Undefined for an id that was not sealed under this key, or whose time is over. */
+export function openTask(id: string, now: number, key: TaskKey): OpenedTask | undefined {
+  const bytes = bytesOf(id);
+  if (bytes === undefined) return undefined;
+  const head = bytes.subarray(0, HEAD_BYTES);
+  const decipher = createDecipheriv('aes-256-gcm', keyOf(head, key), IV, { authTagLength: TAG_BYTES });
+  decipher.setAAD(head);
+  decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+  let content: Json;
+  try {
+    const plain = Buffer.concat([decipher.update(bytes.subarray(HEAD_BYTES, -TAG_BYTES)), decipher.final()]);
+    content = JSON.parse(plain.toString('utf8')) as Json;
+  } catch {
+    return undefined;
+  }
+  const [until, contextId, resourceId, input] = Array.isArray(content) ? content : [];
+  if (typeof until !== 'number' || typeof contextId !== 'string' || typeof resourceId !== 'string' || !isObject(input))
+    return undefined;
+  if (until <= now) return undefined;
+  const name = createHash('sha256').update(bytes).digest('base64url');
+  return { call: { contextId, resourceId, input }, name, until };
+}
+
+function keyOf(head: Uint8Array, { secret }: TaskKey): Buffer {
+  return createHmac('sha256', secret).update(head).digest();
+}
+
+/** Accepts one spelling only: a task under two names could be paid twice. */
+function bytesOf(id: string): Buffer | undefined {
+  if (id.length > MAX_ID_LENGTH || !ID.test(id)) return undefined;
+  const bytes = Buffer.from(id, 'base64url');
+  if (bytes.length <= HEAD_BYTES + TAG_BYTES || bytes[0] !== VERSION) return undefined;
+  return bytes.toString('base64url') === id ? bytes : undefined;
+}
+
 export function isDeclined({ holder }: ParkedTask): boolean {
   return holder === DECLINED;
 }
 
-/** Who authorizes what, whatever the spelling of the proof; undefined for what can never pay. */
+/** Payer and nonce of a proof, in any spelling; undefined for a proof that cannot be read. */
 export function authorizationOf(proof: CarriedProof): string | undefined {
   const decoded = proof.kind === 'header' ? decodeProof(proof.value) : undefined;
   if (decoded?.kind !== 'decoded') return undefined;

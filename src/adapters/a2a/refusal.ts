@@ -1,9 +1,10 @@
+/** Why a request is refused before it becomes a call, and the JSON-RPC error that says so. */
+
 import { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, type RpcError } from '../json-rpc/message.ts';
 
 /**
- * Whose codes answer what A2A knows and this gateway does not serve: `gateway` says -32004 for all
- * of it (the published interface), `spec` says what A2A 1.0 has for each (section 5.4). The reason
- * is the same in both.
+ * The codes for what A2A defines and this gateway does not serve: in `gateway` (the published
+ * interface) all are -32004, in `spec` each is that of A2A 1.0 (section 5.4). Reasons are the same.
  */
 export type ErrorProfile = 'gateway' | 'spec';
 
@@ -40,21 +41,21 @@ const REFUSALS = {
   },
 } as const;
 
-/** Of `google.rpc.ErrorInfo`: the finer meaning, equal in both profiles. */
+/** The reason in `google.rpc.ErrorInfo`, equal in both profiles. */
 export type RefusalReason = keyof typeof REFUSALS;
 
-/** A request that is no legal or no served A2A. Never a commerce outcome: those are tasks. */
+/** A request that is not legal or not served. Never a commerce outcome: those are tasks. */
 export interface Refusal {
   readonly reason: RefusalReason;
-  /** Says more than the fixed phrase of the reason. */
+  /** In place of the fixed phrase of the reason. */
   readonly message?: string;
-  /** What is wrong with which member of the request. */
+  /** The member of the request that is wrong, and what it must be. */
   readonly violation?: { readonly field: string; readonly description: string };
-  /** Further metadata; never anything of the request but its version. */
+  /** Further metadata; of the request only its version. */
   readonly facts?: Readonly<Record<string, string>>;
 }
 
-/** Parameters that break the rules of SendMessage. `field` as a path from `params`. */
+/** Parameters that break the rules of SendMessage. `field`: a path from `params`. */
 export function badParams(field: string, description: string): Refusal {
   return { reason: 'INVALID_PARAMS', violation: { field, description } };
 }
@@ -64,8 +65,8 @@ const BAD_REQUEST = 'type.googleapis.com/google.rpc.BadRequest';
 const DOMAIN = 'a2a-protocol.org';
 
 /**
- * A refusal as JSON-RPC error (A2A 1.0, section 9.5: details as ProtoJSON of google.rpc types,
- * metadata of strings only).
+ * A refusal as JSON-RPC error. A2A 1.0, section 9.5: details are ProtoJSON of google.rpc types, and
+ * metadata has strings only.
  */
 export function rpcError(refusal: Refusal, profile: ErrorProfile, requestId: string): RpcError {
   const { reason, violation, facts } = refusal;

@@ -1,37 +1,35 @@
+/** Reads a JSON-RPC request of A2A with its headers, check by check, up to the message in it. */
+
 import { isObject, type Json } from '../../json/types.ts';
 import type { HeaderReading } from '../../server/http/headers.ts';
 import { PARSE_ERROR, type RpcId, readBody } from '../json-rpc/message.ts';
 import { type CarriedInHeaders, readSendMessage, type SendMessage } from './message.ts';
 import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
 
-/** What the headers of a request say. */
 interface RequestHeaders extends CarriedInHeaders {
-  /** `A2A-Version` (A2A 1.0, section 3.6). A query parameter of that name is not looked at. */
+  /** `A2A-Version` (A2A 1.0, section 3.6). A query parameter of that name is ignored. */
   readonly version: HeaderReading;
 }
 
-/** What an operator decides about the requests that are served. */
+/** What the configuration decides about requests. */
 export interface Dialect {
   readonly errorProfile: ErrorProfile;
-  /** Whether a message may bring the payment for a task that waits. */
+  /** Whether a message may bring the payment for a parked task. */
   readonly continuation: boolean;
 }
 
-/** What came of reading a POST. `answered`: there is nothing to look up, so the result is known. */
+/** The reading of a POST. `answered`: the result is the same for every request. */
 type A2aReading =
   | { readonly kind: 'message'; readonly id: RpcId; readonly message: SendMessage }
   | { readonly kind: 'answered'; readonly id: RpcId; readonly result: string }
   | { readonly kind: 'refused'; readonly id: RpcId | null; readonly refusal: Refusal };
 
-/** Patch versions must not matter (section 3.6). */
+/** Patch versions do not matter (section 3.6). */
 const VERSION = /^1\.0(?:\.[0-9]{1,9})?$/;
-/** Longest part of a caller's version that is said back, characters. */
+/** Longest part of a caller's version that an error repeats, characters. */
 const SHOWN_VERSION = 16;
 
-/**
- * The other methods of A2A 1.0 (section 9.4), and why each is refused. No task is ever kept, so a
- * lookup finds none.
- */
+/** The other methods of A2A 1.0 (section 9.4), and why each is refused. No task is ever kept. */
 const OTHER_METHODS: ReadonlyMap<string, RefusalReason> = new Map([
   ['SendStreamingMessage', 'UNSUPPORTED_OPERATION'],
   ['SubscribeToTask', 'UNSUPPORTED_OPERATION'],
@@ -45,13 +43,10 @@ const OTHER_METHODS: ReadonlyMap<string, RefusalReason> = new Map([
   ['GetExtendedAgentCard', 'UNSUPPORTED_OPERATION'],
 ]);
 const NO_LOOKUP = 'Tasks cannot be looked up or canceled here: SendMessage answers with the whole task.';
-/** What `ListTasks` lists in strict 1.0: nothing, truthfully. */
+/** The empty list that `ListTasks` gives in the profile `spec`. */
 const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
 
-/**
- * Reads a body with its headers: JSON, request object, version, method, parameters, in this order
- * (contract 7.2).
- */
+/** Checks JSON, request object, version, method and parameters, in this order (contract 7.2). */
 export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect: Dialect): A2aReading {
   const body = readBody(bytes);
   if (!body.ok) {
@@ -66,7 +61,7 @@ export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect:
   if (request['jsonrpc'] !== '2.0') return refused(known, invalid('The member jsonrpc must be "2.0".'));
   if (typeof method !== 'string' || method === '')
     return refused(known, invalid('The member method must be a text that is not empty.'));
-  // A notification must not run: it would spend money with nowhere to answer.
+  // A notification must not run: it could spend money, and has no answer.
   if (!isId(id)) return refused(null, invalid('The member id must be a string or a number.'));
   const { version } = headers;
   if (version.kind !== 'single' || !VERSION.test(version.value)) return refused(id, wrongVersion(version));

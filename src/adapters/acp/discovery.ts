@@ -1,8 +1,7 @@
 import { ACP_VERSION } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings } from '../../checkouts/settings.ts';
 import type { JsonObject } from '../../json/types.ts';
-import type { StaticDocument } from '../../resources/resource.ts';
-import { staticDocument } from '../../resources/static-document.ts';
+import { type StaticDocument, staticDocument } from '../../resources/static-document.ts';
 import { validatorOf } from './validation/validator.ts';
 
 /** Where agents look for the service: at the root of the origin. */

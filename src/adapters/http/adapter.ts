@@ -1,6 +1,8 @@
+/** The HTTP adapter: `POST /api/resources/{id}/invoke` becomes a call, its body the input. */
+
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { JsonObject } from '../../json/types.ts';
+import { isObject } from '../../json/types.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import { readJsonBody } from '../../server/http/body.ts';
 import { singleHeader } from '../../server/http/headers.ts';
@@ -9,13 +11,12 @@ import { clientGone } from '../../server/http/respond.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { httpResponseWriter } from './response-writer.ts';
 
-/** The HTTP adapter: `POST /api/resources/{id}/invoke` becomes a Call, the body is the input. */
 export function httpAdapter(): RequestHandler {
-  return async function httpFrontLayer(req, res, next) {
+  return async function receiveHttp(req, res, next) {
     const startedAt = performance.now();
     const left = clientGone(res);
     const body = await readJsonBody(req, res);
-    if (body.value === null || typeof body.value !== 'object' || Array.isArray(body.value))
+    if (!isObject(body.value))
       throw new GatewayError('INPUT_INVALID', {
         message: 'The body must be a JSON object: the input of the resource.',
       });
@@ -26,7 +27,7 @@ export function httpAdapter(): RequestHandler {
       callId: callIdOf(res),
       channel: 'http',
       resourceId: String(req.params['id']),
-      input: body.value as JsonObject,
+      input: body.value,
       rawInput: body.bytes,
       proof: carriedProof(req),
       mandate: carriedMandate(req),

@@ -1,3 +1,5 @@
+/** Writes outcomes as plain HTTP (specification 4, contract 1 and 3) and streams the answer. */
+
 import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
@@ -6,19 +8,15 @@ import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/typ
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
-/**
- * How long a reader may take for what is left in the buffers after the merchant's last byte,
- * milliseconds.
- */
+/** How long a caller may take to read what is buffered after the last byte, milliseconds. */
 export const LAST_BYTES_MS = 60_000;
 
-/** Says that this answer was delivered before (contract 4.3). */
+/** Marks an answer that was delivered before (contract 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 
 /** Carries the signed receipt of a mandate (ap2 13). */
 const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
-/** Outcomes as plain HTTP: specification 4, contract 1 and 3. */
 export function httpResponseWriter(res: Response, requestId: string): ResponseWriter {
   const announce = ({ payment, mandateReceipt }: PaymentAnnotations): void => {
     if (res.headersSent) return;
@@ -26,7 +24,7 @@ export function httpResponseWriter(res: Response, requestId: string): ResponseWr
     if (mandateReceipt !== undefined) res.setHeader(MANDATE_RECEIPT, mandateReceipt);
   };
   return {
-    // Streamed: the resource's own bound is the only one.
+    // The answer is streamed, so only the bound of the resource applies.
     maxAnswerBytes: Number.POSITIVE_INFINITY,
     paymentRequired(challenge, payment) {
       announce(payment === undefined ? {} : { payment });
@@ -38,9 +36,9 @@ export function httpResponseWriter(res: Response, requestId: string): ResponseWr
       announce(context);
       sendError(res, error, requestId, context.resourceId);
     },
-    async relay(answer, said) {
-      const { payment, replayed = false, sending } = said;
-      announce(said);
+    async relay(answer, annotations) {
+      const { payment, replayed = false, sending } = annotations;
+      announce(annotations);
       if (replayed && !res.headersSent) res.setHeader(IDEMPOTENT_REPLAYED, 'true');
       return relay(res, answer, { paid: payment !== undefined, sending });
     },
@@ -49,8 +47,8 @@ export function httpResponseWriter(res: Response, requestId: string): ResponseWr
 
 /**
  * Streams the answer to the caller, byte for byte. When the caller leaves, the rest is still read:
- * the merchant's work for a paid call is not cut off, and its socket stays usable. A break after
- * the head can only be told by breaking the connection.
+ * the backend finishes its work for a paid call, and its socket stays usable. After the head, a
+ * broken answer can only be reported by breaking the connection.
  */
 async function relay(
   res: Response,
@@ -67,42 +65,42 @@ async function relay(
     if (await sendThrough(res, body, sending)) return { kind: 'finished' };
   }
   await drain(body);
-  // `aborted` is our own doing: a free call whose caller left.
+  // `aborted`: the gateway ended a free call whose caller left.
   return broken === undefined || broken.reason === 'aborted'
     ? { kind: 'client_gone' }
     : { kind: 'broken', error: broken };
 }
 
 /**
- * Resolves true when the last byte was handed to the operating system. Not `pipeline`: that would
- * destroy the merchant's answer together with the caller's connection.
+ * Resolves true when the operating system has the last byte. Not `pipeline`: that would destroy the
+ * backend's answer together with the caller's connection.
  */
 function sendThrough(res: Response, body: BackendAnswer['body'], sending: RelayOptions['sending']): Promise<boolean> {
   return new Promise((resolve) => {
-    // From here on the merchant's clock no longer runs, and nothing else would ever give up on a
-    // reader who stopped.
-    const awaitReader = (): void => {
-      const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
-      res.once('close', () => clearTimeout(patience));
+    // The timeout of the exchange covers its last byte; after that nothing else ends the connection
+    // of a caller that stopped reading.
+    const limitReading = (): void => {
+      const timeout = setTimeout(() => res.destroy(), LAST_BYTES_MS);
+      res.once('close', () => clearTimeout(timeout));
     };
     res.once('finish', () => resolve(true));
     res.once('close', () => {
       body.unpipe(res);
-      // Nobody reads any more: a timer that starts now would have nothing that ends it.
-      body.off('end', awaitReader);
+      // A timer that starts after the close would not be cleared.
+      body.off('end', limitReading);
       resolve(res.writableFinished);
     });
     body.once('error', () => res.destroy());
-    body.once('end', awaitReader);
+    body.once('end', limitReading);
     if (sending === undefined) body.pipe(res);
     else pipeAfter(sending, body, res);
   });
 }
 
 /**
- * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. While
- * somebody listens to `readable` the body does not flow, whatever else reads it; the pipe takes
- * over in the same turn. A body that was empty and over before says `end` alone.
+ * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. A
+ * listener for `readable` keeps the body from flowing to any reader; the pipe takes over in the
+ * same turn. A body that ended empty before emits `end` alone.
  */
 function pipeAfter(sending: () => Promise<void>, body: BackendAnswer['body'], res: Response): void {
   let isAsked = false;
@@ -122,7 +120,7 @@ function pipeAfter(sending: () => Promise<void>, body: BackendAnswer['body'], re
   res.once('close', release);
 }
 
-/** Reads on to the end of the answer, or to its failure, without keeping anything. */
+/** Reads on to the end or the failure of the answer, and discards it. */
 async function drain(body: BackendAnswer['body']): Promise<void> {
   if (body.closed) return;
   body.resume();

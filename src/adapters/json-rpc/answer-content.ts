@@ -1,23 +1,20 @@
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
+/** Holds a backend's whole answer within the memory budget, as content for a JSON-RPC message. */
+
 import type { Json } from '../../json/types.ts';
 import type { Relayed } from '../../pipeline/call.ts';
 import { isEncoded, isJsonType } from '../../server/http/headers.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 
-/**
- * Largest answer of the merchant that is carried inside a JSON-RPC message, bytes (contract 3,
- * response size).
- */
+/** Largest answer that a JSON-RPC message carries, bytes (contract 3, response size). */
 export const MAX_BUFFERED_BYTES = 1_048_576;
 
-/** What the merchant answered, as a JSON message can carry it. */
+/** An answer as a JSON message can carry it. */
 export type AnswerContent =
-  /**
-   * `text` is the merchant's own spelling: put into a message as it is, no number loses a digit.
-   */
+  /** `text`: as the backend wrote it; put into a message as it is, no number loses a digit. */
   | { readonly kind: 'json'; readonly text: string; readonly value: Json }
   | { readonly kind: 'text'; readonly text: string; readonly mediaType: string }
-  /** `contentEncoding`: set when the merchant compressed although it was asked not to. */
+  /** `contentEncoding`: set when the backend compressed although it was asked not to. */
   | {
       readonly kind: 'bytes';
       readonly base64: string;
@@ -26,30 +23,27 @@ export type AnswerContent =
     }
   | { readonly kind: 'empty' };
 
-/**
- * What is read of any answer without asking for room, bytes: as much as lies in the buffers of its
- * connection anyway.
- */
+/** Bytes of an answer that are read without a reservation: the connection buffers as many. */
 export const UNRESERVED_BYTES = 65_536;
 
-/** Where an answer is held, and whether it was paid for. */
-interface AnswerRoom {
+/** Where the memory for an answer is reserved, and whether the answer is paid. */
+interface Reservation {
   readonly budget: AnswerBudget;
   readonly paid: boolean;
 }
 
 /**
- * Reads an answer to its end, or to where it broke off: nothing has been sent then. The exchange
- * bounds size and time, the budget how much of all answers is held at the same time, from before it
- * is read until `send` has sent what was made of it. `busy`: no room came in time; the rest of the
- * answer can still be read.
+ * Reads an answer to its end and passes it to `send`; one that breaks off has sent nothing. The
+ * exchange bounds size and time. The budget bounds how many bytes of all answers are held together,
+ * from before an answer is read until `send` has sent its message. `busy`: no memory became free in
+ * time; the rest of the answer can still be read.
  */
 export async function withContent(
   answer: BackendAnswer,
-  room: AnswerRoom,
+  reservation: Reservation,
   send: (content: AnswerContent) => Promise<Relayed>,
 ): Promise<Relayed> {
-  const held = await read(answer, room);
+  const held = await readWhole(answer, reservation);
   if (held.kind !== 'whole') return held;
   const { headers } = answer;
   try {
@@ -59,7 +53,7 @@ export async function withContent(
   }
 }
 
-/** All of an answer, and the room it takes until `release` is called. */
+/** All of an answer; its memory stays reserved until `release` is called. */
 interface WholeAnswer {
   readonly kind: 'whole';
   readonly bytes: Uint8Array;
@@ -67,12 +61,15 @@ interface WholeAnswer {
 }
 type NotWhole = Exclude<Relayed, { readonly kind: 'finished' }>;
 
-async function read({ headers, body }: BackendAnswer, { budget, paid }: AnswerRoom): Promise<WholeAnswer | NotWhole> {
+async function readWhole(
+  { headers, body }: BackendAnswer,
+  { budget, paid }: Reservation,
+): Promise<WholeAnswer | NotWhole> {
   const declared = Number(headers['content-length'] ?? Number.NaN);
   let release: (() => void) | undefined;
   try {
     if (declared > UNRESERVED_BYTES) {
-      // Somebody who keeps the answer may have set it flowing.
+      // A reader that keeps a copy of the answer may have set it flowing.
       body.pause();
       release = await budget.reserve({ bytes: declared, paid });
       if (release === undefined) return { kind: 'busy' };
@@ -83,7 +80,7 @@ async function read({ headers, body }: BackendAnswer, { budget, paid }: AnswerRo
       size += (chunk as Uint8Array).byteLength;
       chunks.push(chunk as Uint8Array);
       if (size <= UNRESERVED_BYTES || release !== undefined) continue;
-      // Nobody said how long it gets, so it may get as long as any.
+      // Without a declared length it may become as long as any answer.
       release = await budget.reserve({ bytes: MAX_BUFFERED_BYTES, paid });
       if (release === undefined) return { kind: 'busy' };
     }
@@ -93,24 +90,21 @@ async function read({ headers, body }: BackendAnswer, { budget, paid }: AnswerRo
     return { kind: 'whole', bytes, release: () => given?.() };
   } catch (thrown) {
     const error = thrown instanceof BackendError ? thrown : new BackendError('transport', true, thrown);
-    // `aborted` is our own doing: a free call whose caller left.
+    // `aborted`: the gateway ended a free call whose caller left.
     return error.reason === 'aborted' ? { kind: 'client_gone' } : { kind: 'broken', error };
   } finally {
     release?.();
   }
 }
 
-/**
- * Types that are text whatever their charset is called, and nothing at all, which is tried as JSON
- * and as text.
- */
+/** Media types of text. An answer without a type is tried as JSON, then as text. */
 const TEXT_TYPE = /^(?:text\/|application\/(?:xml|yaml|x-ndjson|javascript)\b|[\w.-]+\/[\w.+-]+\+(?:xml|yaml)\b)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
 const UNKNOWN_TYPE = 'application/octet-stream';
-// biome-ignore lint/suspicious/noControlCharactersInRegex: characters that no text has, and that a message would hold sixfold.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: characters that text does not have, and that JSON writes in six bytes.
 const CONTROL = /[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]/;
 
-/** The same for bytes that are there already. Media types are as the merchant sent them. */
+/** The content of bytes that are held already. Media types are as the backend sent them. */
 export function readContent(
   bytes: Uint8Array,
   contentType: string | undefined,
@@ -129,7 +123,7 @@ export function readContent(
   return value === undefined ? { kind: 'text', text, mediaType } : { kind: 'json', text, value };
 }
 
-/** Undefined when the bytes are not the text that their type promises. */
+/** Undefined when the bytes are not text in their charset. */
 function decoded(bytes: Uint8Array, mediaType: string): string | undefined {
   try {
     return new TextDecoder(CHARSET.exec(mediaType)?.[1] ?? 'utf-8', { fatal: true }).decode(bytes);

@@ -1,9 +1,9 @@
+/** Messages of JSON-RPC 2.0, as MCP and A2A read and write them. */
+
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type Json } from '../../json/types.ts';
 
-/**
- * The id of a JSON-RPC 2.0 request. It is echoed with its JSON type, and 0 is as good as any other.
- */
+/** The id of a request. It is echoed with its JSON type; 0 and the empty text are legal ids. */
 export type RpcId = string | number;
 
 /** The codes of JSON-RPC 2.0, section 5.1. */
@@ -29,16 +29,7 @@ export function errorText(id: RpcId | null, { code, message, data }: RpcError): 
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } });
 }
 
-/**
- * The id of a body that could be parsed and not be accepted, or null. Numbers beyond a double's
- * exact range are not what was sent.
- */
-function idOf(document: Json | undefined): RpcId | null {
-  const id = isObject(document) ? document['id'] : undefined;
-  return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
-}
-
-/** A body as JSON, or why it is none; `id` is what could be read of it all the same. */
+/** A body as JSON, or why it is refused; then `id` is that of a lenient reading, or null. */
 type BodyReading =
   | { readonly ok: true; readonly value: Json }
   | {
@@ -48,10 +39,7 @@ type BodyReading =
       readonly message: string;
     };
 
-/**
- * Parses a body. What is JSON, but says two things at once or more than can be held, is refused as
- * a request.
- */
+/** Parses a body. JSON that is ambiguous or too large (`JsonError`) is an invalid request. */
 export function readBody(bytes: Uint8Array): BodyReading {
   try {
     return { ok: true, value: parseStrictJson(bytes) };
@@ -60,4 +48,10 @@ export function readBody(bytes: Uint8Array): BodyReading {
     const code = error.reason === 'malformed_json' ? PARSE_ERROR : INVALID_REQUEST;
     return { ok: false, id: idOf(error.document), code, message: error.message };
   }
+}
+
+/** The id of a refused document, or null. An unsafe integer is not the number that was sent. */
+function idOf(document: Json | undefined): RpcId | null {
+  const id = isObject(document) ? document['id'] : undefined;
+  return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
 }

@@ -1,22 +1,23 @@
+/** Members that answers of MCP and A2A carry in their metadata, besides their content. */
+
 import { paymentResponseDocument } from '../../payments/x402/wire/header-codec.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 
 /** Members of a metadata object, each value as JSON text. */
 export type Members = Readonly<Record<string, string>>;
 
-/** What an answer was given to. */
-interface Answered {
+interface CallNames {
   readonly requestId: string;
   readonly resourceId: string;
 }
 
-/** The id under which logs, events and receipts tell of a call. */
+/** The id of a call in logs, events and receipts. */
 export function requestIdMember(requestId: string): Members {
   return { 'agent-commerce/requestId': JSON.stringify(requestId) };
 }
 
-/** Where agents look for what was paid (mcp 5, and a2a 4 under the same name). */
-export function paidMember(payment: PaymentResponse | undefined): Members {
+/** What was paid, for agents (mcp 5, and a2a 4 under the same name). */
+export function paymentMember(payment: PaymentResponse | undefined): Members {
   return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(paymentResponseDocument(payment)) };
 }
 
@@ -25,9 +26,9 @@ export function mandateReceiptMember(receipt: string | undefined): Members {
   return receipt === undefined ? {} : { 'agent-commerce/authorizationReceipt': JSON.stringify(receipt) };
 }
 
-/** The summary of a delivery (specification 3). `status`: the merchant's. */
+/** The summary of a delivery (specification 3). `status`: the backend's. */
 export function deliveryMember(
-  { requestId, resourceId }: Answered,
+  { requestId, resourceId }: CallNames,
   status: number,
   { payment, replayed }: { readonly payment?: PaymentResponse; readonly replayed?: boolean },
 ): Members {

@@ -1,3 +1,5 @@
+/** Sends JSON-RPC messages, and watches whether an answer leaves as a whole. */
+
 import type { Response } from 'express';
 import type { Relayed, RelayOptions } from '../../pipeline/call.ts';
 import { noteOutcome } from '../../server/http/access-record.ts';
@@ -5,42 +7,35 @@ import { sendText } from '../../server/http/respond.ts';
 import { LAST_BYTES_MS } from '../http/response-writer.ts';
 import { errorText, type RpcError, type RpcId } from './message.ts';
 
+const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
+
 /**
- * Sends one JSON-RPC message. It may hold a challenge or a bought answer, so nobody may keep it.
- * Does nothing when the caller is gone.
+ * Sends one message. It may hold a challenge or a bought answer, so caches must not store it. Does
+ * nothing when the caller is gone.
  */
 export function sendRpc(res: Response, status: number, text: string | Buffer): void {
   sendText(res, status, HEAD, text);
 }
 
-/**
- * Refuses a message with a JSON-RPC error before it became a call; its code is what became of the
- * request.
- */
+/** Refuses a message before it becomes a call; the code of the error is the outcome in the log. */
 export function sendRpcError(res: Response, status: number, id: RpcId | null, error: RpcError): void {
   noteOutcome(res, `${error.code}`);
   sendRpc(res, status, errorText(id, error));
 }
 
-const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
-
-/**
- * The same, and tells whether the last byte was handed to the operating system. The first one waits
- * for `sending`.
- */
+/** Sends an answer once `sending` resolves; `finished`: the operating system has the last byte. */
 export async function sendRpcWatched(res: Response, text: string, sending?: RelayOptions['sending']): Promise<Relayed> {
   if (res.destroyed) return { kind: 'client_gone' };
   if (sending !== undefined) {
     await sending();
-    // The caller may have left meanwhile.
     if (res.destroyed) return { kind: 'client_gone' };
   }
   return new Promise((resolve) => {
-    // Nothing else would ever give up on a reader who stopped reading.
-    const patience = setTimeout(() => res.destroy(), LAST_BYTES_MS);
+    // Nothing else ends the connection of a caller that stopped reading.
+    const timeout = setTimeout(() => res.destroy(), LAST_BYTES_MS);
     res.once('finish', () => resolve({ kind: 'finished' }));
     res.once('close', () => {
-      clearTimeout(patience);
+      clearTimeout(timeout);
       resolve(res.writableFinished ? { kind: 'finished' } : { kind: 'client_gone' });
     });
     sendRpc(res, 200, text);

@@ -1,10 +1,15 @@
+/**
+ * The MCP adapter: one stateless handler for both eras (mcp 1). Everything but `tools/call` is
+ * answered here; a call goes on to the pipeline.
+ */
+
 import type { RequestHandler, Response } from 'express';
 import { isObject, type Json } from '../../json/types.ts';
 import { invokeUrl } from '../../payments/x402/wire/offer.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
-import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { mirroredParameters } from '../../resources/mirrored-headers.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
@@ -22,23 +27,23 @@ import {
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
 import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
-import { badParams, disagreeing, type McpRequest, mismatch, readMessage } from './parse-request.ts';
+import { badParams, differingHeader, type McpRequest, mismatch, readMessage } from './parse-request.ts';
 import { mcpResponseWriter, resultWriter } from './response-writer.ts';
 import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
 
-/** What the adapter is made of. */
 interface McpParts {
   readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
-  /** Of the gateway. */
+  /** The gateway's. */
   readonly version: string;
   readonly budget: AnswerBudget;
 }
 
-/**
- * The MCP adapter: one stateless handler for both eras (mcp 1). Everything but `tools/call` is
- * answered from bytes made here; a call goes on to the shared middleware.
- */
+const INSTRUCTIONS =
+  'Tools with a price answer a call without payment with isError and the x402 terms in structuredContent. Sign one entry of ' +
+  'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment. When ' +
+  'an answer says that you have paid, or that the settlement is uncertain, send the same payment again and do not sign a new one.';
+
 export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
   const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
   const offered = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('mcp'));
@@ -48,7 +53,7 @@ export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): 
   const discovered = discoverResult([MODERN_VERSION], INSTRUCTIONS, server);
   const mirrored = new Map(offered.map(({ id, inputSchema }) => [id, mirroredParameters(inputSchema)]));
 
-  /** Everything that is no purchase. */
+  /** Answers every method but `tools/call`. */
   const answer = (res: Response, { era, id, method, params }: McpRequest): void => {
     if (method === 'tools/list') {
       if (params['cursor'] === undefined) sendRpc(res, 200, listText(id, lists[era]));
@@ -59,11 +64,11 @@ export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): 
     } else sendRpc(res, 200, resultText(id, method === 'server/discover' ? discovered : '{}'));
   };
 
-  return async function mcpFrontLayer(req, res, next) {
+  return async function receiveMcp(req, res, next) {
     const left = clientGone(res);
     const bytes = await readJsonBytes(req, res);
-    // Not before: the proof is in the body, and a caller who holds his body back must not pass for
-    // one who waited for a copy.
+    // Only now: the proof is in the body, and a slow sender must not look like a caller who was
+    // already waiting for a running call.
     const startedAt = performance.now();
     const headerOf = (name: string): HeaderReading => readHeader(req, name);
     const reading = readMessage(bytes, headerOf);
@@ -72,27 +77,17 @@ export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): 
       res.end();
       return;
     }
-    if (reading.kind === 'refused') {
-      sendRpcError(res, reading.status, reading.id, reading.error);
-      return;
-    }
+    if (reading.kind === 'refused') return sendRpcError(res, reading.status, reading.id, reading.error);
     const { request } = reading;
-    if (request.method !== 'tools/call') {
-      answer(res, request);
-      return;
-    }
+    if (request.method !== 'tools/call') return answer(res, request);
     const { era, id, params, meta } = request;
     const { name, arguments: input = {} } = params;
     if (typeof name !== 'string' || !isObject(input)) {
       const what = typeof name === 'string' ? 'arguments must be an object.' : 'name must be a string.';
-      sendRpcError(res, 200, id, badParams(what));
-      return;
+      return sendRpcError(res, 200, id, badParams(what));
     }
-    const unlike = era === 'modern' ? disagreeing(mirroredOf(mirrored, name), input, headerOf) : undefined;
-    if (unlike !== undefined) {
-      sendRpcError(res, 400, id, mismatch(unlike));
-      return;
-    }
+    const differing = era === 'modern' ? differingHeader(mirrored.get(name) ?? [], input, headerOf) : undefined;
+    if (differing !== undefined) return sendRpcError(res, 400, id, mismatch(differing));
     const requestId = requestIdOf(res);
     const call = {
       ...{ id, era, requestId, resourceId: name, write: writers[era] },
@@ -126,21 +121,7 @@ export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): 
   };
 }
 
-const INSTRUCTIONS =
-  'Tools with a price answer a call without payment with isError and the x402 terms in structuredContent. Sign one entry of ' +
-  'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment. When ' +
-  'an answer says that you have paid, or that the settlement is uncertain, send the same payment again and do not sign a new one.';
-
-const NOT_MIRRORED: readonly MirroredParameter[] = [];
-
-function mirroredOf(
-  mirrored: ReadonlyMap<string, readonly MirroredParameter[]>,
-  name: string,
-): readonly MirroredParameter[] {
-  return mirrored.get(name) ?? NOT_MIRRORED;
-}
-
-/** The version the client asked for when it is served, else the newest of that era. */
+/** The version that the client asked for when it is served, else the newest of the era. */
 function initializeResult(requested: Json | undefined, server: ServerInfo): object {
   const known = typeof requested === 'string' && LEGACY_VERSIONS.includes(requested);
   return {
@@ -151,15 +132,12 @@ function initializeResult(requested: Json | undefined, server: ServerInfo): obje
   };
 }
 
-/** The list's bytes are made once; only the id in front of them changes. */
+/** The bytes of the list are made once; only the id before them differs. */
 function listText(id: RpcId, list: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), list]);
 }
 
-/**
- * Trace context of the message comes before that of the HTTP request (2026-07-28 reserves these
- * members of `_meta`).
- */
+/** 2026-07-28 reserves `_meta` for trace context, which comes before that of the HTTP request. */
 function textMember(member: Json | undefined): string | undefined {
   return typeof member === 'string' ? member : undefined;
 }

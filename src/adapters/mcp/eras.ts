@@ -1,18 +1,14 @@
+/** The two eras of MCP that one path serves, and the versions and names of each. */
+
 /** The revision with per-request metadata and without sessions; the only one of its era. */
 export const MODERN_VERSION = '2026-07-28';
-/**
- * Revisions that open with `initialize`, newest first. 2025-03-26 is also what a request without a
- * version header means.
- */
+/** Revisions with `initialize`, newest first. No version header means 2025-03-26. */
 export const LEGACY_VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26'];
 
-/**
- * Decided for each request, from its own content: the gateway remembers nothing between two
- * requests.
- */
+/** Decided from the content of each request: the gateway keeps nothing between two of them. */
 export type Era = 'legacy' | 'modern';
 
-/** Versions are dates, so later ones sort behind. */
+/** Versions are dates, which sort as texts. */
 export function isModern(version: string): boolean {
   return /^\d{4}-\d{2}-\d{2}$/.test(version) && version >= MODERN_VERSION;
 }

@@ -1,3 +1,5 @@
+/** Reads an MCP message with its headers, check by check, and decides the era of a request. */
+
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { MirroredParameter } from '../../resources/mirrored-headers.ts';
 import type { HeaderReading } from '../../server/http/headers.ts';
@@ -14,55 +16,6 @@ import { type Era, isModern, LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, M
 /** Reads a header by its lower-case name. */
 type HeaderOf = (name: string) => HeaderReading;
 
-const ENCODED = /^=\?base64\?(.*)\?=$/s;
-const DECIMAL = /^-?\d+(?:\.\d+)?$/;
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/**
- * The value of a header that repeats a part of the body (2026-07-28, "Value Encoding"): plain, or
- * base64 of UTF-8 between `=?base64?` and `?=`. Undefined when what stands between them is not
- * canonical.
- */
-function decodeMirrored(value: string): string | undefined {
-  const encoded = ENCODED.exec(value)?.[1];
-  if (encoded === undefined) return value;
-  const bytes = Buffer.from(encoded, 'base64');
-  if (bytes.toString('base64') !== encoded) return undefined;
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * The first header that does not say what the arguments say, or undefined ("Server Behavior for
- * Custom Headers").
- */
-export function disagreeing(
-  parameters: readonly MirroredParameter[],
-  input: JsonObject,
-  headerOf: HeaderOf,
-): string | undefined {
-  return parameters.find(({ header, path, type }) => {
-    const value = valueAt(input, path);
-    // What is not in the body is not expected in the header, and nobody acts on it here.
-    if (value === undefined || value === null || typeof value === 'object') return false;
-    const reading = headerOf(header);
-    const decoded = reading.kind === 'single' ? decodeMirrored(reading.value) : undefined;
-    if (decoded === undefined) return true;
-    const sameNumber =
-      type === 'integer' && typeof value === 'number' && DECIMAL.test(decoded) && Number(decoded) === value;
-    return !sameNumber && decoded !== String(value);
-  })?.header;
-}
-
-function valueAt(input: JsonObject, path: readonly string[]): Json | undefined {
-  let value: Json | undefined = input;
-  for (const name of path) value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
-  return value;
-}
-
 /** The headers do not repeat the body (2026-07-28, "Server Validation"). */
 const HEADER_MISMATCH = -32020;
 /** The version is not served (2026-07-28, `UnsupportedProtocolVersionError`). */
@@ -74,23 +27,26 @@ const METHODS = {
 } as const satisfies Readonly<Record<Era, readonly string[]>>;
 type Method = (typeof METHODS)[Era][number];
 
-/** A request that is served. */
+const ENCODED = /^=\?base64\?(.*)\?=$/s;
+const DECIMAL = /^-?\d+(?:\.\d+)?$/;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
 export interface McpRequest {
   readonly era: Era;
   readonly id: RpcId;
   readonly method: Method;
   readonly params: JsonObject;
-  /** `params._meta`, or nothing. */
+  /** `params._meta`, or an empty object. */
   readonly meta: JsonObject;
 }
 
-/** What came of reading a POST. `status` is the HTTP status. */
+/** The reading of a POST. `status`: the HTTP status. */
 type McpReading =
   | { readonly kind: 'request'; readonly request: McpRequest }
   | { readonly kind: 'notification' }
   | { readonly kind: 'refused'; readonly status: 200 | 400 | 404; readonly id: RpcId | null; readonly error: RpcError };
 
-/** Reads a body with its headers: the rungs between HTTP and the methods, in their order. */
+/** The checks between HTTP and the methods, in their order. */
 export function readMessage(bytes: Uint8Array, headerOf: HeaderOf): McpReading {
   const body = readBody(bytes);
   if (!body.ok) return refused(body.id, { code: body.code, message: body.message });
@@ -134,7 +90,7 @@ function legacyFault(kind: string, named: string | undefined): RpcError | undefi
   return { ...invalid('This MCP-Protocol-Version is not served.'), data: { supported: served } };
 }
 
-/** The rungs of the modern era, up to the headers that repeat the body. */
+/** The checks of the modern era: metadata, version, and the headers that repeat the body. */
 function modernFault(method: string, params: JsonObject, meta: JsonObject, headerOf: HeaderOf): RpcError | undefined {
   const claimed = meta[META_VERSION];
   if (typeof claimed !== 'string') return badParams(`params._meta needs "${META_VERSION}", a string.`);
@@ -154,14 +110,55 @@ function modernFault(method: string, params: JsonObject, meta: JsonObject, heade
   return method === 'tools/call' && !namesTool(params['name'], headerOf) ? mismatch('Mcp-Name') : undefined;
 }
 
-/** A call without a name has nothing that a header could repeat; it fails for that. */
+/** A call without a name has nothing that a header could repeat; it fails later. */
 function namesTool(name: Json | undefined, headerOf: HeaderOf): boolean {
   const header = headerOf('mcp-name');
   if (typeof name !== 'string') return header.kind === 'absent';
   return header.kind === 'single' && decodeMirrored(header.value) === name;
 }
 
-/** The header that does not say what the body says. */
+/**
+ * The value of a header that repeats a part of the body (2026-07-28, "Value Encoding"): plain, or
+ * base64 of UTF-8 between `=?base64?` and `?=`. Undefined when that base64 is not canonical.
+ */
+function decodeMirrored(value: string): string | undefined {
+  const encoded = ENCODED.exec(value)?.[1];
+  if (encoded === undefined) return value;
+  const bytes = Buffer.from(encoded, 'base64');
+  if (bytes.toString('base64') !== encoded) return undefined;
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first header that differs from its argument ("Server Behavior for Custom Headers"). */
+export function differingHeader(
+  parameters: readonly MirroredParameter[],
+  input: JsonObject,
+  headerOf: HeaderOf,
+): string | undefined {
+  return parameters.find(({ header, path, type }) => {
+    const value = valueAt(input, path);
+    // Without an argument the header is not expected, and nothing here reads it.
+    if (value === undefined || value === null || typeof value === 'object') return false;
+    const reading = headerOf(header);
+    const decoded = reading.kind === 'single' ? decodeMirrored(reading.value) : undefined;
+    if (decoded === undefined) return true;
+    const sameNumber =
+      type === 'integer' && typeof value === 'number' && DECIMAL.test(decoded) && Number(decoded) === value;
+    return !sameNumber && decoded !== String(value);
+  })?.header;
+}
+
+function valueAt(input: JsonObject, path: readonly string[]): Json | undefined {
+  let value: Json | undefined = input;
+  for (const name of path) value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+  return value;
+}
+
+/** The error for a header that does not repeat the body. */
 export function mismatch(header: string): RpcError {
   return {
     code: HEADER_MISMATCH,
@@ -183,7 +180,7 @@ function refused(id: RpcId | null, error: RpcError): McpReading {
   return { kind: 'refused', status: 400, id, error };
 }
 
-/** An integer beyond a double's exact range was refused by the parser. */
+/** The parser has refused integers beyond the exact range of a double. */
 function isId(id: Json | undefined): id is RpcId {
   return typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id));
 }

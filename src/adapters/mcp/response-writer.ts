@@ -1,3 +1,5 @@
+/** Writes outcomes as results of `tools/call` (mcp 5), in the form of the caller's era. */
+
 import type { Response } from 'express';
 import { errorEnvelope } from '../../errors.ts';
 import { isObject, type Json } from '../../json/types.ts';
@@ -11,7 +13,7 @@ import {
   deliveryMember,
   type Members,
   mandateReceiptMember,
-  paidMember,
+  paymentMember,
   requestIdMember,
 } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
@@ -24,7 +26,6 @@ interface ToolResult {
   readonly content: readonly string[];
   readonly structured?: string;
   readonly isError?: boolean;
-  /** Of `_meta`. */
   readonly meta: Members;
 }
 
@@ -41,12 +42,11 @@ export function resultWriter(era: Era, server: ServerInfo): (result: ToolResult)
   };
 }
 
-/** A text block. */
 function textBlock(text: string): string {
   return `{"type":"text","text":${JSON.stringify(text)}}`;
 }
 
-/** What the merchant delivered, as content and structured content. */
+/** The backend's answer as content and structured content. */
 function deliveredContent(
   content: AnswerContent,
   era: Era,
@@ -55,7 +55,7 @@ function deliveredContent(
   switch (content.kind) {
     case 'json': {
       const { text, value } = content;
-      // A string is what it says, everything else is its JSON.
+      // A JSON string is shown without its quotes and escapes.
       return {
         content: [textBlock(typeof value === 'string' ? value : text)],
         structured: structured(text, isObject(value), era),
@@ -66,21 +66,19 @@ function deliveredContent(
     case 'empty':
       return { content: [textBlock('')], structured: structured('null', false, era) };
     case 'bytes':
-      // Bytes are not said twice: base64 in structured content would only double them.
+      // Structured content would only repeat the base64.
       return { content: [bytesBlock(content, resourceUrl)] };
   }
 }
 
-/**
- * The value that an output schema is held against; undefined for bytes, which no schema describes.
- */
+/** The value that an output schema is applied to; undefined for bytes. */
 function schemaValue(content: AnswerContent): Json | undefined {
   if (content.kind === 'json') return content.value;
   if (content.kind === 'text') return content.text;
   return content.kind === 'empty' ? null : undefined;
 }
 
-/** The legacy era knows objects only. */
+/** In the legacy era structured content must be an object. */
 function structured(text: string, isRecord: boolean, era: Era): string {
   return isRecord || era === 'modern' ? text : `{"value":${text}}`;
 }
@@ -99,19 +97,18 @@ function bytesBlock(
   return JSON.stringify({ type: 'resource', resource: { uri, mimeType, blob: base64, ...encoding } });
 }
 
-/** One `tools/call` as its answer needs it. */
+/** One `tools/call`, as far as its answer depends on it. */
 interface ToolCall {
   readonly id: RpcId;
   readonly era: Era;
   readonly requestId: string;
   readonly resourceId: string;
   readonly resourceUrl: string;
-  /** Set where an output schema was advertised. */
+  /** Set where an output schema was published. */
   readonly fitsOutput: Resource['fitsOutput'];
   readonly write: (result: ToolResult) => string;
 }
 
-/** Outcomes as results of `tools/call` (mcp 5). */
 export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerBudget): ResponseWriter {
   const { requestId, era } = call;
   const answer = (result: ToolResult): string => resultText(call.id, call.write(result));
@@ -119,12 +116,12 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
     maxAnswerBytes: MAX_BUFFERED_BYTES,
     paymentRequired({ document, asciiDocument, envelope, refusal, message }, payment) {
       const refusedWith = refusal === undefined ? '' : `,"refusal":${JSON.stringify(refusal)}`;
-      // Some clients want a reason where the specification calls it optional.
+      // Some clients demand the reason that the specification calls optional.
       const terms = refusal === undefined ? withError(document, PLAIN_REASON) : document;
-      const same = refusal === undefined ? withError(asciiDocument, PLAIN_REASON) : asciiDocument;
+      const ascii = refusal === undefined ? withError(asciiDocument, PLAIN_REASON) : asciiDocument;
       const structured = `${terms.slice(0, -1)},${envelope.slice(1, -1)}${refusedWith}}`;
-      const meta = { 'x402/error': same, ...requestIdMember(requestId), ...paidMember(payment) };
-      // One string for both places: clients that read different ones must not see different terms.
+      const meta = { 'x402/error': ascii, ...requestIdMember(requestId), ...paymentMember(payment) };
+      // The same text twice: clients that read different members must not see different terms.
       const content = [textBlock(structured), textBlock(`${refusal?.message ?? message} ${HOW_TO_PAY}`)];
       sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
     },
@@ -135,22 +132,25 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
         return;
       }
       const structured = JSON.stringify(errorEnvelope(error, requestId, known));
-      const meta = { ...requestIdMember(requestId), ...paidMember(payment), ...mandateReceiptMember(mandateReceipt) };
+      const meta = {
+        ...requestIdMember(requestId),
+        ...paymentMember(payment),
+        ...mandateReceiptMember(mandateReceipt),
+      };
       sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
     },
     relay(delivered, answered) {
       return withContent(delivered, { budget, paid: answered.payment !== undefined }, (content) => {
         const meta = {
           ...deliveryMember(call, delivered.status, answered),
-          ...paidMember(answered.payment),
+          ...paymentMember(answered.payment),
           ...mandateReceiptMember(answered.mandateReceipt),
         };
-        const said = deliveredContent(content, era, call.resourceUrl);
+        const result = deliveredContent(content, era, call.resourceUrl);
         if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
-          return sendRpcWatched(res, answer({ ...said, meta }), answered.sending);
-        // Clients throw when a success does not fit the schema, and what was paid for would be lost
-        // in their exception.
-        return sendRpcWatched(res, answer({ content: said.content, isError: true, meta }), answered.sending);
+          return sendRpcWatched(res, answer({ ...result, meta }), answered.sending);
+        // Clients throw when a success does not fit the schema, and the paid content would be lost.
+        return sendRpcWatched(res, answer({ content: result.content, isError: true, meta }), answered.sending);
       });
     },
   };
@@ -159,7 +159,7 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
 const PLAIN_REASON = 'Payment required';
 const HOW_TO_PAY =
   'Sign one entry of accepts and repeat the call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment.';
-/** The same for a tool that does not exist and for one that is not offered here. */
+/** The same for a tool that does not exist and for one that is not exposed on this channel. */
 const UNKNOWN_TOOL = 'Invalid params: no such tool. tools/list says what there is.';
 
 function fits(check: NonNullable<Resource['fitsOutput']>, value: ReturnType<typeof schemaValue>): boolean {

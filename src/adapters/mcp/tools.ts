@@ -1,18 +1,17 @@
+/** Resources as MCP tools: the results of `tools/list` and `server/discover`, made at start. */
+
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
 import { sameValue } from '../../resources/schemas/keywords.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/schema-check.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
 
-/**
- * How long a client may go by the list, milliseconds. Resources change only when the gateway is
- * started again.
- */
+/** How long a client may keep the list, milliseconds. Resources change only at a restart. */
 const LIST_TTL_MS = 300_000;
-/** How long it may go by what `server/discover` says, milliseconds. */
+/** How long a client may keep the result of `server/discover`, milliseconds. */
 const DISCOVER_TTL_MS = 3_600_000;
 
-/** Currencies that are worth a US dollar: a client then shows the price with its tool. */
+/** Currencies worth a US dollar: for these a client shows the price with its tool. */
 const USD_COINS: ReadonlySet<string> = new Set(['USD', 'USDC', 'USDT', 'PYUSD']);
 
 const HOW_TO_PAY = ', paid with x402: call it without payment and the answer says how';
@@ -27,7 +26,7 @@ const MANDATE_ARGUMENT = {
   description: 'AP2 mandate (base64url). Leave it out: the answer then says which checkout to make it for.',
 } as const;
 
-/** Who answers, as `serverInfo`. */
+/** `serverInfo`: the gateway, under the merchant's name. */
 export interface ServerInfo {
   readonly name: string;
   readonly title: string;
@@ -61,8 +60,8 @@ export function discoverResult(versions: readonly string[], instructions: string
 }
 
 /**
- * A resource as a tool. Legacy clients never see the output schema: one whose root is no object
- * makes the whole list fail there, and the older SDK holds even a challenge against it.
+ * A resource as a tool. Legacy clients get no output schema: one whose root is not an object makes
+ * their whole list fail, and the older SDK validates even a challenge with it.
  */
 function toolOf(resource: ListedResource, era: Era): JsonObject {
   const { id, name, pricing, inputSchema, outputSchema } = resource;
@@ -88,9 +87,9 @@ const PAYMENT: JsonObject = { [PAYMENT_MEMBER]: PAYMENT_ARGUMENT };
 const MANDATE: JsonObject = { [AUTHORIZATION_MEMBER]: MANDATE_ARGUMENT };
 
 /**
- * Declared because schemas are closed and hosts validate before they send; never required. Rules
- * about all properties make room for them; where a part of the schema is closed on its own it would
- * be a lie, and `_meta` remains.
+ * Declares the reserved members, never as required: schemas are closed and hosts validate before
+ * they send. Rules about all properties are widened for them. Where a part of the schema is closed
+ * on its own the members could not pass, so they are left out, and `_meta` remains.
  */
 function withReserved(schema: JsonObject, reserved: JsonObject): JsonObject {
   const names = Object.keys(reserved);
@@ -110,7 +109,7 @@ function withReserved(schema: JsonObject, reserved: JsonObject): JsonObject {
   };
 }
 
-/** A paid tool is never read-only: hosts call those without asking, and this one moves money. */
+/** A paid tool is never read-only: it moves money, and hosts call such tools without asking. */
 function annotationsOf({ name, method, pricing }: ListedResource): JsonObject {
   const destructiveHint = method === 'DELETE';
   if (pricing.type === 'fixed')
@@ -125,7 +124,7 @@ function annotationsOf({ name, method, pricing }: ListedResource): JsonObject {
   };
 }
 
-/** Members that the client of the Cloudflare agents reads. */
+/** Members that the client of Cloudflare's agents reads. */
 function dollarPrice({ amount, currency }: { readonly amount: string; readonly currency: string }): JsonObject {
   return {
     'agents-x402/paymentRequired': true,

@@ -2,8 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { type RequestHandler, Router } from 'express';
-import type { StaticDocument } from '../../resources/resource.ts';
-import { staticText } from '../../resources/static-document.ts';
+import { type StaticDocument, staticText } from '../../resources/static-document.ts';
 import { staticDocument } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
 

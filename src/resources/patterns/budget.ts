@@ -1,23 +1,19 @@
 /**
- * What the patterns and formats of one document may cost together. One text under one pattern is
- * short work; a thousand of them in one body are not, and all run in one turn of the process. So
- * every document that is validated has a budget, over all its texts, all branches of its schema and
- * both validators.
+ * Bounds what the patterns and formats of one document cost together. One text under one pattern is
+ * cheap, a thousand of them in one turn of the event loop are not. So every document has one budget
+ * for all its texts, all branches of its schema and both validators.
  */
 
-/** Steps that one document may take: about 25 ms. */
+/** Steps that one document may take; they take about 25 ms. */
 export const MATCH_BUDGET = 2_500_000;
 
-/** The budget is spent. Thrown, because "no match" would let `not` accept what was never tried. */
+/** The budget is spent. Thrown, because with "no match" `not` would accept an untried text. */
 export class MatchBudgetError extends Error {}
 
-/**
- * Steps that are left for the document being validated; outside of one each text has the whole
- * budget.
- */
+/** Steps left for the document that is validated; without one each text has the whole budget. */
 let left: number | undefined;
 
-/** Gives `validate`, which is synchronous, the budget of one document.  @throws MatchBudgetError */
+/** Gives `validate`, which is synchronous, the budget of one document. @throws MatchBudgetError */
 export function withMatchBudget<T>(validate: () => T): T {
   const outer = left;
   left = MATCH_BUDGET;
@@ -28,7 +24,7 @@ export function withMatchBudget<T>(validate: () => T): T {
   }
 }
 
-/** To be called before the steps are taken.  @throws MatchBudgetError */
+/** Is called before the steps are taken. @throws MatchBudgetError */
 export function spendSteps(steps: number): void {
   const after = (left ?? MATCH_BUDGET) - steps;
   if (left !== undefined) left = after;

@@ -1,3 +1,5 @@
+/** The text formats of JSON Schema, each with a cost that is linear in the text. */
+
 import type { Format } from 'ajv';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 import { spendSteps } from './budget.ts';
@@ -7,57 +9,17 @@ const SPACE = /\s/;
 /** Longest host with its port, characters: the longest name of the DNS, and ":65535". */
 const MAX_HOST = 253 + 6;
 
-/**
- * The verdict of the validator's own expression for `url`, found in linear time. That one tries
- * every colon and every @ of a text as the end of user and password, anew for each other one: 50 ms
- * for 4,096 characters. But an @ that ends them is the last one before the next slash, so each of
- * those places is tried once, with the host that follows it alone. A host too long for the DNS is
- * none.
- */
-export function urlTest(original: RegExp): (text: string) => boolean {
-  return function isUrl(text) {
-    const scheme = SCHEME.exec(text)?.[0];
-    if (scheme === undefined) return false;
-    const start = scheme.length;
-    const firstSpace = indexOrEnd(text.slice(start).search(SPACE), text.length - start) + start;
-    const lastSpace = lastSpaceOf(text);
-    for (let from = start; from <= text.length; ) {
-      const end = indexOrEnd(text.indexOf('/', from), text.length);
-      // Within the piece: a search of the whole text would begin anew at every slash.
-      const at = text.slice(from, end).lastIndexOf('@');
-      const host = from + at + 1;
-      const userIsSound = host === start || (host > start + 1 && host - 1 <= firstSpace);
-      const follows = host === start || at >= 0;
-      if (follows && userIsSound && lastSpace < end && end - host <= MAX_HOST)
-        if (original.test(scheme + text.slice(host, end))) return true;
-      from = end + 1;
-    }
-    return false;
-  };
-}
-
-function indexOrEnd(index: number, end: number): number {
-  return index === -1 ? end : index;
-}
-
-function lastSpaceOf(text: string): number {
-  for (let at = text.length - 1; at >= 0; at -= 1) if (SPACE.test(text.charAt(at))) return at;
-  return -1;
-}
-
 type TextTest = (text: string) => boolean;
 
-/** Steps of a format for each character; a step is about 10 ns. */
+/** Steps of a format for each character; a step takes about 10 ns. */
 const STEPS: Readonly<Record<string, number>> = { regex: 60, url: 20, 'date-time': 20, 'iso-date-time': 20 };
 const ORDINARY_STEPS = 4;
 
 /**
- * The text formats of JSON Schema as the validator's library has them, in time linear in the text.
- * Their expressions need the flag `i` or look ahead, which the linear engine refuses; but all of
- * them read a text in one way only, so that going back costs no more than going on:
- * spec/resources/patterns/formats.spec.ts drives each to twice the length and expects twice the
- * time. `url` is the exception, and replaced. What a text costs is taken from the budget of its
- * document.
+ * The formats of the library. Their expressions need the flag `i` or look-ahead, which the linear
+ * engine refuses; but all except `url`, which is replaced, read a text in one way only, so that
+ * backtracking is linear too: spec/resources/patterns/formats.spec.ts doubles the length of texts
+ * and expects twice the time. The steps of a text are taken from the budget of its document.
  */
 export const FORMATS: Readonly<Record<string, TextTest>> = Object.fromEntries(
   Object.entries<Format>(fullFormats).flatMap(([name, format]): readonly (readonly [string, TextTest])[] => {
@@ -77,7 +39,7 @@ export const FORMATS: Readonly<Record<string, TextTest>> = Object.fromEntries(
   }),
 );
 
-/** Undefined: a format of numbers. */
+/** Undefined for a format of numbers. */
 function textTest(format: Format): TextTest | undefined {
   if (format === true) return () => true;
   if (format instanceof RegExp) return (text) => format.test(text);
@@ -86,4 +48,41 @@ function textTest(format: Format): TextTest | undefined {
   const { validate } = format;
   if (validate instanceof RegExp) return (text) => validate.test(text);
   return typeof validate === 'function' ? (validate as TextTest) : undefined;
+}
+
+/**
+ * Gives the verdict of the library's expression for `url`, in linear time. That expression tries
+ * every combination of colons and @ as the end of user and password: 50 ms for 4,096 characters.
+ * But the @ after them is the last one before the next slash, so only these positions are tried,
+ * each with the host that follows it. A host longer than the DNS allows is refused.
+ */
+export function urlTest(original: RegExp): (text: string) => boolean {
+  return function isUrl(text) {
+    const scheme = SCHEME.exec(text)?.[0];
+    if (scheme === undefined) return false;
+    const start = scheme.length;
+    const firstSpace = indexOrEnd(text.slice(start).search(SPACE), text.length - start) + start;
+    const lastSpace = lastSpaceOf(text);
+    for (let from = start; from <= text.length; ) {
+      const end = indexOrEnd(text.indexOf('/', from), text.length);
+      // In the slice only: a search of the whole text at every slash would be quadratic.
+      const at = text.slice(from, end).lastIndexOf('@');
+      const host = from + at + 1;
+      const userIsSound = host === start || (host > start + 1 && host - 1 <= firstSpace);
+      const follows = host === start || at >= 0;
+      if (follows && userIsSound && lastSpace < end && end - host <= MAX_HOST)
+        if (original.test(scheme + text.slice(host, end))) return true;
+      from = end + 1;
+    }
+    return false;
+  };
+}
+
+function indexOrEnd(index: number, end: number): number {
+  return index === -1 ? end : index;
+}
+
+function lastSpaceOf(text: string): number {
+  for (let at = text.length - 1; at >= 0; at -= 1) if (SPACE.test(text.charAt(at))) return at;
+  return -1;
 }

@@ -1,95 +1,45 @@
+/**
+ * Compiles patterns to expressions whose cost is at most length x steps for every text. Two engines
+ * run them:
+ *
+ * - V8's linear engine (flag `l`) follows all ways through a pattern at once and never backtracks.
+ *   It refuses counts whose product over nesting exceeds 16, so counts are written out first:
+ *   `a{2,3}` as `aa(?:a)?`. It is enabled by a flag of V8 and refuses what it cannot run, whereas
+ *   the flag for a mere fallback would backtrack there.
+ * - The ordinary engine runs patterns with so few ways that the pattern itself bounds backtracking
+ *   (`fewWays`).
+ */
+
 import { setFlagsFromString } from 'node:v8';
 import { MATCH_BUDGET, spendSteps } from './budget.ts';
 import { type PatternNode, PatternRefusal, readPattern } from './syntax.ts';
 
-/**
- * Patterns that cost no more than length x steps, whatever text they meet. Two engines run them:
- *
- * - V8's linear engine (flag `l`) follows all ways through a pattern at once and never goes back.
- *   It refuses counts whose product over nesting exceeds 16, so counts are written out first:
- *   `a{2,3}` as `aa(?:a)?`. It is told by a flag of V8, and refuses whatever it cannot run; a mere
- *   fallback flag would go on backtracking there.
- * - The ordinary engine runs what has so few ways that going back is bounded by the pattern itself
- *   (`fewWays`).
- */
 setFlagsFromString('--enable-experimental-regexp-engine');
-// For the expressions of this program and its libraries, which have no `l`: after so many steps
-// back V8 changes to that engine where it can. The default of 50,000 is 200 ms for `.*.*=` on 4,096
-// characters, this is 5.
+// For expressions of this program and its libraries, which have no flag `l`: after so many
+// backtracks V8 changes to the linear engine where it can. For `.*.*=` on 4,096 characters the
+// default of 50,000 takes 200 ms, this takes 5 ms.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
 setFlagsFromString('--regexp-backtracks-before-fallback=200');
 
-/**
- * Most steps that a pattern may take for each character: then a text of 1,000 characters still fits
- * the budget of one input.
- */
+/** Most steps of a pattern for each character: a text of 1,000 characters then fits the budget. */
 export const MAX_STEPS = 2_400;
-/** The engine compares with so many ranges of a class in the time of one step. */
+/** Ranges of a class that the engine compares with in the time of one step. */
 const RANGES_A_STEP = 8;
 
-/** A compiled pattern. */
+/** Whether the linear engine has been proven in this process. */
+let proven = false;
+
 interface LinearPattern {
-  /** Whether it matches somewhere in `text`. */
+  /** Whether the pattern matches somewhere in `text`. */
   test(text: string): boolean;
-  /**
-   * Upper bound of the steps that `test` takes on so many UTF-16 code units; a step is about 10 ns.
-   */
+  /** Upper bound of the steps of `test` on so many UTF-16 code units; a step takes about 10 ns. */
   cost(length: number): number;
-  /** Length of the longest text that the budget of one document allows, UTF-16 code units. */
+  /** Longest text that the budget of one document allows, UTF-16 code units. */
   readonly longest: number;
 }
 
-/** What patterns run on is not there. Its message says what to do. */
+/** This Node cannot run patterns in linear time. */
 class LinearEngineMissing extends Error {}
-
-let proven = false;
-
-/**
- * Proves that the linear engine is there and is one: it answers, and it refuses what only an engine
- * that goes back could answer.
- * @throws LinearEngineMissing
- */
-export function proveLinearEngine(): void {
-  if (proven) return;
-  proven = answersRightly() && ['(?=a)', '(a)\\1', 'a{17}'].every(isRefused);
-  if (!proven)
-    throw new LinearEngineMissing(
-      `this Node (${process.version}) has no engine that runs patterns in linear time: use the Node of the image, without V8 options of your own`,
-    );
-}
-
-/** @throws SyntaxError for what that engine cannot run, or where there is none */
-function linearly(pattern: string): RegExp {
-  return new RegExp(pattern, 'l');
-}
-
-function answersRightly(): boolean {
-  try {
-    const ambiguous = linearly('^(?:a|a)*$');
-    return ambiguous.test('aaa') && !ambiguous.test('aab');
-  } catch {
-    return false;
-  }
-}
-
-function isRefused(pattern: string): boolean {
-  try {
-    return linearly(pattern) === undefined;
-  } catch {
-    return true;
-  }
-}
-
-/** What is wrong with a pattern and what to write instead, or undefined. */
-export function patternFault(pattern: string): string | undefined {
-  try {
-    compilePattern(pattern);
-    return undefined;
-  } catch (error) {
-    if (error instanceof PatternRefusal) return error.message;
-    throw error;
-  }
-}
 
 /** @throws PatternRefusal, LinearEngineMissing */
 export function compilePattern(pattern: string): LinearPattern {
@@ -99,12 +49,36 @@ export function compilePattern(pattern: string): LinearPattern {
   const whole = isAnchored(tree, '^') && isAnchored(tree, '$');
   const engine = fewWays(tree, pattern) ?? allWays(tree);
   return {
-    // Of an anchored pattern a text too short or too long is no match, whatever stands in it.
+    // A text that is too short or too long for an anchored pattern is not tried.
     test: (text) =>
       !(whole && (text.length < lengths.least || text.length > lengths.most)) && engine.expression.test(text),
     cost: (length) => (whole && (length < lengths.least || length > lengths.most) ? 1 : (length + 1) * engine.steps),
     longest: Math.floor(MATCH_BUDGET / engine.steps) - 1,
   };
+}
+
+/** Replaces `RegExp` in the validator. @throws PatternRefusal; `test` throws MatchBudgetError */
+export function linearRegExp(pattern: string): { test(text: string): boolean; toString(): string } {
+  const { test, cost } = compilePattern(pattern);
+  return {
+    test(text) {
+      spendSteps(cost(text.length));
+      return test(text);
+    },
+    // The validator caches compiled patterns by their text.
+    toString: () => pattern,
+  };
+}
+
+/** What is wrong with a pattern and what to write in its place, or undefined. */
+export function patternFault(pattern: string): string | undefined {
+  try {
+    compilePattern(pattern);
+    return undefined;
+  } catch (error) {
+    if (error instanceof PatternRefusal) return error.message;
+    throw error;
+  }
 }
 
 interface Engine {
@@ -121,13 +95,13 @@ function allWays(tree: PatternNode): Engine {
       `takes ${count} steps for each character, at most ${MAX_STEPS.toLocaleString('en')}: shorten the counts, or use maxLength`,
     );
   }
-  return { expression: linearly(written(tree)), steps };
+  return { expression: linearly(sourceOf(tree)), steps };
 }
 
 /**
- * Patterns on which the ordinary, far faster engine needs no more than length x (1 + what follows
- * its variable count): anchored at the start, single characters only, and at most one count that
- * varies.
+ * For some patterns the ordinary, far faster engine takes at most length x (1 + the steps after the
+ * variable count): those with an anchor at the start, single characters, and at most one variable
+ * count.
  */
 function fewWays(tree: PatternNode, pattern: string): Engine | undefined {
   const [start, ...parts] = tree.kind === 'sequence' ? tree.parts : [tree];
@@ -144,7 +118,7 @@ function fewWays(tree: PatternNode, pattern: string): Engine | undefined {
   return { expression, steps: 1 + after };
 }
 
-/** Instructions of the linear engine: each of them runs at most once for each character. */
+/** Instructions of the linear engine; each runs at most once for each character. */
 function stepsOf(node: PatternNode): number {
   switch (node.kind) {
     case 'one':
@@ -157,7 +131,7 @@ function stepsOf(node: PatternNode): number {
       return sum(node.branches.map(stepsOf)) + 2 * (node.branches.length - 1);
     case 'repeat': {
       const body = stepsOf(node.body);
-      // A fork and a jump for whatever may be left out.
+      // Every optional copy has a fork and a jump.
       if (node.max === Number.POSITIVE_INFINITY) return node.min * body + body + 2;
       return Math.max(1, node.min * body + (node.max - node.min) * (body + 2));
     }
@@ -165,22 +139,22 @@ function stepsOf(node: PatternNode): number {
 }
 
 /**
- * The pattern with its counts written out, in groups that capture nothing. Only for the linear
+ * The pattern with its counts written out, in groups that do not capture. Only for the linear
  * engine: the ordinary one takes long to compile it.
  */
-function written(node: PatternNode): string {
+function sourceOf(node: PatternNode): string {
   switch (node.kind) {
     case 'one':
-      return writtenOne(node.text);
+      return sourceOfOne(node.text);
     case 'assertion':
       return node.text;
     case 'sequence':
-      return node.parts.map((part) => (part.kind === 'choice' ? group(written(part)) : written(part))).join('');
+      return node.parts.map((part) => (part.kind === 'choice' ? group(sourceOf(part)) : sourceOf(part))).join('');
     case 'choice':
-      return node.branches.map(written).join('|');
+      return node.branches.map(sourceOf).join('|');
     case 'repeat': {
       const { min, max } = node;
-      const body = node.body.kind === 'one' ? written(node.body) : group(written(node.body));
+      const body = node.body.kind === 'one' ? sourceOf(node.body) : group(sourceOf(node.body));
       if (max === 0) return group('');
       if (max === Number.POSITIVE_INFINITY) return min === 0 ? `${body}*` : `${body.repeat(min - 1)}${body}+`;
       const optional = max - min;
@@ -189,11 +163,8 @@ function written(node: PatternNode): string {
   }
 }
 
-/**
- * As it stands, except for what could read differently beside what a group kept apart: `\x4(?:1)`,
- * `a{(?:2)}`.
- */
-function writtenOne(text: string): string {
+/** Escapes what would mean something else without the group after it: `\x4(?:1)`, `a{(?:2)}`. */
+function sourceOfOne(text: string): string {
   if (text === '\\0') return '\\x00';
   if (text === '\\x' || text === '\\u') return text.slice(1);
   return ['{', '}', ']'].includes(text) ? `\\${text}` : text;
@@ -212,7 +183,7 @@ interface Lengths {
   readonly most: number;
 }
 
-/** Lengths of the texts that a pattern can match as a whole, UTF-16 code units. */
+/** Lengths of the texts that a pattern matches, UTF-16 code units. */
 function lengthsOf(node: PatternNode): Lengths {
   switch (node.kind) {
     case 'one':
@@ -237,7 +208,7 @@ function lengthsOf(node: PatternNode): Lengths {
   }
 }
 
-/** Whether every match begins (`^`) or ends (`$`) where the text does. */
+/** Whether every match begins (`^`) or ends (`$`) with the text. */
 function isAnchored(node: PatternNode, anchor: '^' | '$'): boolean {
   switch (node.kind) {
     case 'assertion':
@@ -256,17 +227,36 @@ function isAnchored(node: PatternNode, anchor: '^' | '$'): boolean {
 }
 
 /**
- * What the validator calls in the place of `RegExp`: linear, within the budget of the document.
- * @throws PatternRefusal
+ * Proves that the engine is linear: it answers, and refuses what only backtracking can answer.
+ * @throws LinearEngineMissing
  */
-export function linearRegExp(pattern: string): { test(text: string): boolean; toString(): string } {
-  const { test, cost } = compilePattern(pattern);
-  return {
-    test(text) {
-      spendSteps(cost(text.length));
-      return test(text);
-    },
-    // The validator tells compiled patterns apart by their text.
-    toString: () => pattern,
-  };
+export function proveLinearEngine(): void {
+  if (proven) return;
+  proven = answersRightly() && ['(?=a)', '(a)\\1', 'a{17}'].every(isRefused);
+  if (!proven)
+    throw new LinearEngineMissing(
+      `this Node (${process.version}) has no engine that runs patterns in linear time: use the Node of the image, without V8 options of your own`,
+    );
+}
+
+/** @throws SyntaxError for a pattern that the linear engine cannot run, or without that engine */
+function linearly(pattern: string): RegExp {
+  return new RegExp(pattern, 'l');
+}
+
+function answersRightly(): boolean {
+  try {
+    const ambiguous = linearly('^(?:a|a)*$');
+    return ambiguous.test('aaa') && !ambiguous.test('aab');
+  } catch {
+    return false;
+  }
+}
+
+function isRefused(pattern: string): boolean {
+  try {
+    return linearly(pattern) === undefined;
+  } catch {
+    return true;
+  }
 }

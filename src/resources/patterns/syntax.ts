@@ -1,25 +1,22 @@
 /**
- * Reads a pattern into the tree that `linear.ts` rewrites. The grammar is ECMAScript's without the
- * `u` flag; what an engine that never goes back cannot run, or what means something else with the
- * flag, is refused in words that say what to write instead.
+ * Reads a pattern into the tree that `linear.ts` rewrites. The grammar is that of ECMAScript
+ * without the flag `u`. What a linear engine cannot run, or what has another meaning with the flag,
+ * is refused with a message that names a replacement.
  */
 
-/** A pattern without captures: which texts it matches, not where its groups lie. */
+/** A pattern without captures. */
 export type PatternNode =
-  /**
-   * Consumes one UTF-16 code unit. `ranges`: at most so many ranges of code units does the engine
-   * compare with.
-   */
+  /** Consumes one UTF-16 code unit; the engine compares it with at most `ranges` ranges. */
   | { readonly kind: 'one'; readonly text: string; readonly ranges: number }
   | { readonly kind: 'assertion'; readonly text: '^' | '$' | '\\b' | '\\B' }
   | { readonly kind: 'sequence'; readonly parts: readonly PatternNode[] }
   | { readonly kind: 'choice'; readonly branches: readonly PatternNode[] }
   | { readonly kind: 'repeat'; readonly body: PatternNode; readonly min: number; readonly max: number };
 
-/** Why a pattern is refused, in words that complete "pattern …". */
+/** Why a pattern is refused; the message completes "pattern …". */
 export class PatternRefusal extends Error {}
 
-/** Longest pattern that is read, UTF-16 code units: it bounds the depth of its groups too. */
+/** Longest pattern, UTF-16 code units; this also bounds the depth of its groups. */
 const MAX_PATTERN_LENGTH = 1_024;
 
 const INSTEAD = 'split it into two properties, or use minLength and maxLength beside a simpler pattern';
@@ -30,7 +27,7 @@ const GROUP = /^\((?:\?:|\?<[^>]*>|(?!\?))/;
 const QUANTIFIER = /^(?:[*+?]|\{(\d+)(,?)(\d*)\})\??/;
 const MEMBER = /^(?:\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[\s\S])|[\s\S])/;
 const SURROGATE = /[\ud800-\udfff]|\\u[dD][89a-fA-F]/;
-/** Ranges of code units that the classes with a letter stand for. */
+/** How many ranges of code units `\d` and its likes have. */
 const ESCAPED_CLASSES: Readonly<Record<string, number>> = { d: 1, D: 2, w: 4, W: 5, s: 10, S: 11 };
 
 /** @throws PatternRefusal */
@@ -46,7 +43,7 @@ export function readPattern(pattern: string): PatternNode {
   return new Reader(pattern).read();
 }
 
-/** Reads what is known to be well formed. */
+/** Reads a well-formed pattern. */
 class Reader {
   readonly #pattern: string;
   #at = 0;
@@ -57,7 +54,7 @@ class Reader {
 
   read(): PatternNode {
     const node = this.#choice();
-    // A bracket that closes nothing is a syntax error without the flag, too.
+    // An unmatched closing parenthesis is a syntax error without the flag, too.
     if (this.#at < this.#pattern.length) throw new PatternRefusal('must be a regular expression (ECMAScript)');
     return node;
   }
@@ -115,7 +112,7 @@ class Reader {
 
   #class(): PatternNode {
     const start = this.#at;
-    // What a class leaves out is at most one range more than what it names.
+    // The complement of a class has at most one range more than the class.
     let ranges = 1;
     this.#at += this.#ahead(2) === '[^' ? 2 : 1;
     while (this.#next() !== ']') {
@@ -131,7 +128,7 @@ class Reader {
     return { kind: 'one', text: this.#pattern.slice(start, this.#at), ranges };
   }
 
-  /** Passes one member of a class.  @returns of how many ranges */
+  /** Skips one member of a class and gives the number of its ranges. */
   #member(): number {
     const ahead = this.#ahead(6);
     if (/^\\(?:[pP]|u\{)/.test(ahead)) throw new PatternRefusal(UNICODE_MODE);

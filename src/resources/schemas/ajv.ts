@@ -1,3 +1,5 @@
+/** The JSON Schema validators, with linear patterns and formats and a linear `uniqueItems`. */
+
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { canonicalJson } from '../../json/canonical.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
@@ -7,10 +9,7 @@ import { linearRegExp } from '../patterns/linear.ts';
 import { MAX_MATCHED_LENGTH } from './closed-objects.ts';
 import { MIRROR_KEYWORD, type ResourceFault } from './keywords.ts';
 
-/**
- * A string under a pattern or a format was too long to be tried. Thrown, because "no match" would
- * let `not` accept it.
- */
+/** A text is too long for a pattern or format. Thrown: with "no match" `not` would accept it. */
 export class MatchLengthError extends Error {}
 
 function bounded(test: (text: string) => boolean): (text: string) => boolean {
@@ -20,7 +19,7 @@ function bounded(test: (text: string) => boolean): (text: string) => boolean {
   };
 }
 
-/** Without the `u` flag that the validator would set: the linear engine has it not. */
+/** Ignores the flag `u` that the validator passes: the linear engine does not support it. */
 const regExp = Object.assign(
   (pattern: string) => {
     const expression = linearRegExp(pattern);
@@ -32,10 +31,9 @@ const regExp = Object.assign(
 function createAjv(allErrors: boolean): Ajv2020 {
   const ajv = new Ajv2020({
     strict: true,
-    // One of the two looks, and looks first: the meta-schema is compiled once.
+    // Only the first validator checks schemas, so that the meta-schema is compiled once.
     validateSchema: !allErrors,
-    // Closing a schema adds keywords to schemas that get their type from another place;
-    // `schemaFaults` checks types itself.
+    // `closeSchema` adds keywords beside which no type is declared; `schemaFaults` checks types.
     strictTypes: false,
     strictRequired: false,
     ownProperties: true,
@@ -46,9 +44,9 @@ function createAjv(allErrors: boolean): Ajv2020 {
     code: { regExp },
   });
   for (const [name, test] of Object.entries(FORMATS)) ajv.addFormat(name, bounded(test));
-  // A rule of an adapter about headers and a mere name: nothing to assert about a value.
+  // One concerns headers, the other is a name: neither asserts anything about a value.
   for (const keyword of [MIRROR_KEYWORD, '$anchor']) ajv.addKeyword({ keyword, schemaType: 'string' });
-  // The original compares every pair: 130,000 small objects fit in one body.
+  // The original compares every pair, and 130,000 small objects fit into one body.
   ajv.removeKeyword('uniqueItems');
   ajv.addKeyword({
     keyword: 'uniqueItems',
@@ -61,12 +59,12 @@ function createAjv(allErrors: boolean): Ajv2020 {
   return ajv;
 }
 
-/** Stops at the first problem: the verdict, cheap for hostile input. */
+/** Stops at the first problem: a verdict that is cheap for hostile input. */
 const first = createAjv(false);
-/** Finds every problem: the report, for input small enough. */
+/** Finds every problem: the report, for small inputs. */
 const all = createAjv(true);
 
-/** Both validators of one checked and closed schema. Throws when the schema cannot be compiled. */
+/** Both validators of a checked and closed schema. Throws when it cannot be compiled. */
 export function compileValidators(schema: JsonObject): {
   readonly first: ValidateFunction;
   readonly all: ValidateFunction;
@@ -74,15 +72,11 @@ export function compileValidators(schema: JsonObject): {
   return { first: first.compile(schema), all: all.compile(schema) };
 }
 
-/** True for the string formats that are enforced. */
 export function isKnownFormat(name: string): boolean {
   return Object.hasOwn(FORMATS, name);
 }
 
-/**
- * Values of the wrong shape (`required: name`, `minLength: -1`), as the meta-schema of 2020-12
- * finds them.
- */
+/** Values of the wrong shape, such as `minLength: -1`, by the meta-schema of 2020-12. */
 export function metaSchemaFaults(schema: JsonObject, at: string): readonly ResourceFault[] {
   if (first.validateSchema(schema) === true) return [];
   return (first.errors ?? [])

@@ -1,20 +1,21 @@
+/** Turns a checked schema into the form that is enforced and published: its objects are closed. */
+
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { compilePattern } from '../patterns/linear.ts';
 import { sameValue, withSubschemas } from './keywords.ts';
 
-/** Longest string that a pattern or a format is tried on, characters. */
+/** Longest text that a pattern or a format is tried on, characters. */
 export const MAX_MATCHED_LENGTH = 4_096;
 
-/** What a resource without `inputSchema` accepts, and publishes. */
+/** The schema of a resource without `inputSchema`. */
 export const EMPTY_INPUT: JsonObject = { type: 'object', properties: {}, additionalProperties: false };
 
 /**
- * The form of a checked input schema that is enforced and published: objects are closed at every
- * level unless the operator wrote `additionalProperties` or `unevaluatedProperties`, and strings
- * under a pattern have a length. Where several schemas speak about one object (allOf, $ref, if, …)
- * each of them alone must stay open, and the outer one names what any of them declares. That is
- * said with `additionalProperties` and not with `unevaluatedProperties`, which the validator gets
- * wrong beside conditions.
+ * Objects are closed at every level unless the operator wrote `additionalProperties` or
+ * `unevaluatedProperties`, and strings under a pattern get a greatest length. Where several schemas
+ * describe one object (allOf, $ref, if, …), each of them stays open, and the outer one names the
+ * properties of all. It is closed with `additionalProperties`: the validator gets
+ * `unevaluatedProperties` wrong beside conditions.
  */
 export function closeSchema(root: JsonObject): JsonObject {
   const closed = closeValue(root, root);
@@ -37,9 +38,9 @@ function closeValue(schema: Json, root: JsonObject): Json {
 
 function closeParts(schema: Json, root: JsonObject): Json {
   if (!isObject(schema)) return schema;
-  const closed = withSubschemas(schema, ({ place, schema: part }) => {
-    if (place === 'condition') return part;
-    return place === 'member' ? closeValue(part, root) : closeParts(part, root);
+  const closed = withSubschemas(schema, ({ applies, schema: part }) => {
+    if (applies === 'condition') return part;
+    return applies === 'member' ? closeValue(part, root) : closeParts(part, root);
   });
   const { pattern, maxLength } = closed;
   if (typeof pattern !== 'string') return closed;
@@ -57,10 +58,7 @@ function isOpenedOnPurpose({ additionalProperties = false, unevaluatedProperties
   return additionalProperties !== false || unevaluatedProperties !== false;
 }
 
-/**
- * The outer schema's own names, and those that only its parts declare, each with `true`: the part
- * says what it must be.
- */
+/** The names of the outer schema, and those that only its parts declare, each with `true`. */
 function declared(
   keyword: 'properties' | 'patternProperties',
   own: JsonObject,

@@ -1,31 +1,32 @@
+/** The JSON Schema keywords that are enforced, and the walk through the schemas behind them. */
+
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 
-/** What stands behind a keyword: one schema, a list of them, schemas by name, or a plain value. */
+/** The value of a keyword: one schema, a list of them, schemas by name, or a plain value. */
 type KeywordShape = 'schema' | 'schemas' | 'named' | 'value';
 
 /**
- * Where the schemas behind a keyword apply. `member`: to a part of the value (closed on its own).
- * `same`: to the same value, so they must not be closed one by one. `condition`: they only ask a
- * question, and closing them would change the answer.
+ * What the schemas of a keyword apply to. `member`: a part of the value, so each is closed. `same`:
+ * the same value, so they must not be closed one by one. `condition`: they decide a branch, and
+ * closing them would change the decision.
  */
-export type KeywordPlace = 'member' | 'same' | 'condition' | 'definition';
+export type KeywordTarget = 'member' | 'same' | 'condition' | 'definition';
 
 interface Keyword {
   readonly shape: KeywordShape;
-  readonly place: KeywordPlace;
-  /** JSON types it says something about; undefined: all. */
+  readonly applies: KeywordTarget;
+  /** JSON types that it constrains; undefined: all. */
   readonly types?: readonly string[];
 }
 
 const value = (...types: string[]): Keyword =>
-  types.length === 0 ? { shape: 'value', place: 'same' } : { shape: 'value', place: 'same', types };
-const member = (shape: KeywordShape, type: string): Keyword => ({ shape, place: 'member', types: [type] });
+  types.length === 0 ? { shape: 'value', applies: 'same' } : { shape: 'value', applies: 'same', types };
+const member = (shape: KeywordShape, type: string): Keyword => ({ shape, applies: 'member', types: [type] });
 const condition = (type?: string): Keyword =>
-  type === undefined ? { shape: 'schema', place: 'condition' } : { shape: 'schema', place: 'condition', types: [type] };
-/**
- * MCP 2026-07-28, "Custom Headers from Tool Parameters": the argument is repeated in the header
- * `Mcp-Param-{value}`.
- */
+  type === undefined
+    ? { shape: 'schema', applies: 'condition' }
+    : { shape: 'schema', applies: 'condition', types: [type] };
+/** MCP 2026-07-28: the header `Mcp-Param-{value}` repeats the argument (`mirrored-headers.ts`). */
 export const MIRROR_KEYWORD = 'x-mcp-header';
 
 const number = value('number', 'integer');
@@ -34,10 +35,10 @@ const array = value('array');
 const object = value('object');
 
 /**
- * Every keyword of JSON Schema 2020-12 that is enforced here, plus pure annotations. What is not
- * listed is refused: an operator must be able to trust that each keyword written is a rule. Left
- * out on purpose: content* (never asserted), $id and the dynamic references (one document,
- * references by JSON pointer only; an $anchor is a mere name).
+ * Every keyword of JSON Schema 2020-12 that is enforced here, and pure annotations. Any other one
+ * is refused, so that each keyword that an operator writes is a rule. Left out on purpose: content*
+ * (never asserted), $id and the dynamic references (references are JSON pointers into one document;
+ * an $anchor is only a name).
  */
 export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['type', value()],
@@ -55,7 +56,7 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   [MIRROR_KEYWORD, value('string', 'integer', 'boolean')],
   ['$schema', value()],
   ['$ref', value()],
-  ['$defs', { shape: 'named', place: 'definition' }],
+  ['$defs', { shape: 'named', applies: 'definition' }],
   ['multipleOf', number],
   ['minimum', number],
   ['maximum', number],
@@ -83,20 +84,17 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['additionalProperties', member('schema', 'object')],
   ['unevaluatedProperties', member('schema', 'object')],
   ['propertyNames', condition('object')],
-  ['dependentSchemas', { shape: 'named', place: 'same', types: ['object'] }],
-  ['allOf', { shape: 'schemas', place: 'same' }],
-  ['anyOf', { shape: 'schemas', place: 'same' }],
-  ['oneOf', { shape: 'schemas', place: 'same' }],
-  ['then', { shape: 'schema', place: 'same' }],
-  ['else', { shape: 'schema', place: 'same' }],
+  ['dependentSchemas', { shape: 'named', applies: 'same', types: ['object'] }],
+  ['allOf', { shape: 'schemas', applies: 'same' }],
+  ['anyOf', { shape: 'schemas', applies: 'same' }],
+  ['oneOf', { shape: 'schemas', applies: 'same' }],
+  ['then', { shape: 'schema', applies: 'same' }],
+  ['else', { shape: 'schema', applies: 'same' }],
   ['if', condition()],
   ['not', condition()],
 ]);
 
-/**
- * Keywords whose schemas apply to the same value: beside them only `unevaluatedProperties` can
- * close an object.
- */
+/** Keywords whose schemas apply to the same value. */
 export const IN_PLACE: readonly string[] = [
   '$ref',
   'allOf',
@@ -111,31 +109,31 @@ export const IN_PLACE: readonly string[] = [
 /** A schema inside a schema. */
 export interface Subschema {
   readonly keyword: string;
-  readonly place: KeywordPlace;
+  readonly applies: KeywordTarget;
   /** Steps from the outer schema, the keyword first. */
   readonly steps: readonly (string | number)[];
   readonly schema: Json;
 }
 
-/** The schemas directly inside a schema. Values of the wrong shape are left to the meta-schema. */
+/** The schemas directly inside a schema. The meta-schema refuses values of the wrong shape. */
 export function subschemas(schema: JsonObject): readonly Subschema[] {
   const found: Subschema[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
     const rule = KEYWORDS.get(keyword);
     if (rule === undefined || rule.shape === 'value') continue;
-    const { place } = rule;
-    if (rule.shape === 'schema') found.push({ keyword, place, steps: [keyword], schema: value });
+    const { applies } = rule;
+    if (rule.shape === 'schema') found.push({ keyword, applies, steps: [keyword], schema: value });
     else if (rule.shape === 'schemas' && Array.isArray(value))
       for (const [index, item] of (value as readonly Json[]).entries())
-        found.push({ keyword, place, steps: [keyword, index], schema: item });
+        found.push({ keyword, applies, steps: [keyword, index], schema: item });
     else if (rule.shape === 'named' && isObject(value))
       for (const [name, item] of Object.entries(value))
-        found.push({ keyword, place, steps: [keyword, name], schema: item });
+        found.push({ keyword, applies, steps: [keyword, name], schema: item });
   }
   return found;
 }
 
-/** A copy with every direct subschema replaced by what `change` makes of it. */
+/** A copy with `change` applied to every direct subschema. */
 export function withSubschemas(schema: JsonObject, change: (inner: Subschema) => Json): JsonObject {
   const copy: Record<string, Json> = { ...schema };
   for (const inner of subschemas(schema)) {
@@ -166,14 +164,11 @@ export function resolveReference(root: JsonObject, reference: Json): Json | unde
   return node;
 }
 
-/**
- * A schema and all that speak about the same value with it, references followed (they are acyclic)
- * and `if` included.
- */
+/** A schema and all others for the same value, with references (they are acyclic) and `if`. */
 export function sameValue(schema: JsonObject, root: JsonObject): readonly JsonObject[] {
   const found: JsonObject[] = [schema];
   const parts = subschemas(schema)
-    .filter(({ keyword, place }) => place === 'same' || keyword === 'if')
+    .filter(({ keyword, applies }) => applies === 'same' || keyword === 'if')
     .map((inner) => inner.schema);
   const target = schema['$ref'] === undefined ? undefined : resolveReference(root, schema['$ref']);
   for (const part of target === undefined ? parts : [...parts, target])
@@ -181,7 +176,7 @@ export function sameValue(schema: JsonObject, root: JsonObject): readonly JsonOb
   return found;
 }
 
-/** One thing wrong with a resource; `path` is relative to it. */
+/** One fault of a resource; `path` is relative to it. */
 export interface ResourceFault {
   readonly path: string;
   readonly message: string;

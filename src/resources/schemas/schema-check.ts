@@ -1,3 +1,5 @@
+/** Checks the schemas that an operator writes: a keyword is enforced, or it is refused here. */
+
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { nearest } from '../../problems/nearest.ts';
 import { memberPath } from '../../problems/problem.ts';
@@ -6,39 +8,30 @@ import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
 import {
   IN_PLACE,
   KEYWORDS,
-  type KeywordPlace,
+  type KeywordTarget,
   type ResourceFault,
   resolveReference,
   type Subschema,
   subschemas,
 } from './keywords.ts';
+import { RESERVED_NAMES } from './reserved-members.ts';
 import { textFault } from './text.ts';
 
-/** Schemas in one schema, references followed: bounds what one validation can cost. */
+/** Most schemas in one schema, references followed; bounds the cost of a validation. */
 export const MAX_SUBSCHEMAS = 5_000;
-/** The member of an input that carries a proof (specification 5). */
-export const PAYMENT_MEMBER = '_payment';
-/** The member of an input that carries a mandate (ap2 7.1). */
-export const AUTHORIZATION_MEMBER = '_authorization';
-/** Members of an input that never reach the merchant. */
-export const RESERVED_NAMES: ReadonlySet<string> = new Set([PAYMENT_MEMBER, AUTHORIZATION_MEMBER]);
 
 const ALL_TYPES: readonly string[] = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 /** Types that a schema declares for its value; undefined: none. */
 type Types = readonly string[] | undefined;
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
-/**
- * Every fault of an operator's schema. Nothing in it may be ignored silently: a keyword is
- * enforced, or it is refused here.
- */
 export function schemaFaults(root: JsonObject, at: string): readonly ResourceFault[] {
   const faults: ResourceFault[] = [];
-  /** Schemas being walked, outermost first: a reference to one of them is a cycle. */
+  /** The schemas around the current one: a reference to one of them is a cycle. */
   const open: Json[] = [];
   let budget = MAX_SUBSCHEMAS;
 
-  const walk = (schema: Json, path: string, inherited: Types, place: KeywordPlace): void => {
+  const walk = (schema: Json, path: string, inherited: Types, applies: KeywordTarget): void => {
     budget -= 1;
     if (budget < 0 || !isObject(schema)) return;
     open.push(schema);
@@ -47,12 +40,12 @@ export function schemaFaults(root: JsonObject, at: string): readonly ResourceFau
       const message = keywordFault(keyword, value, types);
       if (message !== undefined) faults.push({ path: memberPath(path, keyword), message });
     }
-    for (const name of place === 'member' ? undeclared(schema) : [])
+    for (const name of applies === 'member' ? undeclared(schema) : [])
       faults.push({ path: memberPath(path, 'required'), message: `lists ${name}, which properties does not declare` });
     for (const keyword of unreliable(schema)) faults.push({ path: memberPath(path, keyword), message: UNRELIABLE });
     if (schema['$ref'] !== undefined) follow(schema['$ref'], memberPath(path, '$ref'), types);
     for (const inner of subschemas(schema))
-      walk(inner.schema, inner.steps.reduce<string>(memberPath, path), innerTypes(inner, types), inner.place);
+      walk(inner.schema, inner.steps.reduce<string>(memberPath, path), innerTypes(inner, types), inner.applies);
     open.pop();
   };
 
@@ -72,11 +65,11 @@ export function schemaFaults(root: JsonObject, at: string): readonly ResourceFau
   return faults.length > 0 ? faults : metaSchemaFaults(root, at);
 }
 
-/** The types a schema inherits: those of the outer one when both speak about the same value. */
-function innerTypes({ keyword, place }: Subschema, types: Types): Types {
+/** The types that a schema inherits: those of the outer one when both describe the same value. */
+function innerTypes({ keyword, applies }: Subschema, types: Types): Types {
   if (keyword === 'propertyNames') return ['string'];
-  if (place === 'definition') return ALL_TYPES;
-  return place === 'same' || keyword === 'if' || keyword === 'not' ? types : undefined;
+  if (applies === 'definition') return ALL_TYPES;
+  return applies === 'same' || keyword === 'if' || keyword === 'not' ? types : undefined;
 }
 
 function ownTypes({ type }: JsonObject): Types {
@@ -86,10 +79,7 @@ function ownTypes({ type }: JsonObject): Types {
 
 const UNRELIABLE = `is not enforced reliably beside ${IN_PLACE.join(', ')}: use additionalProperties, or leave it out (objects are closed anyway)`;
 
-/**
- * Beside composition the validator forgets what some parts evaluated, and refuses input that is
- * right.
- */
+/** Beside composition these refuse valid input: the validator loses what the parts evaluated. */
 function unreliable(schema: JsonObject): readonly string[] {
   if (!IN_PLACE.some((keyword) => keyword in schema)) return [];
   return ['unevaluatedProperties', 'unevaluatedItems'].filter(
@@ -97,7 +87,7 @@ function unreliable(schema: JsonObject): readonly string[] {
   );
 }
 
-/** Required names that closing would make impossible: a misspelt name would refuse every input. */
+/** Required names that closing would forbid: with a misspelt name every input would be refused. */
 function undeclared(schema: JsonObject): readonly string[] {
   const { required, properties } = schema;
   if (!isObject(properties) || IN_PLACE.some((keyword) => keyword in schema)) return [];

@@ -1,10 +1,8 @@
-/**
- * Text that agents and people will read must show what it is: control characters, characters that
- * reverse or hide text (bidi, zero width, byte order mark) and the invisible tag alphabet can
- * smuggle instructions past a reader. Newline and tab are fine.
- */
+/** Checks published texts for hidden characters, which can carry instructions past a reader. */
+
+/** Control characters, bidirectional and zero-width ones, the byte order mark, the tag alphabet. */
 const HIDDEN = /[\p{Cc}\p{Cf}\u2028\u2029\u{e0000}-\u{e007f}]/u;
-/** Joins and separates letters in several scripts and in emoji: visible text needs them. */
+/** Allowed all the same: newline, tab, and joiners that several scripts and emoji need. */
 const JOINERS = /\n|\t|\u00ad|\u200c|\u200d/g;
 
 /** What is wrong with a published text, or undefined. */

@@ -2,7 +2,7 @@
 
 import type { RequestHandler, Response } from 'express';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
-import type { StaticDocument } from '../../resources/resource.ts';
+import type { StaticDocument } from '../../resources/static-document.ts';
 import { noteOutcome } from './access-record.ts';
 
 const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;

@@ -86,7 +86,7 @@ describe('a caller who wants to reach more than what is sold', () => {
       assert.equal(canary.accepted(), 0);
     });
 
-  proven('P1', 'spec/resources/request-template.spec.ts', 'whatever the value');
+  proven('P1', 'spec/resources/backend-request.spec.ts', 'whatever the value');
 
   attack('P3', 'no header of the caller chooses the merchant or his path', async () => {
     const { host } = new URL(canary.origin);

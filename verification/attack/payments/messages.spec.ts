@@ -51,10 +51,6 @@ describe('messages that ask for more than a call', () => {
       assert.ok(!sink.includes(proof.slice(0, 40)) && !sink.includes('_payment'));
   });
 
-  proven('A3', 'spec/adapters/a2a/request.spec.ts', 'has an answer for whatever stands in whatever place of a message');
-  proven(
-    'A3',
-    'spec/adapters/a2a/ladder.spec.ts',
-    '5 a notification runs nothing: it would spend money with nowhere to answer',
-  );
+  proven('A3', 'spec/adapters/a2a/request.spec.ts', 'throws for no value in any position of a message');
+  proven('A3', 'spec/adapters/a2a/request.spec.ts', '5 a notification runs nothing');
 });

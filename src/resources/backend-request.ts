@@ -1,20 +1,20 @@
 import type { BackendRequest } from '../backend/exchange.ts';
+/** Builds the backend request of a valid input, before the call is priced. */
+
+import type { BackendRequest } from '../backend/types.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { instancePath } from './input-problems.ts';
 import type { ResourceConfig } from './settings.ts';
 import { encodePathValue, encodeText, fillPath, type PathTemplate, scalarText } from './url-template.ts';
 
-/**
- * Longest path with query that is sent to the merchant, bytes (it is ASCII): servers refuse more
- * than 8 to 16 KiB.
- */
+/** Longest path with query, bytes (it is ASCII): servers refuse more than 8 to 16 KiB. */
 export const MAX_TARGET_LENGTH = 8_192;
 const BODY_METHODS: ReadonlySet<BackendRequest['method']> = new Set(['POST', 'PUT', 'PATCH']);
 const JSON_TYPE = 'application/json';
 const encoder = new TextEncoder();
 
-/** True for methods whose input travels in a JSON body. */
+/** Whether the input of the method is sent in a JSON body. */
 export function carriesBody(method: BackendRequest['method']): boolean {
   return BODY_METHODS.has(method);
 }
@@ -23,10 +23,7 @@ type BuiltRequest =
   | { readonly ok: true; readonly request: BackendRequest }
   | { readonly ok: false; readonly problem: InputProblem };
 
-/**
- * The whole backend request of one valid input, built before the call is priced. `raw`: the
- * caller's bytes when `input` is exactly what they say, else undefined.
- */
+/** `raw`: the caller's bytes when `input` is exactly their content, else undefined. */
 export function buildRequest(
   backend: ResourceConfig['backend'],
   template: PathTemplate,
@@ -39,7 +36,7 @@ export function buildRequest(
     if (value === undefined) return refuse(name, 'path', 'is not a legal path parameter');
     values.push(value);
   }
-  const parts = divide(backend, template, input);
+  const parts = split(backend, template, input);
   const query = [template.query];
   for (const [name, value] of Object.entries(parts.query)) {
     if (template.queryNames.has(name)) return refuse(name, 'query', 'is already part of the configured URL');
@@ -63,11 +60,11 @@ export function buildRequest(
 
 interface Parts {
   readonly query: JsonObject;
-  /** Undefined: no body is sent. The input object itself when all of it is the body. */
+  /** Undefined: no body is sent. The input object itself when the body is the whole input. */
   readonly body: JsonObject | undefined;
 }
 
-function divide(
+function split(
   { method, inputBindings }: ResourceConfig['backend'],
   { parameters }: PathTemplate,
   input: JsonObject,
@@ -88,7 +85,7 @@ function pick(input: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(input).filter(([name]) => names.includes(name)));
 }
 
-/** `name=value` once, or once for each item of a list; undefined when a value has no text form. */
+/** `name=value`, once for each item of a list; undefined when a value has no text form. */
 function queryPairs(name: string, value: Json): readonly string[] | undefined {
   const key = encodeText(name);
   const items: readonly Json[] = Array.isArray(value) ? value : [value];
