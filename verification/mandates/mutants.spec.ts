@@ -11,7 +11,7 @@ const SPECS = ['spec/mandates/ap2/made.spec.ts'];
 const TIMEOUT_MS = 60_000;
 
 /**
- * The whole run takes many minutes (`node spec/mandates/ap2/mutants.ts`); that it can tell a mutant
+ * The whole run takes many minutes (`node verification/mandates/mutants.ts`); that it can tell a mutant
  * from the code is tested here.
  */
 describe('the mutants of the verifier', () => {

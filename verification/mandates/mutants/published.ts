@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { it } from 'node:test';
-import { vectors } from '../../../../tools/vectors/ap2/vectors.ts';
+import { vectors } from '../../../tools/vectors/ap2/vectors.ts';
 
 /**
  * The published vectors in the process of the trial: `acg vectors` would start one of its own,
  * without the mutant.
  */
-const FILE = path.join(import.meta.dirname, '../../../../../shared/vectors/ap2.json');
+const FILE = path.join(import.meta.dirname, '../../../../shared/vectors/ap2.json');
 
 if (existsSync(FILE))
   it('finds nothing wrong in the published vectors', async () =>

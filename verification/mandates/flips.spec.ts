@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
-import { createMint } from '../../support/ap2/mint.ts';
-import { hashed } from '../../support/ap2/oracle.ts';
-import { NOW } from '../../support/ap2/purchase.ts';
-import { verifierFor } from '../../support/ap2/verifier.ts';
+import { createMint } from '../../spec/support/ap2/mint.ts';
+import { hashed } from '../../spec/support/ap2/oracle.ts';
+import { NOW } from '../../spec/support/ap2/purchase.ts';
+import { verifierFor } from '../../spec/support/ap2/verifier.ts';
+import type { MandateVerdict } from '../../src/mandates/ap2/model/verdict.ts';
 import { headersOf, hunted } from './flips/hunt.ts';
 
-/** 10,000 and more: `node spec/mandates/ap2/flips.ts 10000`. */
+/** 10,000 and more: `node verification/mandates/flips.ts 10000`. */
 const COUNT = 2_000;
 /** On a busy machine fewer are tried. */
 const WITHIN_MS = 5_000;

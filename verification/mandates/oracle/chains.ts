@@ -1,9 +1,9 @@
-import { createParties, type Parties } from '../../../support/ap2/keys.ts';
-import { createMint } from '../../../support/ap2/mint.ts';
-import { type Read, readPresentation } from '../../../support/ap2/oracle.ts';
-import { profileWith } from '../../../support/ap2/purchase.ts';
-import { verifierFor } from '../../../support/ap2/verifier.ts';
-import type { Presentation } from '../../../support/ap2/wishes.ts';
+import { createParties, type Parties } from '../../../spec/support/ap2/keys.ts';
+import { createMint } from '../../../spec/support/ap2/mint.ts';
+import { type Read, readPresentation } from '../../../spec/support/ap2/oracle.ts';
+import { profileWith } from '../../../spec/support/ap2/purchase.ts';
+import { verifierFor } from '../../../spec/support/ap2/verifier.ts';
+import type { Presentation } from '../../../spec/support/ap2/wishes.ts';
 
 /** Every algorithm that is accepted and that `jose` has; it has none over secp256k1. */
 export const ALGORITHMS = ['ES256', 'ES384', 'EdDSA'] as const;

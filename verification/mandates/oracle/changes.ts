@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { compactVerify, importJWK } from 'jose';
-import { createCheckoutCheck, createCheckoutKeys } from '../../../../src/mandates/ap2/checkout/checkout.ts';
-import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { type Chance, chanceOf } from '../../../../verification/chaos/sim/chance.ts';
-import { publishedJwk } from '../../../support/ap2/keys.ts';
-import type { Mint } from '../../../support/ap2/mint.ts';
-import type { Jwk } from '../../../support/ap2/oracle.ts';
-import { NOW, profileWith } from '../../../support/ap2/purchase.ts';
-import { refusalOf } from '../refusal.ts';
+import { refusalOf } from '../../../spec/mandates/ap2/refusal.ts';
+import { publishedJwk } from '../../../spec/support/ap2/keys.ts';
+import type { Mint } from '../../../spec/support/ap2/mint.ts';
+import type { Jwk } from '../../../spec/support/ap2/oracle.ts';
+import { NOW, profileWith } from '../../../spec/support/ap2/purchase.ts';
+import { createCheckoutCheck, createCheckoutKeys } from '../../../src/mandates/ap2/checkout/checkout.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
+import { type Chance, chanceOf } from '../../chaos/sim/chance.ts';
 import type { SignedChain } from './chains.ts';
 
 /** What this project says of a token in place of the right one: a reason, or `none`. */

@@ -1,6 +1,6 @@
 /**
  * Takes one check at a time out of the verifier of mandates and runs its specs: `node
- * spec/mandates/ap2/mutants.ts [--checks] [--minutes N] [--sample N] [file ...]`. `--checks`: whole
+ * verification/mandates/mutants.ts [--checks] [--minutes N] [--sample N] [file ...]`. `--checks`: whole
  * checks and calls only, no sides of a condition and no comparisons. What no test notices is
  * printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
  */
@@ -29,10 +29,9 @@ const { values, positionals } = parseArgs({
 });
 const files = positionals.length > 0 ? positionals : globSync('src/mandates/**/*.ts').sort();
 const specs = [
-  ...globSync(['spec/mandates/**/*.spec.ts', 'spec/config/*{ap2,mandate,authorization}*.spec.ts']).filter(
-    (spec) => !/mutants|flips/.test(spec),
-  ),
-  'spec/mandates/ap2/mutants/published.ts',
+  ...globSync(['spec/mandates/**/*.spec.ts', 'spec/config/*{ap2,mandate,authorization}*.spec.ts']),
+  'verification/mandates/mutants/published.ts',
+  'verification/mandates/oracle.spec.ts',
 ].sort();
 const quick = specs.filter((spec) => !SLOW.test(spec));
 const slow = specs.filter((spec) => SLOW.test(spec));

@@ -1,4 +1,4 @@
-import type { Chance } from '../../../../verification/chaos/sim/chance.ts';
+import type { Chance } from '../../chaos/sim/chance.ts';
 
 /** A header with one small fault, and where that lies. */
 export interface Damaged {

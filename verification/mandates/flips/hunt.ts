@@ -1,9 +1,9 @@
-import type { MandateVerdict } from '../../../../src/mandates/ap2/model/verdict.ts';
-import { reserveUses } from '../../../../src/mandates/register/register-table.ts';
-import { chanceOf } from '../../../../verification/chaos/sim/chance.ts';
-import { createMint, type Mint } from '../../../support/ap2/mint.ts';
-import { NOW } from '../../../support/ap2/purchase.ts';
-import { mapRows } from '../../register/register-map.ts';
+import { mapRows } from '../../../spec/mandates/register/register-map.ts';
+import { createMint, type Mint } from '../../../spec/support/ap2/mint.ts';
+import { NOW } from '../../../spec/support/ap2/purchase.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
+import { reserveUses } from '../../../src/mandates/register/register-table.ts';
+import { chanceOf } from '../../chaos/sim/chance.ts';
 import { damaged } from './damage.ts';
 
 export interface Hunt {

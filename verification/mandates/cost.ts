@@ -1,17 +1,17 @@
 /**
- * `node spec/mandates/ap2/cost.ts [rounds]`: what one mandate costs, in units of one synchronous
+ * `node verification/mandates/cost.ts [rounds]`: what one mandate costs, in units of one synchronous
  * ES256 verification with a ready key, measured in turns within one run. Never a test: a busy
  * machine may say anything. Goals for an autonomous checkout mandate: at most 4 units when its open
  * mandate was seen before, 8 when nothing was.
  */
 import { verify as verifySignature } from 'node:crypto';
-import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { signJwt } from '../../../tools/mandate/maker/tokens.ts';
-import { createMint } from '../../support/ap2/mint.ts';
-import { hashed } from '../../support/ap2/oracle.ts';
-import { NOW } from '../../support/ap2/purchase.ts';
-import { verifierFor } from '../../support/ap2/verifier.ts';
-import type { Presentation } from '../../support/ap2/wishes.ts';
+import { createMint } from '../../spec/support/ap2/mint.ts';
+import { hashed } from '../../spec/support/ap2/oracle.ts';
+import { NOW } from '../../spec/support/ap2/purchase.ts';
+import { verifierFor } from '../../spec/support/ap2/verifier.ts';
+import type { Presentation } from '../../spec/support/ap2/wishes.ts';
+import { createIssuedCheckouts } from '../../src/mandates/ap2/checkout/checkout-mint.ts';
+import { signJwt } from '../../tools/mandate/maker/tokens.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 300);
 /** Turns that warm the code up and are not counted. */

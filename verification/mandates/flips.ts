@@ -1,9 +1,9 @@
 /**
- * `node spec/mandates/ap2/flips.ts [count] [seed]`: accepted headers with one small fault each;
+ * `node verification/mandates/flips.ts [count] [seed]`: accepted headers with one small fault each;
  * none may pass as a new mandate.
  */
-import { createMint } from '../../support/ap2/mint.ts';
-import { verifierFor } from '../../support/ap2/verifier.ts';
+import { createMint } from '../../spec/support/ap2/mint.ts';
+import { verifierFor } from '../../spec/support/ap2/verifier.ts';
 import { headersOf, hunted } from './flips/hunt.ts';
 
 const [count = '10000', seed = String(Date.now() % 1_000_000)] = process.argv.slice(2);
