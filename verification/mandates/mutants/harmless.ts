@@ -37,8 +37,8 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'for the types: what is remembered then gives no key either',
   'src/mandates/ap2/trust/x5c.ts: reading.ok ? reading.key : undefined => (reading.key)':
     'for the types: a reading that failed has no key',
-  'src/mandates/ap2/trust/x5c.ts: rest[2] ?? -1 => (rest[2])': 'for the types: it is three bytes long',
-  'src/mandates/ap2/trust/x5c.ts: rest[3] ?? 0 => (rest[3])': 'for the types: no certificate ends there',
+  'src/mandates/ap2/trust/certificate-limits.ts: rest[2] ?? -1 => (rest[2])': 'for the types: it is three bytes long',
+  'src/mandates/ap2/trust/certificate-limits.ts: rest[3] ?? 0 => (rest[3])': 'for the types: no certificate ends there',
   'src/mandates/ap2/trust/did-key.ts: jwk === undefined => false':
     'for the types: nothing is no JWK for the reader either',
   'src/mandates/ap2/trust/did-key.ts: text.length > MAX_LENGTH => (text.length >= MAX_LENGTH)':
@@ -74,9 +74,9 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'OpenSSL refuses the other lengths as well, today',
   "src/mandates/ap2/trust/key-fetch.ts: answer.body.on('error', () => undefined).destroy(); => ;":
     'only what it costs: the deadline ends that answer as well',
-  'src/mandates/ap2/trust/x5c.ts: at < 0 => (at <= 0)': 'no certificate begins with an extension',
-  'src/mandates/ap2/trust/x5c.ts: der[said + 5] ?? 0 => (der[said + 5])': 'for the types: nothing has no bits either',
-  'src/mandates/ap2/trust/x5c.ts: at >= 0 && der.subarray(at, at + EXTENSION.length).equals(EXTENSION) => (der.subarray(at, at + EXTENSION.length).equals(EXTENSION))':
+  'src/mandates/ap2/trust/certificate-limits.ts: der[octets + 5] ?? 0 => (der[octets + 5])':
+    'for the types: nothing has no bits either',
+  'src/mandates/ap2/trust/certificate-limits.ts: at >= 0 && der.subarray(at, at + EXTENSION.length).equals(EXTENSION) => (der.subarray(at, at + EXTENSION.length).equals(EXTENSION))':
     'so near the beginning nothing lies behind the name that is looked for from the end',
   "src/mandates/ap2/checkout/checkout-claims.ts: isText(type) && typeof amount === 'number' => (isText(type))":
     'for the types: what is an integer is a number',
