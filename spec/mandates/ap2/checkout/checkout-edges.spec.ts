@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import { unitsOf } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
+import { unitsOf } from '../../../../src/mandates/ap2/model/purchase.ts';
 import { changed } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { profileWith, purchaseWith } from '../../../support/ap2/purchase.ts';
