@@ -1,11 +1,13 @@
+/** The message of each refusal, as agents read it. */
+
 import type { Reason } from '../model/reasons.ts';
 
 const AGAIN = 'Make one for the fresh checkout in authorization.';
 const ANOTHER = 'Ask the user for another one.';
 
 /**
- * The message of every reason (ap2 8): what is wrong, and what would be right. Fixed sentences,
- * which quote nothing of the mandate; `authorization` is the challenge that the refusal carries.
+ * For every reason (ap2 8) what is wrong and what would be right. The sentences quote nothing of
+ * the mandate; `authorization` is the challenge that the refusal carries.
  */
 export const ADVICE: Readonly<Record<Reason, string>> = {
   mandate_required:
