@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm run acg -- …` in a checkout: the commands for developers of agents, and every command of the
+ * `npm run acg -- …` in a working copy: the commands for developers of agents, and all of the
  * gateway.
  */
 import { exitWith } from '../src/cli/exit-code.ts';

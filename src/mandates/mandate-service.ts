@@ -10,7 +10,7 @@ import type { MandateRegister } from './register/register.ts';
 export interface MandateService {
   /** The currency in which a free resource costs nothing. */
   readonly freeCurrency: string;
-  /** `authorization` as JSON text: which mandate a purchase needs, with a fresh checkout (ap2 7.4). */
+  /** `authorization` as JSON text (ap2 7.4): the mandate that is needed, and a fresh checkout. */
   challenge(purchase: Purchase): string;
   /** Whether what a call carried is a mandate for this purchase. Writes nothing, never rejects. */
   verify(carried: CarriedMandate, purchase: Purchase): Promise<MandateVerdict>;

@@ -1,4 +1,4 @@
-/** The mandate in a payment record: written when the payment is reserved, read by stores and receipts. */
+/** The mandate in a payment record: how it is written, and checked when it is read. */
 
 import type { AcceptedMandate } from './ap2/model/verdict.ts';
 import type { MandateClaim, OpenMandateUse, Recurrence } from './register/register.ts';
@@ -42,7 +42,7 @@ export function storedMandate(accepted: AcceptedMandate): string {
   } satisfies StoredMandate);
 }
 
-/** Reads what `storedMandate` wrote. Undefined for a member more, one less, or one out of bounds. */
+/** Reads what `storedMandate` wrote; undefined for missing, unknown and wrong members. */
 export function readStoredMandate(text: string): StoredMandate | undefined {
   const stored = parsed(text);
   return isShaped(stored, STORED) ? (stored as unknown as StoredMandate) : undefined;

@@ -11,8 +11,8 @@ const SPECS = ['spec/mandates/ap2/made.spec.ts'];
 const TIMEOUT_MS = 60_000;
 
 /**
- * The whole run takes many minutes (`node verification/mandates/mutants.ts`); that it can tell a mutant
- * from the code is tested here.
+ * The whole run takes many minutes (`make mutants`); that it can tell a mutant from the code is
+ * tested here.
  */
 describe('the mutants of the verifier', () => {
   it('take out one check each', () => {

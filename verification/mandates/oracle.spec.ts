@@ -12,7 +12,7 @@ import { createReceiptSigner } from '../../src/mandates/ap2/verify/receipt.ts';
 import { ALGORITHMS, chainsSignedWith, type SignedChain } from './oracle/chains.ts';
 import { checkoutsToAlter, type Judge, tokensToAlter, tried } from './oracle/changes.ts';
 
-// `jose` judges the signatures here and `node:crypto` the digests: both know nothing of this project.
+// `jose` judges the signatures here and `node:crypto` the digests, independently of this project.
 
 /** Tokens with one wrong character that both sides judge. */
 const CHANGES = 300;

@@ -26,7 +26,7 @@ export interface OpenMandateState {
 
 /** The entries of a register. The commands below run within one write of the store. */
 export interface RegisterRows {
-  /** Until when an id counts as used, milliseconds of the store's clock; undefined when not there. */
+  /** Until when an id counts as used, milliseconds of the store's clock; undefined: not used. */
   usedUntil(id: string): number | undefined;
   use(id: string, untilMs: number): void;
   free(id: string): void;
@@ -38,7 +38,7 @@ export interface RegisterRows {
   begin(epoch: RegisterEpoch): void;
 }
 
-/** Ended entries dropped with one reservation: more than it can add, so that the register shrinks. */
+/** Ended entries that one reservation drops: more than it adds, so that the register shrinks. */
 export const SWEPT_AT_ONCE = 64;
 
 const MS = 1_000;

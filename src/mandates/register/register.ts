@@ -1,4 +1,4 @@
-/** The port of the register of mandate uses, and the claims that payments and free calls make on it. */
+/** The register of mandate uses: its port, and the claims that paid and free calls make on it. */
 
 /**
  * What one accepted presentation uses up. Times: unix seconds of the clock that the mandate was

@@ -46,7 +46,7 @@ const middle = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const leaf = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
 const der = (hex: string): Buffer => Buffer.from(hex, 'hex');
-/** Key usage with these bits: 80 signs, 08 agrees on keys, 04 signs certificates, 02 lists of them. */
+/** Key usage with these bits: 80 signs, 08 agrees on keys, 04 signs certificates, 02 their lists. */
 const usage = (bits: string, critical = TRUE): Buffer =>
   der(critical === '' ? `300b0603551d0f0404030200${bits}` : `300e0603551d0f${critical}0404030200${bits}`);
 /** `permitted: other.example`. */
@@ -65,7 +65,7 @@ interface Extensions {
   readonly holder?: readonly Buffer[];
 }
 
-/** Whether a chain of leaf and middle gives a key when its certificates have these extensions too. */
+/** Whether a chain of leaf and middle gives a key when its certificates have these extensions. */
 function leads({ top = [], authority = [], holder = [] }: Extensions): boolean {
   const certificate = (issuer: string, subject: string, keys: typeof leaf, extensions: readonly Buffer[], by = root) =>
     new X509Certificate(makeCertificate({ issuer, subject, publicKey: keys.publicKey, extensions }, by.privateKey));

@@ -1,4 +1,4 @@
-/** The verified chain and its segments: what `verify-chain.ts` returns and the later checks read. */
+/** The verified chain and its segments: `verify-chain.ts` returns it, the later checks read it. */
 
 import type { JsonObject } from '../../../json/types.ts';
 import type { MandateReference } from '../model/verdict.ts';

@@ -1,4 +1,4 @@
-/** Reads the claims of a Checkout JWT (ap2 7.2): what the merchant signed and the mandate agrees to. */
+/** Reads the claims of a Checkout JWT (ap2 7.2), which a mandate agrees to. */
 
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { LAST_TIME } from '../model/readers.ts';

@@ -44,7 +44,7 @@ export function createCheckoutCheck({ profile, keys, minted }: CheckoutCheckPart
   };
 }
 
-/** @throws Refused checkout_signature_invalid, or checkout_invalid for numbers that are not exact */
+/** @throws Refused checkout_signature_invalid, or checkout_invalid for inexact numbers */
 function signedClaims(jwt: string, own: boolean, keys: CheckoutKeys): JsonObject {
   const reading = readToken(jwt);
   if (!reading.ok)
@@ -69,7 +69,7 @@ interface CheckoutKeys {
   signed(token: Token): boolean;
 }
 
-/** @throws Refused for a key that cannot verify, Error for two of one id: the configuration is wrong */
+/** @throws Refused for a key that cannot verify, Error for two of one id: a wrong configuration */
 export function createCheckoutKeys(trusted: readonly PublicJwk[]): CheckoutKeys {
   const keys = new Map<string, VerificationKey>();
   for (const jwk of trusted) {

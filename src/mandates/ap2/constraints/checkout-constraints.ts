@@ -7,7 +7,7 @@ import { Refused } from '../model/reasons.ts';
 import { checkHas, named, readConstraints } from './constraints.ts';
 import { readMerchants } from './payment-mandate.ts';
 
-/** Most requirements, and lines of a cart: beyond these limits a constraint costs too much to decide. */
+/** Most requirements, and lines of a cart. Beyond these limits deciding would cost too much. */
 export const MAX_REQUIREMENTS = 32;
 const MAX_QUANTITY = 1_000;
 

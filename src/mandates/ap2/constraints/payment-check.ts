@@ -1,4 +1,7 @@
-/** Compares a payment mandate with the purchase, its checkout mandate and its own limits (ap2 7.6, step 14). */
+/**
+ * Compares a payment mandate with the purchase, its checkout mandate and its own limits (ap2 7.6,
+ * step 14).
+ */
 
 import { keccak256 } from '../../../crypto/keccak.ts';
 import { canonicalJson } from '../../../json/canonical.ts';

@@ -21,7 +21,7 @@ const DAY_SECONDS = 86_400;
 const FREQUENCIES = ['ON_DEMAND', 'DAILY', 'WEEKLY', 'BIWEEKLY', 'MONTHLY', 'QUARTERLY', 'ANNUALLY'] as const;
 export type Frequency = (typeof FREQUENCIES)[number];
 
-/** 1970-01-01 was a Thursday; weeks, and pairs of weeks, count from the Monday before, 1969-12-29. */
+/** Weeks, and pairs of weeks, count from Monday 1969-12-29: day 0 (1970-01-01) was a Thursday. */
 const MONDAY_BEFORE = -3;
 
 /** A constraint of an open payment mandate (ap2 2.2). */
@@ -106,7 +106,7 @@ export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
   return rules;
 }
 
-/** Minor units of a budget in the payment's currency. @throws Refused claims_invalid for fractions */
+/** Minor units of a budget in the payment's currency. @throws Refused claims_invalid */
 export function budgetUnits(max: number, exponent: number): number {
   const units = minorUnitsOfNumber(max, exponent);
   if (units === undefined) throw new Refused('claims_invalid', { constraint: 'payment.budget' });

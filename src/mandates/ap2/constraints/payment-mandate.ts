@@ -120,7 +120,7 @@ export function samePisp(one: Pisp, other: Pisp): boolean {
   return one.legalName === other.legalName && one.brandName === other.brandName && one.domainName === other.domainName;
 }
 
-/** Reads ISO 8601: a date (a day of UTC), or a time with its zone. @throws Refused claims_invalid */
+/** Reads ISO 8601: a date (a day of UTC), or a time with zone. @throws Refused claims_invalid */
 export function readMoment(text: string): Moment {
   const day = DATE.test(text);
   const first = day || DATE_TIME.test(text) ? Date.parse(text) : Number.NaN;

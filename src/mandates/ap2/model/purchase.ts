@@ -71,7 +71,7 @@ export function minorUnitsOfNumber(major: number, exponent: number): number | un
   return minorUnits(String(major), exponent);
 }
 
-/** Whether two addresses are one: they are numbers, and the case of letters is a checksum at most. */
+/** Whether two addresses are one number: the case of letters is at most a checksum. */
 export function sameAddress(one: string | undefined, other: string | undefined): boolean {
   return one !== undefined && other !== undefined && one.toLowerCase() === other.toLowerCase();
 }

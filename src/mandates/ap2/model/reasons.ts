@@ -78,7 +78,7 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
-/** The reason in an error about a refused mandate, for events and logs; undefined for other errors. */
+/** The reason in an error about a refused mandate; undefined for other errors. */
 export function reasonOfRefusal(code: string, reason: string | undefined): Reason | undefined {
   if (reason === undefined || !isReason(reason)) return undefined;
   return REASONS[reason].code === code ? reason : undefined;

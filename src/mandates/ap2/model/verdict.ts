@@ -1,4 +1,4 @@
-/** What the verifier reports of a presented mandate: the input of the pipeline, receipts and register. */
+/** What the verifier reports of a mandate; pipeline, receipts and register go on from there. */
 
 import type { MandateClaim } from '../../register/register.ts';
 import type { Reason, RefusalFacts } from './reasons.ts';

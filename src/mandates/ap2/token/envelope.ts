@@ -1,4 +1,4 @@
-/** The envelope that carries a mandate (ap2 7.2): how calls bring it, and the presentations in it. */
+/** The envelope of a mandate (ap2 7.2): how calls carry it, and the presentations in it. */
 
 import { isUtf8 } from 'node:buffer';
 import { parseStrictJson } from '../../../json/strict.ts';

@@ -14,7 +14,7 @@ export function isDidWeb(id: string): boolean {
   return id.startsWith(PREFIX);
 }
 
-/** The URL of the DID document; undefined for another form. Hosts are lower-case names, no addresses. */
+/** The URL of the DID document; undefined for another form. Hosts are lower-case names. */
 export function didWebUrl(did: string): string | undefined {
   const [host = '', ...path] = did.slice(PREFIX.length).split(':');
   if (!HOST.test(host) || path.some((segment) => !SEGMENT.test(segment) || /^\.+$/.test(segment))) return undefined;

@@ -1,4 +1,4 @@
-/** Opens the trusted issuers of a running gateway: static keys, remote keys, certificates (ap2 7.5). */
+/** The trusted issuers of a running gateway: static keys, remote keys, certificates (ap2 7.5). */
 
 import { keysOfDidDocument } from './did-web.ts';
 import type { IssuerSettings, KeySource } from './issuer.ts';

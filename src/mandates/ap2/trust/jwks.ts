@@ -1,4 +1,4 @@
-/** The keys of an issuer as a JWK Set, and their fetching: fresh, stale, or unavailable (ap2 7.5). */
+/** Fetched keys of an issuer, as fresh as can be had, and the reading of JWK Sets (ap2 7.5). */
 
 import { isObject, type Json } from '../../../json/types.ts';
 import type { KeysById } from './issuer.ts';

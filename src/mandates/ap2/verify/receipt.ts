@@ -1,4 +1,4 @@
-/** Signs receipts for mandates (ap2 13): proof that one was used, or refused and may be replaced. */
+/** Signs receipts for mandates (ap2 13): proof that one was used, or was refused. */
 
 import type { SigningKey } from '../../../crypto/signing-key.ts';
 import { REASONS, type Reason } from '../model/reasons.ts';

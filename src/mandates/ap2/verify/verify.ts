@@ -182,7 +182,7 @@ function useOf(open: Segment, recurrence: Allowance, skew: number, at: number): 
   return { id: open.id, age: ageOf(open, at), until: Math.min(...ends) + skew + REMEMBERED_SECONDS, recurrence };
 }
 
-/** Seconds since its token was signed, or since the time in its mandate; undefined without either. */
+/** Seconds since the `iat` of its token, or else of its mandate; undefined without either. */
 function ageOf({ claims, mandate }: Segment, at: number): number | undefined {
   const made = claims['iat'] ?? mandate?.['iat'];
   return typeof made === 'number' ? at - made : undefined;
