@@ -9,7 +9,7 @@ import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
 import { BUILDS, DOCUMENT_NAMES, type DocumentName, type Fault } from '../../src/adapters/acp/validation/types.ts';
 import { validatorOf } from '../../src/adapters/acp/validation/validator.ts';
 import type { Json } from '../../src/json/types.ts';
-import { readCorpus } from '../../tools/vectors/acp/corpus.ts';
+import { readCorpus } from '../../tools/vectors/acp.ts';
 import { CORPUS_FILE, unless } from '../adapters/acp/validation/published.ts';
 import { VECTORS } from '../adapters/acp/validation/vectors/documents.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import type { Json, JsonObject } from '../../src/json/types.ts';
-import { readCorpus } from '../../tools/vectors/acp/corpus.ts';
+import { readCorpus } from '../../tools/vectors/acp.ts';
 import { CORPUS_FILE, unless } from '../adapters/acp/validation/published.ts';
 import { acgOfCheckout } from '../cli/acg.ts';
 

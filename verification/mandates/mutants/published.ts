@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { it } from 'node:test';
-import { vectors } from '../../../tools/vectors/ap2/vectors.ts';
+import { vectors } from '../../../tools/vectors/ap2.ts';
 
 /**
  * The published vectors in the process of the trial: `acg vectors` would start one of its own,
