@@ -15,7 +15,7 @@ const USAGE = `acg <command>, for developers:
 `;
 
 const [command, ...args] = process.argv.slice(2);
-// These have options of their own.
+// These commands parse their own options.
 if (command === 'mandate') await exitWith(async () => (await import('./mandate/command.ts')).mandate(args), USAGE);
 else if (command === 'vectors')
   await exitWith(async () => (await import('./vectors/command.ts')).vectorsCommand(args), USAGE);

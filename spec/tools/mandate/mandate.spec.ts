@@ -206,7 +206,7 @@ describe('acg mandate', () => {
       () => direct(),
       JSON.stringify(challengeBody(mint, { now }, { maxEnvelopeBytes: 100 })),
       1,
-      /this shop reads at most 100/,
+      /this merchant reads at most 100/,
     ],
     [
       'no payer for a payment mandate',
