@@ -7,7 +7,7 @@ import { hashed } from '../../support/ap2/oracle.ts';
 import { MERCHANT, profileWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
 import { withReference } from '../../support/ap2/wishes.ts';
-import { type Row, rows, said } from './table.ts';
+import { type Row, resultOf, rows } from './table.ts';
 
 const mint = createMint();
 const verify = verifierFor(mint);
@@ -57,7 +57,7 @@ describe('the order of step 14 (ap2 7.6)', () => {
   it('asks for the nonce of the payment before it counts the budget', async () => {
     const profile = profileWith({ policy: { paymentMandate: 'optional', bindPaymentNonce: true } });
     const header = made({}, [budget('USDC', 0.009)])();
-    assert.deepEqual(await said(verify(header)), ['budget_exceeded', 'payment']);
-    assert.deepEqual(await said(verifierFor(mint, { profile })(header)), ['payment_binding_mismatch', 'payment']);
+    assert.deepEqual(await resultOf(verify(header)), ['budget_exceeded', 'payment']);
+    assert.deepEqual(await resultOf(verifierFor(mint, { profile })(header)), ['payment_binding_mismatch', 'payment']);
   });
 });
