@@ -12,8 +12,8 @@ import type { FoundKey, KeyChoice } from '../../../../src/mandates/ap2/trust/tru
 import { chainOf } from '../../../../tools/mandate/maker/tokens.ts';
 import { withClaims } from '../../../support/ap2/hands.ts';
 import { NOW, profileWith } from '../../../support/ap2/purchase.ts';
-import { mint, trust } from '../chains.ts';
 import { lateRefusalOf } from '../refusal.ts';
+import { mint, trust } from './chains.ts';
 
 /**
  * A verifier that counts how often the key of an issuer was asked for, which is once a root that is

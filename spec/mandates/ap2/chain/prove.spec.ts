@@ -6,7 +6,7 @@ import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../../src/mandat
 import { withClaims, withHeader } from '../../../support/ap2/hands.ts';
 import { createKey, PROVIDER } from '../../../support/ap2/keys.ts';
 import { profileWith } from '../../../support/ap2/purchase.ts';
-import { mint, refusal, trust, verifyChain } from '../chains.ts';
+import { mint, refusal, trust, verifyChain } from './chains.ts';
 
 const found = (key: FoundKey): TrustedIssuers => ({ find: async () => key });
 const askedFor = async (header: object, claims: object): Promise<KeyChoice | undefined> => {

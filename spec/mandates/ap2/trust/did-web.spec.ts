@@ -3,8 +3,7 @@ import { describe, it } from 'node:test';
 import type { Json } from '../../../../src/json/types.ts';
 import { didWebUrl, keysOfDidDocument } from '../../../../src/mandates/ap2/trust/did-web.ts';
 import { UselessKeys } from '../../../../src/mandates/ap2/trust/jwks.ts';
-import { multikeyOf } from '../multikey.ts';
-import { issuerKey, leakedKey } from './issuer-keys.ts';
+import { issuerKey, leakedKey, multikeyOf } from './issuer-keys.ts';
 
 const DID = 'did:web:agents.example';
 const { jwk, publicKey } = issuerKey('whatever');

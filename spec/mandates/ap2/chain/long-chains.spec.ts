@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
-import { lineItems } from '../../../tools/mandate/maker/constraints.ts';
-import { closedCheckout, openMandate, VCT } from '../../../tools/mandate/maker/contents.ts';
-import { hopDraft, rootDraft } from '../../../tools/mandate/maker/drafts.ts';
-import { chainOf, type Draft, hashOf } from '../../../tools/mandate/maker/tokens.ts';
-import { type Changes, changed, forge } from '../../support/ap2/hands.ts';
-import { createKey, PROVIDER } from '../../support/ap2/keys.ts';
-import { AUDIENCE, NOW } from '../../support/ap2/purchase.ts';
+import type { Reason } from '../../../../src/mandates/ap2/model/reasons.ts';
+import { lineItems } from '../../../../tools/mandate/maker/constraints.ts';
+import { closedCheckout, openMandate, VCT } from '../../../../tools/mandate/maker/contents.ts';
+import { hopDraft, rootDraft } from '../../../../tools/mandate/maker/drafts.ts';
+import { chainOf, type Draft, hashOf } from '../../../../tools/mandate/maker/tokens.ts';
+import { type Changes, changed, forge } from '../../../support/ap2/hands.ts';
+import { createKey, PROVIDER } from '../../../support/ap2/keys.ts';
+import { AUDIENCE, NOW } from '../../../support/ap2/purchase.ts';
 import { mint, refusal } from './chains.ts';
 
 /** Changes the token at one place of a chain; `before` is the segment that it was made on. */

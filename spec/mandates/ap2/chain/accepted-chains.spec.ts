@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hashOf } from '../../../tools/mandate/maker/tokens.ts';
-import { withClaims, withHeader } from '../../support/ap2/hands.ts';
-import { BANK, KID_ONLY, PROVIDER } from '../../support/ap2/keys.ts';
-import { NOW, purchaseWith } from '../../support/ap2/purchase.ts';
+import { hashOf } from '../../../../tools/mandate/maker/tokens.ts';
+import { withClaims, withHeader } from '../../../support/ap2/hands.ts';
+import { BANK, KID_ONLY, PROVIDER } from '../../../support/ap2/keys.ts';
+import { NOW, purchaseWith } from '../../../support/ap2/purchase.ts';
 import { mint, refusal, verifyChain } from './chains.ts';
 
 const HOUR = 3_600;
